@@ -1,0 +1,67 @@
+# make demo   set everything up and run the main job on real data
+# make test   set everything up and check everything: lint, types, layers, tests (newest and oldest versions)
+# make bench  measure the speed (minutes)
+
+PYTHON ?= python3
+VENV ?= .venv
+VENV_OLDEST ?= .venv-oldest
+BIN = $(VENV)/bin
+
+# An editable install knows the modules that were there when it was made, and the kernel as it was built then: made again
+# when the build's sources change, or a module comes or goes (a folder's time tells).
+SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.cpp cpp/ibug/*) $(shell find src/ibug -type d -not -name __pycache__)
+
+.PHONY: demo test check lint types layers pytest test-oldest bench format clean
+
+demo: $(VENV)/demo.stamp
+	$(BIN)/python examples/demo.py
+
+test: check test-oldest
+
+check: lint types layers pytest
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest ibug.neighbors._kernel --ignore-missing-stub
+
+layers: $(VENV)/dev.stamp
+	$(BIN)/lint-imports
+
+pytest: $(VENV)/dev.stamp
+	$(BIN)/pytest -n auto
+
+# The oldest supported versions, from tests/oldest.txt.
+test-oldest: $(VENV_OLDEST)/stamp
+	$(VENV_OLDEST)/bin/pytest -n auto
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python benchmarks/speed.py
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/demo.stamp: $(BIN)/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet --editable ".[lightgbm]"
+	touch $@
+
+$(VENV)/dev.stamp: $(BIN)/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@ $(VENV)/demo.stamp
+
+$(VENV_OLDEST)/stamp: tests/oldest.txt $(SOURCES)
+	$(PYTHON) -m venv $(VENV_OLDEST)
+	$(VENV_OLDEST)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV_OLDEST)/bin/python -m pip install --quiet --editable ".[all]" --constraint tests/oldest.txt --requirement tests/oldest.txt
+	touch $@
+
+clean:
+	rm -rf build dist $(VENV) $(VENV_OLDEST)

@@ -1,0 +1,123 @@
+// The body of the counting loop, included by one source file per instruction set, which defines before it:
+//   IBUG_SET           the name of the InstructionSet object
+//   IBUG_SET_NAME      its name for people
+//   IBUG_VECTOR_BYTES  the width of a vector register
+//   IBUG_GROUP         queries at a time, so that their counters stay in registers
+// Everything here is in an unnamed namespace: code compiled for one instruction set must never be linked into another.
+#include <cstring>
+
+#include "scan.hpp"
+
+#ifdef __AVX512BW__
+#include <immintrin.h>
+#endif
+
+// Counters stay in registers only where both loops over them are unrolled.
+#if defined(__clang__)
+#define IBUG_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define IBUG_UNROLL _Pragma("GCC unroll 16")
+#else
+#define IBUG_UNROLL
+#endif
+
+namespace ibug {
+namespace {
+
+#if defined(__GNUC__) || defined(__clang__)
+
+template <class Code>
+struct VectorOf {
+    typedef Code type __attribute__((vector_size(IBUG_VECTOR_BYTES)));
+};
+
+template <class Code>
+inline typename VectorOf<Code>::type broadcast(std::uint32_t splat) {
+    // One 32-bit broadcast straight from memory costs no shuffle, whatever the width of the codes.
+    using Words = typename VectorOf<std::uint32_t>::type;
+    return reinterpret_cast<typename VectorOf<Code>::type>(Words{} + splat);
+}
+
+template <class Code>
+inline void count_equal(typename VectorOf<Code>::type& counter, typename VectorOf<Code>::type rows,
+                        typename VectorOf<Code>::type query) {
+    using Vector = typename VectorOf<Code>::type;
+    counter -= reinterpret_cast<Vector>(rows == query);  // equal lanes compare to -1
+}
+
+#ifdef __AVX512BW__
+template <>
+inline void count_equal<std::uint8_t>(VectorOf<std::uint8_t>::type& counter, VectorOf<std::uint8_t>::type rows,
+                                      VectorOf<std::uint8_t>::type query) {
+    const __mmask64 equal = _mm512_cmpeq_epi8_mask((__m512i)rows, (__m512i)query);
+    counter = (VectorOf<std::uint8_t>::type)_mm512_mask_sub_epi8((__m512i)counter, equal, (__m512i)counter,
+                                                                 _mm512_set1_epi8(-1));
+}
+#endif
+
+#else  // a compiler without vector types: fixed-size loops that it can vectorise by itself
+
+template <class Code>
+struct VectorOf {
+    struct type {
+        Code lane[IBUG_VECTOR_BYTES / sizeof(Code)];
+    };
+};
+
+template <class Code>
+inline typename VectorOf<Code>::type broadcast(std::uint32_t splat) {
+    typename VectorOf<Code>::type out;
+    for (auto& lane : out.lane) lane = static_cast<Code>(splat);
+    return out;
+}
+
+template <class Code>
+inline void count_equal(typename VectorOf<Code>::type& counter, const typename VectorOf<Code>::type& rows,
+                        const typename VectorOf<Code>::type& query) {
+    for (std::size_t i = 0; i < IBUG_VECTOR_BYTES / sizeof(Code); ++i)
+        counter.lane[i] = static_cast<Code>(counter.lane[i] + (rows.lane[i] == query.lane[i]));
+}
+
+#endif
+
+template <class Code, std::size_t group>
+void count(const Code* tile, std::size_t n_trees, const std::uint32_t* queries, std::uint16_t* counts) {
+    using Vector = typename VectorOf<Code>::type;
+    constexpr std::size_t lanes = sizeof(Vector) / sizeof(Code);
+    constexpr std::size_t parts = tile_rows / lanes;
+    Vector counter[group][parts] = {};
+    for (std::size_t tree = 0; tree < n_trees; ++tree, tile += tile_rows, queries += group) {
+        Vector rows[parts];
+        IBUG_UNROLL for (std::size_t p = 0; p < parts; ++p) std::memcpy(&rows[p], tile + p * lanes, sizeof(Vector));
+        IBUG_UNROLL for (std::size_t q = 0; q < group; ++q) {
+            const Vector query = broadcast<Code>(queries[q]);
+            IBUG_UNROLL for (std::size_t p = 0; p < parts; ++p) count_equal<Code>(counter[q][p], rows[p], query);
+        }
+    }
+    IBUG_UNROLL for (std::size_t q = 0; q < group; ++q) {
+        Code spilled[tile_rows];
+        IBUG_UNROLL for (std::size_t p = 0; p < parts; ++p)
+            std::memcpy(spilled + p * lanes, &counter[q][p], sizeof(Vector));
+        for (std::size_t r = 0; r < tile_rows; ++r)
+            counts[q * tile_rows + r] = static_cast<std::uint16_t>(counts[q * tile_rows + r] + spilled[r]);
+    }
+}
+
+bool any_at_least(const std::uint16_t* counts, std::uint16_t needed) {
+    bool any = false;
+    for (std::size_t r = 0; r < tile_rows; ++r) any |= counts[r] >= needed;
+    return any;
+}
+
+}  // namespace
+
+const InstructionSet IBUG_SET = {
+    IBUG_SET_NAME,
+    IBUG_GROUP,
+    {count<std::uint8_t, IBUG_GROUP>, count<std::uint8_t, 1>},
+    {count<std::uint16_t, IBUG_GROUP>, count<std::uint16_t, 1>},
+    {count<std::uint32_t, IBUG_GROUP>, count<std::uint32_t, 1>},
+    any_at_least,
+};
+
+}  // namespace ibug

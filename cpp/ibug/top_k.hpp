@@ -1,0 +1,174 @@
+// The k best training rows of each query, selected while the tiles stream by.
+//
+// Order is total: affinity descending, then row ascending. A (affinity, row) pair becomes one 64-bit key that sorts
+// like that, so that selection and sorting are plain integer work and every schedule finds the same neighbours.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "scan.hpp"
+
+namespace ibug {
+
+inline std::uint64_t key_of(std::uint32_t affinity, std::uint32_t row) {
+    return (std::uint64_t{affinity} << 32) | (0xffffffffu - row);
+}
+inline std::int32_t affinity_of(std::uint64_t key) { return static_cast<std::int32_t>(key >> 32); }
+inline std::int64_t row_of(std::uint64_t key) { return 0xffffffffu - static_cast<std::uint32_t>(key); }
+
+// Rows must be offered in ascending order: then a later row never displaces an equal earlier one, and only an affinity
+// above the k-th best so far can enter.
+class TopK {
+   public:
+    explicit TopK(std::size_t k) : k_(k), capacity_(std::max(2 * k, k + tile_rows)) { keys_.reserve(capacity_); }
+
+    std::uint16_t needed() const { return needed_; }
+
+    void offer_tile(const std::uint16_t* counts, std::size_t first_row, std::size_t n_rows) {
+        if (keys_.size() + n_rows > capacity_) shrink();
+        for (std::size_t r = 0; r < n_rows; ++r)
+            if (counts[r] >= needed_)
+                keys_.push_back(key_of(counts[r], static_cast<std::uint32_t>(first_row + r)));
+        if (needed_ == 0 && keys_.size() >= k_) shrink();
+    }
+
+    // Writes k affinities and rows, best first; where fewer rows were offered the rest is -1.
+    void write(std::int32_t* affinities, std::int64_t* rows) {
+        const std::size_t found = std::min(k_, keys_.size());
+        std::partial_sort(keys_.begin(), keys_.begin() + found, keys_.end(), std::greater<>());
+        for (std::size_t i = 0; i < found; ++i) {
+            affinities[i] = affinity_of(keys_[i]);
+            rows[i] = row_of(keys_[i]);
+        }
+        std::fill(affinities + found, affinities + k_, -1);
+        std::fill(rows + found, rows + k_, -1);
+    }
+
+   private:
+    void shrink() {
+        if (keys_.size() < k_) return;
+        std::nth_element(keys_.begin(), keys_.begin() + (k_ - 1), keys_.end(), std::greater<>());
+        keys_.resize(k_);
+        needed_ = static_cast<std::uint16_t>(affinity_of(keys_[k_ - 1]) + 1);
+    }
+
+    std::size_t k_;
+    std::size_t capacity_;
+    std::vector<std::uint64_t> keys_;
+    std::uint16_t needed_ = 0;
+};
+
+// A code repeated over 32 bits, which one broadcast spreads over a vector register.
+inline std::uint32_t splat(std::uint8_t code) { return 0x01010101u * code; }
+inline std::uint32_t splat(std::uint16_t code) { return 0x00010001u * code; }
+inline std::uint32_t splat(std::uint32_t code) { return code; }
+
+// A block of queries in the order in which the counting loop reads them: full groups first, then single queries;
+// within each `[tree][query]`.
+template <class Code>
+class QueryBlock {
+   public:
+    // queries: (n_queries, n_trees), row-major.
+    QueryBlock(const Code* queries, std::size_t n_queries, std::size_t n_trees, const InstructionSet& set)
+        : n_queries_(n_queries), n_trees_(n_trees), group_(set.group_size), functions_(counters<Code>(set)) {
+        splats_.resize(n_queries * n_trees);
+        const std::size_t grouped = n_queries / group_ * group_;
+        for (std::size_t q = 0; q < n_queries; ++q) {
+            const bool in_group = q < grouped;
+            const std::size_t width = in_group ? group_ : 1;
+            const std::size_t lane = in_group ? q % group_ : 0;
+            std::uint32_t* base = splats_.data() + (q - lane) * n_trees;
+            for (std::size_t t = 0; t < n_trees; ++t) base[t * width + lane] = splat(queries[q * n_trees + t]);
+        }
+    }
+
+    // counts: (n_queries, tile_rows), overwritten with the affinities of the tile's rows.
+    void count(const Code* tile, std::uint16_t* counts) const {
+        std::fill(counts, counts + n_queries_ * tile_rows, std::uint16_t{0});
+        for (std::size_t first = 0; first < n_trees_; first += tree_block) {
+            const std::size_t n_trees = std::min(tree_block, n_trees_ - first);
+            const auto* next = reinterpret_cast<const char*>(tile + (first + n_trees) * tile_rows);
+            for (std::size_t q = 0; q < n_queries_;) {
+                prefetch(next, n_trees * tile_rows * sizeof(Code), q);
+                const bool in_group = q + group_ <= n_queries_;
+                const std::size_t width = in_group ? group_ : 1;
+                (in_group ? functions_.group : functions_.single)(
+                    tile + first * tile_rows, n_trees, splats_.data() + q * n_trees_ + first * width,
+                    counts + q * tile_rows);
+                q += width;
+            }
+        }
+    }
+
+   private:
+    // While the queries from q on work on one block of codes, their share of the next block comes closer. Behind the
+    // last block there is nothing to read, and a prefetch of nothing does no harm.
+    void prefetch(const char* next, std::size_t bytes, std::size_t q) const {
+#if defined(__GNUC__) || defined(__clang__)
+        const std::size_t share = (bytes / n_queries_ + 64) * group_;
+        const char* stop = next + std::min(bytes, (q / group_ + 1) * share);
+        for (const char* line = next + std::min(bytes, q / group_ * share); line < stop; line += 64)
+            __builtin_prefetch(line);
+#else
+        (void)next, (void)bytes, (void)q;
+#endif
+    }
+
+    std::size_t n_queries_, n_trees_, group_;
+    Counters<Code> functions_;
+    std::vector<std::uint32_t> splats_;
+};
+
+// So many queries pass over a tile together that its load is shared, and so few that their codes stay in the
+// second-level cache.
+inline std::size_t query_block_size(std::size_t n_trees, std::size_t group) {
+    constexpr std::size_t cache_bytes = std::size_t{1} << 19;
+    const std::size_t fitting = cache_bytes / (sizeof(std::uint32_t) * std::max<std::size_t>(n_trees, 1));
+    return std::clamp<std::size_t>(fitting / group * group, group, 64);
+}
+
+// The k nearest of the rows in tiles [tile_start, tile_stop) for the queries [query_start, query_stop). Only those
+// queries' rows of `affinities` and `rows`, both (n_queries, k), are written.
+template <class Code>
+void top_k(const Code* tiles, std::size_t n_rows, std::size_t n_trees, const Code* queries, std::size_t k,
+           std::size_t tile_start, std::size_t tile_stop, std::size_t query_start, std::size_t query_stop,
+           std::int32_t* affinities, std::int64_t* rows, const InstructionSet& set) {
+    const std::size_t block_size = query_block_size(n_trees, set.group_size);
+    std::vector<std::uint16_t> counts(block_size * tile_rows);
+    for (std::size_t first = query_start; first < query_stop; first += block_size) {
+        const std::size_t size = std::min(block_size, query_stop - first);
+        const QueryBlock<Code> block(queries + first * n_trees, size, n_trees, set);
+        std::vector<TopK> best(size, TopK(k));
+        for (std::size_t tile = tile_start; tile < tile_stop; ++tile) {
+            block.count(tiles + tile * n_trees * tile_rows, counts.data());
+            const std::size_t first_row = tile * tile_rows;
+            const std::size_t rows_here = std::min(tile_rows, n_rows - first_row);
+            for (std::size_t q = 0; q < size; ++q) {
+                const std::uint16_t* own = counts.data() + q * tile_rows;
+                if (set.any_at_least(own, best[q].needed())) best[q].offer_tile(own, first_row, rows_here);
+            }
+        }
+        for (std::size_t q = 0; q < size; ++q) best[q].write(affinities + (first + q) * k, rows + (first + q) * k);
+    }
+}
+
+// Comparisons made by `repeats` passes of the counting loop over one tile and one tree block, which fit the first-level
+// cache: the peak that benchmarks compare top_k with. Returns a checksum, so that no compiler removes the loop.
+template <class Code>
+std::uint64_t count_repeatedly(const Code* tile, std::size_t n_trees, const Code* queries, std::size_t n_queries,
+                               std::size_t repeats, const InstructionSet& set) {
+    const QueryBlock<Code> block(queries, n_queries, n_trees, set);
+    std::vector<std::uint16_t> counts(n_queries * tile_rows);
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < repeats; ++i) {
+        block.count(tile, counts.data());
+        sum += counts[i % counts.size()];
+    }
+    return sum;
+}
+
+}  // namespace ibug

@@ -1,0 +1,7 @@
+// What every machine of the architecture has: SSE2 on x86-64, NEON on 64-bit ARM. Two queries at a time, because
+// 16 registers hold the counters of no more.
+#define IBUG_SET scan_baseline
+#define IBUG_SET_NAME "baseline"
+#define IBUG_VECTOR_BYTES 16
+#define IBUG_GROUP 2
+#include "ibug/scan.inl"

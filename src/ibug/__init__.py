@@ -1,0 +1,14 @@
+"""Prediction intervals and whole distributions from any trained gradient-boosted tree regressor.
+
+The method is IBUG: Brophy and Lowd, *Instance-Based Uncertainty Estimation for Gradient-Boosted Regression Trees*,
+NeurIPS 2022; "the paper" in these documents.
+"""
+
+from importlib.metadata import version
+
+from ibug.calibration import VarianceCalibrator
+from ibug.neighbors import LeafIndex
+from ibug.regressor import IBUGRegressor
+
+__all__ = ["IBUGRegressor", "LeafIndex", "VarianceCalibrator", "__version__"]
+__version__ = version("ibug")

@@ -1,0 +1,62 @@
+"""Progress of long work on standard error: a bar in a terminal, one line per finished stage elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing from Python 3.11 on
+
+_WIDTH = 30
+_SECONDS_BETWEEN_UPDATES = 0.1
+
+
+class Progress:
+    """A progress bar for one stage of work, silent unless asked for.
+
+    Use it as a context manager, and call :meth:`advance` with the number of finished steps.
+    """
+
+    def __init__(self, title: str, total: int, *, enabled: bool, stream: TextIO | None = None) -> None:
+        self._title = title
+        self._total = max(total, 1)
+        self._enabled = enabled
+        self._stream = stream or sys.stderr
+        self._live = enabled and self._stream.isatty()
+        self._done = 0
+        self._start = self._shown = 0.0
+
+    def __enter__(self) -> Self:
+        self._start = time.monotonic()
+        self._draw()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._enabled:
+            return
+        state = "done" if kind is None else "stopped"
+        line = f"[ibug] {self._title}: {state} in {time.monotonic() - self._start:.1f} s"
+        self._stream.write(("\r" + line.ljust(_WIDTH + len(self._title) + 40) if self._live else line) + "\n")
+        self._stream.flush()
+
+    def advance(self, steps: int) -> None:
+        """Report finished steps."""
+        self._done += steps
+        if time.monotonic() - self._shown >= _SECONDS_BETWEEN_UPDATES:
+            self._draw()
+
+    def _draw(self) -> None:
+        if not self._live:
+            return
+        self._shown = time.monotonic()
+        share = min(self._done / self._total, 1.0)
+        elapsed = self._shown - self._start
+        left = f"{elapsed * (1 - share) / share:.0f} s left" if share > 0 else ""
+        bar = ("#" * round(share * _WIDTH)).ljust(_WIDTH, ".")
+        self._stream.write(f"\r[ibug] {self._title} [{bar}] {share:4.0%} {left:12}")
+        self._stream.flush()

@@ -1,0 +1,123 @@
+"""From rows to their nearest training rows: leaf numbers in chunks, searched in the index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from ibug._progress import Progress
+from ibug.exceptions import InvalidInputError
+from ibug.leaves import LeafReader
+from ibug.neighbors import LeafIndex
+
+# Leaf numbers in memory at a time: with 4 bytes each, 32 MB.
+_LEAVES_PER_CHUNK = 2**23
+
+TREE_ORDERS = ("first", "last", "random")
+
+
+class AffinitySearch:
+    """The nearest training rows of any row that the model can predict.
+
+    Parameters
+    ----------
+    reader
+        The fitted model's leaf reader.
+    index
+        The index of the training rows' leaves.
+    trees : ndarray of shape (n_index_trees,) or None
+        The trees of the model that the index has; ``None`` for all.
+    rows : ndarray of shape (n_index_rows,) or None
+        The training rows that the index has, ascending; ``None`` for all.
+    """
+
+    def __init__(
+        self, reader: LeafReader, index: LeafIndex, trees: NDArray[np.intp] | None, rows: NDArray[np.intp] | None
+    ) -> None:
+        self.reader = reader
+        self.index = index
+        self.trees = trees
+        self.rows = rows
+
+    @classmethod
+    def build(
+        cls,
+        reader: LeafReader,
+        X: Any,
+        *,
+        tree_fraction: float = 1.0,
+        tree_order: str = "first",
+        row_fraction: float = 1.0,
+        random_state: np.random.RandomState,
+        verbose: bool = False,
+    ) -> AffinitySearch:
+        """Index the training rows X, or a sample of them, by all of the model's trees, or a sample of them."""
+        n_trees = reader.leaves(_safe_indexing(X, slice(0, 1))).shape[1]
+        trees = _sample_trees(n_trees, tree_fraction, tree_order, random_state)
+        rows = _sample_rows(_num_samples(X), row_fraction, random_state)
+        n_rows = _num_samples(X) if rows is None else len(rows)
+        with Progress("indexing training rows", n_rows, enabled=verbose) as progress:
+            chunks = _leaf_chunks(reader, X, n_trees, trees, rows, progress)
+            index = LeafIndex.from_chunks((leaves for _, leaves in chunks), n_rows)
+        return cls(reader, index, trees, rows)
+
+    def chunks(
+        self, X: Any, k: int, *, n_jobs: int | None, verbose: bool = False
+    ) -> Iterator[tuple[slice, NDArray[np.int32], NDArray[np.int64]]]:
+        """Yield for one chunk of rows after another: where it is in X, the affinities and the training rows.
+
+        Both are of shape (n_chunk_rows, k); row numbers are those of the X that was indexed.
+        """
+        with Progress("finding neighbours", _num_samples(X), enabled=verbose) as progress:
+            n_trees = self.index.n_trees if self.trees is None else int(self.trees[-1]) + 1
+            for where, leaves in _leaf_chunks(self.reader, X, n_trees, self.trees, None, progress):
+                affinities, rows = self.index.query(leaves, k, n_jobs=n_jobs)
+                yield where, affinities, rows if self.rows is None else self.rows[rows]
+
+
+def _leaf_chunks(
+    reader: LeafReader,
+    X: Any,
+    n_trees: int,
+    trees: NDArray[np.intp] | None,
+    rows: NDArray[np.intp] | None,
+    progress: Progress,
+) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+    n_rows = _num_samples(X) if rows is None else len(rows)
+    size = max(1, _LEAVES_PER_CHUNK // n_trees)
+    for start in range(0, n_rows, size):
+        where = slice(start, min(start + size, n_rows))
+        whole = rows is None and n_rows <= size
+        leaves = reader.leaves(X if whole else _safe_indexing(X, where if rows is None else rows[where]))
+        yield where, leaves if trees is None else leaves[:, trees]
+        progress.advance(where.stop - where.start)
+
+
+def _sample_trees(
+    n_trees: int, fraction: float, order: str, random_state: np.random.RandomState
+) -> NDArray[np.intp] | None:
+    """Return the τ trees to use, ascending (paper, section 4.1), or None for all."""
+    if order not in TREE_ORDERS:
+        raise InvalidInputError(f"tree_order must be one of {TREE_ORDERS}; got {order!r}.")
+    size = _sample_size(n_trees, fraction, "tree_fraction")
+    if size == n_trees:
+        return None
+    if order == "random":
+        return np.sort(random_state.choice(n_trees, size, replace=False))
+    return np.arange(size) if order == "first" else np.arange(n_trees - size, n_trees)
+
+
+def _sample_rows(n_rows: int, fraction: float, random_state: np.random.RandomState) -> NDArray[np.intp] | None:
+    size = _sample_size(n_rows, fraction, "row_fraction")
+    return None if size == n_rows else np.sort(random_state.choice(n_rows, size, replace=False))
+
+
+def _sample_size(n: int, fraction: float, name: str) -> int:
+    if isinstance(fraction, bool) or not isinstance(fraction, (int, float, np.number)) or not 0 < fraction <= 1:
+        raise InvalidInputError(f"{name} must be a number above 0 and up to 1; got {fraction!r}.")
+    return max(1, round(float(fraction) * n))

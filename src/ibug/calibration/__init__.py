@@ -1,0 +1,5 @@
+"""Making the predicted spread fit held-out data."""
+
+from ibug.calibration._variance import VarianceCalibrator
+
+__all__ = ["VarianceCalibrator"]

@@ -1,0 +1,138 @@
+"""The contract of a batched law."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from ibug.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing from Python 3.11 on
+
+Floats = NDArray[np.float64]
+
+
+class Distribution(ABC):
+    """One law per row: the parameters are arrays of shape ``(n,)``, the methods those of ``scipy.stats``.
+
+    An argument is matched with the rows from the left: a scalar counts for all rows, an array of shape ``(n,)`` has one
+    value per row, one of shape ``(n, m)`` has m values per row, and ``(1, m)`` the same m values for all rows. The
+    result has shape ``(n,)`` or ``(n, m)``. ``d[i]`` is the law of one row, whose methods take and return arrays of any
+    shape; ``d[i:j]`` is a batch again.
+    """
+
+    #: The names of the parameters, which are also the arguments of the constructor.
+    parameters: ClassVar[tuple[str, ...]]
+
+    def __init__(self, **parameters: ArrayLike) -> None:
+        arrays = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in parameters.values()))
+        if arrays[0].ndim > 1:
+            raise InvalidInputError(f"Parameters must be scalars or of shape (n,); got shape {arrays[0].shape}.")
+        for name, array in zip(parameters, arrays, strict=True):
+            setattr(self, name, array)
+        self._shape: tuple[int, ...] = arrays[0].shape
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(n,)`` for n rows, ``()`` for the law of one row."""
+        return self._shape
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("The law of a single row has no length.")
+        return self._shape[0]
+
+    def __getitem__(self, rows: Any) -> Self:
+        if not self._shape:
+            raise TypeError("The law of a single row cannot be indexed.")
+        return type(self)(**{name: getattr(self, name)[rows] for name in self.parameters})
+
+    def __repr__(self) -> str:
+        if self._shape:
+            return f"<{type(self).__name__}: {len(self)} rows>"
+        values = ", ".join(f"{name}={getattr(self, name):.6g}" for name in self.parameters)
+        return f"{type(self).__name__}({values})"
+
+    @abstractmethod
+    def logpdf(self, y: ArrayLike) -> Floats:
+        """Return the log density at y."""
+
+    @abstractmethod
+    def cdf(self, y: ArrayLike) -> Floats:
+        """Return the probability of a value of at most y."""
+
+    @abstractmethod
+    def ppf(self, q: ArrayLike) -> Floats:
+        """Return the quantile at probability q."""
+
+    @abstractmethod
+    def mean(self) -> Floats:
+        """Return the means."""
+
+    @abstractmethod
+    def var(self) -> Floats:
+        """Return the variances."""
+
+    @abstractmethod
+    def crps(self, y: ArrayLike) -> Floats:
+        r"""Return the continuous ranked probability score :math:`\int (F(x) - 1[x \ge y])^2 dx`, in the unit of y."""
+
+    def pdf(self, y: ArrayLike) -> Floats:
+        """Return the density at y."""
+        return np.exp(self.logpdf(y))
+
+    def std(self) -> Floats:
+        """Return the standard deviations."""
+        return np.sqrt(self.var())
+
+    def interval(self, confidence: float = 0.9) -> tuple[Floats, Floats]:
+        """Return the lower and upper ends of the central interval, each of shape ``(n,)``."""
+        if not 0 < confidence < 1:
+            raise InvalidInputError(
+                f"The coverage of an interval must be between 0 and 1 (0.9, say); got {confidence!r}."
+            )
+        return self.ppf((1 - confidence) / 2), self.ppf((1 + confidence) / 2)
+
+    def rvs(self, size: int | None = None, random_state: Any = None) -> Floats:
+        """Draw samples.
+
+        Parameters
+        ----------
+        size
+            Samples per row: ``None`` gives shape ``(n,)``, a number m gives ``(n, m)``.
+        random_state
+            A seed, a ``RandomState``, a ``Generator``, or ``None``.
+        """
+        shape = self._shape if size is None else (*self._shape, size)
+        if isinstance(random_state, np.random.Generator):
+            uniform = random_state.random(shape)
+        else:
+            uniform = check_random_state(random_state).random_sample(shape)
+        # Exactly 0 has an infinite quantile in laws without a lower end.
+        return self.ppf(np.maximum(uniform, np.finfo(float).tiny))
+
+    def _match(self, argument: ArrayLike) -> tuple[Floats, ...]:
+        """Return the argument and the parameters, ready to be broadcast against each other."""
+        x = np.asarray(argument, np.float64)
+        own = tuple(getattr(self, name) for name in self.parameters)
+        if not self._shape or x.ndim == 0:
+            return (x, *own)
+        if x.ndim == 2 and x.shape[0] in (1, len(self)):
+            return (x, *(p[:, None] for p in own))
+        if x.ndim == 1 and len(x) == len(self):
+            return (x, *own)
+        raise InvalidInputError(
+            f"An argument of shape {x.shape} does not fit {len(self)} rows: give a scalar, one value per row "
+            f"({len(self)},), m values per row ({len(self)}, m), or the same m values for every row (1, m)."
+        )
+
+    def _match_probability(self, argument: ArrayLike) -> tuple[Floats, ...]:
+        matched = self._match(argument)
+        if np.any((matched[0] < 0) | (matched[0] > 1)):
+            raise InvalidInputError("A probability must be from 0 to 1.")
+        return matched

@@ -1,0 +1,91 @@
+"""The protocol of a leaf reader, and its choice by the model's library."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug.exceptions import ModelNotFittedError, UnsupportedModelError
+
+# By the name of the library that defines the model's class, so that no library is imported unless the model is of it.
+# To add one, write a module with `find(model) -> type[LeafReader]` and enter it here.
+_MODULES = {
+    "lightgbm": "ibug.leaves._lightgbm",
+    "xgboost": "ibug.leaves._xgboost",
+    "catboost": "ibug.leaves._catboost",
+    "sklearn": "ibug.leaves._sklearn",
+}
+
+SUPPORTED = (
+    "LightGBM LGBMRegressor and Booster; XGBoost XGBRegressor, XGBRFRegressor and Booster; CatBoost CatBoostRegressor "
+    "and CatBoost; scikit-learn GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor and "
+    "ExtraTreesRegressor; and a Pipeline, FrozenEstimator or TransformedTargetRegressor around one of these"
+)
+
+
+class LeafReader(ABC):
+    """What ibug asks of a trained model: its point predictions, and the leaf of each row in each tree."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the model's own predictions, untouched, of shape (n_rows,)."""
+        prediction = np.asarray(self.model.predict(X))
+        if prediction.ndim != 1:
+            raise UnsupportedModelError(
+                f"{type(self.model).__name__} predicts an array of shape {prediction.shape}. ibug needs one number per "
+                "row: wrap one single-output model per output."
+            )
+        return prediction
+
+    @abstractmethod
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the leaf numbers of shape (n_rows, n_trees), for exactly the trees that `predict` uses."""
+
+
+def reader_type(model: Any) -> type[LeafReader]:
+    """Find the reader for a model, fitted or not, by its class.
+
+    Raises
+    ------
+    UnsupportedModelError
+        For a class that is no tree regressor of a supported library.
+    """
+    for cls in type(model).__mro__:
+        module = _MODULES.get(cls.__module__.partition(".")[0])
+        if module is not None:
+            found: type[LeafReader] = import_module(module).find(model)
+            return found
+    raise unsupported(model)
+
+
+def read_leaves_of(model: Any) -> LeafReader:
+    """Make the reader of a fitted model, and check that the model is one that ibug can work with."""
+    return reader_type(model)(model)
+
+
+def unsupported(model: Any, reason: str = "") -> UnsupportedModelError:
+    """Make the error for a model that cannot be used, with the reason and the way out."""
+    name = f"{type(model).__module__.partition('.')[0]}.{type(model).__name__}"
+    return UnsupportedModelError(f"ibug cannot use this {name}{reason and ': ' + reason}. Supported are {SUPPORTED}.")
+
+
+def require_fitted(model: Any, is_fitted: bool) -> None:
+    """Raise ModelNotFittedError unless the library calls its model fitted."""
+    if not is_fitted:
+        raise ModelNotFittedError(
+            f"This {type(model).__name__} is not fitted yet: fit it before you wrap it, or use prefit=False."
+        )
+
+
+def as_leaf_numbers(leaves: Any, n_rows: int, model: Any) -> NDArray[np.int32]:
+    """Bring a library's answer to int32 of shape (n_rows, n_trees); some drop an axis, some answer in floats."""
+    array = np.ascontiguousarray(np.asarray(leaves).reshape(n_rows, -1), np.int32)
+    if array.shape[1] == 0:
+        raise unsupported(model, "it has no trees")
+    return array

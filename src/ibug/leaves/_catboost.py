@@ -1,0 +1,43 @@
+"""CatBoost: leaf numbers from ``calc_leaf_indexes``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import catboost
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
+
+from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
+
+_NO_REGRESSION = (
+    "Logloss", "CrossEntropy", "MultiClass", "MultiLogloss", "MultiCrossEntropy", "MultiRMSE", "MultiQuantile",
+    "PairLogit", "YetiRank", "QueryRMSE", "QuerySoftMax", "StochasticRank", "LambdaMart", "Focal",
+)  # fmt: skip
+
+
+def find(model: Any) -> type[LeafReader]:
+    """Return the reader for a CatBoost model."""
+    if isinstance(model, (catboost.CatBoostClassifier, catboost.CatBoostRanker)):
+        raise unsupported(model, "it is not a regressor")
+    if isinstance(model, catboost.CatBoost):  # CatBoostRegressor is one too
+        return CatBoostReader
+    raise unsupported(model)
+
+
+class CatBoostReader(LeafReader):
+    """Reads ``CatBoostRegressor`` and ``CatBoost``, whatever the grow policy."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        require_fitted(model, model.is_fitted())
+        loss = str(model.get_all_params().get("loss_function", ""))
+        if loss == "RMSEWithUncertainty":
+            raise unsupported(model, "RMSEWithUncertainty already predicts a variance, and has two outputs")
+        if loss.startswith(_NO_REGRESSION):
+            raise unsupported(model, f"its loss is {loss!r}, and ibug needs a single-output regression model")
+
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the leaf numbers, 0 to ``2**depth - 1`` in a symmetric tree."""
+        return as_leaf_numbers(self.model.calc_leaf_indexes(X), _num_samples(X), self.model)

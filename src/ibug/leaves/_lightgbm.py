@@ -1,0 +1,49 @@
+"""LightGBM: leaf numbers from ``predict(pred_leaf=True)``."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import lightgbm
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
+
+from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
+
+_NO_REGRESSION = {"binary", "multiclass", "multiclassova", "lambdarank", "rank_xendcg"}
+
+
+def find(model: Any) -> type[LeafReader]:
+    """Return the reader for a LightGBM model."""
+    if isinstance(model, (lightgbm.LGBMRegressor, lightgbm.Booster)):
+        return LightGBMReader
+    raise unsupported(model, "it is not a regressor")
+
+
+class LightGBMReader(LeafReader):
+    """Reads ``LGBMRegressor`` and ``Booster``; both stop at the best iteration of early stopping in every call."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        native = isinstance(model, lightgbm.Booster)
+        require_fitted(model, model.num_trees() > 0 if native else model.__sklearn_is_fitted__())
+        booster = model if native else model.booster_
+        objective = _objective(booster)
+        if objective in _NO_REGRESSION:
+            raise unsupported(model, f"its objective is {objective!r}, and ibug needs a regression model")
+        if booster.num_model_per_iteration() != 1:
+            raise unsupported(model, "it has several outputs")
+
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the leaf numbers, 0 to ``num_leaves - 1`` in each tree."""
+        return as_leaf_numbers(self.model.predict(X, pred_leaf=True), _num_samples(X), self.model)
+
+
+def _objective(booster: Any) -> str | None:
+    # The header of the model text names the objective also where the booster was loaded from a file; none is named
+    # for a user's own objective function.
+    header = booster.model_to_string(num_iteration=1).partition("\nTree=")[0]
+    found = re.search(r"^objective=(\w+)", header, re.MULTILINE)
+    return found and found[1]

@@ -1,0 +1,123 @@
+"""scikit-learn: forests and gradient boosting through ``apply``, and what wraps another model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from ibug.leaves._base import LeafReader, as_leaf_numbers, read_leaves_of, reader_type, require_fitted, unsupported
+from ibug.leaves._hist_gradient_boosting import HistGradientBoostingReader
+
+
+def find(model: Any) -> type[LeafReader]:
+    """Return the reader for a scikit-learn model."""
+    for cls, reader in _READERS.items():
+        if isinstance(model, cls):
+            if issubclass(reader, WrapperReader):
+                reader_type(reader.wrapped(model))  # so that a pipeline around a classifier is refused right away
+            return reader
+    if hasattr(model, "best_estimator_"):
+        raise unsupported(model, "pass its best_estimator_ instead")
+    raise unsupported(model)
+
+
+class SklearnReader(LeafReader):
+    """Reads the estimators that have ``apply``."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        require_fitted(model, _is_fitted(model))
+        if getattr(model, "n_outputs_", 1) > 1:
+            raise unsupported(model, "it has several outputs")
+
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the numbers of the leaf nodes."""
+        return as_leaf_numbers(self.model.apply(X), _num_samples(X), self.model)
+
+
+class WrapperReader(LeafReader):
+    """Reads a model that wraps another: predictions are the outer one's, leaves the inner one's."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        require_fitted(model, _is_fitted(model))
+        self.inner = read_leaves_of(self.wrapped(model))
+
+    @staticmethod
+    def wrapped(model: Any) -> Any:
+        """Return the wrapped model: fitted, where the wrapper is."""
+        raise NotImplementedError
+
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the inner model's leaf numbers."""
+        return self.inner.leaves(X)
+
+
+class FrozenReader(WrapperReader):
+    """Reads a ``FrozenEstimator``."""
+
+    @staticmethod
+    def wrapped(model: Any) -> Any:
+        """Return the frozen model."""
+        return model.estimator
+
+
+class TransformedTargetReader(WrapperReader):
+    """Reads a ``TransformedTargetRegressor``: neighbours and their targets are in the original unit."""
+
+    @staticmethod
+    def wrapped(model: Any) -> Any:
+        """Return the regressor of the transformed target."""
+        if hasattr(model, "regressor_"):
+            return model.regressor_
+        if model.regressor is None:
+            raise unsupported(model, "its regressor is None, which means a linear model")
+        return model.regressor
+
+
+class PipelineReader(WrapperReader):
+    """Reads a ``Pipeline`` whose last step is a supported model."""
+
+    @staticmethod
+    def wrapped(model: Any) -> Any:
+        """Return the last step."""
+        last = model.steps[-1][1]
+        if last is None or last == "passthrough":
+            raise unsupported(model, "its last step is no model")
+        return last
+
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the last step's leaf numbers of the rows that the other steps have transformed."""
+        return self.inner.leaves(self.model[:-1].transform(X) if len(self.model.steps) > 1 else X)
+
+
+_READERS: dict[type, type[LeafReader]] = {
+    HistGradientBoostingRegressor: HistGradientBoostingReader,
+    GradientBoostingRegressor: SklearnReader,
+    RandomForestRegressor: SklearnReader,
+    ExtraTreesRegressor: SklearnReader,
+    Pipeline: PipelineReader,
+    FrozenEstimator: FrozenReader,
+    TransformedTargetRegressor: TransformedTargetReader,
+}
+
+
+def _is_fitted(model: Any) -> bool:
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True

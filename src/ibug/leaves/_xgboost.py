@@ -1,0 +1,69 @@
+"""XGBoost: leaf numbers from ``apply`` and ``predict(pred_leaf=True)``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import xgboost
+from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
+
+from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
+
+_NO_REGRESSION = ("binary:", "multi:", "rank:")
+
+
+def find(model: Any) -> type[LeafReader]:
+    """Return the reader for an XGBoost model."""
+    if isinstance(model, xgboost.Booster):
+        return BoosterReader
+    if isinstance(model, xgboost.XGBRegressor):  # XGBRFRegressor is one too
+        return XGBRegressorReader
+    raise unsupported(model, "it is not a regressor")
+
+
+class XGBRegressorReader(LeafReader):
+    """Reads ``XGBRegressor`` and ``XGBRFRegressor``; ``apply`` stops at the best iteration, as ``predict`` does."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        require_fitted(model, model.__sklearn_is_fitted__())
+        _check_booster(model, model.get_booster())
+
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the numbers of the leaf nodes."""
+        return as_leaf_numbers(self.model.apply(X), _num_samples(X), self.model)
+
+
+class BoosterReader(LeafReader):
+    """Reads ``Booster``, whose ``predict`` uses all trees."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        require_fitted(model, model.num_boosted_rounds() > 0)
+        _check_booster(model, model)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the booster's own predictions, of shape (n_rows,)."""
+        return np.asarray(self.model.predict(_matrix(X)))
+
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the numbers of the leaf nodes."""
+        return as_leaf_numbers(self.model.predict(_matrix(X), pred_leaf=True), _num_samples(X), self.model)
+
+
+def _matrix(X: Any) -> Any:
+    return xgboost.DMatrix(X, enable_categorical=True)
+
+
+def _check_booster(model: Any, booster: Any) -> None:
+    learner = json.loads(booster.save_config())["learner"]
+    kind, objective = learner["gradient_booster"]["name"], learner["objective"]["name"]
+    if kind == "gblinear":
+        raise unsupported(model, "its booster is 'gblinear', which has no trees")
+    if objective.startswith(_NO_REGRESSION):
+        raise unsupported(model, f"its objective is {objective!r}, and ibug needs a regression model")
+    if int(learner["learner_model_param"].get("num_target", 1)) > 1:
+        raise unsupported(model, "it has several outputs")

@@ -1,0 +1,41 @@
+"""The scores that choose k and calibrate, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ibug.exceptions import InvalidInputError
+from ibug.metrics._crps import crps
+from ibug.metrics._nll import nll
+
+Scoring = Callable[[ArrayLike, Any], float]
+
+_BY_NAME: dict[str, Scoring] = {"crps": crps, "nll": nll}
+
+
+def resolve_scoring(scoring: str | Scoring) -> Scoring:
+    """Return the scoring function of ``(y, distribution)`` for a name, or the user's own; lower is better."""
+    if isinstance(scoring, str) and scoring in _BY_NAME:
+        return _BY_NAME[scoring]
+    if callable(scoring):
+        return _checked(scoring)
+    raise InvalidInputError(
+        f"scoring must be one of {sorted(_BY_NAME)} or a function (y, distribution) -> float; got {scoring!r}."
+    )
+
+
+def _checked(scoring: Scoring) -> Scoring:
+    def score(y: ArrayLike, distribution: Any) -> float:
+        value = scoring(y, distribution)
+        if np.ndim(value) != 0:
+            raise InvalidInputError(
+                f"The scoring function returned an array of shape {np.shape(value)}; it must return one number, "
+                "the mean over the rows, say."
+            )
+        return float(value)
+
+    return score

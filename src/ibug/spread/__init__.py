@@ -1,0 +1,5 @@
+"""How the neighbours' values become a variance."""
+
+from ibug.spread._targets import prefix_variances, variance
+
+__all__ = ["prefix_variances", "variance"]

@@ -1,0 +1,55 @@
+"""The paper's rule: the variance of the neighbours' targets (section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def variance(values: Floats) -> Floats:
+    """Return the population variance (ddof 0) of each row's neighbours.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, k)
+        The neighbours' targets.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        Exactly zero where all neighbours have the same target: subtracting the first one before the mean is taken
+        leaves nothing to be rounded.
+    """
+    return np.asarray(np.var(values - values[:, :1], axis=1))
+
+
+def prefix_variances(values: Floats, ks: Sequence[int]) -> Floats:
+    """Return the variance of each row's first k neighbours for several k, from one pass of prefix sums.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, k_max)
+        The neighbours' targets, nearest first.
+    ks
+        The numbers of neighbours, each from 1 to ``k_max``.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, len(ks))
+
+    Notes
+    -----
+    With d = value − first value, the variance of the first k is mean(d²) − mean(d)². Every prefix contains the first
+    value itself, at d = 0, so mean(d²) is at most k times the variance, and the subtraction loses at most a factor k
+    of the precision, about 1e-13 at k = 700.
+    """
+    d = values - values[:, :1]
+    at = np.asarray(ks) - 1
+    n = np.asarray(ks, np.float64)
+    mean = np.cumsum(d, axis=1)[:, at] / n
+    mean_square = np.cumsum(np.square(d), axis=1)[:, at] / n
+    return np.maximum(mean_square - np.square(mean), 0.0)
