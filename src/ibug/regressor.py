@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
@@ -165,11 +166,13 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         """
         score = resolve_scoring(self.scoring)
         prefit = self.prefit or isinstance(self.estimator, FrozenEstimator)
-        model = HistGradientBoostingRegressor() if self.estimator is None else self.estimator
+        random_state = check_random_state(self.random_state)
+        model = self.estimator
+        if model is None:
+            model = HistGradientBoostingRegressor(random_state=random_state.randint(2**31 - 1))
         reader_type(model)  # an unsupported model shall fail before it is trained
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
-        random_state = check_random_state(self.random_state)
         fit_params = _with_sample_weight(model, fit_params, sample_weight)
         if prefit:
             if fit_params:
@@ -189,7 +192,8 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the model's own point predictions, unchanged, of shape (n_rows,)."""
-        return self._search.reader.predict(self._check_rows(X))
+        X = self._check_rows(X)
+        return self._search.reader.predict(X)
 
     def predict_dist(self, X: Any) -> Distribution:
         """Return the predicted laws: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
@@ -355,8 +359,17 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
 
 
 def _as_rows(X: Any) -> Any:
-    """Leave arrays, sparse matrices and data frames as they are, for the model to read; make the rest an array."""
-    return X if hasattr(X, "shape") else check_array(X, dtype=None, ensure_all_finite=False)
+    """Leave arrays and data frames as they are, for the model to read; make lists an array, sparse formats CSR."""
+    if issparse(X):
+        return X.tocsr()
+    if not hasattr(X, "shape"):
+        return check_array(X, dtype=None, ensure_all_finite=False)
+    if len(X.shape) != 2:
+        raise InvalidInputError(
+            f"Expected rows of shape (n_rows, n_features), got an array of shape {X.shape}. Reshape your data: "
+            "X.reshape(1, -1) if it is one row, X.reshape(-1, 1) if it is one feature."
+        )
+    return X
 
 
 def _check_targets(X: Any, y: Any, name: str) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import catboost
@@ -32,12 +33,22 @@ class CatBoostReader(LeafReader):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         require_fitted(model, model.is_fitted())
-        loss = str(model.get_all_params().get("loss_function", ""))
+        loss = _loss(model)
         if loss == "RMSEWithUncertainty":
             raise unsupported(model, "RMSEWithUncertainty already predicts a variance, and has two outputs")
         if loss.startswith(_NO_REGRESSION):
             raise unsupported(model, f"its loss is {loss!r}, and ibug needs a single-output regression model")
+        if len(model.get_leaf_values()) != sum(model.get_tree_leaf_counts()):  # as a user's own loss may have it
+            raise unsupported(model, "it has several outputs")
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``2**depth - 1`` in a symmetric tree."""
         return as_leaf_numbers(self.model.calc_leaf_indexes(X), _num_samples(X), self.model)
+
+
+def _loss(model: Any) -> str:
+    metadata = model.get_metadata()
+    if "params" in metadata:
+        return str(model.get_all_params().get("loss_function", ""))
+    # `sum_models` keeps no parameters, and the loss only where all summands have the same.
+    return str(json.loads(metadata.get("loss_function", "{}")).get("type", ""))

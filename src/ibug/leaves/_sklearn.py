@@ -94,14 +94,19 @@ class PipelineReader(WrapperReader):
     @staticmethod
     def wrapped(model: Any) -> Any:
         """Return the last step."""
-        last = model.steps[-1][1]
+        last = model.steps[-1][1] if model.steps else None
         if last is None or last == "passthrough":
             raise unsupported(model, "its last step is no model")
         return last
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the last step's leaf numbers of the rows that the other steps have transformed."""
-        return self.inner.leaves(self.model[:-1].transform(X) if len(self.model.steps) > 1 else X)
+        # Step by step, as the pipeline's own `predict` does it: `model[:-1].transform` would ask each transformer
+        # whether it is fitted, and one without a state cannot say yes.
+        for _, step in self.model.steps[:-1]:
+            if step is not None and step != "passthrough":
+                X = step.transform(X)
+        return self.inner.leaves(X)
 
 
 _READERS: dict[type, type[LeafReader]] = {

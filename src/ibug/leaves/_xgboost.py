@@ -1,4 +1,4 @@
-"""XGBoost: leaf numbers from ``apply`` and ``predict(pred_leaf=True)``."""
+"""XGBoost: leaf numbers from ``predict(pred_leaf=True)``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def find(model: Any) -> type[LeafReader]:
 
 
 class XGBRegressorReader(LeafReader):
-    """Reads ``XGBRegressor`` and ``XGBRFRegressor``; ``apply`` stops at the best iteration, as ``predict`` does."""
+    """Reads ``XGBRegressor`` and ``XGBRFRegressor``, up to the best iteration of early stopping, as ``predict`` does."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -34,7 +34,18 @@ class XGBRegressorReader(LeafReader):
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the numbers of the leaf nodes."""
-        return as_leaf_numbers(self.model.apply(X), _num_samples(X), self.model)
+        # What `apply` does; but XGBoost 2's `apply` refuses the categorical columns that its `predict` takes.
+        model = self.model
+        rows = xgboost.DMatrix(
+            X,
+            missing=model.missing,
+            feature_types=model.feature_types,
+            nthread=model.n_jobs,
+            enable_categorical=model.enable_categorical,
+        )
+        n_rounds = getattr(model, "best_iteration", -1) + 1  # the attribute is there after early stopping; 0 means all
+        leaves = model.get_booster().predict(rows, pred_leaf=True, iteration_range=(0, n_rounds))
+        return as_leaf_numbers(leaves, _num_samples(X), model)
 
 
 class BoosterReader(LeafReader):
@@ -42,7 +53,7 @@ class BoosterReader(LeafReader):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        require_fitted(model, model.num_boosted_rounds() > 0)
+        require_fitted(model, _n_rounds(model) > 0)
         _check_booster(model, model)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -58,6 +69,13 @@ def _matrix(X: Any) -> Any:
     return xgboost.DMatrix(X, enable_categorical=True)
 
 
+def _n_rounds(booster: Any) -> int:
+    try:
+        return int(booster.num_boosted_rounds())
+    except xgboost.core.XGBoostError:  # an empty Booster() cannot even count
+        return 0
+
+
 def _check_booster(model: Any, booster: Any) -> None:
     learner = json.loads(booster.save_config())["learner"]
     kind, objective = learner["gradient_booster"]["name"], learner["objective"]["name"]
@@ -65,5 +83,6 @@ def _check_booster(model: Any, booster: Any) -> None:
         raise unsupported(model, "its booster is 'gblinear', which has no trees")
     if objective.startswith(_NO_REGRESSION):
         raise unsupported(model, f"its objective is {objective!r}, and ibug needs a regression model")
-    if int(learner["learner_model_param"].get("num_target", 1)) > 1:
+    # A user's own objective may ask for classes without a name that tells.
+    if any(int(learner["learner_model_param"].get(name, 1)) > 1 for name in ("num_target", "num_class")):
         raise unsupported(model, "it has several outputs")

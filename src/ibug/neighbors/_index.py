@@ -16,6 +16,8 @@ from ibug.neighbors._order import Neighbors, merge_top_k
 
 # A thread is worth starting only for some milliseconds of work: about this many code comparisons.
 _COMPARISONS_PER_TASK = 2**28
+# The look-up table from leaf numbers to codes has 4 bytes per entry, so 4 GiB at the most.
+_MAX_TABLE_ENTRIES = 2**30
 _CODE_TYPES = (np.uint8, np.uint16, np.uint32)
 
 
@@ -198,6 +200,11 @@ class _Builder:
         self.filled += len(leaves)
 
     def _reserve(self, width: int) -> None:
+        if width * len(self.leaf_counts) > _MAX_TABLE_ENTRIES:
+            raise InvalidInputError(
+                f"Leaf numbers up to {width - 1} in {len(self.leaf_counts)} trees need too large a look-up table; "
+                "number the leaves of each tree from 0 on."
+            )
         missing = width - self.numbering.shape[1]
         if missing > 0:
             self.numbering = np.pad(self.numbering, ((0, 0), (0, missing)), constant_values=-1)

@@ -1,0 +1,75 @@
+"""The main job on real data: a trained LightGBM model gets honest intervals, without retraining it.
+
+Run with ``make demo``, or ``python examples/demo.py`` where ``ibug[lightgbm]`` is installed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from lightgbm import LGBMRegressor
+from sklearn.datasets import load_diabetes
+from sklearn.model_selection import train_test_split
+
+from ibug import IBUGRegressor
+from ibug.metrics import coverage, crps, nll
+
+LEVEL = 0.9
+
+
+def main() -> None:
+    """Train, wrap, and print what a user wants to know."""
+    data = load_diabetes()
+    X_rest, X_test, y_rest, y_test = train_test_split(data.data, data.target, test_size=0.25, random_state=0)
+    X_train, X_val, y_train, y_val = train_test_split(X_rest, y_rest, test_size=0.25, random_state=0)
+
+    model = LGBMRegressor(n_estimators=150, learning_rate=0.04, num_leaves=7, random_state=0, verbose=-1)
+    model.fit(X_train, y_train)  # the model that you already have
+
+    u = IBUGRegressor(model, prefit=True).fit(X_train, y_train, X_val=X_val, y_val=y_val)
+    raw = IBUGRegressor(model, prefit=True, k=u.k_, calibrate=False).fit(X_train, y_train, X_val=X_val, y_val=y_val)
+
+    print("Diabetes data (scikit-learn): disease progression after one year, 25 to 346")
+    print(f"{len(y_train)} training rows, {len(y_val)} validation rows, {len(y_test)} test rows; {model}\n")
+    print(
+        f"k = {u.k_} neighbours of {len(u.index_)} training rows; calibration: {u.gamma_:g} x variance + {u.delta_:g}\n"
+    )
+    print_scores(model, raw, u, X_test, y_test)
+    print_predictions(u, X_test, y_test)
+    print_neighbors(u, X_test, y_train, row=0)
+
+
+def print_scores(model: LGBMRegressor, raw: IBUGRegressor, u: IBUGRegressor, X: np.ndarray, y: np.ndarray) -> None:
+    """Print the scores on the test rows before and after calibration."""
+    error = np.sqrt(np.mean((model.predict(X) - y) ** 2))
+    print(f"Scores on the {len(y)} test rows      before calibration   after")
+    print(f"  point error (RMSE), the model's    {error:18.2f}   {error:.2f}   unchanged")
+    before, after = raw.predict_dist(X), u.predict_dist(X)
+    for title, score in (("CRPS, lower is better", crps), ("NLL, lower is better", nll)):
+        print(f"  {title:34} {score(y, before):18.3f}   {score(y, after):.3f}")
+    title = f"truth inside the {LEVEL:.0%} interval"
+    print(f"  {title:34} {coverage(y, before, LEVEL):18.1%}   {coverage(y, after, LEVEL):.1%}\n")
+
+
+def print_predictions(u: IBUGRegressor, X: np.ndarray, y: np.ndarray, n: int = 10) -> None:
+    """Print a table of predictions with intervals."""
+    lower, upper = u.predict_interval(X[:n], coverage=LEVEL).T
+    print(f"Ten predictions with their {LEVEL:.0%} intervals")
+    print("  row   prediction   lower   upper   truth")
+    for row, (mean, low, high, truth) in enumerate(zip(u.predict(X[:n]), lower, upper, y, strict=False)):
+        print(
+            f"  {row:3}   {mean:10.1f} {low:7.1f} {high:7.1f} {truth:7.0f}   {'' if low <= truth <= high else 'outside'}"
+        )
+    print()
+
+
+def print_neighbors(u: IBUGRegressor, X: np.ndarray, y_train: np.ndarray, row: int, n: int = 8) -> None:
+    """Print the training rows behind one prediction."""
+    affinities, rows = u.kneighbors(X[row : row + 1], n)
+    print(f"Why row {row} is that uncertain: its {n} nearest training rows")
+    print("  training row   shared leaves   target")
+    for affinity, neighbor in zip(affinities[0], rows[0], strict=True):
+        print(f"  {neighbor:12} {affinity:7} of {u.index_.n_trees}   {y_train[neighbor]:6.0f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Slow, obvious truths that the library is compared with."""
+
+import numpy as np
+
+
+def nearest_rows(train_leaves, query_leaves, k):
+    """Return affinities and rows of the k nearest training rows by Eq. 1, nearest first, ties by row number."""
+    affinity = (np.asarray(query_leaves)[:, None, :] == np.asarray(train_leaves)[None, :, :]).sum(axis=-1)
+    rows = np.tile(np.arange(affinity.shape[1]), (len(affinity), 1))
+    best = np.lexsort((rows, -affinity), axis=-1)[:, :k]
+    return np.take_along_axis(affinity, best, axis=1), best
+
+
+def crps_by_quadrature(law, y):
+    """Return the CRPS of one scipy.stats law at y from its definition, the integral of (F(x) - 1[x >= y])²."""
+    from scipy.integrate import quad
+
+    below = quad(lambda x: law.cdf(x) ** 2, -np.inf, y, epsabs=1e-12, epsrel=1e-10)[0]
+    above = quad(lambda x: law.sf(x) ** 2, y, np.inf, epsabs=1e-12, epsrel=1e-10)[0]
+    return below + above
+
+
+def variance_of_first(values, k):
+    """Return the population variance of each row's first k values, one value after the other, in exact arithmetic."""
+    from fractions import Fraction
+
+    def exact(row):
+        numbers = [Fraction(float(v)) for v in row[:k]]
+        mean = sum(numbers) / k
+        return float(sum((v - mean) ** 2 for v in numbers) / k)
+
+    return np.array([exact(row) for row in values])
+
+
+def calibrate_by_grid(mean, variance, y, score):
+    """Return the best score over the paper's grid: γ with δ = 0, δ with γ = 1 (section B.2), by two plain loops."""
+    from scipy.stats import norm
+
+    base = [10.0**e for e in range(-8, 4)]
+    grid = [0.0] + [b * m for b in base for m in (1.0, 2.5, 5.0)]
+    scores = []
+    for value in grid:
+        if value > 0:
+            scores.append(score(y, norm(mean, np.sqrt(value * variance))))
+        scores.append(score(y, norm(mean, np.sqrt(variance + value))))
+    return min(scores)
+
+
+def lightgbm_raw(booster, leaves):
+    """Return the raw score: the sum of the reached leaves' outputs."""
+    return sum_leaf_values(booster.get_leaf_output, leaves)
+
+
+def xgboost_margin(booster, leaves, link=lambda base_score: base_score):
+    """Return the margin: the base score and the reached leaves of the JSON dump, weighted by dart where it is dart."""
+    import json
+
+    learner = json.loads(booster.save_raw("json"))["learner"]
+    base_score = float(json.loads(booster.save_config())["learner"]["learner_model_param"]["base_score"].strip("[]"))
+    weights = learner["gradient_booster"].get("weight_drop") or np.ones(leaves.shape[1])
+    values = [leaves_of_dump(json.loads(tree)) for tree in booster.get_dump(dump_format="json")]
+    return link(base_score) + sum_leaf_values(lambda tree, leaf: weights[tree] * values[tree][leaf], leaves)
+
+
+def leaves_of_dump(node):
+    """Return {node number: leaf value} of one tree in XGBoost's JSON dump."""
+    if "leaf" in node:
+        return {node["nodeid"]: node["leaf"]}
+    return {number: value for child in node["children"] for number, value in leaves_of_dump(child).items()}
+
+
+def catboost_raw(model, leaves):
+    """Return the raw value: scale and bias on the sum of the reached leaves, which CatBoost lists tree by tree."""
+    values, first = model.get_leaf_values(), np.cumsum([0, *model.get_tree_leaf_counts()])
+    scale, bias = model.get_scale_and_bias()
+    return scale * sum_leaf_values(lambda tree, leaf: values[first[tree] + leaf], leaves) + bias
+
+
+def hist_gradient_boosting_raw(model, leaves):
+    """Return the raw value: the baseline and the reached leaves, in the order of their nodes."""
+    values = [nodes["value"][nodes["is_leaf"] == 1] for nodes in (trees[0].nodes for trees in model._predictors)]
+    return model._baseline_prediction.item() + sum_leaf_values(lambda tree, leaf: values[tree][leaf], leaves)
+
+
+def gradient_boosting_raw(model, leaves, X):
+    """Return the prediction: the initial model's and the reached nodes' values, times the learning rate."""
+    values = [tree.tree_.value[:, 0, 0] for tree in model.estimators_[:, 0]]
+    return model.init_.predict(X) + model.learning_rate * sum_leaf_values(lambda t, leaf: values[t][leaf], leaves)
+
+
+def forest_mean(model, leaves):
+    """Return the prediction: the mean of the reached nodes' values."""
+    values = [tree.tree_.value[:, 0, 0] for tree in model.estimators_]
+    return sum_leaf_values(lambda tree, leaf: values[tree][leaf], leaves) / len(values)
+
+
+def sum_leaf_values(value_of, leaves):
+    """Return the sums over trees, of shape (n_rows,), of the values of the leaves, of shape (n_rows, n_trees)."""
+    return np.array([sum(value_of(tree, int(leaf)) for tree, leaf in enumerate(row)) for row in leaves])

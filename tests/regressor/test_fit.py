@@ -1,0 +1,240 @@
+"""The ways to fit, and what is refused."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ibug import IBUGRegressor
+from ibug.exceptions import InvalidInputError, ModelNotFittedError, NotCalibratedWarning, UnsupportedModelError
+
+
+class Recorder(GradientBoostingRegressor):
+    """Remembers what each fit was given."""
+
+    calls: list = []  # noqa: RUF012 - shared by clones on purpose
+
+    def fit(self, X, y, sample_weight=None, **others):
+        self.calls.append({"X": X, "y": y, "sample_weight": sample_weight, **others})
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.fixture
+def recorder():
+    Recorder.calls = []
+    return Recorder(n_estimators=10, random_state=0)
+
+
+def test_split_tune_refit(recorder, diabetes):
+    X, y = diabetes["train"]
+    weight = np.arange(300.0) + 1
+    u = IBUGRegressor(recorder, random_state=0).fit(X, y, sample_weight=weight, note="hello")
+    part, everything = recorder.calls
+    assert len(part["y"]) == 240
+    assert len(everything["y"]) == 300
+    # each row keeps its own target and weight
+    where = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in part["X"]]
+    np.testing.assert_array_equal(part["y"], y[where])
+    np.testing.assert_array_equal(part["sample_weight"], weight[where])
+    np.testing.assert_array_equal(everything["sample_weight"], weight)
+    assert part["note"] == everything["note"] == "hello"
+    assert len(u.index_) == 300
+    assert u.kneighbors(X, 300)[1].max() == 299
+    np.testing.assert_array_equal(u.predict(X), clone(recorder).fit(X, y, weight).predict(X))
+
+
+def test_without_refit_the_held_out_rows_stay_out(recorder, diabetes):
+    u = IBUGRegressor(recorder, refit=False, validation_fraction=0.5, random_state=0).fit(*diabetes["train"])
+    assert len(recorder.calls) == 1
+    assert len(u.index_) == 150
+
+
+def test_given_validation_rows_the_estimator_trains_on_all_of_x(recorder, diabetes):
+    X_val, y_val = diabetes["validation"]
+    u = IBUGRegressor(recorder).fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+    assert [len(call["y"]) for call in recorder.calls] == [300]
+    assert len(u.index_) == 300
+
+
+def test_nothing_is_held_out_where_nothing_is_tuned(recorder, diabetes):
+    u = IBUGRegressor(recorder, k=20, calibrate=False).fit(*diabetes["train"])
+    assert [len(call["y"]) for call in recorder.calls] == [300]
+    assert u.k_ == 20
+    assert {name: len(column) for name, column in u.tuning_.items()} == {"k": 0, "score": 0}
+
+
+def test_a_fixed_k_is_calibrated(diabetes):
+    u = IBUGRegressor(GradientBoostingRegressor(random_state=0), k=50, random_state=0).fit(*diabetes["train"])
+    assert u.k_ == 50
+    assert u.tuning_["k"].tolist() == [50]
+    assert (u.gamma_, u.delta_) != (1.0, 0.0)
+
+
+def test_the_estimator_is_not_touched(diabetes):
+    estimator = GradientBoostingRegressor(n_estimators=5)
+    IBUGRegressor(estimator).fit(*diabetes["train"])
+    assert not hasattr(estimator, "estimators_")
+
+
+def test_the_default_estimator(diabetes):
+    u = IBUGRegressor(random_state=0).fit(*diabetes["train"])
+    assert isinstance(u.estimator_, HistGradientBoostingRegressor)
+    assert u.predict_interval(diabetes["test"][0]).shape == (62, 2)
+
+
+def test_the_same_seed_gives_the_same_result(diabetes):
+    X, _ = diabetes["test"]
+    one, other = (
+        IBUGRegressor(
+            tree_order="random", tree_fraction=0.5, row_fraction=0.7, k=15, random_state=seed, calibrate=False
+        )
+        .fit(*diabetes["train"])
+        .predict_var(X)
+        for seed in (3, np.random.RandomState(3))
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+def test_frozen_counts_as_prefit(model, diabetes):
+    u = IBUGRegressor(FrozenEstimator(model), k=9, calibrate=False).fit(*diabetes["train"])
+    np.testing.assert_array_equal(u.predict(diabetes["test"][0]), model.predict(diabetes["test"][0]))
+
+
+def test_sample_weight_reaches_the_last_step_of_a_pipeline(recorder, diabetes):
+    X, y = diabetes["train"]
+    IBUGRegressor(make_pipeline(StandardScaler(), recorder)).fit(X, y, sample_weight=np.full(300, 2.0))
+    assert [np.unique(call["sample_weight"]).tolist() for call in recorder.calls] == [[2.0], [2.0]]
+
+
+def test_own_score_chooses_k(model, diabetes):
+    X_val, y_val = diabetes["validation"]
+    u = IBUGRegressor(model, prefit=True, calibrate=False, scoring=lambda y, law: -law.std().mean())
+    u.fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+    assert u.tuning_["score"].argmin() == u.tuning_["k"].tolist().index(u.k_)
+    assert u.k_ == 201  # the widest
+
+
+def test_floor_without_validation_rows(model, diabetes):
+    X, y = diabetes["train"]
+    u = IBUGRegressor(model, prefit=True, k=3, calibrate=False).fit(X, y)
+    variance = y[u.kneighbors(X)[1]].var(axis=1)
+    assert u.min_variance_ == pytest.approx(variance[variance > 0].min())
+
+
+def test_prefit_without_validation_rows_tells_the_two_ways_out(model, diabetes):
+    with pytest.raises(InvalidInputError, match=r"X_val=X_val, y_val=y_val.*k=100"):
+        IBUGRegressor(model, prefit=True).fit(*diabetes["train"])
+    with pytest.warns(NotCalibratedWarning, match="not calibrated"):
+        IBUGRegressor(model, prefit=True, k=5).fit(*diabetes["train"])
+
+
+def test_prefit_refuses_fit_parameters(model, diabetes):
+    with pytest.raises(InvalidInputError, match=r"\['sample_weight'\] would have no effect"):
+        IBUGRegressor(model, prefit=True, k=5).fit(*diabetes["train"], sample_weight=np.ones(300))
+
+
+def test_prefit_that_is_not_fitted(diabetes):
+    with pytest.raises(ModelNotFittedError, match="GradientBoostingRegressor is not fitted yet"):
+        IBUGRegressor(GradientBoostingRegressor(), prefit=True, k=5, calibrate=False).fit(*diabetes["train"])
+
+
+@pytest.mark.parametrize("estimator", [LinearRegression(), RandomForestClassifier(), "lightgbm", make_pipeline(None)])
+def test_unsupported_estimators_fail_before_training(estimator, diabetes):
+    with pytest.raises(UnsupportedModelError, match="Supported are LightGBM"):
+        IBUGRegressor(estimator).fit(*diabetes["train"])
+
+
+@pytest.mark.parametrize("k", [0, -3, 301, 2.0, "auto", None, True])
+def test_impossible_k(model, diabetes, k):
+    with pytest.raises(InvalidInputError, match=r'k must be "tune" or an integer from 1 to the 300 training rows'):
+        IBUGRegressor(model, prefit=True, k=k, calibrate=False).fit(*diabetes["train"])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"scoring": "rmse"}, r"scoring must be one of \['crps', 'nll'\]"),
+        ({"tree_fraction": 0}, "tree_fraction must be a number above 0 and up to 1; got 0"),
+        ({"tree_fraction": 1.5}, "tree_fraction"),
+        ({"tree_order": "middle"}, r"tree_order must be one of \('first', 'last', 'random'\); got 'middle'"),
+        ({"row_fraction": "half"}, "row_fraction"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be a number between 0 and 1"),
+        ({"validation_fraction": 20}, "validation_fraction"),
+    ],
+)
+def test_impossible_parameters(diabetes, parameters, message):
+    with pytest.raises(InvalidInputError, match=message):
+        IBUGRegressor(ExtraTreesRegressor(3), **parameters).fit(*diabetes["train"])
+
+
+def test_bad_targets(model, diabetes):
+    X, y = diabetes["train"]
+    u = IBUGRegressor(model, prefit=True, k=5, calibrate=False)
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        u.fit(X, np.where(np.arange(300) == 7, np.nan, y))
+    with pytest.raises(ValueError, match="Input y contains infinity"):
+        u.fit(X, np.where(np.arange(300) == 7, np.inf, y))
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[300, 299\]"):
+        u.fit(X, y[:-1])
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        u.fit(X, np.stack([y, y], axis=1))
+    with pytest.raises(InvalidInputError, match="the target y is None"):
+        u.fit(X, None)
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        u.fit(X, np.array(["a"] * 300))
+
+
+def test_bad_validation_rows(model, diabetes):
+    X, y = diabetes["train"]
+    X_val, y_val = diabetes["validation"]
+    u = IBUGRegressor(model, prefit=True)
+    with pytest.raises(InvalidInputError, match="y_val is missing"):
+        u.fit(X, y, X_val=X_val)
+    with pytest.raises(InvalidInputError, match="X_val is missing"):
+        u.fit(X, y, y_val=y_val)
+    with pytest.raises(ValueError, match="Input y_val contains NaN"):
+        u.fit(X, y, X_val=X_val, y_val=y_val * np.nan)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        u.fit(X, y, X_val=X_val, y_val=y_val[1:])
+    with pytest.raises(ValueError, match="X has 9 features, but IBUGRegressor is expecting 10"):
+        u.fit(X, y, X_val=X_val[:, 1:], y_val=y_val)
+
+
+def test_too_few_rows():
+    with pytest.raises(InvalidInputError, match="n_samples=2: at least 3 rows"):
+        IBUGRegressor().fit([[1.0], [2.0]], [1.0, 2.0])
+
+
+def test_three_rows_are_enough():
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=2), random_state=0).fit([[1.0], [2.0], [3.0]], [1.0, 2, 4])
+    assert np.all(u.predict_dist([[1.5]]).std() > 0)
+
+
+def test_bad_rows_to_predict(model, diabetes):
+    u = IBUGRegressor(model, prefit=True, k=5, calibrate=False)
+    with pytest.raises(NotFittedError):
+        u.predict(diabetes["test"][0])
+    u.fit(*diabetes["train"])
+    with pytest.raises(ValueError, match="X has 3 features, but IBUGRegressor is expecting 10"):
+        u.predict_dist(diabetes["test"][0][:, :3])
+    with pytest.raises(InvalidInputError, match="Reshape your data"):
+        u.predict_dist(diabetes["test"][0][0])
+    with pytest.raises(InvalidInputError, match="at least one row"):
+        u.predict_dist(diabetes["test"][0][:0])
+
+
+def test_progress_is_shown_when_asked_for(model, diabetes, capsys):
+    IBUGRegressor(model, prefit=True, k=5, calibrate=False, verbose=1).fit(*diabetes["train"])
+    assert "indexing training rows: done" in capsys.readouterr().err
+    IBUGRegressor(model, prefit=True, k=5, calibrate=False).fit(*diabetes["train"])
+    assert capsys.readouterr().err == ""

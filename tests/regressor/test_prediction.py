@@ -1,0 +1,195 @@
+"""IBUGRegressor against the paper's formulas written out."""
+
+import numpy as np
+import pytest
+from oracles import calibrate_by_grid, nearest_rows
+from scipy.stats import norm
+from sklearn.ensemble import GradientBoostingRegressor
+
+from ibug import IBUGRegressor, affinity
+from ibug.exceptions import InvalidInputError
+from ibug.metrics import coverage, crps, nll
+
+
+@pytest.fixture
+def fitted(model, diabetes):
+    return IBUGRegressor(model, prefit=True).fit(
+        *diabetes["train"], X_val=diabetes["validation"][0], y_val=diabetes["validation"][1]
+    )
+
+
+def oracle_variance(model, diabetes, X, k):
+    _, rows = nearest_rows(model.apply(diabetes["train"][0]), model.apply(X), k)
+    return diabetes["train"][1][rows].var(axis=1)
+
+
+def test_predictions_are_the_models_own(fitted, model, diabetes):
+    X, _ = diabetes["test"]
+    np.testing.assert_array_equal(fitted.predict(X), model.predict(X))
+    np.testing.assert_array_equal(fitted.predict_dist(X).mean(), model.predict(X))
+    assert fitted.estimator_ is model
+
+
+def test_variance_is_algorithm_2(fitted, model, diabetes):
+    X, _ = diabetes["test"]
+    variance = np.maximum(oracle_variance(model, diabetes, X, fitted.k_), fitted.min_variance_)
+    np.testing.assert_allclose(fitted.predict_var(X), fitted.gamma_ * variance + fitted.delta_, rtol=1e-12)
+    np.testing.assert_allclose(fitted.predict_dist(X).var(), fitted.predict_var(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scoring", ["crps", "nll"])
+def test_k_floor_and_calibration_are_the_papers(model, diabetes, scoring):
+    X_val, y_val = diabetes["validation"]
+    u = IBUGRegressor(model, prefit=True, scoring=scoring).fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+    mean = model.predict(X_val)
+    expected = []
+    for k in (3, 5, 7, 9, 11, 15, 31, 61, 91, 121, 151, 201):
+        scale = np.sqrt(np.maximum(oracle_variance(model, diabetes, X_val, k), 1e-15))
+        law = norm(mean, scale)
+        z = (y_val - mean) / scale
+        score = {
+            "nll": -law.logpdf(y_val),
+            "crps": scale * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi)),
+        }[scoring]
+        expected.append(score.mean())
+    np.testing.assert_allclose(u.tuning_["score"], expected, rtol=1e-9)
+    assert u.k_ == u.tuning_["k"][np.argmin(expected)]
+    variance = oracle_variance(model, diabetes, X_val, u.k_)
+    assert u.min_variance_ == pytest.approx(variance[variance > 0].min(), rel=1e-12)
+    if scoring == "nll":
+        best = calibrate_by_grid(mean, variance, y_val, lambda y, law: -law.logpdf(y).mean())
+        assert nll(y_val, u.predict_dist(X_val)) == pytest.approx(best, rel=1e-9)
+
+
+def test_calibration_is_never_worse_on_the_validation_rows(model, diabetes):
+    X_val, y_val = diabetes["validation"]
+    for scoring, score in (("crps", crps), ("nll", nll)):
+        with_, without = (
+            IBUGRegressor(model, prefit=True, scoring=scoring, calibrate=calibrate).fit(
+                *diabetes["train"], X_val=X_val, y_val=y_val
+            )
+            for calibrate in (True, False)
+        )
+        assert (without.gamma_, without.delta_) == (1.0, 0.0)
+        assert score(y_val, with_.predict_dist(X_val)) <= score(y_val, without.predict_dist(X_val))
+
+
+def test_neighbours_are_the_nearest_rows(fitted, model, diabetes):
+    X, _ = diabetes["test"]
+    for n_neighbors in (None, 1, 300):
+        k = n_neighbors or fitted.k_
+        expected = nearest_rows(model.apply(diabetes["train"][0]), model.apply(X), k)
+        for found, right in zip(fitted.kneighbors(X, n_neighbors), expected, strict=True):
+            np.testing.assert_array_equal(found, right)
+
+
+def test_a_training_row_is_its_own_nearest(fitted, diabetes):
+    affinities, rows = fitted.kneighbors(diabetes["train"][0], 1)
+    assert np.all(affinities == fitted.index_.n_trees)
+    assert np.mean(rows[:, 0] == np.arange(300)) > 0.9  # all but rows that share every leaf with an earlier one
+
+
+def test_intervals_and_quantiles_come_from_the_law(fitted, diabetes):
+    X, y = diabetes["test"]
+    law = fitted.predict_dist(X)
+    interval = fitted.predict_interval(X, coverage=0.8)
+    quantiles = fitted.predict_quantiles(X, alpha=[0.1, 0.5, 0.9])
+    assert interval.shape == (len(X), 2)
+    assert quantiles.shape == (len(X), 3)
+    np.testing.assert_allclose(interval, np.stack(law.interval(0.8), axis=1))
+    np.testing.assert_allclose(quantiles[:, [0, 2]], interval)
+    np.testing.assert_allclose(quantiles[:, 1], law.mean())
+    assert fitted.predict_quantiles(X, alpha=0.5).shape == (len(X), 1)
+    assert coverage(y, law, 0.8) == np.mean((interval[:, 0] <= y) & (y <= interval[:, 1]))
+
+
+def test_intervals_hold_about_what_they_say():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(size=(2500, 4))
+    y = 4 * X[:, 0] + (0.1 + X[:, 1]) * rng.normal(size=2500)
+    u = IBUGRegressor(GradientBoostingRegressor(random_state=0), random_state=0).fit(X[:1500], y[:1500])
+    law = u.predict_dist(X[1500:])
+    for level in (0.5, 0.8, 0.9):
+        assert abs(coverage(y[1500:], law, level) - level) < 0.06
+    # and they are wider where there is more noise
+    assert np.corrcoef(law.std(), 0.1 + X[1500:, 1])[0, 1] > 0.5
+
+
+@pytest.mark.parametrize("leaves_per_chunk", [1, 61, 60 * 7, 60 * 62])
+def test_chunks_do_not_change_the_result(fitted, model, diabetes, leaves_per_chunk, monkeypatch):
+    X, _ = diabetes["test"]
+    whole = fitted.predict_var(X), *fitted.kneighbors(X, 20)
+    monkeypatch.setattr(affinity, "_LEAVES_PER_CHUNK", leaves_per_chunk)
+    again = IBUGRegressor(model, prefit=True).fit(
+        *diabetes["train"], X_val=diabetes["validation"][0], y_val=diabetes["validation"][1]
+    )
+    assert again.k_ == fitted.k_
+    for one, other in zip((again.predict_var(X), *again.kneighbors(X, 20)), whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_threads_and_row_order_do_not_change_the_result(fitted, diabetes, rng):
+    X, _ = diabetes["test"]
+    shuffled = rng.permutation(len(X))
+    expected = fitted.predict_var(X)
+    np.testing.assert_array_equal(fitted.predict_var(X[shuffled]), expected[shuffled])
+    np.testing.assert_array_equal(fitted.predict_var(X[:1]), expected[:1])
+    fitted.set_params(n_jobs=2)
+    np.testing.assert_array_equal(fitted.predict_var(X), expected)
+
+
+@pytest.mark.parametrize(
+    ("order", "trees"), [("first", slice(0, 15)), ("last", slice(45, 60)), ("random", None)]
+)  # 15 of 60
+def test_tree_sampling(model, diabetes, order, trees):
+    X, _ = diabetes["test"]
+    u = IBUGRegressor(
+        model, prefit=True, k=10, calibrate=False, tree_fraction=0.25, tree_order=order, random_state=0
+    ).fit(*diabetes["train"])
+    assert u.index_.n_trees == 15
+    chosen = np.arange(60)[trees] if trees is not None else u._search.trees
+    assert len(set(chosen)) == 15
+    expected = nearest_rows(model.apply(diabetes["train"][0])[:, chosen], model.apply(X)[:, chosen], 10)
+    np.testing.assert_array_equal(u.kneighbors(X)[1], expected[1])
+    np.testing.assert_array_equal(u.predict(X), model.predict(X))
+
+
+def test_row_sampling_keeps_the_callers_row_numbers(model, diabetes):
+    X_train, y_train = diabetes["train"]
+    X, _ = diabetes["test"]
+    u = IBUGRegressor(model, prefit=True, k=10, calibrate=False, row_fraction=0.5, random_state=0)
+    u.fit(X_train, y_train)
+    rows = u._search.rows
+    assert len(u.index_) == len(set(rows)) == 150
+    assert np.ptp(rows) > 250  # drawn from everywhere
+    expected = nearest_rows(model.apply(X_train[rows]), model.apply(X), 10)
+    np.testing.assert_array_equal(u.kneighbors(X)[1], rows[expected[1]])
+    np.testing.assert_allclose(u.predict_var(X), np.maximum(y_train[rows[expected[1]]].var(axis=1), u.min_variance_))
+
+
+def test_equal_targets_get_the_floor():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = np.where(X[:, 0] > 0, 5.0, rng.normal(size=200))  # half of the targets do not vary at all
+    u = IBUGRegressor(GradientBoostingRegressor(random_state=0), k=5, random_state=0).fit(X, y)
+    law = u.predict_dist(X)
+    assert np.all(law.std() > 0)
+    assert np.all(np.isfinite(law.logpdf(y)))
+
+
+@pytest.mark.parametrize("level", [0, 1, 1.2, -0.5, 90, np.nan])
+def test_impossible_coverage(fitted, diabetes, level):
+    with pytest.raises(InvalidInputError, match="coverage must be between 0 and 1"):
+        fitted.predict_interval(diabetes["test"][0], coverage=level)
+
+
+@pytest.mark.parametrize("alpha", [[0.1, 1.0], [], -1])
+def test_impossible_quantiles(fitted, diabetes, alpha):
+    with pytest.raises(InvalidInputError, match="alpha must be between 0 and 1"):
+        fitted.predict_quantiles(diabetes["test"][0], alpha=alpha)
+
+
+@pytest.mark.parametrize("n_neighbors", [0, 301, 2.5])
+def test_impossible_number_of_neighbours(fitted, diabetes, n_neighbors):
+    with pytest.raises(InvalidInputError, match="from 1 to the number of training rows, 300"):
+        fitted.kneighbors(diabetes["test"][0], n_neighbors)
