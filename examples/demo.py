@@ -29,7 +29,8 @@ def main() -> None:
     raw = IBUGRegressor(model, prefit=True, k=u.k_, calibrate=False).fit(X_train, y_train, X_val=X_val, y_val=y_val)
 
     print("Diabetes data (scikit-learn): disease progression after one year, 25 to 346")
-    print(f"{len(y_train)} training rows, {len(y_val)} validation rows, {len(y_test)} test rows; {model}\n")
+    print(f"{len(y_train)} training rows, {len(y_val)} validation rows, {len(y_test)} test rows")
+    print(f"The model: LightGBM, {model.n_estimators} trees of {model.num_leaves} leaves, trained already")
     print(
         f"k = {u.k_} neighbours of {len(u.index_)} training rows; calibration: {u.gamma_:g} x variance + {u.delta_:g}\n"
     )
@@ -40,25 +41,32 @@ def main() -> None:
 
 def print_scores(model: LGBMRegressor, raw: IBUGRegressor, u: IBUGRegressor, X: np.ndarray, y: np.ndarray) -> None:
     """Print the scores on the test rows before and after calibration."""
-    error = np.sqrt(np.mean((model.predict(X) - y) ** 2))
-    print(f"Scores on the {len(y)} test rows      before calibration   after")
-    print(f"  point error (RMSE), the model's    {error:18.2f}   {error:.2f}   unchanged")
     before, after = raw.predict_dist(X), u.predict_dist(X)
-    for title, score in (("CRPS, lower is better", crps), ("NLL, lower is better", nll)):
-        print(f"  {title:34} {score(y, before):18.3f}   {score(y, after):.3f}")
-    title = f"truth inside the {LEVEL:.0%} interval"
-    print(f"  {title:34} {coverage(y, before, LEVEL):18.1%}   {coverage(y, after, LEVEL):.1%}\n")
+    error = np.sqrt(np.mean((model.predict(X) - y) ** 2))
+    scores = [
+        ("point error (RMSE), the model's own", f"{error:.2f}", f"{error:.2f}"),
+        ("CRPS, lower is better", f"{crps(y, before):.2f}", f"{crps(y, after):.2f}"),
+        ("NLL, lower is better", f"{nll(y, before):.3f}", f"{nll(y, after):.3f}"),
+        (
+            f"truth inside the {LEVEL:.0%} interval",
+            f"{coverage(y, before, LEVEL):.1%}",
+            f"{coverage(y, after, LEVEL):.1%}",
+        ),
+    ]
+    print(f"{f'Scores on the {len(y)} test rows':38}{'before calibration':>20}{'after':>10}")
+    for title, left, right in scores:
+        print(f"  {title:36}{left:>20}{right:>10}")
+    print()
 
 
 def print_predictions(u: IBUGRegressor, X: np.ndarray, y: np.ndarray, n: int = 10) -> None:
     """Print a table of predictions with intervals."""
-    lower, upper = u.predict_interval(X[:n], coverage=LEVEL).T
+    intervals = u.predict_interval(X[:n], coverage=LEVEL)
     print(f"Ten predictions with their {LEVEL:.0%} intervals")
     print("  row   prediction   lower   upper   truth")
-    for row, (mean, low, high, truth) in enumerate(zip(u.predict(X[:n]), lower, upper, y, strict=False)):
-        print(
-            f"  {row:3}   {mean:10.1f} {low:7.1f} {high:7.1f} {truth:7.0f}   {'' if low <= truth <= high else 'outside'}"
-        )
+    for row, (mean, (low, high), truth) in enumerate(zip(u.predict(X[:n]), intervals, y[:n], strict=True)):
+        note = "" if low <= truth <= high else "   outside"
+        print(f"  {row:3}   {mean:10.1f} {low:7.1f} {high:7.1f} {truth:7.0f}{note}")
     print()
 
 

@@ -25,8 +25,8 @@ template <class Code>
 using CountFunction = void (*)(const Code* tile, std::size_t n_trees, const std::uint32_t* queries,
                                std::uint16_t* counts);
 
-// Is any of the tile_rows counts at least `needed`?
-using AnyAtLeastFunction = bool (*)(const std::uint16_t* counts, std::uint16_t needed);
+// The rows of a tile whose count is at least `needed`, one bit per row.
+using AtLeastFunction = std::uint64_t (*)(const std::uint16_t* counts, std::uint16_t needed);
 
 template <class Code>
 struct Counters {
@@ -40,7 +40,7 @@ struct InstructionSet {
     Counters<std::uint8_t> codes8;
     Counters<std::uint16_t> codes16;
     Counters<std::uint32_t> codes32;
-    AnyAtLeastFunction any_at_least;
+    AtLeastFunction at_least;
 };
 
 template <class Code>

@@ -8,7 +8,7 @@
 
 #include "scan.hpp"
 
-#ifdef __AVX512BW__
+#ifdef IBUG_X86
 #include <immintrin.h>
 #endif
 
@@ -103,10 +103,30 @@ void count(const Code* tile, std::size_t n_trees, const std::uint32_t* queries, 
     }
 }
 
-bool any_at_least(const std::uint16_t* counts, std::uint16_t needed) {
-    bool any = false;
-    for (std::size_t r = 0; r < tile_rows; ++r) any |= counts[r] >= needed;
-    return any;
+std::uint64_t at_least(const std::uint16_t* counts, std::uint16_t needed) {
+#if defined(__AVX512BW__)
+    const __m512i least = _mm512_set1_epi16(static_cast<short>(needed));
+    const std::uint64_t low = _mm512_cmpge_epu16_mask(_mm512_loadu_si512(counts), least);
+    const std::uint64_t high = _mm512_cmpge_epu16_mask(_mm512_loadu_si512(counts + 32), least);
+    return low | high << 32;
+#elif defined(IBUG_X86)
+    const __m128i least = _mm_set1_epi16(static_cast<short>(needed));
+    // least - count, stopped at zero, is zero just where the count reaches it; two results make 16 bits of the mask.
+    const auto reaches = [&](std::size_t r) {
+        const __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(counts + r));
+        return _mm_cmpeq_epi16(_mm_subs_epu16(least, eight), _mm_setzero_si128());
+    };
+    std::uint64_t mask = 0;
+    for (std::size_t r = 0; r < tile_rows; r += 16) {
+        const int bits = _mm_movemask_epi8(_mm_packs_epi16(reaches(r), reaches(r + 8)));
+        mask |= static_cast<std::uint64_t>(static_cast<unsigned>(bits)) << r;
+    }
+    return mask;
+#else
+    std::uint64_t mask = 0;
+    for (std::size_t r = 0; r < tile_rows; ++r) mask |= std::uint64_t{counts[r] >= needed} << r;
+    return mask;
+#endif
 }
 
 }  // namespace
@@ -117,7 +137,7 @@ const InstructionSet IBUG_SET = {
     {count<std::uint8_t, IBUG_GROUP>, count<std::uint8_t, 1>},
     {count<std::uint16_t, IBUG_GROUP>, count<std::uint16_t, 1>},
     {count<std::uint32_t, IBUG_GROUP>, count<std::uint32_t, 1>},
-    any_at_least,
+    at_least,
 };
 
 }  // namespace ibug

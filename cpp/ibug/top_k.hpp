@@ -1,65 +1,93 @@
 // The k best training rows of each query, selected while the tiles stream by.
 //
-// Order is total: affinity descending, then row ascending. A (affinity, row) pair becomes one 64-bit key that sorts
-// like that, so that selection and sorting are plain integer work and every schedule finds the same neighbours.
+// Order is total: affinity descending, then row ascending, so that every schedule finds the same neighbours.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <utility>
 #include <vector>
 
 #include "scan.hpp"
 
 namespace ibug {
 
-inline std::uint64_t key_of(std::uint32_t affinity, std::uint32_t row) {
-    return (std::uint64_t{affinity} << 32) | (0xffffffffu - row);
-}
-inline std::int32_t affinity_of(std::uint64_t key) { return static_cast<std::int32_t>(key >> 32); }
-inline std::int64_t row_of(std::uint64_t key) { return 0xffffffffu - static_cast<std::uint32_t>(key); }
-
-// Rows must be offered in ascending order: then a later row never displaces an equal earlier one, and only an affinity
-// above the k-th best so far can enter.
+// The best k of the rows offered so far. Rows must be offered in ascending order: then a later row never displaces an
+// equal earlier one, and only an affinity above the k-th best can enter. A histogram of the affinities that have entered
+// tells at any time which one that is, so that no row is kept in vain for long, and no sorting is needed at the end.
 class TopK {
    public:
-    explicit TopK(std::size_t k) : k_(k), capacity_(std::max(2 * k, k + tile_rows)) { keys_.reserve(capacity_); }
+    TopK(std::size_t k, std::size_t n_trees) : k_(k), capacity_(std::max(2 * k, k + tile_rows)), entered_(n_trees + 2) {
+        candidates_.reserve(capacity_);
+    }
 
-    std::uint16_t needed() const { return needed_; }
+    // The affinity that a further row must have: one more than the k-th best, or none while there are fewer than k.
+    std::uint16_t needed() const { return static_cast<std::uint16_t>(needed_); }
 
-    void offer_tile(const std::uint16_t* counts, std::size_t first_row, std::size_t n_rows) {
-        if (keys_.size() + n_rows > capacity_) shrink();
-        for (std::size_t r = 0; r < n_rows; ++r)
-            if (counts[r] >= needed_)
-                keys_.push_back(key_of(counts[r], static_cast<std::uint32_t>(first_row + r)));
-        if (needed_ == 0 && keys_.size() >= k_) shrink();
+    // The rows of a tile that `mask` names.
+    void offer(const std::uint16_t* counts, std::size_t first_row, std::uint64_t mask) {
+        if (candidates_.size() + tile_rows > capacity_) compact();
+        for (; mask != 0; mask &= mask - 1) {
+            const auto r = static_cast<std::size_t>(std::countr_zero(mask));
+            const std::uint16_t affinity = counts[r];
+            if (affinity < needed_) continue;
+            candidates_.push_back({affinity, static_cast<std::uint32_t>(first_row + r)});
+            ++entered_[affinity];
+            ++at_needed_;
+            while (at_needed_ >= k_) at_needed_ -= entered_[needed_++];
+        }
     }
 
     // Writes k affinities and rows, best first; where fewer rows were offered the rest is -1.
     void write(std::int32_t* affinities, std::int64_t* rows) {
-        const std::size_t found = std::min(k_, keys_.size());
-        std::partial_sort(keys_.begin(), keys_.begin() + found, keys_.end(), std::greater<>());
-        for (std::size_t i = 0; i < found; ++i) {
-            affinities[i] = affinity_of(keys_[i]);
-            rows[i] = row_of(keys_[i]);
+        compact();
+        const std::size_t found = candidates_.size();
+        // The places of an affinity begin where those of all higher ones end; candidates are in row order already.
+        std::fill(entered_.begin(), entered_.end(), 0u);
+        std::uint32_t highest = 0;
+        for (const Candidate& c : candidates_) {
+            ++entered_[c.affinity];
+            highest = std::max(highest, c.affinity);
+        }
+        std::uint32_t place = 0;
+        for (std::uint32_t a = highest + 1; a-- > 0 && place < found;) place += std::exchange(entered_[a], place);
+        for (const Candidate& c : candidates_) {
+            const std::uint32_t at = entered_[c.affinity]++;
+            affinities[at] = static_cast<std::int32_t>(c.affinity);
+            rows[at] = c.row;
         }
         std::fill(affinities + found, affinities + k_, -1);
         std::fill(rows + found, rows + k_, -1);
     }
 
    private:
-    void shrink() {
-        if (keys_.size() < k_) return;
-        std::nth_element(keys_.begin(), keys_.begin() + (k_ - 1), keys_.end(), std::greater<>());
-        keys_.resize(k_);
-        needed_ = static_cast<std::uint16_t>(affinity_of(keys_[k_ - 1]) + 1);
+    struct Candidate {
+        std::uint32_t affinity;
+        std::uint32_t row;
+    };
+
+    // Drops what cannot be among the best k any more: affinities below the k-th best, and its late ties.
+    void compact() {
+        if (needed_ == 0) return;  // fewer than k so far
+        const std::uint32_t kth = needed_ - 1;
+        std::size_t ties_left = k_ - at_needed_;
+        std::size_t kept = 0;
+        for (const Candidate& c : candidates_)
+            if (c.affinity > kth || (c.affinity == kth && ties_left > 0)) {
+                ties_left -= c.affinity == kth;
+                candidates_[kept++] = c;
+            }
+        candidates_.resize(kept);
     }
 
     std::size_t k_;
     std::size_t capacity_;
-    std::vector<std::uint64_t> keys_;
-    std::uint16_t needed_ = 0;
+    std::vector<Candidate> candidates_;   // in row order
+    std::vector<std::uint32_t> entered_;  // by affinity: how many rows have entered
+    std::size_t at_needed_ = 0;           // how many have entered with at least needed_; fewer than k
+    std::uint32_t needed_ = 0;
 };
 
 // A code repeated over 32 bits, which one broadcast spreads over a vector register.
@@ -142,14 +170,16 @@ void top_k(const Code* tiles, std::size_t n_rows, std::size_t n_trees, const Cod
     for (std::size_t first = query_start; first < query_stop; first += block_size) {
         const std::size_t size = std::min(block_size, query_stop - first);
         const QueryBlock<Code> block(queries + first * n_trees, size, n_trees, set);
-        std::vector<TopK> best(size, TopK(k));
+        std::vector<TopK> best(size, TopK(k, n_trees));
         for (std::size_t tile = tile_start; tile < tile_stop; ++tile) {
             block.count(tiles + tile * n_trees * tile_rows, counts.data());
             const std::size_t first_row = tile * tile_rows;
-            const std::size_t rows_here = std::min(tile_rows, n_rows - first_row);
+            const std::size_t padding = tile_rows - std::min(tile_rows, n_rows - first_row);
+            const std::uint64_t valid = ~std::uint64_t{0} >> padding;
             for (std::size_t q = 0; q < size; ++q) {
                 const std::uint16_t* own = counts.data() + q * tile_rows;
-                if (set.any_at_least(own, best[q].needed())) best[q].offer_tile(own, first_row, rows_here);
+                const std::uint64_t mask = set.at_least(own, best[q].needed()) & valid;
+                if (mask != 0) best[q].offer(own, first_row, mask);
             }
         }
         for (std::size_t q = 0; q < size; ++q) best[q].write(affinities + (first + q) * k, rows + (first + q) * k);

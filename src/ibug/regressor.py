@@ -360,10 +360,8 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
 
 def _as_rows(X: Any) -> Any:
     """Leave arrays and data frames as they are, for the model to read; make lists an array, sparse formats CSR."""
-    if issparse(X):
-        return X.tocsr()
-    if not hasattr(X, "shape"):
-        return check_array(X, dtype=None, ensure_all_finite=False)
+    if issparse(X) or not hasattr(X, "shape"):
+        return check_array(X, accept_sparse="csr", dtype=None, ensure_all_finite=False)
     if len(X.shape) != 2:
         raise InvalidInputError(
             f"Expected rows of shape (n_rows, n_features), got an array of shape {X.shape}. Reshape your data: "

@@ -16,7 +16,7 @@ from sklearn.ensemble import (
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from ibug.leaves._base import LeafReader, as_leaf_numbers, read_leaves_of, reader_type, require_fitted, unsupported
 from ibug.leaves._hist_gradient_boosting import HistGradientBoostingReader
@@ -46,6 +46,15 @@ class SklearnReader(LeafReader):
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the numbers of the leaf nodes."""
         return as_leaf_numbers(self.model.apply(X), _num_samples(X), self.model)
+
+
+class GradientBoostingReader(SklearnReader):
+    """Reads ``GradientBoostingRegressor``."""
+
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the numbers of the leaf nodes."""
+        # Its `apply` hands a data frame on to its trees, which were fitted without names and warn of them.
+        return super().leaves(check_array(X, dtype=np.float32, accept_sparse="csr"))
 
 
 class WrapperReader(LeafReader):
@@ -111,7 +120,7 @@ class PipelineReader(WrapperReader):
 
 _READERS: dict[type, type[LeafReader]] = {
     HistGradientBoostingRegressor: HistGradientBoostingReader,
-    GradientBoostingRegressor: SklearnReader,
+    GradientBoostingRegressor: GradientBoostingReader,
     RandomForestRegressor: SklearnReader,
     ExtraTreesRegressor: SklearnReader,
     Pipeline: PipelineReader,

@@ -25,7 +25,7 @@ def find(model: Any) -> type[LeafReader]:
 
 
 class XGBRegressorReader(LeafReader):
-    """Reads ``XGBRegressor`` and ``XGBRFRegressor``, up to the best iteration of early stopping, as ``predict`` does."""
+    """Reads ``XGBRegressor`` and ``XGBRFRegressor``; like ``predict``, up to the best iteration of early stopping."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
