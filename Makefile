@@ -26,7 +26,6 @@ lint: $(VENV)/dev.stamp
 
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest ibug.neighbors._kernel --ignore-missing-stub
 
 layers: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
