@@ -8,8 +8,6 @@ import pytest
 README = Path(__file__).parent.parent / "README.md"
 
 
-# LightGBM before 4.7 warns of the names that it gave to an array's columns itself.
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
 def test_examples_run():
     pytest.importorskip("lightgbm")
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)

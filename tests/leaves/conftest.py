@@ -13,20 +13,10 @@ from sklearn.utils.validation import _num_samples
 from ibug import IBUGRegressor
 from ibug.leaves import read_leaves_of
 
-# What the oldest supported versions warn of when they meet each other. Nothing in ibug can avoid it.
-LIBRARY_WARNINGS = [
-    # CatBoost 1.2.7 is compiled against an older NumPy than 1.26; NumPy itself calls this harmless.
-    "ignore:numpy.ufunc size changed:RuntimeWarning",
-    # LightGBM 4.4 calls scikit-learn 1.6 by the old name of an argument.
-    "ignore:'force_all_finite' was renamed:FutureWarning",
-    # LightGBM 4.4 and XGBoost 2.1 tell scikit-learn 1.6 their tags in the old way.
-    "ignore:The (LGBM|XGB)[A-Za-z]+ or classes from which it inherits use `_get_tags`",
-]
-
 
 def pytest_configure(config):
-    for warning in LIBRARY_WARNINGS:
-        config.addinivalue_line("filterwarnings", warning)
+    # CatBoost 1.2.7 was compiled against a NumPy older than 1.26; NumPy itself calls this harmless.
+    config.addinivalue_line("filterwarnings", "ignore:numpy.ufunc size changed:RuntimeWarning")
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,12 @@ def test_pandas_categories_in_another_order_are_the_same_rows(frame_rows):
     assert_array_equal(reader.leaves(reordered), reader.leaves(queries))
 
 
+takes_polars = pytest.mark.skipif(
+    parse_version(lightgbm.__version__) < parse_version("4.7"), reason="LightGBM takes polars frames from 4.7 on"
+)
+
+
+@takes_polars
 def test_polars_frames(polars_rows, rows, check_leaf_numbers, check_neighbors):
     model = regressor(polars_rows)
     check_leaf_numbers(model, polars_rows.queries, n_trees=12)
@@ -166,9 +172,7 @@ def test_polars_frames(polars_rows, rows, check_leaf_numbers, check_neighbors):
     )
 
 
-@pytest.mark.skipif(
-    parse_version(lightgbm.__version__) < parse_version("4.7"), reason="Boosters take polars frames from 4.7 on"
-)
+@takes_polars
 def test_polars_frames_in_a_booster(polars_rows, rows, check_leaf_numbers, check_neighbors):
     model = booster(polars_rows)
     check_leaf_numbers(model, polars_rows.queries, n_trees=12)

@@ -176,13 +176,14 @@ def test_hist_with_polars_categories(polars_frame_rows, frame_rows, check_leaf_n
 
 def test_hist_with_categories_as_numbers(frame_rows, check_neighbors):
     def numbers(frame):
-        codes = [np.where(frame[name].isna(), np.nan, frame[name].cat.codes) for name in ("color", "city")]
+        # With gaps, so that a category's number is not its bin's.
+        codes = [np.where(frame[name].isna(), np.nan, 7.0 * frame[name].cat.codes + 2) for name in ("color", "city")]
         return np.column_stack([frame["number"], *codes])
 
     coded = replace(frame_rows, X=numbers(frame_rows.X), queries=numbers(frame_rows.queries))
     model = hist(coded, **CATEGORICAL | {"categorical_features": [1, 2]})
     assert_has_all_sorts_of_splits(model)
-    unseen = np.array([[0.5, 3, 200], [0.5, 254, 30], [np.nan, np.nan, np.nan], [-1e9, 100, 0]])
+    unseen = np.array([[0.5, 3, 16], [0.5, 9, 254], [np.nan, np.nan, np.nan], [-1e9, 100, 0]])
     for X in (coded.X, coded.queries, unseen):
         assert_leaves_explain(model, X)
     check_neighbors(model, coded)
