@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 from ibug.affinity import AffinitySearch
 from ibug.calibration import VarianceCalibrator
 from ibug.distributions import Distribution, Normal
-from ibug.exceptions import InvalidInputError, NotCalibratedWarning
+from ibug.exceptions import InvalidInputError, NotCalibratedWarning, UnsupportedModelError
 from ibug.leaves import read_leaves_of, reader_type
 from ibug.metrics import Scoring, resolve_scoring
 from ibug.spread import variance
@@ -184,7 +184,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             self._index(model, X, random_state)
             self._learn(X, y, validation, score)
         elif validation is not None or not self._needs_validation:
-            self._index(clone(model).fit(X, y, **fit_params), X, random_state)
+            self._index(_clone(model).fit(X, y, **fit_params), X, random_state)
             self._learn(X, y, validation, score)
         else:
             self._fit_with_split(model, X, y, fit_params, score, random_state)
@@ -256,11 +256,11 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         """Tune on a part that is held out, then train on everything (paper, section 5.1)."""
         train, held_out = _split(len(y), self.validation_fraction, rng)
         X_train, y_train = _safe_indexing(X, train), y[train]
-        fitted = clone(model).fit(X_train, y_train, **_check_method_params(X, fit_params, indices=train))
+        fitted = _clone(model).fit(X_train, y_train, **_check_method_params(X, fit_params, indices=train))
         self._index(fitted, X_train, rng)
         self._learn(X_train, y_train, (_safe_indexing(X, held_out), y[held_out]), score)
         if self.refit:
-            self._index(clone(model).fit(X, y, **fit_params), X, rng)
+            self._index(_clone(model).fit(X, y, **fit_params), X, rng)
             self._targets = y
 
     def _index(self, model: Any, X: Any, random_state: np.random.RandomState) -> None:
@@ -395,6 +395,16 @@ def _split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDAr
         )
     train, held_out = train_test_split(np.arange(n_rows), test_size=fraction, random_state=rng)
     return np.sort(train), np.sort(held_out)
+
+
+def _clone(model: Any) -> Any:
+    try:
+        return clone(model)
+    except (TypeError, RuntimeError) as error:
+        raise UnsupportedModelError(
+            f"scikit-learn cannot clone this {type(model).__name__}, so ibug cannot train it. Train it yourself and "
+            "pass it with prefit=True, or use the library's scikit-learn estimator (CatBoostRegressor, say)."
+        ) from error
 
 
 def _with_sample_weight(model: Any, fit_params: dict[str, Any], sample_weight: Any) -> dict[str, Any]:

@@ -162,24 +162,17 @@ takes_polars = pytest.mark.skipif(
 
 
 @takes_polars
-def test_polars_frames(polars_rows, rows, check_leaf_numbers, check_neighbors):
-    model = regressor(polars_rows)
+@pytest.mark.skipif(
+    parse_version(lightgbm.__version__) < parse_version("4.7"), reason="LightGBM takes polars frames from 4.7 on"
+)
+@pytest.mark.parametrize("fit", [regressor, booster])
+def test_polars_frames(fit, polars_rows, rows, check_leaf_numbers, check_neighbors):
+    model = fit(polars_rows)
     check_leaf_numbers(model, polars_rows.queries, n_trees=12)
     assert_leaves_explain(model, polars_rows.queries)
     check_neighbors(model, polars_rows)
     assert_array_equal(
-        read_leaves_of(model).leaves(polars_rows.queries), read_leaves_of(regressor(rows)).leaves(rows.queries)
-    )
-
-
-@takes_polars
-def test_polars_frames_in_a_booster(polars_rows, rows, check_leaf_numbers, check_neighbors):
-    model = booster(polars_rows)
-    check_leaf_numbers(model, polars_rows.queries, n_trees=12)
-    assert_leaves_explain(model, polars_rows.queries)
-    check_neighbors(model, polars_rows)
-    assert_array_equal(
-        read_leaves_of(model).leaves(polars_rows.queries), read_leaves_of(booster(rows)).leaves(rows.queries)
+        read_leaves_of(model).leaves(polars_rows.queries), read_leaves_of(fit(rows)).leaves(rows.queries)
     )
 
 

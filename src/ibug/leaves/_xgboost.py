@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
 
+_LINEAR = "its booster is 'gblinear', which has no trees"
 _NO_REGRESSION = ("binary:", "multi:", "rank:")
 
 
@@ -20,6 +21,8 @@ def find(model: Any) -> type[LeafReader]:
     if isinstance(model, xgboost.Booster):
         return BoosterReader
     if isinstance(model, xgboost.XGBRegressor):  # XGBRFRegressor is one too
+        if model.booster == "gblinear":
+            raise unsupported(model, _LINEAR)
         return XGBRegressorReader
     raise unsupported(model, "it is not a regressor")
 
@@ -80,7 +83,7 @@ def _check_booster(model: Any, booster: Any) -> None:
     learner = json.loads(booster.save_config())["learner"]
     kind, objective = learner["gradient_booster"]["name"], learner["objective"]["name"]
     if kind == "gblinear":
-        raise unsupported(model, "its booster is 'gblinear', which has no trees")
+        raise unsupported(model, _LINEAR)
     if objective.startswith(_NO_REGRESSION):
         raise unsupported(model, f"its objective is {objective!r}, and ibug needs a regression model")
     # A user's own objective may ask for classes without a name that tells.

@@ -1,8 +1,50 @@
-"""Scores of probabilistic predictions: functions of ``(y, distribution)``."""
+"""Scores of probabilistic predictions: functions of ``(y, distribution)``, lower is better unless they say otherwise.
 
+A distribution is what ``predict_dist`` returns, or a tuple ``(means, standard deviations)`` of any other method. Scores
+of intervals and quantiles also take the arrays of ``predict_interval`` and ``predict_quantiles``.
+"""
+
+from ibug.metrics._calibration_curve import calibration_curve
+from ibug.metrics._check_score import check_score
 from ibug.metrics._coverage import coverage
 from ibug.metrics._crps import crps
+from ibug.metrics._crps_skill import crps_skill
+from ibug.metrics._evaluate import Scores, evaluate
+from ibug.metrics._interval_score import interval_score
+from ibug.metrics._mace import mace
+from ibug.metrics._mae import mae
+from ibug.metrics._mean_width import mean_width
+from ibug.metrics._miscalibration_area import miscalibration_area
 from ibug.metrics._nll import nll
+from ibug.metrics._pit import pit
+from ibug.metrics._rms_calibration_error import rms_calibration_error
+from ibug.metrics._rmse import rmse
+from ibug.metrics._scorers import DistributionScorer, crps_scorer, interval_scorer, nll_scorer
 from ibug.metrics._scoring import Scoring, resolve_scoring
+from ibug.metrics._sharpness import sharpness
 
-__all__ = ["Scoring", "coverage", "crps", "nll", "resolve_scoring"]
+__all__ = [
+    "DistributionScorer",
+    "Scores",
+    "Scoring",
+    "calibration_curve",
+    "check_score",
+    "coverage",
+    "crps",
+    "crps_scorer",
+    "crps_skill",
+    "evaluate",
+    "interval_score",
+    "interval_scorer",
+    "mace",
+    "mae",
+    "mean_width",
+    "miscalibration_area",
+    "nll",
+    "nll_scorer",
+    "pit",
+    "resolve_scoring",
+    "rms_calibration_error",
+    "rmse",
+    "sharpness",
+]

@@ -7,19 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug.metrics._inputs import Reduce, as_interval, as_targets, reduced
 
-def coverage(y: ArrayLike, distribution: Any, level: float = 0.9) -> float:
+
+def coverage(y: ArrayLike, distribution: Any, level: float = 0.9, *, reduce: Reduce = "mean") -> Any:
     """Return the share of values inside the central interval of the given level; it should be the level.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         The observed values.
-    distribution
-        What ``predict_dist`` returned for the same rows.
+    distribution : batched distribution, tuple (means, standard deviations), or array of shape (n, 2)
+        What ``predict_dist`` or ``predict_interval`` returned for the same rows.
     level
-        The nominal coverage of the interval.
+        The nominal coverage of the interval; not used for intervals that are given as an array.
+    reduce : {"mean", None}
+        The share, or for each row 1.0 inside and 0.0 outside.
     """
-    lower, upper = distribution.interval(level)
-    values = np.asarray(y, np.float64)
-    return float(np.mean((lower <= values) & (values <= upper)))
+    values = as_targets(y)
+    lower, upper = as_interval(distribution, len(values), level)
+    return reduced(((lower <= values) & (values <= upper)).astype(np.float64), reduce)

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug.metrics._inputs import Reduce, as_law, as_targets, reduced
 
-def crps(y: ArrayLike, distribution: Any) -> float:
-    """Return the mean continuous ranked probability score (paper, section B), in the unit of y; lower is better.
+
+def crps(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean") -> Any:
+    r"""Return the continuous ranked probability score :math:`\int (F(x) - 1[x \ge y])^2 dx`; lower is better.
+
+    It is in the unit of y, and for a law without spread it is the absolute error (paper, section B).
 
     Parameters
     ----------
     y : array-like of shape (n,)
         The observed values.
-    distribution
+    distribution : batched distribution, or tuple (means, standard deviations)
         What ``predict_dist`` returned for the same rows.
+    reduce : {"mean", None}
+        The mean, or the score of each row.
+
+    Examples
+    --------
+    >>> from ibug.metrics import crps
+    >>> round(crps([1.0, 2.0], ([1.0, 1.5], [0.5, 0.5])), 4)
+    0.209
     """
-    return float(np.mean(distribution.crps(y)))
+    values = as_targets(y)
+    return reduced(as_law(distribution, len(values)).crps(values), reduce)

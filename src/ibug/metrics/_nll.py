@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug.metrics._inputs import Reduce, as_law, as_targets, reduced
 
-def nll(y: ArrayLike, distribution: Any) -> float:
-    """Return the mean negative log likelihood; lower is better.
+
+def nll(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean") -> Any:
+    """Return the negative log likelihood; lower is better.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         The observed values.
-    distribution
+    distribution : batched distribution, or tuple (means, standard deviations)
         What ``predict_dist`` returned for the same rows.
+    reduce : {"mean", None}
+        The mean, or the score of each row.
     """
-    return float(-np.mean(distribution.logpdf(y)))
+    values = as_targets(y)
+    return reduced(-as_law(distribution, len(values)).logpdf(values), reduce)

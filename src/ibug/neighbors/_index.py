@@ -141,10 +141,7 @@ class LeafIndex:
             raise InvalidInputError(
                 f"k must be an integer from 1 to the number of training rows, {self.n_rows}; got {k!r}."
             )
-        array = _as_leaves(leaves)
-        if array.shape[1] != self.n_trees:
-            raise InvalidInputError(f"The queries have {array.shape[1]} trees, the index has {self.n_trees}.")
-        queries = self._encode(array)
+        queries = self._encode(self._check_queries(leaves))
         tasks = _tasks(len(queries), len(self._tiles), self.n_trees, effective_n_jobs(n_jobs))
         name = instruction_set or ""
         if len(tasks) == 1:
@@ -153,6 +150,26 @@ class LeafIndex:
             delayed(self._run)(queries, int(k), task, name) for task in tasks
         )
         return _join(tasks, parts, int(k))
+
+    def leaf_sizes(self, leaves: ArrayLike) -> NDArray[np.int64]:
+        """Count the training rows in each query's leaves.
+
+        Parameters
+        ----------
+        leaves : array-like of int, shape (n_queries, n_trees)
+            The queries' leaf numbers.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_queries, n_trees)
+        """
+        codes = self._encode(self._check_queries(leaves))
+        sizes = np.empty(codes.shape, np.int64)
+        for tree in range(self.n_trees):
+            rows = self._tiles[:, tree].ravel()[: self._n_rows]
+            # One place more than there are codes: a leaf without training rows has the first code that is not taken.
+            sizes[:, tree] = np.bincount(rows, minlength=int(self._leaf_counts[tree]) + 1)[codes[:, tree]]
+        return sizes
 
     def _run(self, queries: NDArray[Any], k: int, task: _Task, instruction_set: str) -> Neighbors:
         first_query, last_query, first_tile, last_tile = task
@@ -163,6 +180,12 @@ class LeafIndex:
             self._tiles, self._n_rows, own, first_tile, last_tile, 0, len(own), affinities, rows, instruction_set
         )
         return affinities, rows
+
+    def _check_queries(self, leaves: ArrayLike) -> NDArray[np.int32]:
+        array = _as_leaves(leaves)
+        if array.shape[1] != self.n_trees:
+            raise InvalidInputError(f"The queries have {array.shape[1]} trees, the index has {self.n_trees}.")
+        return array
 
     def _encode(self, leaves: NDArray[np.int32]) -> NDArray[Any]:
         codes = np.empty(leaves.shape, self.code_type)

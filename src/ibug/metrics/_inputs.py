@@ -1,0 +1,95 @@
+"""What every metric accepts: observed values, and predictions as a batched law or as arrays."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ibug.distributions import Normal
+from ibug.exceptions import InvalidInputError
+
+Floats = NDArray[np.float64]
+Reduce = Literal["mean"] | None
+
+
+def as_targets(y: ArrayLike) -> Floats:
+    """Return the observed values, (n,), all finite, at least one."""
+    values = np.asarray(y, np.float64)
+    if values.ndim != 1 or not values.size:
+        raise InvalidInputError(f"y must have shape (n,), n of at least 1; got shape {values.shape}.")
+    if not np.all(np.isfinite(values)):
+        raise InvalidInputError(f"y contains {np.sum(~np.isfinite(values))} NaN or infinite values.")
+    return values
+
+
+def as_law(distribution: Any, n: int) -> Any:
+    """Return a batched law of n rows, from one or from the pair (means, standard deviations) of normal laws."""
+    law = distribution
+    if isinstance(distribution, tuple) and len(distribution) == 2:
+        law = Normal(*distribution)
+    if not hasattr(law, "cdf") or not hasattr(law, "shape"):
+        raise InvalidInputError(
+            "A distribution as predict_dist returns it, or a tuple (means, standard deviations), is expected; got "
+            f"{type(distribution).__name__}."
+        )
+    if law.shape != (n,):
+        raise InvalidInputError(f"y has {n} rows, the distribution has shape {law.shape}.")
+    return law
+
+
+def as_points(prediction: Any, n: int) -> Floats:
+    """Return point predictions, (n,): an array as it is, of a law its means."""
+    if isinstance(prediction, tuple) or hasattr(prediction, "cdf"):
+        return np.asarray(as_law(prediction, n).mean())
+    return _as_array(prediction, (n,))
+
+
+def as_interval(distribution: Any, n: int, level: float) -> tuple[Floats, Floats]:
+    """Return lower and upper ends, (n,) each: of an array (n, 2) its columns, of a law the central interval."""
+    if isinstance(distribution, tuple) or hasattr(distribution, "cdf"):
+        lower, upper = as_law(distribution, n).interval(check_level(level, "level"))
+        return lower, upper
+    lower, upper = _as_array(distribution, (n, 2)).T
+    if np.any(lower > upper):
+        raise InvalidInputError(f"The lower end is above the upper end in {np.sum(lower > upper)} of {n} intervals.")
+    return lower, upper
+
+
+def as_quantiles(distribution: Any, n: int, alpha: Floats) -> Floats:
+    """Return quantiles, (n, n_alpha): an array as it is, of a law those at alpha."""
+    if isinstance(distribution, tuple) or hasattr(distribution, "cdf"):
+        return np.asarray(as_law(distribution, n).ppf(alpha[None, :]))
+    return _as_array(distribution, (n, len(alpha)))
+
+
+def check_level(level: float, name: str) -> float:
+    """Return a probability strictly between 0 and 1."""
+    if np.ndim(level) != 0 or not 0 < level < 1:
+        raise InvalidInputError(f"{name} must be a number between 0 and 1, both excluded; got {level!r}.")
+    return float(level)
+
+
+def check_levels(levels: ArrayLike, name: str) -> Floats:
+    """Return probabilities strictly between 0 and 1, (m,)."""
+    array = np.atleast_1d(np.asarray(levels, np.float64))
+    if array.ndim != 1 or not array.size or not np.all((array > 0) & (array < 1)):
+        raise InvalidInputError(f"{name} must be numbers between 0 and 1, both excluded; got {levels!r}.")
+    return array
+
+
+def reduced(values: Floats, reduce: Reduce) -> Any:
+    """Return the mean of per-row values, or with ``reduce=None`` the values."""
+    if reduce not in ("mean", None):
+        raise InvalidInputError(f'reduce must be "mean" or None; got {reduce!r}.')
+    return values if reduce is None else float(np.mean(values))
+
+
+def _as_array(values: Any, shape: tuple[int, ...]) -> Floats:
+    array = np.asarray(values, np.float64)
+    if array.shape != shape:
+        raise InvalidInputError(f"Predictions of shape {shape} are expected, or a distribution; got {array.shape}.")
+    if np.any(np.isnan(array)):
+        raise InvalidInputError(f"The predictions contain {np.sum(np.isnan(array))} NaN.")
+    return array

@@ -1,0 +1,39 @@
+"""The interval score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ibug.metrics._check_score import PERCENTS
+from ibug.metrics._inputs import Reduce, as_interval, as_targets, check_levels, reduced
+
+
+def interval_score(y: ArrayLike, distribution: Any, level: ArrayLike = PERCENTS, *, reduce: Reduce = "mean") -> Any:
+    r"""Return the interval score, averaged over the levels; lower is better.
+
+    Of the central interval [l, u] of level p it is :math:`u - l + \frac{2}{1 - p} \max(l - y, y - u, 0)`: its width,
+    plus a penalty for a value outside (Gneiting and Raftery, 2007, Eq. 43). Over the 99 percents of the default it is
+    the paper's interval score.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values.
+    distribution : batched distribution, tuple (means, standard deviations), or array of shape (n, 2)
+        What ``predict_dist`` or ``predict_interval`` returned for the same rows; an array needs its single `level`.
+    level : float or array-like
+        The nominal coverage of the interval, or several.
+    reduce : {"mean", None}
+        The mean, or the score of each row.
+    """
+    values = as_targets(y)
+    levels = check_levels(level, "level")
+    total = np.zeros(len(values))
+    for p in levels:
+        lower, upper = as_interval(distribution, len(values), p)
+        outside = np.maximum(np.maximum(lower - values, values - upper), 0.0)
+        total += upper - lower + 2.0 / (1.0 - p) * outside
+    return reduced(total / len(levels), reduce)

@@ -1,0 +1,26 @@
+"""The mean absolute error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ibug.metrics._inputs import Reduce, as_points, as_targets, reduced
+
+
+def mae(y: ArrayLike, prediction: Any, *, reduce: Reduce = "mean") -> Any:
+    """Return the mean absolute error of the point prediction; lower is better.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values.
+    prediction : array-like of shape (n,), batched distribution, or tuple (means, standard deviations)
+        What ``predict`` or ``predict_dist`` returned for the same rows; of a law its mean counts.
+    reduce : {"mean", None}
+        The mean, or the absolute error of each row.
+    """
+    values = as_targets(y)
+    return reduced(np.abs(as_points(prediction, len(values)) - values), reduce)

@@ -1,0 +1,24 @@
+"""The probability integral transform."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ibug.metrics._inputs import Floats, as_law, as_targets
+
+
+def pit(y: ArrayLike, distribution: Any) -> Floats:
+    """Return F(y) of each row, (n,): of calibrated laws these are uniform between 0 and 1.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values.
+    distribution : batched distribution, or tuple (means, standard deviations)
+        What ``predict_dist`` returned for the same rows.
+    """
+    values = as_targets(y)
+    return np.asarray(as_law(distribution, len(values)).cdf(values))

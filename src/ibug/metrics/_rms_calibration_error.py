@@ -1,0 +1,26 @@
+"""The root mean squared calibration error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ibug.metrics._calibration_curve import calibration_curve
+
+
+def rms_calibration_error(y: ArrayLike, distribution: Any, *, n_levels: int = 100) -> float:
+    """Return the root of the mean squared difference of observed and nominal coverage.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values.
+    distribution : batched distribution, or tuple (means, standard deviations)
+        What ``predict_dist`` returned for the same rows.
+    n_levels
+        Levels of central intervals, evenly spaced from 0 to 1.
+    """
+    expected, observed = calibration_curve(y, distribution, n_levels=n_levels)
+    return float(np.sqrt(np.mean(np.square(expected - observed))))

@@ -1,0 +1,27 @@
+"""The root mean squared error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ibug.metrics._inputs import Reduce, as_points, as_targets, reduced
+
+
+def rmse(y: ArrayLike, prediction: Any, *, reduce: Reduce = "mean") -> Any:
+    """Return the root mean squared error of the point prediction; lower is better.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values.
+    prediction : array-like of shape (n,), batched distribution, or tuple (means, standard deviations)
+        What ``predict`` or ``predict_dist`` returned for the same rows; of a law its mean counts.
+    reduce : {"mean", None}
+        The root of the mean, or the squared error of each row.
+    """
+    values = as_targets(y)
+    mean = reduced(np.square(as_points(prediction, len(values)) - values), reduce)
+    return mean if reduce is None else float(np.sqrt(mean))

@@ -1,0 +1,51 @@
+"""scikit-learn scorers, for ``cross_val_score`` and ``GridSearchCV``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from ibug.metrics._crps import crps
+from ibug.metrics._interval_score import interval_score
+from ibug.metrics._nll import nll
+
+
+class DistributionScorer:
+    """Score an estimator by what its ``predict_dist`` returns; higher is better, as scikit-learn has it.
+
+    Parameters
+    ----------
+    metric : function (y, distribution, **options) -> float
+        Lower is better: its negative is the score.
+    **options
+        Passed on to the metric: ``level=0.9``, say.
+
+    Examples
+    --------
+    >>> from ibug import IBUGRegressor
+    >>> from ibug.metrics import crps_scorer
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import cross_val_score
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> cross_val_score(IBUGRegressor(random_state=0), X, y, scoring=crps_scorer, cv=3).shape
+    (3,)
+    """
+
+    def __init__(self, metric: Callable[..., float], **options: Any) -> None:
+        self.metric = metric
+        self.options = options
+
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
+        """Return minus the metric of the estimator's laws for X."""
+        return -float(self.metric(y, estimator.predict_dist(X), **self.options))
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"DistributionScorer({self.metric.__name__}{options})"
+
+
+crps_scorer = DistributionScorer(crps)
+nll_scorer = DistributionScorer(nll)
+interval_scorer = DistributionScorer(interval_score)

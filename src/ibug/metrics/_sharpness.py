@@ -1,0 +1,26 @@
+"""Sharpness: how narrow the laws are, whatever happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ibug.metrics._inputs import Reduce, as_law, as_targets, reduced
+
+
+def sharpness(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean") -> Any:
+    """Return the root of the mean predicted variance, in the unit of y; among calibrated laws less is better.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values; only their number counts.
+    distribution : batched distribution, or tuple (means, standard deviations)
+        What ``predict_dist`` returned for the same rows.
+    reduce : {"mean", None}
+        The root of the mean, or the variance of each row.
+    """
+    mean = reduced(as_law(distribution, len(as_targets(y))).var(), reduce)
+    return mean if reduce is None else float(np.sqrt(mean))

@@ -1,0 +1,86 @@
+"""The table of all scores, and the scorers."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from ibug import IBUGRegressor, metrics
+from ibug.exceptions import InvalidInputError
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_diabetes(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def regressor(data):
+    X, y = data
+    model = GradientBoostingRegressor(n_estimators=20, random_state=0)
+    return IBUGRegressor(model, random_state=0).fit(X[:300], y[:300])
+
+
+@pytest.fixture(scope="module")
+def scores(regressor, data):
+    X, y = data
+    return metrics.evaluate(regressor, X[300:], y[300:], levels=[0.9, 0.995])
+
+
+def test_every_score_is_its_metric(scores, regressor, data):
+    X, y = data
+    law = regressor.predict_dist(X[300:])
+    for name in ("rmse", "mae", "crps", "nll", "check_score", "interval_score", "mace", "sharpness", "crps_skill"):
+        assert scores[name] == getattr(metrics, name)(y[300:], law)
+    assert scores["coverage_90"] == metrics.coverage(y[300:], law, 0.9)
+    assert scores["width_99.5"] == metrics.mean_width(y[300:], law, 0.995)
+
+
+def test_it_prints_as_a_table(scores):
+    lines = repr(scores).splitlines()
+    assert lines[0] == "Scores on 142 rows"
+    assert len(lines) == 1 + len(scores)
+    assert len({line.index("  ") for line in lines[-2:]}) <= 2
+    assert all(f"{value:.6g}" in line for line, value in zip(lines[1:], scores.values(), strict=True))
+
+
+def test_it_becomes_a_frame(scores):
+    pd = pytest.importorskip("pandas")
+    frame = scores.to_frame()
+    assert frame.loc["crps", "score"] == scores["crps"]
+    assert list(frame.columns) == ["score", "meaning"]
+    assert pd.Series(scores)["nll"] == scores["nll"]
+
+
+def test_what_cannot_be_evaluated(data):
+    X, y = data
+    with pytest.raises(InvalidInputError, match="predict_dist is expected; got LinearRegression"):
+        metrics.evaluate(LinearRegression().fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("name", ["crps", "nll", "interval"])
+def test_scorers_are_negative_scores(name, regressor, data):
+    X, y = data
+    metric = getattr(metrics, {"interval": "interval_score"}.get(name, name))
+    scorer = getattr(metrics, f"{name}_scorer")
+    assert scorer(regressor, X, y) == -metric(y, regressor.predict_dist(X))
+    assert pickle.loads(pickle.dumps(scorer))(regressor, X, y) == scorer(regressor, X, y)
+
+
+def test_scorer_with_options(regressor, data):
+    X, y = data
+    scorer = metrics.DistributionScorer(metrics.interval_score, level=0.9)
+    assert scorer(regressor, X, y) == -metrics.interval_score(y, regressor.predict_dist(X), 0.9)
+    assert repr(scorer) == "DistributionScorer(interval_score, level=0.9)"
+
+
+def test_scorers_in_scikit_learn(data):
+    X, y = data
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=5, random_state=0), calibrate=False)
+    assert np.all(cross_val_score(u, X, y, scoring=metrics.nll_scorer, cv=3) < 0)
+    search = GridSearchCV(u, {"k": [3, 100]}, scoring=metrics.nll_scorer, cv=3).fit(X, y)
+    assert search.best_params_ == {"k": 100}  # the variance of three neighbours is a poor one
