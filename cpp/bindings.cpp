@@ -55,7 +55,8 @@ void register_codes(nb::module_& m) {
             require(leaves.shape(1) == numbering.shape(0) && leaves.shape(1) == tiles.shape(1) &&
                         tiles.shape(2) == ibug::tile_rows,
                     "leaves, numbering and tiles do not fit together");
-            require(first_row + leaves.shape(0) <= tiles.shape(0) * ibug::tile_rows, "more rows than the tiles hold");
+            const std::size_t room = tiles.shape(0) * ibug::tile_rows;
+            require(first_row <= room && leaves.shape(0) <= room - first_row, "more rows than the tiles hold");
             nb::gil_scoped_release released;
             ibug::pack_rows(leaves.data(), leaves.shape(0), numbering_of(numbering), first_row, tiles.data());
         },
@@ -84,7 +85,7 @@ void register_codes(nb::module_& m) {
                     "tiles and queries do not fit together");
             require(tiles.shape(1) <= ibug::max_trees, "at most 65534 trees can be counted");
             require(n_rows <= tiles.shape(0) * ibug::tile_rows && n_rows < 0xffffffffu, "n_rows exceeds the tiles");
-            require(tile_start <= tile_stop && tile_stop * ibug::tile_rows < n_rows + ibug::tile_rows,
+            require(tile_start <= tile_stop && tile_stop <= (n_rows + ibug::tile_rows - 1) / ibug::tile_rows,
                     "the tile range exceeds the rows");
             require(query_start <= query_stop && query_stop <= queries.shape(0), "the query range exceeds the queries");
             require(affinities.shape(0) == queries.shape(0) && rows.shape(0) == queries.shape(0) &&
@@ -105,6 +106,7 @@ void register_codes(nb::module_& m) {
            const std::string& instruction_set) {
             require(tiles.shape(0) == 1 && tiles.shape(1) == queries.shape(1) && tiles.shape(2) == ibug::tile_rows,
                     "one tile is expected, with as many trees as the queries have");
+            require(queries.shape(0) > 0 && queries.shape(1) <= ibug::max_trees, "at least one query is expected");
             const ibug::InstructionSet& set = ibug::instruction_set(instruction_set);
             nb::gil_scoped_release released;
             return ibug::count_repeatedly(tiles.data(), tiles.shape(1), queries.data(), queries.shape(0), repeats, set);

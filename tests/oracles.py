@@ -83,15 +83,19 @@ def hist_gradient_boosting_raw(model, leaves):
 
 
 def gradient_boosting_raw(model, leaves, X):
-    """Return the prediction: the initial model's and the reached nodes' values, times the learning rate."""
-    values = [tree.tree_.value[:, 0, 0] for tree in model.estimators_[:, 0]]
+    """Return the prediction: the initial model's and the reached leaves' values, times the learning rate."""
+    values = [_values_of_leaves(tree) for tree in model.estimators_[:, 0]]
     return model.init_.predict(X) + model.learning_rate * sum_leaf_values(lambda t, leaf: values[t][leaf], leaves)
 
 
 def forest_mean(model, leaves):
-    """Return the prediction: the mean of the reached nodes' values."""
-    values = [tree.tree_.value[:, 0, 0] for tree in model.estimators_]
+    """Return the prediction: the mean of the reached leaves' values."""
+    values = [_values_of_leaves(tree) for tree in model.estimators_]
     return sum_leaf_values(lambda tree, leaf: values[tree][leaf], leaves) / len(values)
+
+
+def _values_of_leaves(tree):
+    return tree.tree_.value[tree.tree_.feature < 0, 0, 0]  # leaves split by no feature
 
 
 def sum_leaf_values(value_of, leaves):

@@ -36,6 +36,7 @@ def test_importing_ibug_imports_no_booster():
         (exceptions.UnsupportedModelError, TypeError),
         (exceptions.ModelNotFittedError, NotFittedError),
         (exceptions.MissingExtensionError, ImportError),
+        (exceptions.MissingDependencyError, ImportError),
         (exceptions.NotCalibratedWarning, UserWarning),
     ],
 )

@@ -11,7 +11,7 @@ README = Path(__file__).parent.parent / "README.md"
 def test_examples_run():
     pytest.importorskip("lightgbm")
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     names: dict = {}
     for block in blocks:
         exec(block.replace("LGBMRegressor()", "LGBMRegressor(verbose=-1)"), names)

@@ -6,6 +6,7 @@ from scipy.stats import norm
 
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import crps, nll
+from ibug.spread import prefix_variances
 from ibug.tuning import K_CANDIDATES, TINY_VARIANCE, candidates_up_to, smallest_nonzero, tune_k
 
 
@@ -27,9 +28,13 @@ def validation():
     return mean, mean[:, None] + spread * rng.normal(size=(40, 300)), mean + rng.normal(size=40)
 
 
+def tune_on_values(mean, values, y, candidates, score):
+    return tune_k(mean, prefix_variances(values, candidates), y, candidates, score)
+
+
 def test_scores_and_choice_equal_the_double_loop(validation):
     candidates = candidates_up_to(300)
-    tuning = tune_k(*validation, candidates, nll)
+    tuning = tune_on_values(*validation, candidates, nll)
     expected = algorithm_3(*validation, candidates)
     np.testing.assert_allclose(tuning.scores, expected, rtol=1e-9)
     assert tuning.k == candidates[int(np.argmin(expected))]
@@ -39,7 +44,7 @@ def test_scores_and_choice_equal_the_double_loop(validation):
 def test_floor_is_the_smallest_nonzero_variance_at_the_chosen_k(validation):
     mean, values, y = validation
     values[3] = 8.0  # one row without any variance
-    tuning = tune_k(mean, values, y, [50], crps)
+    tuning = tune_on_values(mean, values, y, [50], crps)
     variance = values[:, :50].var(axis=1)
     assert tuning.min_variance == pytest.approx(np.delete(variance, 3).min(), rel=1e-12)
     assert tuning.variance[3] == tuning.min_variance
@@ -47,7 +52,7 @@ def test_floor_is_the_smallest_nonzero_variance_at_the_chosen_k(validation):
 
 
 def test_without_any_variance_the_floor_is_tiny():
-    tuning = tune_k(np.zeros(2), np.ones((2, 5)), np.zeros(2), [3, 5], crps)
+    tuning = tune_on_values(np.zeros(2), np.ones((2, 5)), np.zeros(2), [3, 5], crps)
     assert tuning.min_variance == TINY_VARIANCE
     assert tuning.k == 3  # of equal scores the smaller k wins
     assert smallest_nonzero(np.array([0.0, 4.0, 2.0])) == 2.0
@@ -65,9 +70,9 @@ def test_a_candidate_without_score_is_passed_over(validation):
     def score(y, law):
         return np.nan if law.std().mean() < 1.0 else crps(y, law)
 
-    assert tune_k(*validation, candidates_up_to(300), score).k > 3
+    assert tune_on_values(*validation, candidates_up_to(300), score).k > 3
 
 
 def test_a_score_that_is_never_a_number(validation):
     with pytest.raises(InvalidInputError, match="NaN for every candidate"):
-        tune_k(*validation, [3, 5], lambda y, law: np.nan)
+        tune_on_values(*validation, [3, 5], lambda y, law: np.nan)

@@ -46,13 +46,19 @@ inline void count_equal(typename VectorOf<Code>::type& counter, typename VectorO
 }
 
 #ifdef __AVX512BW__
-template <>
-inline void count_equal<std::uint8_t>(VectorOf<std::uint8_t>::type& counter, VectorOf<std::uint8_t>::type rows,
-                                      VectorOf<std::uint8_t>::type query) {
-    const __mmask64 equal = _mm512_cmpeq_epi8_mask((__m512i)rows, (__m512i)query);
-    counter = (VectorOf<std::uint8_t>::type)_mm512_mask_sub_epi8((__m512i)counter, equal, (__m512i)counter,
-                                                                 _mm512_set1_epi8(-1));
-}
+// With AVX-512 a comparison makes a mask, and a masked subtraction counts by it without spreading it into a vector.
+#define IBUG_COUNT_EQUAL(code, bits)                                                                             \
+    template <>                                                                                                  \
+    inline void count_equal<code>(VectorOf<code>::type & counter, VectorOf<code>::type rows,                     \
+                                  VectorOf<code>::type query) {                                                  \
+        const auto equal = _mm512_cmpeq_epi##bits##_mask((__m512i)rows, (__m512i)query);                         \
+        counter = (VectorOf<code>::type)_mm512_mask_sub_epi##bits((__m512i)counter, equal, (__m512i)counter,     \
+                                                                  _mm512_set1_epi##bits(-1));                    \
+    }
+IBUG_COUNT_EQUAL(std::uint8_t, 8)
+IBUG_COUNT_EQUAL(std::uint16_t, 16)
+IBUG_COUNT_EQUAL(std::uint32_t, 32)
+#undef IBUG_COUNT_EQUAL
 #endif
 
 #else  // a compiler without vector types: fixed-size loops that it can vectorise by itself

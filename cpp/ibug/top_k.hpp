@@ -170,7 +170,9 @@ void top_k(const Code* tiles, std::size_t n_rows, std::size_t n_trees, const Cod
     for (std::size_t first = query_start; first < query_stop; first += block_size) {
         const std::size_t size = std::min(block_size, query_stop - first);
         const QueryBlock<Code> block(queries + first * n_trees, size, n_trees, set);
-        std::vector<TopK> best(size, TopK(k, n_trees));
+        std::vector<TopK> best;
+        best.reserve(size);
+        for (std::size_t q = 0; q < size; ++q) best.emplace_back(k, n_trees);
         for (std::size_t tile = tile_start; tile < tile_stop; ++tile) {
             block.count(tiles + tile * n_trees * tile_rows, counts.data());
             const std::size_t first_row = tile * tile_rows;

@@ -15,8 +15,9 @@ from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader
 from ibug.neighbors import LeafIndex
 
-# Leaf numbers in memory at a time: with 4 bytes each, 32 MB.
-_LEAVES_PER_CHUNK = 2**23
+# Rows come in chunks of about so many leaf numbers and neighbours, which with what the libraries and NumPy need beside
+# them keeps memory near 100 MB, however many rows there are.
+_NUMBERS_PER_CHUNK = 2**22
 
 TREE_ORDERS = ("first", "last", "random")
 
@@ -30,6 +31,8 @@ class AffinitySearch:
         The fitted model's leaf reader.
     index
         The index of the training rows' leaves.
+    n_model_trees
+        The number of trees that the reader reads.
     trees : ndarray of shape (n_index_trees,) or None
         The trees of the model that the index has; ``None`` for all.
     rows : ndarray of shape (n_index_rows,) or None
@@ -37,10 +40,16 @@ class AffinitySearch:
     """
 
     def __init__(
-        self, reader: LeafReader, index: LeafIndex, trees: NDArray[np.intp] | None, rows: NDArray[np.intp] | None
+        self,
+        reader: LeafReader,
+        index: LeafIndex,
+        n_model_trees: int,
+        trees: NDArray[np.intp] | None,
+        rows: NDArray[np.intp] | None,
     ) -> None:
         self.reader = reader
         self.index = index
+        self.n_model_trees = n_model_trees
         self.trees = trees
         self.rows = rows
 
@@ -62,9 +71,9 @@ class AffinitySearch:
         rows = _sample_rows(_num_samples(X), row_fraction, random_state)
         n_rows = _num_samples(X) if rows is None else len(rows)
         with Progress("indexing training rows", n_rows, enabled=verbose) as progress:
-            chunks = _leaf_chunks(reader, X, n_trees, trees, rows, progress)
+            chunks = _leaf_chunks(reader, X, _chunk_size(n_trees), trees, rows, progress)
             index = LeafIndex.from_chunks((leaves for _, leaves in chunks), n_rows)
-        return cls(reader, index, trees, rows)
+        return cls(reader, index, n_trees, trees, rows)
 
     def chunks(
         self, X: Any, k: int, *, n_jobs: int | None, verbose: bool = False
@@ -73,23 +82,35 @@ class AffinitySearch:
 
         Both are of shape (n_chunk_rows, k); row numbers are those of the X that was indexed.
         """
-        with Progress("finding neighbours", _num_samples(X), enabled=verbose) as progress:
-            n_trees = self.index.n_trees if self.trees is None else int(self.trees[-1]) + 1
-            for where, leaves in _leaf_chunks(self.reader, X, n_trees, self.trees, None, progress):
-                affinities, rows = self.index.query(leaves, k, n_jobs=n_jobs)
-                yield where, affinities, rows if self.rows is None else self.rows[rows]
+        for where, leaves in self.leaf_chunks(X, k, title="finding neighbours", verbose=verbose):
+            affinities, rows = self.index.query(leaves, k, n_jobs=n_jobs)
+            yield where, affinities, rows if self.rows is None else self.rows[rows]
+
+    def leaf_chunks(
+        self, X: Any, k: int = 0, *, title: str = "reading leaves", verbose: bool = False
+    ) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """Yield for one chunk of rows after another: where it is in X, and its leaves in the trees of the index.
+
+        Chunks are small enough for k neighbours of each row.
+        """
+        size = _chunk_size(self.n_model_trees + 4 * k)  # a neighbour is a row number, an affinity, a target and more
+        with Progress(title, _num_samples(X), enabled=verbose) as progress:
+            yield from _leaf_chunks(self.reader, X, size, self.trees, None, progress)
+
+
+def _chunk_size(numbers_per_row: int) -> int:
+    return max(1, _NUMBERS_PER_CHUNK // numbers_per_row)
 
 
 def _leaf_chunks(
     reader: LeafReader,
     X: Any,
-    n_trees: int,
+    size: int,
     trees: NDArray[np.intp] | None,
     rows: NDArray[np.intp] | None,
     progress: Progress,
 ) -> Iterator[tuple[slice, NDArray[np.int32]]]:
     n_rows = _num_samples(X) if rows is None else len(rows)
-    size = max(1, _LEAVES_PER_CHUNK // n_trees)
     for start in range(0, n_rows, size):
         where = slice(start, min(start + size, n_rows))
         whole = rows is None and n_rows <= size
@@ -98,13 +119,19 @@ def _leaf_chunks(
         progress.advance(where.stop - where.start)
 
 
+def check_sampling(tree_fraction: float, tree_order: str, row_fraction: float) -> None:
+    """Raise InvalidInputError for options that `build` would refuse."""
+    if tree_order not in TREE_ORDERS:
+        raise InvalidInputError(f"tree_order must be one of {TREE_ORDERS}; got {tree_order!r}.")
+    sample_size(1, tree_fraction, "tree_fraction")
+    sample_size(1, row_fraction, "row_fraction")
+
+
 def _sample_trees(
     n_trees: int, fraction: float, order: str, random_state: np.random.RandomState
 ) -> NDArray[np.intp] | None:
     """Return the τ trees to use, ascending (paper, section 4.1), or None for all."""
-    if order not in TREE_ORDERS:
-        raise InvalidInputError(f"tree_order must be one of {TREE_ORDERS}; got {order!r}.")
-    size = _sample_size(n_trees, fraction, "tree_fraction")
+    size = sample_size(n_trees, fraction, "tree_fraction")
     if size == n_trees:
         return None
     if order == "random":
@@ -113,11 +140,12 @@ def _sample_trees(
 
 
 def _sample_rows(n_rows: int, fraction: float, random_state: np.random.RandomState) -> NDArray[np.intp] | None:
-    size = _sample_size(n_rows, fraction, "row_fraction")
+    size = sample_size(n_rows, fraction, "row_fraction")
     return None if size == n_rows else np.sort(random_state.choice(n_rows, size, replace=False))
 
 
-def _sample_size(n: int, fraction: float, name: str) -> int:
+def sample_size(n: int, fraction: float, name: str) -> int:
+    """Return how many of n trees or rows a fraction is, at least one."""
     if isinstance(fraction, bool) or not isinstance(fraction, (int, float, np.number)) or not 0 < fraction <= 1:
         raise InvalidInputError(f"{name} must be a number above 0 and up to 1; got {fraction!r}.")
     return max(1, round(float(fraction) * n))

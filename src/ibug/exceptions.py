@@ -5,8 +5,9 @@ Each error is also the built-in error that scikit-learn users expect, so that ``
     IBUGError
     ├── InvalidInputError (ValueError)        data or an option that cannot be used as given
     ├── UnsupportedModelError (TypeError)     a model whose leaves ibug cannot or must not read
-    ├── ModelNotFittedError (NotFittedError)  a model or regressor that has not been fitted yet
-    └── MissingExtensionError (ImportError)   the compiled kernel was not built
+    ├── ModelNotFittedError (NotFittedError)  a model that was to be wrapped, but is not fitted yet
+    ├── MissingExtensionError (ImportError)   the compiled kernel was not built
+    └── MissingDependencyError (ImportError)  an optional library is not installed
 
     IBUGWarning (UserWarning)
     └── NotCalibratedWarning                  calibration was asked for, but there is no data to do it on
@@ -18,6 +19,7 @@ __all__ = [
     "IBUGError",
     "IBUGWarning",
     "InvalidInputError",
+    "MissingDependencyError",
     "MissingExtensionError",
     "ModelNotFittedError",
     "NotCalibratedWarning",
@@ -38,11 +40,15 @@ class UnsupportedModelError(IBUGError, TypeError):
 
 
 class ModelNotFittedError(IBUGError, NotFittedError):
-    """The model, or the regressor around it, has not been fitted yet."""
+    """The model that was to be wrapped has not been fitted yet."""
 
 
 class MissingExtensionError(IBUGError, ImportError):
     """The compiled kernel is missing: the package was not built."""
+
+
+class MissingDependencyError(IBUGError, ImportError):
+    """An optional library that this needs is not installed."""
 
 
 class IBUGWarning(UserWarning):

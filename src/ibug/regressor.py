@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import train_test_split
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
-from sklearn.utils.validation import (
-    _check_method_params,
-    _num_samples,
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, validate_data
 
-from ibug.affinity import AffinitySearch
-from ibug.calibration import VarianceCalibrator
+from ibug._inputs import as_rows, check_count, check_probabilities, check_targets, fresh, split, with_sample_weight
+from ibug.affinity import AffinitySearch, check_sampling, sample_size
+from ibug.calibration import ConformalCalibrator, VarianceCalibrator, conformal_calibrator
 from ibug.distributions import Distribution, Normal
-from ibug.exceptions import InvalidInputError, NotCalibratedWarning, UnsupportedModelError
-from ibug.leaves import read_leaves_of, reader_type
+from ibug.exceptions import InvalidInputError, NotCalibratedWarning
+from ibug.leaves import LeafReader, read_leaves_of, reader_type
 from ibug.metrics import Scoring, resolve_scoring
-from ibug.spread import variance
-from ibug.tuning import candidates_up_to, smallest_nonzero, tune_k
+from ibug.spread import prefix_means, prefix_variances, variance
+from ibug.tuning import TINY_VARIANCE, candidates_up_to, smallest_nonzero, tune_k
 
 Floats = NDArray[np.float64]
+Rows = tuple[Any, Floats]  # X and y
 
+# Half as many rows as are divided between tuning and conformal calibration: below, a guarantee would say little.
+_LEAST_CONFORMAL_ROWS = 100
+# The share of validation rows below the threshold of the affinity score.
+_SHARE_CALLED_UNFAMILIAR = 0.01
 # So many training rows tell the smallest variance where there are no validation rows.
 _ROWS_FOR_MIN_VARIANCE = 1000
 
@@ -55,6 +51,11 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         The score that chooses k and calibrates; lower is better.
     calibrate : bool
         Calibrate the variance on validation rows: γσ² + δ.
+    conformal : {None, "scale", "distribution"} or ConformalCalibrator
+        Make the coverage of intervals sure. ``"scale"`` changes their width (normalised split conformal),
+        ``"distribution"`` each side by itself, so that quantiles of every level are calibrated. From 200 validation
+        rows on, a random half chooses k and calibrates, and the other half is for this; below, all rows serve both, and
+        the guarantee is an approximation. It is one, too, where `refit` trains the model anew afterwards.
     tree_fraction : float in (0, 1]
         The share of the trees that count for affinities. Point predictions always use all trees.
     tree_order : {"first", "last", "random"}
@@ -85,6 +86,10 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         The floor ρ of the variance before calibration.
     gamma_, delta_ : float
         The calibration: variance ← γ · variance + δ.
+    conformal_ : ConformalCalibrator or None
+        The fitted conformal calibrator.
+    affinity_threshold_ : float
+        The `affinity_score` that all but 1 % of the validation rows exceed; NaN without validation rows.
     tuning_ : dict of ndarray
         The candidates as columns ``k`` and ``score``, ready for a DataFrame; empty columns where nothing was tuned.
     index_ : LeafIndex
@@ -113,6 +118,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         k: int | str = "tune",
         scoring: str | Scoring = "crps",
         calibrate: bool = True,
+        conformal: str | ConformalCalibrator | None = None,
         tree_fraction: float = 1.0,
         tree_order: str = "first",
         row_fraction: float = 1.0,
@@ -127,6 +133,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         self.k = k
         self.scoring = scoring
         self.calibrate = calibrate
+        self.conformal = conformal
         self.tree_fraction = tree_fraction
         self.tree_order = tree_order
         self.row_fraction = row_fraction
@@ -165,6 +172,11 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             per row of X are divided along with X.
         """
         score = resolve_scoring(self.scoring)
+        for name in ("calibrate", "refit", "prefit"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InvalidInputError(f"{name} must be True or False; got {getattr(self, name)!r}.")
+        conformal_calibrator(self.conformal)
+        check_sampling(self.tree_fraction, self.tree_order, self.row_fraction)
         prefit = self.prefit or isinstance(self.estimator, FrozenEstimator)
         random_state = check_random_state(self.random_state)
         model = self.estimator
@@ -173,7 +185,8 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         reader_type(model)  # an unsupported model shall fail before it is trained
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
-        fit_params = _with_sample_weight(model, fit_params, sample_weight)
+        self._check_k(len(y))
+        fit_params = with_sample_weight(model, fit_params, sample_weight)
         if prefit:
             if fit_params:
                 raise InvalidInputError(
@@ -182,10 +195,10 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
                 )
             self._require_validation_or_k(validation)
             self._index(model, X, random_state)
-            self._learn(X, y, validation, score)
+            self._learn(X, y, validation, score, random_state)
         elif validation is not None or not self._needs_validation:
-            self._index(_clone(model).fit(X, y, **fit_params), X, random_state)
-            self._learn(X, y, validation, score)
+            self._index(fresh(model).fit(X, y, **fit_params), X, random_state)
+            self._learn(X, y, validation, score, random_state)
         else:
             self._fit_with_split(model, X, y, fit_params, score, random_state)
         return self
@@ -197,22 +210,27 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
 
     def predict_dist(self, X: Any) -> Distribution:
         """Return the predicted laws: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
-        X = self._check_rows(X)
-        return Normal(np.asarray(self._search.reader.predict(X), np.float64), np.sqrt(self._variance(X)))
+        law = self._normal(self._check_rows(X))
+        return law if self.conformal_ is None else self.conformal_.transform(law)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Return the central interval of the given coverage, of shape (n_rows, 2): lower and upper ends."""
-        _check_probabilities(coverage, "coverage")
+        if np.ndim(coverage) != 0:
+            raise InvalidInputError(
+                f"coverage must be one number, not {coverage!r}; several are for predict_quantiles."
+            )
+        check_probabilities(coverage, "coverage")
         return np.stack(self.predict_dist(X).interval(coverage), axis=1)
 
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
         """Return the quantiles at the probabilities `alpha`, of shape (n_rows, n_alpha)."""
-        probabilities = np.atleast_1d(_check_probabilities(alpha, "alpha"))
+        probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
         return self.predict_dist(X).ppf(probabilities[None, :])
 
     def predict_var(self, X: Any) -> Floats:
         """Return the calibrated variances, of shape (n_rows,)."""
-        return self._variance(self._check_rows(X))
+        X = self._check_rows(X)
+        return self._variance(X) if self.conformal_ is None else self.predict_dist(X).var()
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Find the training rows behind each prediction.
@@ -232,9 +250,45 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             Row numbers in the X that was given to `fit`; of equal affinities the smaller number comes first.
         """
         X = self._check_rows(X)
-        k = self.k_ if n_neighbors is None else n_neighbors
-        parts = list(self._search.chunks(X, k, n_jobs=self.n_jobs, verbose=bool(self.verbose)))
-        return np.concatenate([part[1] for part in parts]), np.concatenate([part[2] for part in parts])
+        k = self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
+        affinities = np.empty((_num_samples(X), k), np.int32)
+        indices = np.empty((_num_samples(X), k), np.int64)
+        for where, affinities[where], indices[where] in self._chunks(X, k):  # noqa: B007 - the loop fills the arrays
+            pass
+        return affinities, indices
+
+    def affinity_score(self, X: Any) -> Floats:
+        """Return how familiar each row is, (n_rows,): the mean affinity of its neighbours as a share of the trees.
+
+        Near 1 the neighbours share almost every leaf with the row; a low score tells of a row unlike the training data.
+        Below ``affinity_threshold_``, which is learned on validation rows, such a row is out of the ordinary.
+        """
+        X = self._check_rows(X)
+        scores = np.empty(_num_samples(X))
+        for where, affinities, _ in self._chunks(X, self.k_):
+            scores[where] = affinities.mean(axis=1) / self.index_.n_trees
+        return scores
+
+    def leaf_density(self, X: Any, *, per: str = "row") -> Floats:
+        """Return the share of the training rows that are in the same leaf, on average (paper, section C.5).
+
+        Parameters
+        ----------
+        X
+            The rows.
+        per : {"row", "tree"}
+            The mean over the trees for each row, of shape (n_rows,), or the mean over the rows for each tree, of shape
+            (n_trees,).
+        """
+        if per not in ("row", "tree"):
+            raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
+        X = self._check_rows(X)
+        by_row, by_tree = np.empty(_num_samples(X)), np.zeros(self.index_.n_trees)
+        for where, leaves in self._search.leaf_chunks(X):
+            share = self.index_.leaf_sizes(leaves) / self.index_.n_rows
+            by_row[where] = share.mean(axis=1)
+            by_tree += share.sum(axis=0)
+        return by_row if per == "row" else by_tree / len(by_row)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_search") and hasattr(self, "k_")
@@ -248,25 +302,29 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
 
     @property
     def _needs_validation(self) -> bool:
-        return bool(self.k == "tune" or self.calibrate)
+        return bool(self.k == "tune" or self.calibrate or self.conformal is not None)
 
     def _fit_with_split(
         self, model: Any, X: Any, y: Floats, fit_params: dict[str, Any], score: Scoring, rng: np.random.RandomState
     ) -> None:
         """Tune on a part that is held out, then train on everything (paper, section 5.1)."""
-        train, held_out = _split(len(y), self.validation_fraction, rng)
+        train, held_out = split(len(y), self.validation_fraction, rng)
         X_train, y_train = _safe_indexing(X, train), y[train]
-        fitted = _clone(model).fit(X_train, y_train, **_check_method_params(X, fit_params, indices=train))
+        fitted = fresh(model).fit(X_train, y_train, **_check_method_params(X, fit_params, indices=train))
         self._index(fitted, X_train, rng)
-        self._learn(X_train, y_train, (_safe_indexing(X, held_out), y[held_out]), score)
+        self._learn(X_train, y_train, (_safe_indexing(X, held_out), y[held_out]), score, rng)
         if self.refit:
-            self._index(_clone(model).fit(X, y, **fit_params), X, rng)
+            self._index(fresh(model).fit(X, y, **fit_params), X, rng)
             self._targets = y
+            if self.k != "tune":
+                self.k_ = int(self.k)
 
     def _index(self, model: Any, X: Any, random_state: np.random.RandomState) -> None:
+        reader = read_leaves_of(model)
+        self._check_names(reader)
         self.estimator_ = model
         self._search = AffinitySearch.build(
-            read_leaves_of(model),
+            reader,
             X,
             tree_fraction=self.tree_fraction,
             tree_order=self.tree_order,
@@ -276,71 +334,117 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         )
         self.index_ = self._search.index
 
-    def _learn(self, X: Any, y: Floats, validation: tuple[Any, Floats] | None, score: Scoring) -> None:
-        """Choose k, then the floor of the variance, then the calibration, in the paper's order."""
+    def _learn(
+        self, X: Any, y: Floats, validation: Rows | None, score: Scoring, random_state: np.random.RandomState
+    ) -> None:
+        """Choose k, then the floor of the variance, then the calibration, as the paper does; conformal comes last."""
         self._targets = y
-        candidates = candidates_up_to(self.index_.n_rows) if self.k == "tune" else (self._check_k(),)
+        n_rows = self.index_.n_rows
+        # While some rows are held out there may be fewer than k.
+        candidates = candidates_up_to(n_rows) if self.k == "tune" else (min(int(self.k), n_rows),)
         self.gamma_, self.delta_ = 1.0, 0.0
+        self.conformal_, self.affinity_threshold_ = None, np.nan
+        self.tuning_ = {"k": np.array([], np.int64), "score": np.array([])}
         if validation is None:
             every = slice(None, None, -(-len(y) // _ROWS_FOR_MIN_VARIANCE))
             self.k_ = candidates[0]
-            self.min_variance_ = smallest_nonzero(variance(self._neighbor_targets(_safe_indexing(X, every), self.k_)))
-            self.tuning_ = {"k": np.array([], np.int64), "score": np.array([])}
+            variances, _ = self._prefixes(_safe_indexing(X, every), candidates)
+            self.min_variance_ = smallest_nonzero(variances, TINY_VARIANCE * self._unit())
             return
-        X_val, y_val = validation
+        tuned_on, held_out = self._divide(validation, random_state)
+        self._tune(*tuned_on, candidates, score)
+        if self.conformal is not None:
+            X_held_out, y_held_out = held_out
+            self.conformal_ = conformal_calibrator(self.conformal).fit(self._normal(X_held_out), y_held_out)
+
+    def _tune(self, X_val: Any, y_val: Floats, candidates: Sequence[int], score: Scoring) -> None:
         mean = np.asarray(self._search.reader.predict(X_val), np.float64)
-        tuning = tune_k(mean, self._neighbor_targets(X_val, max(candidates)), y_val, candidates, score)
+        variances, affinities = self._prefixes(X_val, candidates)
+        tuning = tune_k(mean, variances, y_val, candidates, score, TINY_VARIANCE * self._unit())
         self.k_, self.min_variance_ = tuning.k, tuning.min_variance
         self.tuning_ = {"k": np.array(tuning.candidates), "score": tuning.scores}
+        familiar = affinities[:, tuning.candidates.index(tuning.k)] / self.index_.n_trees
+        self.affinity_threshold_ = float(np.quantile(familiar, _SHARE_CALLED_UNFAMILIAR))
         if self.calibrate:
             calibrator = VarianceCalibrator(scoring=self.scoring).fit(mean, tuning.variance, y_val)
             self.gamma_, self.delta_ = calibrator.gamma_, calibrator.delta_
 
-    def _neighbor_targets(self, X: Any, k: int) -> Floats:
-        """Return the targets of the k nearest training rows, (n_rows, k), nearest first."""
-        chunks = self._search.chunks(X, k, n_jobs=self.n_jobs, verbose=bool(self.verbose))
-        return np.concatenate([self._targets[rows] for _, _, rows in chunks])
+    def _divide(self, validation: Rows, random_state: np.random.RandomState) -> tuple[Rows, Rows]:
+        """Return the validation rows to tune on, and those to make coverage sure on: other ones if there are enough."""
+        X_val, y_val = validation
+        if self.conformal is None or len(y_val) < 2 * _LEAST_CONFORMAL_ROWS:
+            return validation, validation
+        half = random_state.permutation(len(y_val)) < len(y_val) // 2
+        first, second = np.flatnonzero(half), np.flatnonzero(~half)
+        return (_safe_indexing(X_val, first), y_val[first]), (_safe_indexing(X_val, second), y_val[second])
+
+    def _prefixes(self, X: Any, ks: Sequence[int]) -> tuple[Floats, Floats]:
+        """Return for the first k neighbours of each row, for each k: variance and mean affinity, (n_rows, len(ks))."""
+        parts = [
+            (prefix_variances(self._targets[rows], ks), prefix_means(affinities, ks))
+            for _, affinities, rows in self._chunks(X, max(ks))
+        ]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+    def _unit(self) -> float:
+        """Return the variance of the targets, so that what is tiny does not depend on their unit."""
+        return float(np.var(self._targets)) or 1.0
+
+    def _normal(self, X: Any) -> Normal:
+        """Return the laws before conformal calibration."""
+        return Normal(np.asarray(self._search.reader.predict(X), np.float64), np.sqrt(self._variance(X)))
+
+    def _chunks(self, X: Any, k: int) -> Iterator[tuple[slice, NDArray[np.int32], NDArray[np.int64]]]:
+        return self._search.chunks(X, k, n_jobs=self.n_jobs, verbose=bool(self.verbose))
 
     def _variance(self, X: Any) -> Floats:
         raw = np.empty(_num_samples(X))
-        for where, _, rows in self._search.chunks(X, self.k_, n_jobs=self.n_jobs, verbose=bool(self.verbose)):
+        for where, _, rows in self._chunks(X, self.k_):
             raw[where] = variance(self._targets[rows])
         return self.gamma_ * np.maximum(raw, self.min_variance_) + self.delta_
 
-    def _check_training_rows(self, X: Any, y: Any) -> tuple[Any, Floats]:
+    def _check_training_rows(self, X: Any, y: Any) -> Rows:
         if y is None:
             raise InvalidInputError(f"This {type(self).__name__} requires y to be passed, but the target y is None.")
-        X = _as_rows(X)
+        X = as_rows(X)
         validate_data(self, X, skip_check_array=True)
-        return X, _check_targets(X, y, "y")
+        return X, check_targets(X, y, "y")
 
-    def _check_validation_rows(self, X_val: Any, y_val: Any) -> tuple[Any, Floats] | None:
+    def _check_validation_rows(self, X_val: Any, y_val: Any) -> Rows | None:
         if X_val is None and y_val is None:
             return None
         if X_val is None or y_val is None:
             missing = "X_val" if X_val is None else "y_val"
             raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
-        X_val = _as_rows(X_val)
+        X_val = as_rows(X_val)
         validate_data(self, X_val, reset=False, skip_check_array=True)
-        return X_val, _check_targets(X_val, y_val, "y_val")
+        return X_val, check_targets(X_val, y_val, "y_val")
 
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        X = _as_rows(X)
+        X = as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         if _num_samples(X) == 0:
             raise InvalidInputError("Found array with 0 sample(s); at least one row is needed.")
         return X
 
-    def _check_k(self) -> int:
-        n_rows = self.index_.n_rows
-        if isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or not 1 <= self.k <= n_rows:
-            raise InvalidInputError(
-                f'k must be "tune" or an integer from 1 to the {n_rows} training rows in the index; got {self.k!r}.'
-            )
-        return int(self.k)
+    def _check_k(self, n_rows: int) -> None:
+        """Check k against the rows that will be in the index at the end; one neighbour alone has no variance."""
+        if self.k != "tune":
+            most = sample_size(n_rows, self.row_fraction, "row_fraction")
+            check_count(self.k, min(2, most), most, 'k, unless it is "tune",')
 
-    def _require_validation_or_k(self, validation: tuple[Any, Floats] | None) -> None:
+    def _check_names(self, reader: LeafReader) -> None:
+        """Compare the columns' names with the model's: some models take them in a wrong order without a word."""
+        expected, given = reader.feature_names, getattr(self, "feature_names_in_", None)
+        if expected is None or given is None or [reader.written_as(str(name)) for name in given] == expected:
+            return
+        order = "in another order" if sorted(map(str, given)) == sorted(expected) else "under other names"
+        raise InvalidInputError(
+            f"The model was trained on these columns {order}. It expects {expected}, X has {[str(n) for n in given]}."
+        )
+
+    def _require_validation_or_k(self, validation: Rows | None) -> None:
         if validation is not None:
             return
         if self.k == "tune":
@@ -349,6 +453,10 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
                 "fit(X_train, y_train, X_val=X_val, y_val=y_val), or fix the number of neighbours, "
                 "IBUGRegressor(model, prefit=True, k=100)."
             )
+        if self.conformal is not None:
+            raise InvalidInputError(
+                f"conformal={self.conformal!r} needs rows that the trained model has not seen: pass X_val and y_val."
+            )
         if self.calibrate:
             warnings.warn(
                 "There are no validation rows, so the variance is not calibrated. Pass X_val and y_val to fit, or "
@@ -356,59 +464,3 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
                 NotCalibratedWarning,
                 stacklevel=3,
             )
-
-
-def _as_rows(X: Any) -> Any:
-    """Leave arrays and data frames as they are, for the model to read; make lists an array, sparse formats CSR."""
-    if issparse(X) or not hasattr(X, "shape"):
-        return check_array(X, accept_sparse="csr", dtype=None, ensure_all_finite=False)
-    if len(X.shape) != 2:
-        raise InvalidInputError(
-            f"Expected rows of shape (n_rows, n_features), got an array of shape {X.shape}. Reshape your data: "
-            "X.reshape(1, -1) if it is one row, X.reshape(-1, 1) if it is one feature."
-        )
-    return X
-
-
-def _check_targets(X: Any, y: Any, name: str) -> Floats:
-    targets = column_or_1d(y, warn=True)
-    targets = check_array(targets, ensure_2d=False, dtype=np.float64, input_name=name)
-    check_consistent_length(X, targets)
-    return np.asarray(targets)
-
-
-def _check_probabilities(value: ArrayLike, name: str) -> Floats:
-    array = np.asarray(value, np.float64)
-    if array.size == 0 or not np.all((array > 0) & (array < 1)):
-        raise InvalidInputError(f"{name} must be between 0 and 1, both excluded; got {value!r}.")
-    return array
-
-
-def _split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    if isinstance(fraction, bool) or not isinstance(fraction, (float, np.floating)) or not 0 < fraction < 1:
-        raise InvalidInputError(
-            f"validation_fraction must be a number between 0 and 1, both excluded; got {fraction!r}."
-        )
-    if n_rows < 3:
-        raise InvalidInputError(
-            f"Got n_samples={n_rows}: at least 3 rows are needed to train on some and to hold out others."
-        )
-    train, held_out = train_test_split(np.arange(n_rows), test_size=fraction, random_state=rng)
-    return np.sort(train), np.sort(held_out)
-
-
-def _clone(model: Any) -> Any:
-    try:
-        return clone(model)
-    except (TypeError, RuntimeError) as error:
-        raise UnsupportedModelError(
-            f"scikit-learn cannot clone this {type(model).__name__}, so ibug cannot train it. Train it yourself and "
-            "pass it with prefit=True, or use the library's scikit-learn estimator (CatBoostRegressor, say)."
-        ) from error
-
-
-def _with_sample_weight(model: Any, fit_params: dict[str, Any], sample_weight: Any) -> dict[str, Any]:
-    if sample_weight is None:
-        return fit_params
-    name = f"{model.steps[-1][0]}__sample_weight" if isinstance(model, Pipeline) else "sample_weight"
-    return {**fit_params, name: sample_weight}

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring
-from ibug.spread import prefix_variances
 
 Floats = NDArray[np.float64]
 
 #: The paper's candidates for k (section B.2).
 K_CANDIDATES = (3, 5, 7, 9, 11, 15, 31, 61, 91, 121, 151, 201, 301, 401, 501, 601, 701)
 
-#: The smallest variance that is told from zero while k is being tuned (paper, Algorithm 3).
+#: What stands for a variance of zero while k is being tuned (paper, Algorithm 3), for targets of unit variance.
 TINY_VARIANCE = 1e-15
 
 
@@ -38,34 +37,37 @@ def candidates_up_to(n_rows: int) -> tuple[int, ...]:
     return tuple(k for k in K_CANDIDATES if k <= n_rows) or (n_rows,)
 
 
-def tune_k(mean: Floats, values: Floats, y: Floats, candidates: Sequence[int], score: Scoring) -> Tuning:
+def tune_k(
+    mean: Floats, variances: Floats, y: Floats, candidates: Sequence[int], score: Scoring, tiny: float = TINY_VARIANCE
+) -> Tuning:
     """Choose k by the validation score.
 
     Parameters
     ----------
     mean : ndarray of shape (n_validation,)
         The model's predictions.
-    values : ndarray of shape (n_validation, k_max)
-        The targets of the nearest training rows, nearest first.
+    variances : ndarray of shape (n_validation, n_candidates)
+        The variance of the nearest training rows' targets for each candidate, from one sorted list of neighbours.
     y : ndarray of shape (n_validation,)
         The observed values.
     candidates
-        The numbers of neighbours to try, each at most ``k_max``.
+        The numbers of neighbours to choose from.
     score
         Lower is better; of equal scores the smaller k wins.
+    tiny
+        What stands for a variance of zero meanwhile.
     """
-    variances = prefix_variances(values, candidates)
-    scores = np.array([score(y, Normal(mean, np.sqrt(np.maximum(v, TINY_VARIANCE)))) for v in variances.T])
+    scores = np.array([score(y, Normal(mean, np.sqrt(np.maximum(v, tiny)))) for v in variances.T])
     if np.all(np.isnan(scores)):
         raise InvalidInputError("The scoring function returned NaN for every candidate k.")
     best = int(np.nanargmin(scores))
-    floor = smallest_nonzero(variances[:, best])
+    floor = smallest_nonzero(variances[:, best], tiny)
     return Tuning(
         int(candidates[best]), floor, np.maximum(variances[:, best], floor), tuple(map(int, candidates)), scores
     )
 
 
-def smallest_nonzero(variance: Floats) -> float:
+def smallest_nonzero(variance: Floats, tiny: float = TINY_VARIANCE) -> float:
     """Return ρ, the smallest variance above zero, or a tiny one where all are zero."""
     above = variance[variance > 0]
-    return float(above.min()) if above.size else TINY_VARIANCE
+    return float(above.min()) if above.size else tiny

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,13 +11,9 @@ from oracles import nearest_rows
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, affinity
 from ibug.leaves import read_leaves_of
-
-
-def pytest_configure(config):
-    # CatBoost 1.2.7 was compiled against a NumPy older than 1.26; NumPy itself calls this harmless.
-    config.addinivalue_line("filterwarnings", "ignore:numpy.ufunc size changed:RuntimeWarning")
+from ibug.neighbors import _index
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,7 @@ def check_leaf_numbers():
 
 @pytest.fixture(scope="session")
 def check_neighbors():
-    """Return a check that affinities, order and ties are those of the oracle, for all training rows."""
+    """Return a check that all that is predicted is what the oracle and the formulas say, however it is computed."""
 
     def check(model, rows):
         reader = read_leaves_of(model)
@@ -124,6 +121,17 @@ def check_neighbors():
             found = regressor.kneighbors(rows.queries, n_neighbors=k)
             assert_array_equal(found[0], affinities[:, : k or 7])
             assert_array_equal(found[1], neighbors[:, : k or 7])
-        return regressor
+        assert_array_equal(regressor.predict(rows.queries), reader.predict(rows.queries))
+        variance = np.maximum(rows.y[neighbors[:, :7]].var(axis=1), regressor.min_variance_)
+        np.testing.assert_allclose(regressor.predict_var(rows.queries), variance, rtol=1e-9)
+        shuffled = np.random.default_rng(0).permutation(_num_samples(rows.queries))
+        small = patch.object(affinity, "_NUMBERS_PER_CHUNK", 500), patch.object(_index, "_COMPARISONS_PER_TASK", 100)
+        with small[0], small[1]:  # many chunks, and threads for each
+            found = regressor.set_params(n_jobs=3).kneighbors(_safe_indexing(rows.queries, shuffled))
+        assert_array_equal(found[1], neighbors[shuffled, :7])
+        for instruction_set in _index.instruction_sets():
+            found = regressor.index_.query(reader.leaves(rows.queries), 7, instruction_set=instruction_set)
+            assert_array_equal(found[1], neighbors[:, :7])
+        return regressor.set_params(n_jobs=None)
 
     return check

@@ -75,6 +75,17 @@ def test_neighbors_equal_the_oracle(model, rows, check_neighbors):
     check_neighbors(model, rows)
 
 
+def test_log_link_of_the_plain_class_is_brought_to_the_unit_of_the_target(rows):
+    counts = replace(rows, y=np.round(np.exp(rows.y / 5)))
+    options = {"loss_function": "Poisson", "iterations": 12, "verbose": 0, "allow_writing_files": False}
+    plain = catboost.CatBoost(options).fit(counts.X, counts.y)
+    prediction = read_leaves_of(plain).predict(counts.queries)
+    np.testing.assert_allclose(prediction, np.exp(plain.predict(counts.queries)))
+    assert_array_equal(
+        prediction, catboost.CatBoostRegressor(**options).fit(counts.X, counts.y).predict(counts.queries)
+    )
+
+
 def test_log_link(rows):
     model = regressor(replace(rows, y=np.exp(rows.y / 5)), loss_function="Poisson")
     assert_leaves_explain(model, rows.queries)

@@ -210,12 +210,12 @@ NO_TREES = {
     "TransformedTargetRegressor": (TransformedTargetRegressor, "its regressor is None, which means a linear model"),
     "a search that is fitted": (
         lambda: GridSearchCV(RandomForestRegressor(n_estimators=2), {"max_depth": [1]}, cv=2).fit(X, Y),
-        "pass its best_estimator_ instead",
+        "pass its best_estimator_ with prefit=True",
     ),
     "a search": (lambda: GridSearchCV(RandomForestRegressor(), {}), "GridSearchCV"),
     "own class": (OwnRegressor, "OwnRegressor"),
     "an array": (lambda: X, "numpy.ndarray"),
-    "a class": (lambda: RandomForestRegressor, "ABCMeta"),
+    "a class": (lambda: RandomForestRegressor, "it is a class; write RandomForestRegressor()"),
     "a DMatrix": (lambda: xgboost().DMatrix(X), "DMatrix"),
     "a Pool": (lambda: catboost().Pool(X), "Pool"),
     "a Dataset": (lambda: lightgbm().Dataset(X), "Dataset"),
@@ -300,6 +300,6 @@ def test_unfitted_model(make):
         lambda: read_leaves_of(model),
         lambda: IBUGRegressor(model, prefit=True, k=3, calibrate=False).fit(X, Y),
     ):
-        with pytest.raises(ModelNotFittedError, match=f"This {type(model).__name__} is not fitted yet") as caught:
+        with pytest.raises(ModelNotFittedError, match=f"This {type(model).__name__} is not fitted") as caught:
             action()
         assert isinstance(caught.value, NotFittedError)

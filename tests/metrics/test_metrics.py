@@ -177,6 +177,11 @@ def test_bad_quantiles():
         metrics.check_score(Y, np.zeros((60, 3)), [0.1, 0.9])
 
 
+def test_swapped_arguments():
+    with pytest.raises(InvalidInputError, match="observed values come first"):
+        metrics.crps(LAW, Y)
+
+
 def test_unknown_reduction():
     with pytest.raises(InvalidInputError, match='reduce must be "mean" or None'):
         metrics.crps(Y, LAW, reduce="sum")

@@ -226,3 +226,12 @@ def test_chunks_that_do_not_add_up():
         LeafIndex.from_chunks([[[0], [1]]], n_rows=1)
     with pytest.raises(InvalidInputError, match="A chunk has 2 trees, the first had 1"):
         LeafIndex.from_chunks([[[0]], [[0, 1]]], n_rows=2)
+
+
+def test_leaf_sizes_count_training_rows():
+    train = random_leaves(0, 150, 6, 300)
+    queries = np.concatenate([train[:9], np.full((1, 6), 999)])  # the last is in leaves without training rows
+    expected = (queries[:, None, :] == train[None]).sum(axis=1)
+    index = LeafIndex.build(train)
+    np.testing.assert_array_equal(index.leaf_sizes(queries), expected)
+    np.testing.assert_array_equal(index.leaf_sizes(queries), expected)  # also from the table that it keeps

@@ -66,6 +66,7 @@ def test_the_benchmark_loop_counts_what_the_search_counts(tiles):
         ({"queries": np.zeros((1, 8), np.uint8)}, "tiles and queries"),
         ({"n_rows": 257}, "n_rows exceeds"),
         ({"tile_stop": 5}, "tile range"),
+        ({"tile_stop": 2**58}, "tile range"),
         ({"tile_start": 2, "tile_stop": 1}, "tile range"),
         ({"query_stop": 2}, "query range"),
         ({"rows": np.zeros((1, 4), np.int64)}, "affinities and rows"),
@@ -99,6 +100,18 @@ def test_codes_of_different_width_are_refused():
 def test_a_leaf_outside_the_table_is_refused():
     with pytest.raises(ValueError, match="outside the table"):
         _kernel.number_leaves(np.array([[5]], np.int32), np.full((1, 5), -1, np.int32), np.zeros(1, np.int32))
+
+
+def test_rows_outside_the_tiles_are_refused():
+    leaves, numbering, tiles = np.zeros((3, 1), np.int32), np.zeros((1, 1), np.int32), np.zeros((1, 1, 64), np.uint8)
+    for first_row in (62, 2**64 - 1):
+        with pytest.raises(ValueError, match="more rows than the tiles hold"):
+            _kernel.pack_rows(leaves, numbering, first_row, tiles)
+
+
+def test_the_benchmark_loop_needs_a_query():
+    with pytest.raises(ValueError, match="at least one query"):
+        _kernel.count_repeatedly(np.zeros((1, 9, 64), np.uint8), np.zeros((0, 9), np.uint8), 3)
 
 
 def test_without_the_extension_importing_says_how_to_build_it():

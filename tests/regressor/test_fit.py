@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
     ExtraTreesRegressor,
     GradientBoostingRegressor,
@@ -12,6 +13,7 @@ from sklearn.ensemble import (
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -144,20 +146,40 @@ def test_prefit_refuses_fit_parameters(model, diabetes):
 
 
 def test_prefit_that_is_not_fitted(diabetes):
-    with pytest.raises(ModelNotFittedError, match="GradientBoostingRegressor is not fitted yet"):
+    with pytest.raises(ModelNotFittedError, match="GradientBoostingRegressor is not fitted"):
         IBUGRegressor(GradientBoostingRegressor(), prefit=True, k=5, calibrate=False).fit(*diabetes["train"])
 
 
-@pytest.mark.parametrize("estimator", [LinearRegression(), RandomForestClassifier(), "lightgbm", make_pipeline(None)])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LinearRegression(),
+        RandomForestClassifier(),
+        "lightgbm",
+        make_pipeline(None),
+        GridSearchCV(LinearRegression(), {}),
+    ],
+)
 def test_unsupported_estimators_fail_before_training(estimator, diabetes):
     with pytest.raises(UnsupportedModelError, match="Supported are LightGBM"):
         IBUGRegressor(estimator).fit(*diabetes["train"])
 
 
-@pytest.mark.parametrize("k", [0, -3, 301, 2.0, "auto", None, True])
-def test_impossible_k(model, diabetes, k):
-    with pytest.raises(InvalidInputError, match=r'k must be "tune" or an integer from 1 to the 300 training rows'):
-        IBUGRegressor(model, prefit=True, k=k, calibrate=False).fit(*diabetes["train"])
+@pytest.mark.parametrize("k", [0, 1, -3, 301, 2.0, "auto", None, True])
+@pytest.mark.parametrize("prefit", [True, False])
+def test_impossible_k(recorder, model, diabetes, k, prefit):
+    u = IBUGRegressor(model if prefit else recorder, prefit=prefit, k=k, calibrate=False)
+    with pytest.raises(
+        InvalidInputError, match=r'k, unless it is "tune", must be an integer from 2 to the 300 training'
+    ):
+        u.fit(*diabetes["train"])
+    assert recorder.calls == []  # before anything is trained
+
+
+def test_a_k_that_only_all_rows_can_supply(diabetes):
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=5), k=290, random_state=0).fit(*diabetes["train"])
+    assert u.k_ == 290
+    assert u.kneighbors(diabetes["test"][0])[1].shape == (62, 290)
 
 
 @pytest.mark.parametrize(
@@ -170,11 +192,52 @@ def test_impossible_k(model, diabetes, k):
         ({"row_fraction": "half"}, "row_fraction"),
         ({"validation_fraction": 1.0}, "validation_fraction must be a number between 0 and 1"),
         ({"validation_fraction": 20}, "validation_fraction"),
+        ({"calibrate": "no"}, "calibrate must be True or False; got 'no'"),
+        ({"prefit": 1}, "prefit must be True or False"),
+        ({"conformal": "split"}, "conformal must be None"),
     ],
 )
-def test_impossible_parameters(diabetes, parameters, message):
+def test_impossible_parameters(recorder, diabetes, parameters, message):
     with pytest.raises(InvalidInputError, match=message):
-        IBUGRegressor(ExtraTreesRegressor(3), **parameters).fit(*diabetes["train"])
+        IBUGRegressor(recorder, **parameters).fit(*diabetes["train"])
+    assert recorder.calls == []  # before anything is trained
+
+
+@pytest.mark.parametrize("columns", [[2, 1, 0], [0, 1]])
+def test_columns_that_the_trained_model_does_not_know(diabetes, columns):
+    pd, lightgbm = pytest.importorskip("pandas"), pytest.importorskip("lightgbm")
+    X, y = diabetes["train"]
+    frame = pd.DataFrame(X[:, :3], columns=["a b", "b", "c"])  # LightGBM writes "a b" as "a_b"
+    model = lightgbm.LGBMRegressor(n_estimators=3, verbose=-1).fit(frame, y)
+    u = IBUGRegressor(model, prefit=True, k=5, calibrate=False)
+    assert u.fit(frame, y).predict_var(frame).shape == (300,)
+    with pytest.raises(InvalidInputError, match=r"trained on these columns .* It expects \['a_b', 'b', 'c'\]"):
+        u.fit(frame.iloc[:, columns], y)
+
+
+def test_a_catboost_that_scikit_learn_cannot_clone(diabetes):
+    catboost, pd = pytest.importorskip("catboost"), pytest.importorskip("pandas")
+    X, y = diabetes["train"]
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"]).assign(c=np.where(X[:, 2] > 0, "u", "v"))
+    estimator = catboost.CatBoostRegressor(iterations=5, cat_features=["c"], verbose=0, allow_writing_files=False)
+    u = IBUGRegressor(estimator, random_state=0).fit(frame, y)
+    assert not estimator.is_fitted()
+    np.testing.assert_allclose(u.predict(frame), estimator.copy().fit(frame, y).predict(frame))
+
+
+def test_a_booster_cannot_be_trained(diabetes):
+    lightgbm = pytest.importorskip("lightgbm")
+    booster = lightgbm.train({"verbose": -1}, lightgbm.Dataset(*diabetes["train"]), 2)
+    with pytest.raises(UnsupportedModelError, match="If it is trained already, set prefit=True"):
+        IBUGRegressor(booster).fit(*diabetes["train"])
+
+
+def test_a_copy_of_a_prefit_model_is_told_what_happened(model, diabetes):
+    u = clone(IBUGRegressor(model, prefit=True, k=5, calibrate=False))
+    with pytest.raises(ModelNotFittedError, match=r"clone, cross-validation\), wrap it in a FrozenEstimator"):
+        u.fit(*diabetes["train"])
+    frozen = clone(IBUGRegressor(FrozenEstimator(model), k=5, calibrate=False))
+    assert frozen.fit(*diabetes["train"]).k_ == 5
 
 
 def test_bad_targets(model, diabetes):
@@ -190,6 +253,8 @@ def test_bad_targets(model, diabetes):
         u.fit(X, np.stack([y, y], axis=1))
     with pytest.raises(InvalidInputError, match="the target y is None"):
         u.fit(X, None)
+    with pytest.raises(InvalidInputError, match="y must be numbers; got dates"):
+        u.fit(X, np.arange(300).astype("datetime64[s]"))
     with pytest.raises(ValueError, match="could not convert string to float"):
         u.fit(X, np.array(["a"] * 300))
 
@@ -220,6 +285,23 @@ def test_three_rows_are_enough():
     assert np.all(u.predict_dist([[1.5]]).std() > 0)
 
 
+def test_a_class_instead_of_a_model(diabetes):
+    with pytest.raises(UnsupportedModelError, match=r"it is a class; write ExtraTreesRegressor\(\) for a model"):
+        IBUGRegressor(ExtraTreesRegressor).fit(*diabetes["train"])
+
+
+def test_tuning_does_not_depend_on_the_unit(diabetes):
+    X, y = diabetes["train"]
+
+    def tuned_k(unit):
+        same_trees = TransformedTargetRegressor(
+            GradientBoostingRegressor(random_state=0), func=lambda t: t / unit, inverse_func=lambda t: t * unit
+        )
+        return IBUGRegressor(same_trees, calibrate=False, random_state=0).fit(X, unit * y).k_
+
+    assert tuned_k(1.0) == tuned_k(2.0**-40) == tuned_k(2.0**40) > 3
+
+
 def test_bad_rows_to_predict(model, diabetes):
     u = IBUGRegressor(model, prefit=True, k=5, calibrate=False)
     with pytest.raises(NotFittedError):
@@ -231,6 +313,8 @@ def test_bad_rows_to_predict(model, diabetes):
         u.predict_dist(diabetes["test"][0][0])
     with pytest.raises(InvalidInputError, match="at least one row"):
         u.predict_dist(diabetes["test"][0][:0])
+    with pytest.raises(InvalidInputError, match="a list of rows; got object"):
+        u.predict_dist(object())
 
 
 def test_progress_is_shown_when_asked_for(model, diabetes, capsys):

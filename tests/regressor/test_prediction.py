@@ -9,6 +9,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from ibug import IBUGRegressor, affinity
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage, crps, nll
+from ibug.neighbors import _index
 
 
 @pytest.fixture
@@ -37,6 +38,15 @@ def test_variance_is_algorithm_2(fitted, model, diabetes):
     np.testing.assert_allclose(fitted.predict_dist(X).var(), fitted.predict_var(X), rtol=1e-12)
 
 
+def scipy_nll(y, law):
+    return -law.logpdf(y).mean()
+
+
+def scipy_crps(y, law):
+    z = (y - law.mean()) / law.std()
+    return np.mean(law.std() * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi)))
+
+
 @pytest.mark.parametrize("scoring", ["crps", "nll"])
 def test_k_floor_and_calibration_are_the_papers(model, diabetes, scoring):
     X_val, y_val = diabetes["validation"]
@@ -45,20 +55,14 @@ def test_k_floor_and_calibration_are_the_papers(model, diabetes, scoring):
     expected = []
     for k in (3, 5, 7, 9, 11, 15, 31, 61, 91, 121, 151, 201):
         scale = np.sqrt(np.maximum(oracle_variance(model, diabetes, X_val, k), 1e-15))
-        law = norm(mean, scale)
-        z = (y_val - mean) / scale
-        score = {
-            "nll": -law.logpdf(y_val),
-            "crps": scale * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi)),
-        }[scoring]
-        expected.append(score.mean())
+        expected.append({"nll": scipy_nll, "crps": scipy_crps}[scoring](y_val, norm(mean, scale)))
     np.testing.assert_allclose(u.tuning_["score"], expected, rtol=1e-9)
     assert u.k_ == u.tuning_["k"][np.argmin(expected)]
     variance = oracle_variance(model, diabetes, X_val, u.k_)
     assert u.min_variance_ == pytest.approx(variance[variance > 0].min(), rel=1e-12)
-    if scoring == "nll":
-        best = calibrate_by_grid(mean, variance, y_val, lambda y, law: -law.logpdf(y).mean())
-        assert nll(y_val, u.predict_dist(X_val)) == pytest.approx(best, rel=1e-9)
+    score, oracle = {"nll": (nll, scipy_nll), "crps": (crps, scipy_crps)}[scoring]
+    best = calibrate_by_grid(mean, variance, y_val, oracle)
+    assert score(y_val, u.predict_dist(X_val)) == pytest.approx(best, rel=1e-9)
 
 
 def test_calibration_is_never_worse_on_the_validation_rows(model, diabetes):
@@ -115,11 +119,11 @@ def test_intervals_hold_about_what_they_say():
     assert np.corrcoef(law.std(), 0.1 + X[1500:, 1])[0, 1] > 0.5
 
 
-@pytest.mark.parametrize("leaves_per_chunk", [1, 61, 60 * 7, 60 * 62])
-def test_chunks_do_not_change_the_result(fitted, model, diabetes, leaves_per_chunk, monkeypatch):
+@pytest.mark.parametrize("numbers_per_chunk", [1, 61, 60 * 7, 60 * 62])
+def test_chunks_do_not_change_the_result(fitted, model, diabetes, numbers_per_chunk, monkeypatch):
     X, _ = diabetes["test"]
     whole = fitted.predict_var(X), *fitted.kneighbors(X, 20)
-    monkeypatch.setattr(affinity, "_LEAVES_PER_CHUNK", leaves_per_chunk)
+    monkeypatch.setattr(affinity, "_NUMBERS_PER_CHUNK", numbers_per_chunk)
     again = IBUGRegressor(model, prefit=True).fit(
         *diabetes["train"], X_val=diabetes["validation"][0], y_val=diabetes["validation"][1]
     )
@@ -128,13 +132,14 @@ def test_chunks_do_not_change_the_result(fitted, model, diabetes, leaves_per_chu
         np.testing.assert_array_equal(one, other)
 
 
-def test_threads_and_row_order_do_not_change_the_result(fitted, diabetes, rng):
+def test_threads_and_row_order_do_not_change_the_result(fitted, diabetes, rng, monkeypatch):
     X, _ = diabetes["test"]
     shuffled = rng.permutation(len(X))
     expected = fitted.predict_var(X)
     np.testing.assert_array_equal(fitted.predict_var(X[shuffled]), expected[shuffled])
     np.testing.assert_array_equal(fitted.predict_var(X[:1]), expected[:1])
-    fitted.set_params(n_jobs=2)
+    monkeypatch.setattr(_index, "_COMPARISONS_PER_TASK", 1000)  # so that these few rows are worth threads
+    fitted.set_params(n_jobs=3)
     np.testing.assert_array_equal(fitted.predict_var(X), expected)
 
 
@@ -191,5 +196,5 @@ def test_impossible_quantiles(fitted, diabetes, alpha):
 
 @pytest.mark.parametrize("n_neighbors", [0, 301, 2.5])
 def test_impossible_number_of_neighbours(fitted, diabetes, n_neighbors):
-    with pytest.raises(InvalidInputError, match="from 1 to the number of training rows, 300"):
+    with pytest.raises(InvalidInputError, match="n_neighbors must be an integer from 1 to the 300 training rows"):
         fitted.kneighbors(diabetes["test"][0], n_neighbors)

@@ -88,8 +88,12 @@ def test_stored_and_loaded_predictions_are_identical(small, diabetes, way, tmp_p
     np.testing.assert_array_equal(again.predict(X), u.predict(X))
 
 
-def test_a_pickle_holds_the_model_once(small, diabetes):
-    u = small.fit(*diabetes["train"])
+@pytest.mark.parametrize(
+    "estimator", [GradientBoostingRegressor(n_estimators=50), HistGradientBoostingRegressor(max_iter=200)]
+)
+def test_a_pickle_holds_the_model_once(estimator, diabetes):
+    u = IBUGRegressor(estimator).fit(*diabetes["train"])
+    u.predict_var(diabetes["test"][0])
     whole, model = io.BytesIO(), io.BytesIO()
     pickle.dump(u, whole)
     pickle.dump(u.estimator_, model)

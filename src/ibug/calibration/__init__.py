@@ -1,5 +1,19 @@
 """Making the predicted spread fit held-out data."""
 
+from ibug.calibration._conformal import (
+    ConformalCalibrator,
+    DistributionConformal,
+    ScaleConformal,
+    conformal_calibrator,
+)
+from ibug.calibration._recalibrated import Recalibrated
 from ibug.calibration._variance import VarianceCalibrator
 
-__all__ = ["VarianceCalibrator"]
+__all__ = [
+    "ConformalCalibrator",
+    "DistributionConformal",
+    "Recalibrated",
+    "ScaleConformal",
+    "VarianceCalibrator",
+    "conformal_calibrator",
+]

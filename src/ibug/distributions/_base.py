@@ -6,7 +6,9 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
 from ibug.exceptions import InvalidInputError
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
 
 Floats = NDArray[np.float64]
+
+_NODES, _WEIGHTS = leggauss(48)
+_FAR = 8.2  # beyond it a standard normal value is rarer than the precision of probabilities
 
 
 class Distribution(ABC):
@@ -78,9 +83,31 @@ class Distribution(ABC):
     def var(self) -> Floats:
         """Return the variances."""
 
-    @abstractmethod
     def crps(self, y: ArrayLike) -> Floats:
-        r"""Return the continuous ranked probability score :math:`\int (F(x) - 1[x \ge y])^2 dx`, in the unit of y."""
+        r"""Return the continuous ranked probability score :math:`\int (F(x) - 1[x \ge y])^2 dx`, in the unit of y.
+
+        Laws with a closed form override this. Here it is integrated over the quantiles, with V standard normal, as
+        :math:`2 E[(1[V > v_y] - \Phi(V)) (Q(\Phi(V)) - y)]`, by 48 Gauss–Legendre nodes on each side of y; for smooth
+        quantile functions the relative error is below 1e-6.
+        """
+        x = np.asarray(y, np.float64)
+        middle = np.clip(self.normal_score(x), -_FAR, _FAR)
+        total = np.zeros(middle.shape)
+        for start, stop, above in ((-_FAR, middle, 0.0), (middle, _FAR, 1.0)):
+            half, center = (stop - start) / 2, (stop + start) / 2
+            for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+                v = center + half * node
+                density = np.exp(-0.5 * np.square(v)) / np.sqrt(2 * np.pi)
+                total += weight * half * density * (above - ndtr(v)) * (self.from_normal_score(v) - x)
+        return 2 * total
+
+    def normal_score(self, y: ArrayLike) -> Floats:
+        """Return Φ⁻¹(F(y)): the standard normal value of the same rank as y."""
+        return np.asarray(ndtri(self.cdf(y)))
+
+    def from_normal_score(self, w: ArrayLike) -> Floats:
+        """Return the value whose normal score is w."""
+        return self.ppf(ndtr(np.asarray(w, np.float64)))
 
     def pdf(self, y: ArrayLike) -> Floats:
         """Return the density at y."""

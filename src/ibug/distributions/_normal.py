@@ -59,6 +59,16 @@ class Normal(Distribution):
         p, loc, scale = self._match_probability(q)
         return np.asarray(loc + scale * ndtri(p))
 
+    def normal_score(self, y: ArrayLike) -> Floats:
+        """Return (y − μ)/σ, exact however far from the mean."""
+        x, loc, scale = self._match(y)
+        return np.asarray((x - loc) / scale)
+
+    def from_normal_score(self, w: ArrayLike) -> Floats:
+        """Return μ + σw."""
+        score, loc, scale = self._match(w)
+        return np.asarray(loc + scale * score)
+
     def mean(self) -> Floats:
         """Return the means."""
         return self.loc.copy()

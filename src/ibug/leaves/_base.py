@@ -43,6 +43,15 @@ class LeafReader(ABC):
             )
         return prediction
 
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the columns that the model was trained on, where it knows them."""
+        return feature_names_of(self.model)
+
+    def written_as(self, name: str) -> str:
+        """Return a column's name as the library writes it."""
+        return name
+
     @abstractmethod
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers of shape (n_rows, n_trees), for exactly the trees that `predict` uses."""
@@ -56,9 +65,11 @@ def reader_type(model: Any) -> type[LeafReader]:
     UnsupportedModelError
         For a class that is no tree regressor of a supported library.
     """
-    for cls in type(model).__mro__:
-        module = _MODULES.get(cls.__module__.partition(".")[0])
-        if module is not None:
+    if isinstance(model, type):
+        raise unsupported(model, f"it is a class; write {model.__name__}() for a model")
+    libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    for library, module in _MODULES.items():  # scikit-learn last: the boosters' estimators are scikit-learn's, too
+        if library in libraries:
             found: type[LeafReader] = import_module(module).find(model)
             return found
     raise unsupported(model)
@@ -69,9 +80,16 @@ def read_leaves_of(model: Any) -> LeafReader:
     return reader_type(model)(model)
 
 
+def feature_names_of(model: Any) -> list[str] | None:
+    """Return the column names that a scikit-learn estimator was fitted with, or None."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
 def unsupported(model: Any, reason: str = "") -> UnsupportedModelError:
     """Make the error for a model that cannot be used, with the reason and the way out."""
-    name = f"{type(model).__module__.partition('.')[0]}.{type(model).__name__}"
+    cls = model if isinstance(model, type) else type(model)
+    name = f"{cls.__module__.partition('.')[0]}.{cls.__name__}"
     return UnsupportedModelError(f"ibug cannot use this {name}{reason and ': ' + reason}. Supported are {SUPPORTED}.")
 
 
@@ -79,7 +97,8 @@ def require_fitted(model: Any, is_fitted: bool) -> None:
     """Raise ModelNotFittedError unless the library calls its model fitted."""
     if not is_fitted:
         raise ModelNotFittedError(
-            f"This {type(model).__name__} is not fitted yet: fit it before you wrap it, or use prefit=False."
+            f"This {type(model).__name__} is not fitted: fit it before you wrap it, or use prefit=False. If you did, "
+            "and scikit-learn made an unfitted copy (clone, cross-validation), wrap it in a FrozenEstimator."
         )
 
 

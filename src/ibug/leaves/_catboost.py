@@ -17,6 +17,8 @@ _NO_REGRESSION = (
     "PairLogit", "YetiRank", "QueryRMSE", "QuerySoftMax", "StochasticRank", "LambdaMart", "Focal",
 )  # fmt: skip
 
+_LOG_LINK = ("Poisson", "Tweedie")
+
 
 def find(model: Any) -> type[LeafReader]:
     """Return the reader for a CatBoost model."""
@@ -40,6 +42,20 @@ class CatBoostReader(LeafReader):
             raise unsupported(model, f"its loss is {loss!r}, and ibug needs a single-output regression model")
         if len(model.get_leaf_values()) != sum(model.get_tree_leaf_counts()):  # as a user's own loss may have it
             raise unsupported(model, "it has several outputs")
+
+        # `CatBoostRegressor` predicts in the unit of the target; plain `CatBoost` stays on the log scale unless told.
+        log_scale = loss.startswith(_LOG_LINK) and not isinstance(model, catboost.CatBoostRegressor)
+        self._options = {"prediction_type": "Exponent"} if log_scale else {}
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the model's predictions in the unit of the target, of shape (n_rows,)."""
+        return np.asarray(self.model.predict(X, **self._options))
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the columns; CatBoost numbers those of arrays."""
+        names = [str(name) for name in self.model.feature_names_]
+        return None if names == [str(i) for i in range(len(names))] else names
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``2**depth - 1`` in a symmetric tree."""

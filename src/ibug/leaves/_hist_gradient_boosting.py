@@ -24,7 +24,10 @@ class HistGradientBoostingReader(LeafReader):
         require_fitted(model, hasattr(model, "_predictors"))
         if model.n_trees_per_iteration_ != 1:
             raise unsupported(model, "it has several outputs")
-        self._walks = [_numbering_leaves(trees[0]) for trees in model._predictors]
+        self._walks: list[Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_walks": None}  # made from the model again, so that a pickle holds its trees once
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree."""
@@ -32,6 +35,8 @@ class HistGradientBoostingReader(LeafReader):
         rows = model._preprocess_X(X, reset=False)
         known_categories, feature_map = model._bin_mapper.make_known_categories_bitsets()
         n_threads = _openmp_effective_n_threads()
+        if self._walks is None:
+            self._walks = [_numbering_leaves(trees[0]) for trees in model._predictors]
         numbers = np.empty((len(rows), len(self._walks)), np.int32)
         for tree, walk in enumerate(self._walks):
             numbers[:, tree] = walk.predict(rows, known_categories, feature_map, n_threads)

@@ -35,6 +35,17 @@ class LightGBMReader(LeafReader):
             raise unsupported(model, f"its objective is {objective!r}, and ibug needs a regression model")
         if booster.num_model_per_iteration() != 1:
             raise unsupported(model, "it has several outputs")
+        self._names = booster.feature_name()
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the columns; LightGBM makes some up for arrays."""
+        made_up = [f"Column_{i}" for i in range(len(self._names))]
+        return None if self._names == made_up else list(self._names)
+
+    def written_as(self, name: str) -> str:
+        """Return a column's name as LightGBM writes it: with underscores for white space."""
+        return re.sub(r"\s", "_", name)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``num_leaves - 1`` in each tree."""

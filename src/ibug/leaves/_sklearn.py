@@ -15,10 +15,19 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
-from ibug.leaves._base import LeafReader, as_leaf_numbers, read_leaves_of, reader_type, require_fitted, unsupported
+from ibug.leaves._base import (
+    LeafReader,
+    as_leaf_numbers,
+    feature_names_of,
+    read_leaves_of,
+    reader_type,
+    require_fitted,
+    unsupported,
+)
 from ibug.leaves._hist_gradient_boosting import HistGradientBoostingReader
 
 
@@ -29,8 +38,8 @@ def find(model: Any) -> type[LeafReader]:
             if issubclass(reader, WrapperReader):
                 reader_type(reader.wrapped(model))  # so that a pipeline around a classifier is refused right away
             return reader
-    if hasattr(model, "best_estimator_"):
-        raise unsupported(model, "pass its best_estimator_ instead")
+    if isinstance(model, BaseSearchCV):
+        raise unsupported(model, "pass its best_estimator_ with prefit=True, or search around IBUGRegressor instead")
     raise unsupported(model)
 
 
@@ -44,15 +53,19 @@ class SklearnReader(LeafReader):
             raise unsupported(model, "it has several outputs")
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the numbers of the leaf nodes."""
-        return as_leaf_numbers(self.model.apply(X), _num_samples(X), self.model)
+        """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree; ``apply`` numbers all nodes."""
+        nodes = as_leaf_numbers(self.model.apply(X), _num_samples(X), self.model)
+        for tree, estimator in enumerate(np.ravel(self.model.estimators_)):
+            is_leaf = estimator.tree_.children_left == -1
+            nodes[:, tree] = (np.cumsum(is_leaf, dtype=np.int32) - 1)[nodes[:, tree]]
+        return nodes
 
 
 class GradientBoostingReader(SklearnReader):
     """Reads ``GradientBoostingRegressor``."""
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the numbers of the leaf nodes."""
+        """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree."""
         # Its `apply` hands a data frame on to its trees, which were fitted without names and warn of them.
         return super().leaves(check_array(X, dtype=np.float32, accept_sparse="csr"))
 
@@ -69,6 +82,15 @@ class WrapperReader(LeafReader):
     def wrapped(model: Any) -> Any:
         """Return the wrapped model: fitted, where the wrapper is."""
         raise NotImplementedError
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the wrapped model's columns."""
+        return self.inner.feature_names
+
+    def written_as(self, name: str) -> str:
+        """Return a column's name as the wrapped model's library writes it."""
+        return self.inner.written_as(name)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the inner model's leaf numbers."""
@@ -107,6 +129,15 @@ class PipelineReader(WrapperReader):
         if last is None or last == "passthrough":
             raise unsupported(model, "its last step is no model")
         return last
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the first step's columns: what comes out of it is named otherwise."""
+        return self.inner.feature_names if len(self.model.steps) == 1 else feature_names_of(self.model)
+
+    def written_as(self, name: str) -> str:
+        """Return the name as it is, unless the only step is the model."""
+        return self.inner.written_as(name) if len(self.model.steps) == 1 else name
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the last step's leaf numbers of the rows that the other steps have transformed."""

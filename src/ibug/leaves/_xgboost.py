@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
 
 _LINEAR = "its booster is 'gblinear', which has no trees"
-_NO_REGRESSION = ("binary:", "multi:", "rank:")
+_NO_REGRESSION = ("binary:", "multi:", "rank:", "survival:cox")
 
 
 def find(model: Any) -> type[LeafReader]:
@@ -52,7 +52,7 @@ class XGBRegressorReader(LeafReader):
 
 
 class BoosterReader(LeafReader):
-    """Reads ``Booster``, whose ``predict`` uses all trees."""
+    """Reads ``Booster``, whose ``predict`` uses all trees; XGBoost itself checks the names of its columns."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)

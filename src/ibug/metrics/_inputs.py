@@ -16,6 +16,8 @@ Reduce = Literal["mean"] | None
 
 def as_targets(y: ArrayLike) -> Floats:
     """Return the observed values, (n,), all finite, at least one."""
+    if hasattr(y, "cdf"):
+        raise InvalidInputError("The observed values come first, then the distribution: metric(y, distribution).")
     values = np.asarray(y, np.float64)
     if values.ndim != 1 or not values.size:
         raise InvalidInputError(f"y must have shape (n,), n of at least 1; got shape {values.shape}.")

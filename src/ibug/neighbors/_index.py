@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -53,6 +54,7 @@ class LeafIndex:
         self._n_rows = n_rows
         self._numbering = numbering  # (n_trees, width): leaf number -> code, -1 where no training row has been
         self._leaf_counts = leaf_counts  # (n_trees,)
+        self._sizes: list[NDArray[np.int64]] | None = None  # by tree and code, when somebody asks
 
     @classmethod
     def build(cls, leaves: ArrayLike) -> LeafIndex:
@@ -141,13 +143,13 @@ class LeafIndex:
             raise InvalidInputError(
                 f"k must be an integer from 1 to the number of training rows, {self.n_rows}; got {k!r}."
             )
-        queries = self._encode(self._check_queries(leaves))
-        tasks = _tasks(len(queries), len(self._tiles), self.n_trees, effective_n_jobs(n_jobs))
+        tiles, queries = self._encode(self._check_queries(leaves))
+        tasks = _tasks(len(queries), len(tiles), self.n_trees, effective_n_jobs(n_jobs))
         name = instruction_set or ""
         if len(tasks) == 1:
-            return self._run(queries, int(k), tasks[0], name)
+            return self._run(tiles, queries, int(k), tasks[0], name)
         parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
-            delayed(self._run)(queries, int(k), task, name) for task in tasks
+            delayed(self._run)(tiles, queries, int(k), task, name) for task in tasks
         )
         return _join(tasks, parts, int(k))
 
@@ -163,22 +165,27 @@ class LeafIndex:
         -------
         ndarray of int64, shape (n_queries, n_trees)
         """
-        codes = self._encode(self._check_queries(leaves))
+        _, codes = self._encode(self._check_queries(leaves))
         sizes = np.empty(codes.shape, np.int64)
-        for tree in range(self.n_trees):
-            rows = self._tiles[:, tree].ravel()[: self._n_rows]
-            # One place more than there are codes: a leaf without training rows has the first code that is not taken.
-            sizes[:, tree] = np.bincount(rows, minlength=int(self._leaf_counts[tree]) + 1)[codes[:, tree]]
+        for tree, by_code in enumerate(self._sizes_by_code()):
+            sizes[:, tree] = by_code[codes[:, tree]]
         return sizes
 
-    def _run(self, queries: NDArray[Any], k: int, task: _Task, instruction_set: str) -> Neighbors:
+    def _sizes_by_code(self) -> list[NDArray[np.int64]]:
+        if self._sizes is None:
+            # One place more than there are codes: a leaf without training rows has the first code that is not taken.
+            self._sizes = [
+                np.bincount(self._tiles[:, tree].ravel()[: self._n_rows], minlength=int(count) + 1)
+                for tree, count in enumerate(self._leaf_counts)
+            ]
+        return self._sizes
+
+    def _run(self, tiles: NDArray[Any], queries: NDArray[Any], k: int, task: _Task, instruction_set: str) -> Neighbors:
         first_query, last_query, first_tile, last_tile = task
         own = queries[first_query:last_query]
         affinities = np.empty((len(own), k), np.int32)
         rows = np.empty((len(own), k), np.int64)
-        kernel.top_k(
-            self._tiles, self._n_rows, own, first_tile, last_tile, 0, len(own), affinities, rows, instruction_set
-        )
+        kernel.top_k(tiles, self._n_rows, own, first_tile, last_tile, 0, len(own), affinities, rows, instruction_set)
         return affinities, rows
 
     def _check_queries(self, leaves: ArrayLike) -> NDArray[np.int32]:
@@ -187,13 +194,18 @@ class LeafIndex:
             raise InvalidInputError(f"The queries have {array.shape[1]} trees, the index has {self.n_trees}.")
         return array
 
-    def _encode(self, leaves: NDArray[np.int32]) -> NDArray[Any]:
-        codes = np.empty(leaves.shape, self.code_type)
+    def _encode(self, leaves: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the tiles and the queries' codes of the same width.
+
+        They belong together: another thread may be widening the index at the same time.
+        """
+        tiles = self._tiles
+        codes = np.empty(leaves.shape, tiles.dtype)
         if kernel.encode_rows(leaves, self._numbering, self._leaf_counts, codes):
             # All 256 codes of a tree stand for leaves with training rows, and a query is in yet another leaf.
-            self._tiles = _widened(self._tiles)
+            self._tiles = _widened(tiles)
             return self._encode(leaves)
-        return codes
+        return tiles, codes
 
 
 class _Builder:
@@ -247,8 +259,8 @@ def _tasks(n_queries: int, n_tiles: int, n_trees: int, n_threads: int) -> list[_
     n_tasks = max(1, min(n_threads, work // _COMPARISONS_PER_TASK))
     if n_tasks == 1:
         return [(0, n_queries, 0, n_tiles)]
-    # Many queries share each load of a tile, so a thread should have a group of them before tiles are divided.
-    by_query = min(n_tasks, max(1, n_queries // 64))
+    # Queries share each load of a tile, so a thread should have a group of them before tiles are divided.
+    by_query = min(n_tasks, max(1, n_queries // 16))
     by_tile = n_tasks // by_query
     return [(*q, *t) for q in _ranges(n_queries, by_query) for t in _ranges(n_tiles, min(by_tile, n_tiles))]
 
@@ -281,7 +293,7 @@ def _as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:
 
 def _aligned_zeros(shape: tuple[int, ...], dtype: type | np.dtype[Any]) -> NDArray[Any]:
     """Zeros that start on a cache line, so that no vector load crosses two."""
-    n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = np.zeros(n_bytes + 63, np.uint8)
     start = -buffer.ctypes.data % 64
     return buffer[start : start + n_bytes].view(dtype).reshape(shape)

@@ -1,5 +1,5 @@
 """How the neighbours' values become a variance."""
 
-from ibug.spread._targets import prefix_variances, variance
+from ibug.spread._targets import prefix_means, prefix_variances, variance
 
-__all__ = ["prefix_variances", "variance"]
+__all__ = ["prefix_means", "prefix_variances", "variance"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +49,10 @@ def prefix_variances(values: Floats, ks: Sequence[int]) -> Floats:
     of the precision, about 1e-13 at k = 700.
     """
     d = values - values[:, :1]
-    at = np.asarray(ks) - 1
-    n = np.asarray(ks, np.float64)
-    mean = np.cumsum(d, axis=1)[:, at] / n
-    mean_square = np.cumsum(np.square(d), axis=1)[:, at] / n
-    return np.maximum(mean_square - np.square(mean), 0.0)
+    return np.maximum(prefix_means(np.square(d), ks) - np.square(prefix_means(d, ks)), 0.0)
+
+
+def prefix_means(values: NDArray[Any], ks: Sequence[int]) -> Floats:
+    """Return the mean of each row's first k values for several k, (n_rows, len(ks))."""
+    sums = np.cumsum(values, axis=1)[:, np.asarray(ks) - 1]
+    return np.asarray(sums / np.asarray(ks, np.float64))

@@ -1,0 +1,102 @@
+"""A monotone map of normal scores that makes laws fit held-out rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+Floats = NDArray[np.float64]
+
+_MOST_KNOTS = 40
+_LEAST_STEP = 1e-9  # of the largest score: knots closer together are one
+
+
+@dataclass(frozen=True)
+class ScoreMap:
+    """A piecewise linear, increasing map g: a standard normal v becomes the score w = g(v) that held-out rows had.
+
+    A *score* of y under a law F is Φ⁻¹(F(y)), for a normal law (y − μ)/σ. If laws are right, scores are standard normal
+    and g is the identity. Beyond the outermost knots g goes on with one slope, so that tails keep the law's shape.
+    """
+
+    v: Floats  # (n_knots,), increasing
+    w: Floats  # (n_knots,), increasing
+    slope: float  # beyond the outermost knots
+    scores: Floats  # (n,), the held-out scores in ascending order; of their absolute values if symmetric
+    symmetric: bool
+
+    @classmethod
+    def of_absolute_scores(cls, scores: Floats) -> ScoreMap:
+        """Match the absolute scores: intervals stay symmetric around the median."""
+        ordered = np.sort(np.abs(scores))
+        ranks = _ranks(len(ordered))
+        v = ndtri(0.5 + 0.5 * ranks / (len(ordered) + 1))
+        w = np.maximum(ordered[ranks - 1], np.finfo(float).tiny)
+        v, w = _increasing(np.append(0.0, v), np.append(0.0, w))
+        slope = float(w[-1] / v[-1])
+        return cls(np.append(-v[:0:-1], v), np.append(-w[:0:-1], w), slope, ordered, True)
+
+    @classmethod
+    def of_scores(cls, scores: Floats) -> ScoreMap:
+        """Match the scores themselves, so that quantiles of every level are right, each side by itself."""
+        ordered = np.sort(scores)
+        ranks = _ranks(len(ordered))
+        v, w = _increasing(ndtri(ranks / (len(ordered) + 1)), ordered[ranks - 1])
+        slope = float((w[-1] - w[0]) / (v[-1] - v[0])) if len(v) > 1 else 1.0
+        return cls(v, w, slope, ordered, False)
+
+    def forward(self, v: Floats) -> Floats:
+        """Return w = g(v)."""
+        inside = np.interp(v, self.v, self.w)
+        beyond = np.minimum(v - self.v[0], 0.0) + np.maximum(v - self.v[-1], 0.0)
+        return np.asarray(inside + self.slope * beyond)
+
+    def inverse(self, w: Floats) -> Floats:
+        """Return v with g(v) = w."""
+        inside = np.interp(w, self.w, self.v)
+        beyond = np.minimum(w - self.w[0], 0.0) + np.maximum(w - self.w[-1], 0.0)
+        return np.asarray(inside + beyond / self.slope)
+
+    @property
+    def slopes(self) -> Floats:
+        """The slopes before, between and after the knots, (n_knots + 1,)."""
+        return np.concatenate([[self.slope], np.diff(self.w) / np.diff(self.v), [self.slope]])
+
+    def slope_at(self, v: Floats) -> Floats:
+        """Return g'(v)."""
+        return np.asarray(self.slopes[np.searchsorted(self.v, v)])
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Return the scores between which a new row's score is with at least this probability; infinite if n is small.
+
+        By exchangeability a new score is at most the r-th smallest of n held-out ones with probability r/(n + 1) at
+        least, and below the l-th smallest with l/(n + 1) at most, whatever its distribution.
+        """
+        n = len(self.scores)
+        # Rounding in (n + 1) · level must not ask for one rank more than is needed.
+        if self.symmetric:
+            rank = int(np.ceil((n + 1) * confidence - 1e-9))
+            end = float(self.scores[rank - 1]) if rank <= n else np.inf
+            return -end, end
+        low = int(np.floor((n + 1) * (1 - confidence) / 2 + 1e-9))
+        high = int(np.ceil((n + 1) * (1 + confidence) / 2 - 1e-9))
+        lower = float(self.scores[low - 1]) if low >= 1 else -np.inf
+        return lower, float(self.scores[high - 1]) if high <= n else np.inf
+
+
+def _ranks(n: int) -> NDArray[np.intp]:
+    """Return ranks, 1 to n, evenly spaced and few: a knot at each of n rows would follow their noise."""
+    n_knots = min(n, _MOST_KNOTS, max(2, round(np.sqrt(n))))
+    return np.unique(np.round(np.linspace(n / n_knots if n_knots > 2 else 1, n, n_knots)).astype(np.intp))
+
+
+def _increasing(v: Floats, w: Floats) -> tuple[Floats, Floats]:
+    """Drop knots that do not rise: of equal scores the last one stays."""
+    step = _LEAST_STEP * np.max(np.abs(w))
+    keep = np.append(np.diff(w) > step, True)
+    if keep.sum() == 1 and len(v) > 1 and w[-1] > w[0]:
+        keep[0] = True
+    return v[keep], w[keep]

@@ -1,0 +1,255 @@
+"""Conformal calibration: its guarantee over many splits, and its laws."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import quad
+from sklearn.exceptions import NotFittedError
+
+from ibug.calibration import DistributionConformal, Recalibrated, ScaleConformal, VarianceCalibrator
+from ibug.calibration._score_map import ScoreMap
+from ibug.distributions import Normal
+from ibug.exceptions import InvalidInputError
+from ibug.metrics import coverage
+
+N_SPLITS, N_HELD_OUT, N_NEW = 200, 79, 50
+BOTH = pytest.mark.parametrize("conformal", [ScaleConformal, DistributionConformal])
+
+
+def heteroscedastic(seed, n):
+    """Normal laws that know where the spread is large, but misjudge it: the noise is skewed, and wider than told."""
+    rng = np.random.default_rng(seed)
+    mean, scale = rng.normal(size=n), rng.uniform(0.2, 3, n)
+    noise = rng.gamma(0.7, size=n) - 0.7
+    return Normal(mean, scale), mean + 2.5 * scale * noise, scale
+
+
+def share_inside(interval, y):
+    return (interval[0] <= y) & (y <= interval[1])
+
+
+def observed_coverage(conformal, level, transform=lambda fitted, law, scale: fitted.transform(law)):
+    inside = []
+    for seed in range(N_SPLITS):
+        law, y, scale = heteroscedastic(seed, N_HELD_OUT + N_NEW)
+        fitted = conformal.fit(law[:N_HELD_OUT], y[:N_HELD_OUT])
+        new = transform(fitted, law[N_HELD_OUT:], scale[N_HELD_OUT:])
+        inside.append(share_inside(new.interval(level), y[N_HELD_OUT:]).mean())
+    return np.mean(inside), np.std(inside) / np.sqrt(N_SPLITS)
+
+
+@BOTH
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
+def test_coverage_over_200_splits(conformal, level):
+    observed, error = observed_coverage(conformal(), level)
+    # The guarantee is p at least, and 2/(n + 1) more at the most.
+    assert level - 4 * error < observed < level + 2 / (N_HELD_OUT + 1) + 4 * error
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
+def test_without_it_coverage_is_off(level):
+    laws = [heteroscedastic(seed, N_NEW) for seed in range(N_SPLITS)]
+    observed = np.mean([share_inside(law.interval(level), y) for law, y, _ in laws])
+    assert abs(observed - level) > 0.05
+
+
+def test_variance_calibration_alone_guarantees_nothing():
+    inside = []
+    for seed in range(N_SPLITS):
+        law, y, _ = heteroscedastic(seed, N_HELD_OUT + N_NEW)
+        held_out = slice(0, N_HELD_OUT)
+        calibrator = VarianceCalibrator().fit(law.mean()[held_out], law.var()[held_out], y[held_out])
+        new = Normal(law.mean()[N_HELD_OUT:], np.sqrt(calibrator.transform(law.var()[N_HELD_OUT:])))
+        inside.append(share_inside(new.interval(0.5), y[N_HELD_OUT:]).mean())
+    assert abs(np.mean(inside) - 0.5) > 0.03
+
+
+def test_quantiles_of_every_level_are_calibrated_on_both_sides():
+    levels = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    below = {conformal: [] for conformal in (ScaleConformal, DistributionConformal)}
+    for seed in range(N_SPLITS):
+        law, y, _ = heteroscedastic(seed, 399 + N_NEW)
+        for conformal, shares in below.items():
+            new = conformal().fit(law[:399], y[:399]).transform(law[399:])
+            shares.append((y[399:, None] <= new.ppf(levels[None, :])).mean(axis=0))
+    assert np.abs(np.mean(below[DistributionConformal], axis=0) - levels).max() < 0.02
+    assert np.abs(np.mean(below[ScaleConformal], axis=0) - levels).max() > 0.1  # the noise is skewed
+
+
+@BOTH
+def test_groups_are_calibrated_each_by_itself(conformal):
+    inside = {"quiet": [], "loud": []}
+    for seed in range(N_SPLITS):
+        rng = np.random.default_rng(seed)
+        labels = rng.choice(["quiet", "loud"], 300)
+        law = Normal(np.zeros(300), np.ones(300))
+        y = rng.normal(size=300) * np.where(labels == "loud", 4.0, 0.5)
+        fitted = conformal().fit(law[:200], y[:200], labels[:200])
+        covered = share_inside(fitted.transform(law[200:], labels[200:]).interval(0.8), y[200:])
+        for label, shares in inside.items():
+            shares.extend(covered[labels[200:] == label])
+    for shares in inside.values():
+        assert 0.79 < np.mean(shares) < 0.84
+    # one calibration for both would be far off in each
+    whole = conformal().fit(law, y).transform(law).interval(0.8)
+    assert share_inside(whole, y)[labels == "quiet"].mean() > 0.95
+
+
+@BOTH
+def test_bins_of_the_spread_are_groups(conformal):
+    by_bin = []
+    for seed in range(N_SPLITS):
+        rng = np.random.default_rng(seed)
+        scale = rng.uniform(1, 2, 260)
+        law = Normal(np.zeros(260), scale)
+        y = rng.normal(size=260) * np.where(scale > 1.5, 5.0, 0.2)  # the law's spread says too little
+        fitted = conformal(n_bins=2).fit(law[:200], y[:200])
+        covered = share_inside(fitted.transform(law[200:]).interval(0.8), y[200:])
+        loud = scale[200:] > fitted.edges_[0]
+        by_bin.append([covered[~loud].mean(), covered[loud].mean()])
+    assert np.all(np.abs(np.mean(by_bin, axis=0) - 0.81) < 0.02)
+    # one calibration for both would be far off in each
+    whole = conformal().fit(law, y).transform(law).interval(0.8)
+    assert share_inside(whole, y)[scale < 1.4].mean() > 0.9
+
+
+def test_the_normalised_score_by_hand():
+    law, y, _ = heteroscedastic(0, 99)
+    score = np.sort(np.abs(y - law.mean()) / law.std())
+    new = Normal([10.0, 20.0], [1.0, 3.0])
+    lower, upper = ScaleConformal().fit(law, y).transform(new).interval(0.9)
+    np.testing.assert_allclose(upper, [10 + score[89], 20 + 3 * score[89]])  # the 90th of 99
+    np.testing.assert_allclose(lower, [10 - score[89], 20 - 3 * score[89]])
+
+
+def test_the_two_sided_score_by_hand():
+    law, y, _ = heteroscedastic(0, 99)
+    score = np.sort((y - law.mean()) / law.std())
+    lower, upper = DistributionConformal().fit(law, y).transform(Normal([0.0], [2.0])).interval(0.9)
+    assert (lower[0], upper[0]) == pytest.approx((2 * score[4], 2 * score[94]))  # the 5th and the 95th of 99
+
+
+@pytest.mark.parametrize(("conformal", "enough"), [(ScaleConformal, 9), (DistributionConformal, 19)])
+def test_too_few_rows_give_honest_infinite_ends(conformal, enough):
+    law, y, _ = heteroscedastic(3, enough)
+    assert np.all(np.isfinite(conformal().fit(law, y).transform(law).interval(0.9)))
+    few = conformal().fit(law[1:], y[1:]).transform(law)
+    assert np.any(np.isinf(few.interval(0.9)))
+    assert np.all(np.isfinite(few.ppf(0.95)))  # the law itself goes on with the shape of the law before
+
+
+@pytest.fixture(params=[ScaleConformal, DistributionConformal])
+def recalibrated(request):
+    law, y, _ = heteroscedastic(1, 200)
+    return request.param().fit(law, y).transform(law[:3])
+
+
+def test_density_integrates_to_one_and_quantiles_invert(recalibrated):
+    one = recalibrated[1]
+    edges = one.ppf(np.concatenate([[1e-13], np.linspace(0.001, 0.999, 60), [1 - 1e-13]]))
+    pieces = [quad(lambda x: float(one.pdf(x)), a, b)[0] for a, b in pairwise(edges)]
+    assert sum(pieces) == pytest.approx(1.0, abs=1e-5)
+    q = np.array([0.001, 0.2, 0.5, 0.77, 0.999])
+    np.testing.assert_allclose(one.cdf(one.ppf(q)), q)
+    np.testing.assert_allclose(recalibrated.cdf(recalibrated.ppf(q[None, :])), np.tile(q, (3, 1)))
+
+
+def test_moments_and_samples(recalibrated):
+    samples = recalibrated.rvs(200_000, random_state=0)
+    np.testing.assert_allclose(recalibrated.mean(), samples.mean(axis=1), atol=5 * samples.std() / np.sqrt(200_000))
+    np.testing.assert_allclose(recalibrated.std(), samples.std(axis=1), rtol=0.02)
+    assert stats.kstest(samples[0, :5000], lambda x: recalibrated[0].cdf(x)).pvalue > 0.001
+
+
+def test_crps_equals_its_integral_also_without_the_closed_form(recalibrated):
+    x = np.linspace(-150, 150, 1_000_001)
+    cdf = recalibrated[2].cdf(x)
+    for y in (-4.0, 0.0, 0.3, 9.0):
+        expected = np.sum(np.square(cdf - (x >= y))) * (x[1] - x[0])
+        assert recalibrated[2].crps(y) == pytest.approx(expected, rel=1e-3)
+        assert recalibrated.crps(np.full(3, y))[2] == pytest.approx(expected, rel=1e-3)
+        assert recalibrated.crps([[y, y]]).shape == (3, 2)
+        general = super(Recalibrated, recalibrated[2]).crps(y)  # the base class's, for laws that are not normal
+        assert general == pytest.approx(expected, rel=1e-2)
+
+
+def test_calibrated_laws_are_left_nearly_as_they_are():
+    rng = np.random.default_rng(0)
+    law = Normal(rng.normal(size=4000), rng.uniform(1, 2, 4000))
+    y = law.rvs(random_state=1)
+    for conformal in (ScaleConformal, DistributionConformal):
+        new = conformal().fit(law, y).transform(law)
+        np.testing.assert_allclose(new.std(), law.std(), rtol=0.1)
+        assert new.crps(y).mean() == pytest.approx(law.crps(y).mean(), rel=0.01)
+        assert new.logpdf(y).mean() == pytest.approx(law.logpdf(y).mean(), abs=0.03)
+
+
+def test_far_off_laws_are_mended():
+    # Scores of thousands: Φ would round them all to 1.
+    rng = np.random.default_rng(0)
+    law = Normal(np.zeros(500), np.full(500, 1e-4))
+    y = rng.normal(size=500)
+    for conformal in (ScaleConformal, DistributionConformal):
+        new = conformal().fit(law, y).transform(law)
+        assert coverage(y, new, 0.9) == pytest.approx(0.9, abs=0.01)
+        np.testing.assert_allclose(new.std(), 1.0, rtol=0.15)
+
+
+@pytest.mark.parametrize("make", [ScoreMap.of_scores, ScoreMap.of_absolute_scores])
+@pytest.mark.parametrize(
+    "scores", [[0.7], [0.0], [1.0, 1.0, 1.0], [0.0, 0.0, 5.0], np.repeat([-1.0, 0.5, 2.0], 50), np.zeros(30)]
+)
+def test_ties_and_few_scores_still_make_a_map(make, scores):
+    g = make(np.asarray(scores, float))
+    v = np.linspace(-4, 4, 81)
+    w = g.forward(v)
+    assert np.all(np.isfinite(w))
+    assert np.all(np.diff(w) > 0)
+    assert np.all(g.slope_at(v) > 0)
+    np.testing.assert_allclose(g.inverse(w), v, atol=1e-6)
+
+
+def test_indexing_keeps_the_groups():
+    law, y, _ = heteroscedastic(0, 100)
+    labels = np.arange(100) % 3
+    new = DistributionConformal().fit(law, y, labels).transform(law, labels)
+    lower, upper = new.interval(0.8)
+    for rows in (slice(3, 9), [5, 1], np.arange(100) % 2 == 0):
+        np.testing.assert_array_equal(new[rows].interval(0.8)[0], lower[rows])
+    assert float(new[4].interval(0.8)[1]) == upper[4]
+    assert repr(new) == "<Recalibrated <Normal: 100 rows>>"
+
+
+def test_an_unseen_group_gets_the_calibration_of_all_rows():
+    law, y, _ = heteroscedastic(0, 100)
+    grouped = ScaleConformal().fit(law, y, np.array(["a", "b"] * 50, dtype=object))
+    whole = ScaleConformal().fit(law, y)
+    np.testing.assert_array_equal(grouped.transform(law, ["c"] * 100).interval(0.8), whole.transform(law).interval(0.8))
+
+
+def test_bad_input():
+    law, y, _ = heteroscedastic(0, 20)
+    with pytest.raises(InvalidInputError, match=r"same shape \(n,\)"):
+        ScaleConformal().fit(law, y[:-1])
+    with pytest.raises(InvalidInputError, match="NaN or infinity"):
+        ScaleConformal().fit(law, np.full(20, np.nan))
+    with pytest.raises(InvalidInputError, match=r"one label per row, shape \(20,\)"):
+        ScaleConformal().fit(law, y, ["a"])
+    with pytest.raises(InvalidInputError, match="not by both"):
+        ScaleConformal(n_bins=2).fit(law, y, ["a"] * 20)
+    with pytest.raises(InvalidInputError, match="n_bins must be an integer"):
+        ScaleConformal(n_bins=0).fit(law, y)
+    with pytest.raises(InvalidInputError, match="fitted without groups"):
+        ScaleConformal().fit(law, y).transform(law, ["a"] * 20)
+    with pytest.raises(InvalidInputError, match="give the groups of these rows"):
+        ScaleConformal().fit(law, y, ["a"] * 20).transform(law)
+    with pytest.raises(NotFittedError):
+        ScaleConformal().transform(law)
+    new = ScaleConformal().fit(law, y).transform(law)
+    for level in (0, 1, 90):
+        with pytest.raises(InvalidInputError, match="between 0 and 1"):
+            new.interval(level)
+    with pytest.raises(InvalidInputError, match="from 0 to 1"):
+        new.ppf(2.0)
