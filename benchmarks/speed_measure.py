@@ -202,8 +202,9 @@ RATIOS = (
 def _kernel_tasks(subject: Subject) -> dict[str, Task]:
     """Return the peak of the counting loop and the whole search, in comparisons."""
     index, leaves = subject.index, subject.leaves
-    tile = index._tiles[:1, :PEAK_TREES]  # contiguous, and on a cache line as the index is
-    codes = np.ascontiguousarray(index._encode(leaves)[:PEAK_QUERIES, :PEAK_TREES])
+    tiles, codes = index._encode(leaves[:PEAK_QUERIES])
+    tile = tiles[:1, :PEAK_TREES]  # contiguous, and on a cache line as the index is
+    codes = np.ascontiguousarray(codes[:, :PEAK_TREES])
     return {
         "peak": Task(lambda: _kernel.count_repeatedly(tile, codes, PEAK_PASSES), PEAK_PASSES * tile.size * len(codes)),
         "kernel": Task(lambda: index.query(leaves, subject.k), leaves.size * index.n_rows),

@@ -1,0 +1,26 @@
+"""Plots of predicted distributions and of what is behind them, in the style of scikit-learn's displays.
+
+Each display is made by ``from_estimator``, or from what was computed already by ``from_predictions`` or
+``from_results``. It keeps what it draws as attributes, and its axes, figure and artists as ``ax_``, ``figure_`` and so
+on. matplotlib (``pip install "ibug[plot]"``) is imported when something is drawn, not before.
+"""
+
+from ibug.plotting._calibration import CalibrationDisplay
+from ibug.plotting._density import DensityDisplay
+from ibug.plotting._interval import IntervalDisplay
+from ibug.plotting._leaf_density import LeafDensityDisplay
+from ibug.plotting._pit import PITDisplay
+from ibug.plotting._spread_error import SpreadErrorDisplay
+from ibug.plotting._tree_fraction import TreeFractionDisplay
+from ibug.plotting._tuning import TuningDisplay
+
+__all__ = [
+    "CalibrationDisplay",
+    "DensityDisplay",
+    "IntervalDisplay",
+    "LeafDensityDisplay",
+    "PITDisplay",
+    "SpreadErrorDisplay",
+    "TreeFractionDisplay",
+    "TuningDisplay",
+]

@@ -1,0 +1,30 @@
+"""The benchmarks still run: their small settings, as a user starts them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
+
+
+def run(script, *options):
+    environment = {name: value for name, value in os.environ.items() if name != "IBUG_DATA"}
+    command = [sys.executable, str(FOLDER / script), *options]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_speed():
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("catboost")
+    printed = run("speed.py", "--quick", "--rows", "500", "--trees", "30")
+    assert printed.count("of the peak") == 2
+    assert "walk to predict_dist" in printed
+
+
+def test_shift_on_bundled_data():
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("pandas")
+    assert "diabetes" in run("shift.py")

@@ -1,0 +1,70 @@
+"""The score of each k."""
+
+import numpy as np
+import pytest
+
+from ibug import IBUGRegressor
+from ibug.exceptions import InvalidInputError
+from ibug.plotting import TuningDisplay
+
+pytest.importorskip("matplotlib")
+
+
+def test_the_curve_is_tuning_(u):
+    display = TuningDisplay.from_estimator(u, unit="points")
+    np.testing.assert_array_equal(display.line_.get_xdata(), u.tuning_["k"])
+    np.testing.assert_array_equal(display.line_.get_ydata(), u.tuning_["score"])
+    assert display.best_k == u.k_
+    assert display.best_.get_xydata()[0].tolist() == [u.k_, u.tuning_["score"].min()]
+    assert display.above_ is None
+    assert display.ax_.get_ylabel() == "CRPS (points), lower is better"
+
+
+def test_results_without_a_choice_take_the_lowest():
+    display = TuningDisplay.from_results({"k": [9, 3, 5], "score": [1.0, np.nan, 2.0]}, scoring="nll")
+    assert display.k.tolist() == [3, 5, 9]
+    assert display.best_k == 9
+    assert display.ax_.get_ylabel() == "NLL, lower is better"
+
+
+def test_an_astronomical_score_does_not_hide_the_others():
+    score = np.array([1e13, np.inf, 1.2, 1.1, 1.0, 1.1, 1.2])
+    display = TuningDisplay.from_results({"k": [3, 5, 7, 9, 11, 15, 31], "score": score})
+    assert display.ax_.get_ylim()[1] < 3
+    assert display.above_.get_xdata().tolist() == [3]
+    assert "1e+13" in display.above_.get_label()
+    assert np.isnan(display.line_.get_ydata()[:2]).all()
+
+
+def test_equal_scores_are_all_drawn():
+    display = TuningDisplay.from_results({"k": [3, 5], "score": [1.0, 1.0]})
+    assert display.above_ is None
+    assert display.best_k == 3
+
+
+def test_the_name_of_the_users_own_score():
+    def median_error(y, distribution):
+        return 0.0
+
+    display = TuningDisplay.from_results({"k": [3], "score": [1.0]}, scoring=median_error)
+    assert display.ax_.get_ylabel().startswith("median_error")
+
+
+def test_k_that_was_not_tuned(u, data):
+    fixed = IBUGRegressor(u.estimator_, prefit=True, k=5, calibrate=False).fit(*data["train"])
+    with pytest.raises(InvalidInputError, match="k=5 was given, not tuned"):
+        TuningDisplay.from_estimator(fixed)
+
+
+@pytest.mark.parametrize(
+    ("tuning", "message"),
+    [
+        ({"k": [3]}, '"k" and "score"'),
+        ({"k": [], "score": []}, "k must have shape"),
+        ({"k": [3, 5], "score": [1.0]}, "score must have shape"),
+        ({"k": [3], "score": [np.nan]}, "some finite"),
+    ],
+)
+def test_bad_results(tuning, message):
+    with pytest.raises(InvalidInputError, match=message):
+        TuningDisplay.from_results(tuning)
