@@ -63,6 +63,36 @@ class Distribution(ABC):
         values = ", ".join(f"{name}={getattr(self, name):.6g}" for name in self.parameters)
         return f"{type(self).__name__}({values})"
 
+    @classmethod
+    def prepare(cls, targets: Floats) -> dict[str, Any]:
+        """Look at all training targets before laws are fitted to neighbours.
+
+        Returns
+        -------
+        dict
+            Options that `fit` is to be given, a shift of the support, say.
+
+        Raises
+        ------
+        InvalidInputError
+            If the family cannot take such targets.
+        """
+        return {}
+
+    @classmethod
+    def fit(cls, values: Floats, *, loc: Floats | None = None, scale: Floats | None = None) -> Self:
+        """Fit one law per row to the row's values (paper, section 3.2, Eq. 3).
+
+        Parameters
+        ----------
+        values : ndarray of shape (n, k)
+            The neighbours' targets.
+        loc, scale : ndarray of shape (n,), optional
+            Means and standard deviations to keep: the laws have exactly these, and only the rest of the parameters is
+            fitted. What is not given is fitted, too: without both it is the plain maximum likelihood fit.
+        """
+        raise NotImplementedError(f"{cls.__name__} cannot be fitted.")
+
     @abstractmethod
     def logpdf(self, y: ArrayLike) -> Floats:
         """Return the log density at y."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -95,22 +96,21 @@ class TreeFractionDisplay:
         score = resolve_scoring(estimator.scoring)
         settings = {**estimator.get_params(deep=False), "estimator": estimator.estimator_, "prefit": True}
 
-        def measure(fraction: float, order: str) -> tuple[float, float]:
-            sampled = type(estimator)(**{**settings, "tree_fraction": fraction, "tree_order": order})
-            sampled.fit(X_train, y_train, X_val=X_val, y_val=y_val)
-            law, seconds = _timed(lambda: sampled.predict_dist(X_test), n_repeats)
-            return score(y_test, law), seconds / _num_samples(X_test)
+        def fitted(share: float, order: str) -> Any:
+            sampled = type(estimator)(**{**settings, "tree_fraction": share, "tree_order": order})
+            return sampled.fit(X_train, y_train, X_val=X_val, y_val=y_val)
 
-        # With all trees their order does not matter: one measurement serves all.
-        whole = measure(1.0, orders[0]) if np.any(shares == 1) else (np.nan, np.nan)
-        table = {
-            order: np.array([whole if share == 1 else measure(float(share), order) for share in shares])
-            for order in orders
-        }
+        results = np.empty((2, len(orders), len(shares)))
+        for column, share in enumerate(shares):
+            # With all trees their order does not matter: one measurement serves all.
+            regressors = [fitted(float(share), order) for order in (orders[:1] if share == 1 else orders)]
+            laws, seconds = _timed([partial(each.predict_dist, X_test) for each in regressors], n_repeats)
+            results[0, :, column] = [score(y_test, law) for law in laws]
+            results[1, :, column] = seconds / _num_samples(X_test)
         return cls.from_results(
             shares,
-            {order: columns[:, 0] for order, columns in table.items()},
-            {order: columns[:, 1] for order, columns in table.items()},
+            dict(zip(orders, results[0], strict=True)),
+            dict(zip(orders, results[1], strict=True)),
             scoring=estimator.scoring,
             ax=ax,
             **options,
@@ -195,14 +195,19 @@ class TreeFractionDisplay:
         return self
 
 
-def _timed(work: Callable[[], Any], n_repeats: int) -> tuple[Any, float]:
-    """Return what the work returns, and the shortest of its times in seconds: others are longer by what disturbs."""
-    times = []
-    for _ in range(n_repeats):
-        start = perf_counter()
-        result = work()
-        times.append(perf_counter() - start)
-    return result, min(times)
+def _timed(works: Sequence[Callable[[], Any]], n_repeats: int) -> tuple[list[Any], Floats]:
+    """Return what each work returns, and the shortest of its times in seconds.
+
+    They take turns, so that what else the machine does disturbs all of them alike.
+    """
+    times = np.empty((n_repeats, len(works)))
+    for i in range(n_repeats):
+        results = []
+        for j, work in enumerate(works):
+            start = perf_counter()
+            results.append(work())
+            times[i, j] = perf_counter() - start
+    return results, times.min(axis=0)
 
 
 def _two_axes(ax: Any) -> tuple[Any, Any]:
