@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import crps, nll
+from ibug.posterior import Posterior
 from ibug.spread import prefix_variances
-from ibug.tuning import K_CANDIDATES, TINY_VARIANCE, candidates_up_to, smallest_nonzero, tune_k
+from ibug.tuning import K_CANDIDATES, TINY_VARIANCE, candidates_up_to, smallest_nonzero, tune
 
 
 def algorithm_3(mean, values, y, candidates):
@@ -29,16 +31,17 @@ def validation():
 
 
 def tune_on_values(mean, values, y, candidates, score):
-    return tune_k(mean, prefix_variances(values, candidates), y, candidates, score)
+    normal = [Posterior("normal", Normal)]
+    return tune(mean, prefix_variances(values, candidates), values, y, candidates, normal, score)
 
 
 def test_scores_and_choice_equal_the_double_loop(validation):
     candidates = candidates_up_to(300)
     tuning = tune_on_values(*validation, candidates, nll)
     expected = algorithm_3(*validation, candidates)
-    np.testing.assert_allclose(tuning.scores, expected, rtol=1e-9)
+    np.testing.assert_allclose(tuning.table["score"], expected, rtol=1e-9)
     assert tuning.k == candidates[int(np.argmin(expected))]
-    assert tuning.candidates == candidates
+    assert tuple(tuning.table["k"]) == candidates
 
 
 def test_floor_is_the_smallest_nonzero_variance_at_the_chosen_k(validation):

@@ -17,12 +17,13 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 from ibug._inputs import as_rows, check_count, check_probabilities, check_targets, fresh, split, with_sample_weight
 from ibug.affinity import AffinitySearch, check_sampling, sample_size
 from ibug.calibration import ConformalCalibrator, VarianceCalibrator, conformal_calibrator
-from ibug.distributions import Distribution, Normal
+from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError, NotCalibratedWarning
 from ibug.leaves import LeafReader, read_leaves_of, reader_type
 from ibug.metrics import Scoring, resolve_scoring
+from ibug.posterior import LOCATIONS, Posterior, check_support, prepare
 from ibug.spread import prefix_means, prefix_variances, variance
-from ibug.tuning import TINY_VARIANCE, candidates_up_to, smallest_nonzero, tune_k
+from ibug.tuning import TINY_VARIANCE, candidates_up_to, smallest_nonzero, tune
 
 Floats = NDArray[np.float64]
 Rows = tuple[Any, Floats]  # X and y
@@ -31,6 +32,7 @@ Rows = tuple[Any, Floats]  # X and y
 _LEAST_CONFORMAL_ROWS = 100
 # The share of validation rows below the threshold of the affinity score.
 _SHARE_CALLED_UNFAMILIAR = 0.01
+_TUNING_COLUMNS: dict[str, Any] = {"distribution": str, "k": np.int64, "score": np.float64, "reason": str}
 # So many training rows tell the smallest variance where there are no validation rows.
 _ROWS_FOR_MIN_VARIANCE = 1000
 
@@ -47,6 +49,14 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         ``None`` means scikit-learn's ``HistGradientBoostingRegressor``. It is cloned and fitted unless `prefit` is set.
     k : int or "tune"
         The number of neighbours. ``"tune"`` chooses among the paper's candidates, 3 to 701, on validation rows.
+    distribution : str, subclass of Distribution, or "tune"
+        The family of the laws (``ibug.distributions.families()``), fitted to the neighbours' targets of each row.
+        ``"tune"`` chooses it, together with k, on validation rows.
+    location : {"model", "neighbors"}
+        ``"model"``: the family changes the shape only, the mean stays the model's prediction and the variance the
+        calibrated one. ``"neighbors"``: the plain maximum likelihood fit to the neighbours' targets.
+    support : pair of float, optional
+        Bounds of the target, ``(0, inf)`` say: laws are truncated to them, so that no quantile or sample is outside.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
         The score that chooses k and calibrates; lower is better.
     calibrate : bool
@@ -90,8 +100,11 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         The fitted conformal calibrator.
     affinity_threshold_ : float
         The `affinity_score` that all but 1 % of the validation rows exceed; NaN without validation rows.
+    distribution_ : str
+        The name of the family.
     tuning_ : dict of ndarray
-        The candidates as columns ``k`` and ``score``, ready for a DataFrame; empty columns where nothing was tuned.
+        The candidates as columns ``distribution``, ``k``, ``score`` and ``reason`` (why a family could not be scored),
+        ready for a DataFrame; empty columns where nothing was tuned.
     index_ : LeafIndex
         The training rows' leaves.
     n_features_in_ : int
@@ -116,6 +129,9 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         estimator: Any = None,
         *,
         k: int | str = "tune",
+        distribution: str | type[Distribution] = "normal",
+        location: str = "model",
+        support: tuple[float, float] | None = None,
         scoring: str | Scoring = "crps",
         calibrate: bool = True,
         conformal: str | ConformalCalibrator | None = None,
@@ -131,6 +147,9 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     ) -> None:
         self.estimator = estimator
         self.k = k
+        self.distribution = distribution
+        self.location = location
+        self.support = support
         self.scoring = scoring
         self.calibrate = calibrate
         self.conformal = conformal
@@ -186,6 +205,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
         self._check_k(len(y))
+        self._check_posterior(y)
         fit_params = with_sample_weight(model, fit_params, sample_weight)
         if prefit:
             if fit_params:
@@ -210,7 +230,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
 
     def predict_dist(self, X: Any) -> Distribution:
         """Return the predicted laws: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
-        law = self._normal(self._check_rows(X))
+        law = self._law(self._check_rows(X))
         return law if self.conformal_ is None else self.conformal_.transform(law)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
@@ -230,7 +250,8 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     def predict_var(self, X: Any) -> Floats:
         """Return the calibrated variances, of shape (n_rows,)."""
         X = self._check_rows(X)
-        return self._variance(X) if self.conformal_ is None else self.predict_dist(X).var()
+        keeps_variance = self._posterior.location == "model" and self._posterior.support is None
+        return self._variance(X) if keeps_variance and self.conformal_ is None else self.predict_dist(X).var()
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Find the training rows behind each prediction.
@@ -256,6 +277,23 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         for where, affinities[where], indices[where] in self._chunks(X, k):  # noqa: B007 - the loop fills the arrays
             pass
         return affinities, indices
+
+    def select_distribution(self, X_val: Any, y_val: ArrayLike, families: Any = "tune") -> IBUGRegressor:
+        """Choose family, k and calibration again on other validation rows, without training or indexing again.
+
+        Parameters
+        ----------
+        X_val, y_val
+            Rows that the model has not been trained on.
+        families
+            ``"tune"`` for all families, or those to choose from, by name or class.
+        """
+        check_is_fitted(self)
+        validation = self._check_validation_rows(X_val, y_val)
+        if validation is None:
+            raise InvalidInputError("select_distribution needs X_val and y_val.")
+        self._learn_from(validation, families, resolve_scoring(self.scoring), check_random_state(self.random_state))
+        return self
 
     def affinity_score(self, X: Any) -> Floats:
         """Return how familiar each row is, (n_rows,): the mean affinity of its neighbours as a share of the trees.
@@ -302,7 +340,12 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
 
     @property
     def _needs_validation(self) -> bool:
-        return bool(self.k == "tune" or self.calibrate or self.conformal is not None)
+        chosen = self._chooses_family or self.k == "tune"
+        return bool(chosen or self.calibrate or self.conformal is not None)
+
+    @property
+    def _chooses_family(self) -> bool:
+        return isinstance(self.distribution, (list, tuple)) or self.distribution == "tune"
 
     def _fit_with_split(
         self, model: Any, X: Any, y: Floats, fit_params: dict[str, Any], score: Scoring, rng: np.random.RandomState
@@ -337,37 +380,57 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     def _learn(
         self, X: Any, y: Floats, validation: Rows | None, score: Scoring, random_state: np.random.RandomState
     ) -> None:
-        """Choose k, then the floor of the variance, then the calibration, as the paper does; conformal comes last."""
+        """Choose k and the family, then the floor of the variance, then the calibration; conformal comes last."""
         self._targets = y
-        n_rows = self.index_.n_rows
-        # While some rows are held out there may be fewer than k.
-        candidates = candidates_up_to(n_rows) if self.k == "tune" else (min(int(self.k), n_rows),)
-        self.gamma_, self.delta_ = 1.0, 0.0
-        self.conformal_, self.affinity_threshold_ = None, np.nan
-        self.tuning_ = {"k": np.array([], np.int64), "score": np.array([])}
-        if validation is None:
-            every = slice(None, None, -(-len(y) // _ROWS_FOR_MIN_VARIANCE))
-            self.k_ = candidates[0]
-            variances, _ = self._prefixes(_safe_indexing(X, every), candidates)
-            self.min_variance_ = smallest_nonzero(variances, TINY_VARIANCE * self._unit())
+        if validation is not None:
+            self._learn_from(validation, self.distribution, score, random_state)
             return
-        tuned_on, held_out = self._divide(validation, random_state)
-        self._tune(*tuned_on, candidates, score)
-        if self.conformal is not None:
-            X_held_out, y_held_out = held_out
-            self.conformal_ = conformal_calibrator(self.conformal).fit(self._normal(X_held_out), y_held_out)
+        ks = self._candidates()
+        every = slice(None, None, -(-len(y) // _ROWS_FOR_MIN_VARIANCE))
+        variances, _, _ = self._prefixes(_safe_indexing(X, every), ks)
+        posteriors, _ = self._posteriors(self.distribution)
+        self._posterior, self.distribution_ = posteriors[0], posteriors[0].name
+        self.k_, self.min_variance_ = ks[0], smallest_nonzero(variances, TINY_VARIANCE * self._unit())
+        self.gamma_, self.delta_, self.conformal_, self.affinity_threshold_ = 1.0, 0.0, None, np.nan
+        self.tuning_ = {name: np.array([], kind) for name, kind in _TUNING_COLUMNS.items()}
 
-    def _tune(self, X_val: Any, y_val: Floats, candidates: Sequence[int], score: Scoring) -> None:
+    def _learn_from(
+        self, validation: Rows, distribution: Any, score: Scoring, random_state: np.random.RandomState
+    ) -> None:
+        tuned_on, held_out = self._divide(validation, random_state)
+        X_val, y_val = tuned_on
+        self._tune(X_val, y_val, distribution, score)
+        self.conformal_ = conformal_calibrator(self.conformal)
+        if self.conformal_ is not None:
+            X_held_out, y_held_out = held_out
+            self.conformal_.fit(self._law(X_held_out), y_held_out)
+
+    def _tune(self, X_val: Any, y_val: Floats, distribution: Any, score: Scoring) -> None:
+        ks = self._candidates()
+        posteriors, refused = self._posteriors(distribution)
         mean = np.asarray(self._search.reader.predict(X_val), np.float64)
-        variances, affinities = self._prefixes(X_val, candidates)
-        tuning = tune_k(mean, variances, y_val, candidates, score, TINY_VARIANCE * self._unit())
+        variances, affinities, values = self._prefixes(X_val, ks, any(p.needs_neighbors for p in posteriors))
+        tuning = tune(mean, variances, values, y_val, ks, posteriors, score, TINY_VARIANCE * self._unit())
         self.k_, self.min_variance_ = tuning.k, tuning.min_variance
-        self.tuning_ = {"k": np.array(tuning.candidates), "score": tuning.scores}
-        familiar = affinities[:, tuning.candidates.index(tuning.k)] / self.index_.n_trees
+        self._posterior, self.distribution_ = tuning.posterior, tuning.posterior.name
+        n = len(refused)
+        rest: dict[str, list[Any]] = {"distribution": list(refused), "reason": list(refused.values())}
+        rest |= {"k": [0] * n, "score": [np.nan] * n}
+        self.tuning_ = {name: np.array([*column, *rest[name]]) for name, column in tuning.table.items()}
+        familiar = affinities[:, list(ks).index(tuning.k)] / self.index_.n_trees
         self.affinity_threshold_ = float(np.quantile(familiar, _SHARE_CALLED_UNFAMILIAR))
+        self.gamma_, self.delta_ = 1.0, 0.0
         if self.calibrate:
             calibrator = VarianceCalibrator(scoring=self.scoring).fit(mean, tuning.variance, y_val)
             self.gamma_, self.delta_ = calibrator.gamma_, calibrator.delta_
+
+    def _candidates(self) -> tuple[int, ...]:
+        """Return the numbers of neighbours to choose from; while some rows are held out there may be fewer than k."""
+        n_rows = self.index_.n_rows
+        return candidates_up_to(n_rows) if self.k == "tune" else (min(int(self.k), n_rows),)
+
+    def _posteriors(self, distribution: Any) -> tuple[list[Posterior], dict[str, str]]:
+        return prepare(distribution, self._targets, self.location, check_support(self.support, self._targets))
 
     def _divide(self, validation: Rows, random_state: np.random.RandomState) -> tuple[Rows, Rows]:
         """Return the validation rows to tune on, and those to make coverage sure on: other ones if there are enough."""
@@ -378,21 +441,34 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         first, second = np.flatnonzero(half), np.flatnonzero(~half)
         return (_safe_indexing(X_val, first), y_val[first]), (_safe_indexing(X_val, second), y_val[second])
 
-    def _prefixes(self, X: Any, ks: Sequence[int]) -> tuple[Floats, Floats]:
-        """Return for the first k neighbours of each row, for each k: variance and mean affinity, (n_rows, len(ks))."""
-        parts = [
-            (prefix_variances(self._targets[rows], ks), prefix_means(affinities, ks))
-            for _, affinities, rows in self._chunks(X, max(ks))
-        ]
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    def _prefixes(self, X: Any, ks: Sequence[int], keep_values: bool = False) -> tuple[Floats, Floats, Floats | None]:
+        """Return variance and mean affinity of each row's first k neighbours for each k, (n_rows, len(ks)) each.
+
+        And, if asked for, their targets, (n_rows, max(ks)).
+        """
+        parts = []
+        for _, affinities, rows in self._chunks(X, max(ks)):
+            values = self._targets[rows]
+            parts.append(
+                (prefix_variances(values, ks), prefix_means(affinities, ks), values[:, : max(ks) * keep_values])
+            )
+        variances, means, kept = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return variances, means, kept if keep_values else None
 
     def _unit(self) -> float:
         """Return the variance of the targets, so that what is tiny does not depend on their unit."""
         return float(np.var(self._targets)) or 1.0
 
-    def _normal(self, X: Any) -> Normal:
+    def _law(self, X: Any) -> Distribution:
         """Return the laws before conformal calibration."""
-        return Normal(np.asarray(self._search.reader.predict(X), np.float64), np.sqrt(self._variance(X)))
+        mean = np.asarray(self._search.reader.predict(X), np.float64)
+        if not self._posterior.needs_neighbors:
+            return self._posterior.law(mean, self._variance(X), None)
+        laws = []
+        for where, _, rows in self._chunks(X, self.k_):
+            values = self._targets[rows]
+            laws.append(self._posterior.fit(mean[where], self._calibrated(variance(values)), values))
+        return self._posterior.inside_support(type(laws[0]).concatenate(laws))
 
     def _chunks(self, X: Any, k: int) -> Iterator[tuple[slice, NDArray[np.int32], NDArray[np.int64]]]:
         return self._search.chunks(X, k, n_jobs=self.n_jobs, verbose=bool(self.verbose))
@@ -401,6 +477,9 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         raw = np.empty(_num_samples(X))
         for where, _, rows in self._chunks(X, self.k_):
             raw[where] = variance(self._targets[rows])
+        return self._calibrated(raw)
+
+    def _calibrated(self, raw: Floats) -> Floats:
         return self.gamma_ * np.maximum(raw, self.min_variance_) + self.delta_
 
     def _check_training_rows(self, X: Any, y: Any) -> Rows:
@@ -434,6 +513,11 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             most = sample_size(n_rows, self.row_fraction, "row_fraction")
             check_count(self.k, min(2, most), most, 'k, unless it is "tune",')
 
+    def _check_posterior(self, y: Floats) -> None:
+        if self.location not in LOCATIONS:
+            raise InvalidInputError(f"location must be one of {LOCATIONS}; got {self.location!r}.")
+        prepare(self.distribution, y, self.location, check_support(self.support, y))
+
     def _check_names(self, reader: LeafReader) -> None:
         """Compare the columns' names with the model's: some models take them in a wrong order without a word."""
         expected, given = reader.feature_names, getattr(self, "feature_names_in_", None)
@@ -452,6 +536,11 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
                 'k="tune" needs rows that the trained model has not seen. Either pass them, '
                 "fit(X_train, y_train, X_val=X_val, y_val=y_val), or fix the number of neighbours, "
                 "IBUGRegressor(model, prefit=True, k=100)."
+            )
+        if self._chooses_family:
+            raise InvalidInputError(
+                f"distribution={self.distribution!r} needs rows that the trained model has not seen: pass X_val and "
+                "y_val, or name one family."
             )
         if self.conformal is not None:
             raise InvalidInputError(

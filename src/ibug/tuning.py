@@ -1,16 +1,17 @@
-"""The choice of k on validation data (paper, Algorithm 3): one sorted neighbour list serves all candidates."""
+"""The choice of k and family on validation data (paper, Algorithm 3): one sorted neighbour list serves all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring
+from ibug.posterior import Posterior
 
 Floats = NDArray[np.float64]
 
@@ -23,13 +24,13 @@ TINY_VARIANCE = 1e-15
 
 @dataclass(frozen=True)
 class Tuning:
-    """The outcome of tuning k."""
+    """The outcome of tuning k and the family."""
 
     k: int
+    posterior: Posterior
     min_variance: float  # ρ, the floor of the predicted variance
     variance: Floats  # (n_validation,) at the chosen k, at least ρ
-    candidates: tuple[int, ...]
-    scores: Floats  # (len(candidates),)
+    table: dict[str, NDArray[Any]]  # one row per candidate: distribution, k, score, reason
 
 
 def candidates_up_to(n_rows: int) -> tuple[int, ...]:
@@ -37,34 +38,60 @@ def candidates_up_to(n_rows: int) -> tuple[int, ...]:
     return tuple(k for k in K_CANDIDATES if k <= n_rows) or (n_rows,)
 
 
-def tune_k(
-    mean: Floats, variances: Floats, y: Floats, candidates: Sequence[int], score: Scoring, tiny: float = TINY_VARIANCE
+def tune(
+    mean: Floats,
+    variances: Floats,
+    values: Floats | None,
+    y: Floats,
+    ks: Sequence[int],
+    posteriors: Sequence[Posterior],
+    score: Scoring,
+    tiny: float = TINY_VARIANCE,
 ) -> Tuning:
-    """Choose k by the validation score.
+    """Choose k and the family by the validation score.
 
     Parameters
     ----------
     mean : ndarray of shape (n_validation,)
         The model's predictions.
-    variances : ndarray of shape (n_validation, n_candidates)
-        The variance of the nearest training rows' targets for each candidate, from one sorted list of neighbours.
+    variances : ndarray of shape (n_validation, len(ks))
+        The variance of the nearest training rows' targets for each k, from one sorted list of neighbours.
+    values : ndarray of shape (n_validation, max(ks)) or None
+        Those targets, nearest first, if a family needs them.
     y : ndarray of shape (n_validation,)
         The observed values.
-    candidates
+    ks
         The numbers of neighbours to choose from.
+    posteriors
+        The families to choose from.
     score
-        Lower is better; of equal scores the smaller k wins.
+        Lower is better; of equal scores the first family and the smallest k win.
     tiny
         What stands for a variance of zero meanwhile.
     """
-    scores = np.array([score(y, Normal(mean, np.sqrt(np.maximum(v, tiny)))) for v in variances.T])
-    if np.all(np.isnan(scores)):
-        raise InvalidInputError("The scoring function returned NaN for every candidate k.")
-    best = int(np.nanargmin(scores))
-    floor = smallest_nonzero(variances[:, best], tiny)
-    return Tuning(
-        int(candidates[best]), floor, np.maximum(variances[:, best], floor), tuple(map(int, candidates)), scores
-    )
+    scores = np.full((len(posteriors), len(ks)), np.inf)
+    reasons = np.full(scores.shape, "", dtype=object)
+    for i, posterior in enumerate(posteriors):
+        for j, k in enumerate(ks):
+            try:
+                law = posterior.law(mean, np.maximum(variances[:, j], tiny), None if values is None else values[:, :k])
+                scores[i, j] = score(y, law)
+            except InvalidInputError as error:
+                if len(posteriors) == 1:
+                    raise
+                reasons[i, j] = str(error)
+    if np.all(np.isnan(scores) | (reasons != "")):
+        raise InvalidInputError("The scoring function returned NaN for every candidate.")
+    best, at = divmod(int(np.nanargmin(scores)), len(ks))
+    floor = smallest_nonzero(variances[:, at], tiny)
+    names = np.repeat([posterior.name for posterior in posteriors], len(ks))
+    table = {
+        "distribution": names,
+        "k": np.tile(np.asarray(ks), len(posteriors)),
+        "score": scores.ravel(),
+        "reason": reasons.ravel().astype(str),
+    }
+    return Tuning(int(ks[at]), posteriors[best], floor, np.maximum(variances[:, at], floor), table)
 
 
 def smallest_nonzero(variance: Floats, tiny: float = TINY_VARIANCE) -> float:

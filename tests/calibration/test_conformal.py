@@ -131,6 +131,41 @@ def test_the_two_sided_score_by_hand():
     assert (lower[0], upper[0]) == pytest.approx((2 * score[4], 2 * score[94]))  # the 5th and the 95th of 99
 
 
+@pytest.mark.parametrize(
+    ("n", "level", "low", "high"), [(99, 0.9, 5, 95), (50, 0.9, 2, 49), (100, 0.8, 10, 91), (39, 0.95, 1, 39)]
+)
+def test_ranks_are_rounded_outwards(n, level, low, high):
+    scores = np.arange(1.0, n + 1)
+    assert ScoreMap.of_scores(scores).interval(level) == (low, high)
+
+
+@pytest.mark.parametrize(("n", "level", "rank"), [(99, 0.9, 90), (50, 0.9, 46), (9, 0.9, 9)])
+def test_rank_of_absolute_scores_is_rounded_up(n, level, rank):
+    signs = np.where(np.arange(n) % 2, -1, 1)
+    assert ScoreMap.of_absolute_scores(signs * np.arange(1.0, n + 1)).interval(level) == (-rank, rank)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_outer_quantiles_are_calibrated_on_both_sides(sign):
+    levels = np.array([0.01, 0.05, 0.95, 0.99])
+    below = []
+    for seed in range(N_SPLITS):
+        law, y, _ = heteroscedastic(seed, 399 + N_NEW)
+        y = sign * (y - law.mean()) + law.mean()  # skewed to the right, or to the left
+        new = DistributionConformal().fit(law[:399], y[:399]).transform(law[399:])
+        below.append((y[399:, None] <= new.ppf(levels[None, :])).mean(axis=0))
+    assert np.abs(np.mean(below, axis=0) - levels).max() < 0.006
+
+
+@BOTH
+@pytest.mark.parametrize("scale", [1e-5, 1e-9, 1e-100])
+def test_the_guarantee_holds_however_wrong_the_spread_is(conformal, scale):
+    rng = np.random.default_rng(0)
+    law, y = Normal(np.zeros(2000), np.full(2000, scale)), rng.normal(size=2000)
+    lower, upper = conformal().fit(law[:1000], y[:1000]).transform(law[1000:]).interval(0.9)
+    assert share_inside((lower, upper), y[1000:]).mean() == pytest.approx(0.9, abs=0.045)
+
+
 @pytest.mark.parametrize(("conformal", "enough"), [(ScaleConformal, 9), (DistributionConformal, 19)])
 def test_too_few_rows_give_honest_infinite_ends(conformal, enough):
     law, y, _ = heteroscedastic(3, enough)
@@ -148,7 +183,8 @@ def recalibrated(request):
 
 def test_density_integrates_to_one_and_quantiles_invert(recalibrated):
     one = recalibrated[1]
-    edges = one.ppf(np.concatenate([[1e-13], np.linspace(0.001, 0.999, 60), [1 - 1e-13]]))
+    knots = recalibrated.maps[0].v  # where the density jumps
+    edges = one.from_normal_score(np.concatenate([[-8.0, -4.0], knots, [4.0, 8.0]]))
     pieces = [quad(lambda x: float(one.pdf(x)), a, b)[0] for a, b in pairwise(edges)]
     assert sum(pieces) == pytest.approx(1.0, abs=1e-5)
     q = np.array([0.001, 0.2, 0.5, 0.77, 0.999])
@@ -225,12 +261,45 @@ def test_indexing_keeps_the_groups():
 def test_an_unseen_group_gets_the_calibration_of_all_rows():
     law, y, _ = heteroscedastic(0, 100)
     grouped = ScaleConformal().fit(law, y, np.array(["a", "b"] * 50, dtype=object))
-    whole = ScaleConformal().fit(law, y)
-    np.testing.assert_array_equal(grouped.transform(law, ["c"] * 100).interval(0.8), whole.transform(law).interval(0.8))
+    whole = ScaleConformal().fit(law, y).transform(law).interval(0.8)
+    new = grouped.transform(law, ["a"] + ["c"] * 99).interval(0.8)
+    np.testing.assert_array_equal(np.array(new)[:, 1:], np.array(whole)[:, 1:])
+
+
+@BOTH
+def test_bins_that_ties_leave_empty_get_the_calibration_of_all_rows(conformal):
+    law, y = Normal(np.zeros(40), np.ones(40)), np.random.default_rng(0).normal(size=40)
+    binned, whole = conformal(n_bins=5).fit(law, y), conformal().fit(law, y)
+    np.testing.assert_array_equal(binned.transform(law).interval(0.8), whole.transform(law).interval(0.8))
+
+
+def test_labels_are_compared_as_text():
+    law, y, _ = heteroscedastic(0, 100)
+    fitted = ScaleConformal().fit(law, y, np.arange(100) % 2)
+    as_text = np.array([str(i % 2) for i in range(100)], dtype=object)
+    np.testing.assert_array_equal(
+        fitted.transform(law, as_text).interval(0.8), fitted.transform(law, np.arange(100) % 2).interval(0.8)
+    )
+    with pytest.raises(InvalidInputError, match="None of the groups is known"):
+        fitted.transform(law, np.arange(100) % 2 + 0.5)
+
+
+def test_arguments_are_matched_also_with_groups():
+    law, y, _ = heteroscedastic(0, 100)
+    new = ScaleConformal().fit(law, y, np.arange(100) % 2).transform(law, np.arange(100) % 2)
+    with pytest.raises(InvalidInputError, match=r"shape \(50,\) does not fit 100 rows"):
+        new.cdf(np.zeros(50))
+    assert new[3].crps(np.zeros((2, 5))).shape == (2, 5)
+    np.testing.assert_allclose(new.normal_score(new.ppf(0.975)), 1.96, atol=1e-2)
+    np.testing.assert_allclose(new.from_normal_score(new.normal_score(y)), y)
 
 
 def test_bad_input():
     law, y, _ = heteroscedastic(0, 20)
+    with pytest.raises(InvalidInputError, match="A batch of laws is expected"):
+        ScaleConformal().fit((np.zeros(20), np.ones(20)), y)
+    with pytest.raises(InvalidInputError, match="groups contains NaN"):
+        ScaleConformal().fit(law, y, np.full(20, np.nan))
     with pytest.raises(InvalidInputError, match=r"same shape \(n,\)"):
         ScaleConformal().fit(law, y[:-1])
     with pytest.raises(InvalidInputError, match="NaN or infinity"):

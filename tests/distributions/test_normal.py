@@ -111,7 +111,7 @@ def test_samples_repeat_with_the_seed(law, seed):
     ("loc", "scale"), [(0.0, 0.0), (0.0, -1.0), (np.nan, 1.0), (0.0, np.nan), (0.0, np.inf), ([0.0, np.inf], 1.0)]
 )
 def test_impossible_parameters(loc, scale):
-    with pytest.raises(InvalidInputError, match="finite standard deviations above zero"):
+    with pytest.raises(InvalidInputError, match="finite scales above zero"):
         Normal(loc, scale)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ibug import metrics
+from ibug.distributions import Normal
 
 toolbox = pytest.importorskip("uncertainty_toolbox")
 
@@ -37,7 +38,7 @@ def predictions(request):
 def test_same_number(ours, theirs, predictions):
     mean, std, y = predictions
     expected = getattr(toolbox, theirs)(mean, std, y)
-    assert getattr(metrics, ours)(y, (mean, std)) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert getattr(metrics, ours)(y, Normal(mean, std)) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def test_same_sharpness(predictions):

@@ -8,6 +8,8 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ibug import IBUGRegressor, metrics
 from ibug.exceptions import InvalidInputError
@@ -34,8 +36,9 @@ def scores(regressor, data):
 def test_every_score_is_its_metric(scores, regressor, data):
     X, y = data
     law = regressor.predict_dist(X[300:])
-    for name in ("rmse", "mae", "crps", "nll", "check_score", "interval_score", "mace", "sharpness", "crps_skill"):
+    for name in ("rmse", "mae", "crps", "nll", "check_score", "interval_score", "mace", "sharpness"):
         assert scores[name] == getattr(metrics, name)(y[300:], law)
+    assert scores["crps_skill"] == metrics.crps_skill(y[300:], law, reference=y[:300])
     assert scores["coverage_90"] == metrics.coverage(y[300:], law, 0.9)
     assert scores["width_99.5"] == metrics.mean_width(y[300:], law, 0.995)
 
@@ -76,6 +79,37 @@ def test_scorer_with_options(regressor, data):
     scorer = metrics.DistributionScorer(metrics.interval_score, level=0.9)
     assert scorer(regressor, X, y) == -metrics.interval_score(y, regressor.predict_dist(X), 0.9)
     assert repr(scorer) == "DistributionScorer(interval_score, level=0.9)"
+
+
+def test_point_errors_are_those_of_the_model(data):
+    X, y = data
+    u = IBUGRegressor(
+        GradientBoostingRegressor(n_estimators=20, random_state=0), conformal="distribution", random_state=0
+    )
+    u.fit(X[:300], y[:300])
+    assert metrics.evaluate(u, X[300:], y[300:])["rmse"] == metrics.rmse(y[300:], u.predict(X[300:]))
+    assert all(np.isfinite(value) for value in metrics.evaluate(u, X[300:], y[300:], levels=[0.5]).values())
+
+
+def test_one_row_has_every_score_but_the_skill(regressor, data):
+    X, y = data
+    regressor = IBUGRegressor(regressor.estimator_, prefit=True, k=9, calibrate=False).fit(X[:300], np.ones(300))
+    scores = metrics.evaluate(regressor, X[:1], y[:1])
+    assert np.isfinite(scores["crps"])
+    assert np.isfinite(scores["crps_skill"])
+    equal = metrics.evaluate(regressor, X[:2], np.ones(2))
+    assert np.isnan(equal["crps_skill"])
+
+
+def test_scorers_reach_the_last_step_of_a_pipeline(data):
+    X, y = data
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=5, random_state=0), random_state=0)
+    pipeline = make_pipeline(StandardScaler(), u)
+    scores = cross_val_score(pipeline, X, y, scoring=metrics.crps_scorer, cv=2, error_score="raise")
+    expected = cross_val_score(u, X, y, scoring=metrics.crps_scorer, cv=2, error_score="raise")
+    np.testing.assert_allclose(scores, expected, rtol=0.05)
+    with pytest.raises(InvalidInputError, match="predict_dist is expected"):
+        metrics.crps_scorer(LinearRegression().fit(X, y), X, y)
 
 
 def test_scorers_in_scikit_learn(data):

@@ -73,3 +73,9 @@ def test_neighbours_of_another_shape(u, data):
     X, _ = data["test"]
     with pytest.raises(InvalidInputError, match=r"of shape \(72, k\); got shape \(3, 5\)"):
         DensityDisplay.from_predictions(None, u.predict_dist(X), np.zeros((3, 5)))
+
+
+@pytest.mark.parametrize("law", ["normal", 3.0, (0.0, 1.0)])
+def test_what_is_no_batch_of_laws(law):
+    with pytest.raises(InvalidInputError, match="distribution"):
+        DensityDisplay.from_predictions(None, law)

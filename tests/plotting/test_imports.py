@@ -45,7 +45,7 @@ def test_pandas_is_not_needed():
     [
         "plotting.PITDisplay.from_predictions([0.0], ([0.0], [1.0]))",
         "plotting.TreeFractionDisplay.from_estimator(None, *[None] * 6)",
-        "plotting.TuningDisplay(k=[3], score=[1.0], best_k=3).plot()",
+        'plotting.LeafDensityDisplay({}, "tree").plot()',
     ],
 )
 def test_without_matplotlib_the_error_says_what_to_install(call):

@@ -12,8 +12,10 @@ pytest.importorskip("matplotlib")
 
 def test_the_curve_is_tuning_(u):
     display = TuningDisplay.from_estimator(u, unit="points")
-    np.testing.assert_array_equal(display.line_.get_xdata(), u.tuning_["k"])
-    np.testing.assert_array_equal(display.line_.get_ydata(), u.tuning_["score"])
+    (line,) = display.lines_
+    np.testing.assert_array_equal(line.get_xdata(), u.tuning_["k"])
+    np.testing.assert_array_equal(line.get_ydata(), u.tuning_["score"])
+    assert line.get_label() == "validation score"
     assert display.best_k == u.k_
     assert display.best_.get_xydata()[0].tolist() == [u.k_, u.tuning_["score"].min()]
     assert display.above_ is None
@@ -22,7 +24,7 @@ def test_the_curve_is_tuning_(u):
 
 def test_results_without_a_choice_take_the_lowest():
     display = TuningDisplay.from_results({"k": [9, 3, 5], "score": [1.0, np.nan, 2.0]}, scoring="nll")
-    assert display.k.tolist() == [3, 5, 9]
+    assert display.lines_[0].get_xdata().tolist() == [3, 5, 9]
     assert display.best_k == 9
     assert display.ax_.get_ylabel() == "NLL, lower is better"
 
@@ -33,7 +35,29 @@ def test_an_astronomical_score_does_not_hide_the_others():
     assert display.ax_.get_ylim()[1] < 3
     assert display.above_.get_xdata().tolist() == [3]
     assert "1e+13" in display.above_.get_label()
-    assert np.isnan(display.line_.get_ydata()[:2]).all()
+    assert np.isnan(display.lines_[0].get_ydata()[:2]).all()
+
+
+def test_a_line_for_each_family():
+    tuning = {
+        "distribution": ["normal", "normal", "laplace", "laplace", "weibull", "lognormal", "lognormal"],
+        "k": [3, 9, 3, 9, 0, 3, 9],  # weibull was refused, lognormal never scored
+        "score": [2.0, 1.5, 1.0, 1.2, np.nan, np.inf, np.nan],
+    }
+    display = TuningDisplay.from_results(tuning)
+    assert [line.get_label() for line in display.lines_] == ["normal", "laplace"]
+    assert display.lines_[1].get_ydata().tolist() == [1.0, 1.2]
+    assert (display.best_family, display.best_k) == ("laplace", 3)
+    assert display.best_.get_label() == "chosen: laplace, k = 3"
+    # Where another k was chosen, the best family there.
+    assert TuningDisplay.from_results(tuning, best_k=9).best_.get_xydata().tolist() == [[9, 1.2]]
+    assert TuningDisplay.from_results(tuning, best_k=7).best_ is None
+
+
+def test_many_families_have_different_lines():
+    names = [f"family {i}" for i in range(12)]
+    display = TuningDisplay.from_results({"distribution": names, "k": [3] * 12, "score": range(12)})
+    assert len({(line.get_color(), line.get_marker()) for line in display.lines_}) == 12
 
 
 def test_equal_scores_are_all_drawn():
@@ -61,8 +85,10 @@ def test_k_that_was_not_tuned(u, data):
     [
         ({"k": [3]}, '"k" and "score"'),
         ({"k": [], "score": []}, "k must have shape"),
-        ({"k": [3, 5], "score": [1.0]}, "score must have shape"),
-        ({"k": [3], "score": [np.nan]}, "some finite"),
+        ({"k": [3, 5], "score": [1.0]}, "must have shape"),
+        ({"k": [3], "score": [np.nan]}, "no finite score"),
+        ({"k": [0], "score": [1.0]}, "no finite score"),
+        ({"k": [3], "score": [1.0], "distribution": []}, "must have shape"),
     ],
 )
 def test_bad_results(tuning, message):

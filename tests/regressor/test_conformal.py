@@ -45,12 +45,14 @@ def test_how_validation_rows_are_divided(trained, n_val, n_tuned, n_scores):
     seen = []
 
     def score(y, law):
-        seen.append(len(y))
+        seen.append(y)
         return float(law.crps(y).mean())
 
     u = IBUGRegressor(model, prefit=True, conformal="scale", scoring=score, random_state=0)
     u.fit(X, y, X_val=X_val, y_val=y_val)
-    assert set(seen) == {n_tuned}
+    assert {len(rows) for rows in seen} == {n_tuned}
+    held_out = {tuple(x) for x in X_val} - {tuple(x) for x in X_val[np.isin(y_val, seen[0])]}
+    assert len(held_out) == (n_scores if n_val >= 200 else 0)  # rows that tuned nothing
     assert len(u.conformal_.maps_[-1].scores) == n_scores
 
 

@@ -72,7 +72,9 @@ def test_nothing_is_held_out_where_nothing_is_tuned(recorder, diabetes):
     u = IBUGRegressor(recorder, k=20, calibrate=False).fit(*diabetes["train"])
     assert [len(call["y"]) for call in recorder.calls] == [300]
     assert u.k_ == 20
-    assert {name: len(column) for name, column in u.tuning_.items()} == {"k": 0, "score": 0}
+    assert {name: len(column) for name, column in u.tuning_.items()} == dict.fromkeys(
+        ("distribution", "k", "score", "reason"), 0
+    )
 
 
 def test_a_fixed_k_is_calibrated(diabetes):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,15 +19,14 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# A score that a law calls impossible: far outside, but a number.
-_MOST_EXTREME_SCORE = 1e6
-
 
 class ConformalCalibrator(BaseEstimator):
     """What the conformal calibrators share: scores of held-out rows, and groups of rows (Mondrian).
 
     The guarantee: if held-out rows and new rows are exchangeable, and the laws were made without looking at the
     held-out rows' targets, ``interval(p)`` holds a new target with probability p at least; with groups, in each group.
+    With `n_bins` that is an approximation: the bins' edges are learned on the same rows, which moves the coverage of a
+    bin by about one over its number of rows.
     """
 
     def __init__(self, *, n_bins: int | None = None) -> None:
@@ -46,6 +44,10 @@ class ConformalCalibrator(BaseEstimator):
         groups : array-like of shape (n,), optional
             A label per row, a column of the data, say: each group is calibrated by itself.
         """
+        if not isinstance(distribution, Distribution):
+            raise InvalidInputError(
+                f"A batch of laws is expected, as predict_dist returns it; got {type(distribution).__name__}."
+            )
         values = np.asarray(y, np.float64)
         if values.shape != distribution.shape or values.ndim != 1 or not values.size:
             raise InvalidInputError(
@@ -54,11 +56,13 @@ class ConformalCalibrator(BaseEstimator):
             )
         if not np.all(np.isfinite(values)):
             raise InvalidInputError("y contains NaN or infinity.")
-        scores = np.clip(distribution.normal_score(values), -_MOST_EXTREME_SCORE, _MOST_EXTREME_SCORE)
+        scores = distribution.normal_score(values)
         self._learn_groups(distribution, groups)
         codes = self._codes(distribution, groups)
-        maps = [self._map(scores[codes == code]) for code in range(len(self.groups_))]
-        self.maps_ = [*maps, self._map(scores)]  # the last one, of all rows, is for groups that were not seen
+        pooled = self._map(scores)
+        members = [codes == code for code in range(len(self.groups_))]
+        # The last map, of all rows, is for groups that were not seen, and for bins that tied spreads leave empty.
+        self.maps_ = [*(self._map(scores[rows]) if rows.any() else pooled for rows in members), pooled]
         return self
 
     def transform(self, distribution: Distribution, groups: ArrayLike | None = None) -> Recalibrated:
@@ -77,8 +81,8 @@ class ConformalCalibrator(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "maps_")
 
-    @abstractmethod
-    def _map(self, scores: Floats) -> ScoreMap: ...
+    def _map(self, scores: Floats) -> ScoreMap:
+        raise NotImplementedError("Use ScaleConformal or DistributionConformal.")
 
     def _learn_groups(self, distribution: Distribution, groups: ArrayLike | None) -> None:
         self.groups_: NDArray[Any] = np.empty(0)
@@ -106,7 +110,13 @@ class ConformalCalibrator(BaseEstimator):
             raise InvalidInputError("This calibrator was fitted with groups: give the groups of these rows, too.")
         labels = _as_labels(groups, len(distribution))
         place = np.minimum(np.searchsorted(self.groups_, labels), len(self.groups_) - 1)
-        return np.where(self.groups_[place] == labels, place, len(self.groups_))
+        known = self.groups_[place] == labels
+        if labels.size and not known.any():
+            raise InvalidInputError(
+                f"None of the groups is known: given were {labels[:3].tolist()}, fitted {self.groups_[:3].tolist()}."
+                " Labels are compared as text: give them in the same type."
+            )
+        return np.where(known, place, len(self.groups_))
 
 
 class ScaleConformal(ConformalCalibrator):
@@ -140,7 +150,7 @@ class DistributionConformal(ConformalCalibrator):
     """Conformalised distributions: quantiles of every level are calibrated, lower and upper side each by itself.
 
     The score is Φ⁻¹ of the probability integral transform F(y), which orders rows as F(y) does. An interval of coverage
-    p needs 2/(1 − p) held-out rows to be finite: 19 for 90 %, 199 for 99 %.
+    p needs 2/(1 − p) − 1 held-out rows to be finite: 19 for 90 %, 199 for 99 %.
 
     Parameters
     ----------
@@ -156,7 +166,9 @@ def _as_labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
     labels = np.asarray(groups)
     if labels.shape != (n_rows,):
         raise InvalidInputError(f"groups must have one label per row, shape ({n_rows},); got {labels.shape}.")
-    return labels.astype(str) if labels.dtype == object else labels
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise InvalidInputError("groups contains NaN: give rows without a group a label of their own.")
+    return labels.astype(str)
 
 
 _BY_NAME: dict[str, type[ConformalCalibrator]] = {"scale": ScaleConformal, "distribution": DistributionConformal}

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from ibug.calibration._score_map import ScoreMap
-from ibug.distributions import Distribution, Normal
+from ibug.distributions import Distribution, Normal, check_confidence
 from ibug.exceptions import InvalidInputError
 
 Floats = NDArray[np.float64]
@@ -23,8 +23,8 @@ _NODES, _WEIGHTS = leggauss(12)
 class Recalibrated(Distribution):
     """The laws of Y with F_c(y) = Φ(g⁻¹(Φ⁻¹(F(y)))): the law F, with its normal scores mapped by g.
 
-    ``interval`` has the finite-sample guarantee of conformal prediction and is rounded outwards for it; the other
-    methods belong to a law with a density, which goes through the same scores with fewer knots.
+    ``interval`` has the finite-sample guarantee of conformal prediction: its ends are scores that held-out rows had.
+    The other methods belong to a law with a density, which goes through the same scores at fewer knots.
 
     Parameters
     ----------
@@ -71,10 +71,17 @@ class Recalibrated(Distribution):
             raise InvalidInputError("A probability must be from 0 to 1.")
         return self._by_group(lambda g, law, x: law.from_normal_score(g.forward(ndtri(x))), p)
 
+    def normal_score(self, y: ArrayLike) -> Floats:
+        """Return the standard normal value of the same rank as y, exact however far away."""
+        return self._by_group(lambda g, law, x: g.inverse(law.normal_score(x)), y)
+
+    def from_normal_score(self, w: ArrayLike) -> Floats:
+        """Return the value whose normal score is w."""
+        return self._by_group(lambda g, law, x: law.from_normal_score(g.forward(x)), w)
+
     def interval(self, confidence: float = 0.9) -> tuple[Floats, Floats]:
         """Return the ends of an interval that holds a new value with at least this probability, each of shape (n,)."""
-        if not 0 < confidence < 1:
-            raise InvalidInputError(f"The coverage of an interval must be between 0 and 1; got {confidence!r}.")
+        check_confidence(confidence)
         lower, upper = (
             self._by_group(lambda g, law, x, end=end: law.from_normal_score(g.interval(confidence)[end] + x), 0.0)
             for end in (0, 1)
@@ -96,6 +103,10 @@ class Recalibrated(Distribution):
         return self._by_group(_normal_crps, y)
 
     def _moments(self) -> tuple[Floats, Floats]:
+        if isinstance(self.law, Normal):  # E[μ + σg(V)] and its variance need g's moments only
+            moments = np.array([_moments_of(g) for g in self.maps])[self.groups]
+            first, second = moments[..., 0], moments[..., 1]
+            return self.law.loc + self.law.scale * first, np.square(self.law.scale) * (second - np.square(first))
         center = self.law.mean()
 
         def moment(power: int) -> Floats:
@@ -112,6 +123,7 @@ class Recalibrated(Distribution):
 
     def _by_group(self, function: Callable[..., Floats], argument: ArrayLike) -> Floats:
         x = np.asarray(argument, np.float64)
+        self._check_argument(x)
         if len(self.maps) == 1 or not self._shape:
             return function(self.maps[0 if self._shape else int(self.groups)], self.law, x)
         per_row = x.ndim > 0 and x.shape[0] == len(self)
@@ -120,6 +132,13 @@ class Recalibrated(Distribution):
             rows = self.groups == group
             out[rows] = function(self.maps[group], self.law[rows], x[rows] if per_row else x)
         return out
+
+
+def _moments_of(g: ScoreMap) -> tuple[float, float]:
+    """Return E[g(V)] and E[g(V)²] for a standard normal V."""
+    v, weights = _quadrature(g)
+    w = g.forward(v)
+    return float(np.sum(weights * w)), float(np.sum(weights * np.square(w)))
 
 
 def _quadrature(g: ScoreMap) -> tuple[Floats, Floats]:
@@ -148,7 +167,7 @@ def _normal_crps(g: ScoreMap, law: Normal, y: Floats) -> Floats:
     slope = slopes[piece]
     below = below_at_knots[at] + slope * (_square_integral(v) - _square_integral(knots[at]))
     above = above_at_knots[at] + slope * (_square_integral(-v) - _square_integral(-knots[at]))
-    scale = law.scale[:, None] if np.ndim(y) == 2 else law.scale
+    scale = law.scale[:, None] if law.shape and np.ndim(y) == 2 else law.scale
     return np.asarray(scale * (below + above))
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 Floats = NDArray[np.float64]
 
 _MOST_KNOTS = 40
+_LARGEST_KNOT = 1e12  # a law can call a value impossible: its score is infinite, and only the interval says so
 _LEAST_STEP = 1e-9  # of the largest score: knots closer together are one
 
 
@@ -32,9 +33,11 @@ class ScoreMap:
     def of_absolute_scores(cls, scores: Floats) -> ScoreMap:
         """Match the absolute scores: intervals stay symmetric around the median."""
         ordered = np.sort(np.abs(scores))
-        ranks = _ranks(len(ordered))
-        v = ndtri(0.5 + 0.5 * ranks / (len(ordered) + 1))
-        w = np.maximum(ordered[ranks - 1], np.finfo(float).tiny)
+        n = len(ordered)
+        grid = np.linspace(0.0, ndtri(0.5 + 0.5 * n / (n + 1)), _n_knots(n) + 1)[1:]
+        ranks = _ranks(2 * ndtr(grid) - 1, n)
+        v = ndtri(0.5 + 0.5 * ranks / (n + 1))
+        w = np.clip(ordered[ranks - 1], np.finfo(float).tiny, _LARGEST_KNOT)
         v, w = _increasing(np.append(0.0, v), np.append(0.0, w))
         slope = float(w[-1] / v[-1])
         return cls(np.append(-v[:0:-1], v), np.append(-w[:0:-1], w), slope, ordered, True)
@@ -43,8 +46,11 @@ class ScoreMap:
     def of_scores(cls, scores: Floats) -> ScoreMap:
         """Match the scores themselves, so that quantiles of every level are right, each side by itself."""
         ordered = np.sort(scores)
-        ranks = _ranks(len(ordered))
-        v, w = _increasing(ndtri(ranks / (len(ordered) + 1)), ordered[ranks - 1])
+        n = len(ordered)
+        end = ndtri(n / (n + 1))
+        ranks = _ranks(ndtr(np.linspace(-end, end, _n_knots(n))), n)
+        knots = np.clip(ordered[ranks - 1], -_LARGEST_KNOT, _LARGEST_KNOT)
+        v, w = _increasing(ndtri(ranks / (n + 1)), knots)
         slope = float((w[-1] - w[0]) / (v[-1] - v[0])) if len(v) > 1 else 1.0
         return cls(v, w, slope, ordered, False)
 
@@ -87,10 +93,14 @@ class ScoreMap:
         return lower, float(self.scores[high - 1]) if high <= n else np.inf
 
 
-def _ranks(n: int) -> NDArray[np.intp]:
-    """Return ranks, 1 to n, evenly spaced and few: a knot at each of n rows would follow their noise."""
-    n_knots = min(n, _MOST_KNOTS, max(2, round(np.sqrt(n))))
-    return np.unique(np.round(np.linspace(n / n_knots if n_knots > 2 else 1, n, n_knots)).astype(np.intp))
+def _n_knots(n: int) -> int:
+    """Return how many knots n scores allow: one at each would follow their noise."""
+    return min(n, _MOST_KNOTS, max(2, round(float(np.sqrt(n)))))
+
+
+def _ranks(probabilities: Floats, n: int) -> NDArray[np.intp]:
+    """Return the ranks, 1 to n, of probabilities, which are evenly spaced as normal values: dense in the tails."""
+    return np.unique(np.clip(np.round((n + 1) * probabilities), 1, n).astype(np.intp))
 
 
 def _increasing(v: Floats, w: Floats) -> tuple[Floats, Floats]:

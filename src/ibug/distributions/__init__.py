@@ -1,6 +1,34 @@
 """Batched laws with scipy.stats' method names: one law per predicted row."""
 
-from ibug.distributions._base import Distribution
+from ibug.distributions._base import Distribution, check_confidence
+from ibug.distributions._empirical import Empirical
+from ibug.distributions._gumbel import Gumbel
+from ibug.distributions._kde import KDE
+from ibug.distributions._laplace import Laplace
+from ibug.distributions._logistic import Logistic
+from ibug.distributions._lognormal import Lognormal
 from ibug.distributions._normal import Normal
+from ibug.distributions._registry import families, register, resolve_family
+from ibug.distributions._skew_normal import SkewNormal
+from ibug.distributions._student_t import StudentT
+from ibug.distributions._truncated import Truncated
+from ibug.distributions._weibull import Weibull
 
-__all__ = ["Distribution", "Normal"]
+__all__ = [
+    "KDE",
+    "Distribution",
+    "Empirical",
+    "Gumbel",
+    "Laplace",
+    "Logistic",
+    "Lognormal",
+    "Normal",
+    "SkewNormal",
+    "StudentT",
+    "Truncated",
+    "Weibull",
+    "check_confidence",
+    "families",
+    "register",
+    "resolve_family",
+]

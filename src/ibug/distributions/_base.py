@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -41,6 +42,13 @@ class Distribution(ABC):
         for name, array in zip(parameters, arrays, strict=True):
             setattr(self, name, array)
         self._shape: tuple[int, ...] = arrays[0].shape
+
+    @classmethod
+    def concatenate(cls, laws: Sequence[Self]) -> Self:
+        """Join batches of the same family to one."""
+        if len(laws) == 1:
+            return laws[0]
+        return cls(**{name: np.concatenate([getattr(law, name) for law in laws]) for name in cls.parameters})
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -149,10 +157,7 @@ class Distribution(ABC):
 
     def interval(self, confidence: float = 0.9) -> tuple[Floats, Floats]:
         """Return the lower and upper ends of the central interval, each of shape ``(n,)``."""
-        if not 0 < confidence < 1:
-            raise InvalidInputError(
-                f"The coverage of an interval must be between 0 and 1 (0.9, say); got {confidence!r}."
-            )
+        check_confidence(confidence)
         return self.ppf((1 - confidence) / 2), self.ppf((1 + confidence) / 2)
 
     def rvs(self, size: int | None = None, random_state: Any = None) -> Floats:
@@ -177,12 +182,16 @@ class Distribution(ABC):
         """Return the argument and the parameters, ready to be broadcast against each other."""
         x = np.asarray(argument, np.float64)
         own = tuple(getattr(self, name) for name in self.parameters)
-        if not self._shape or x.ndim == 0:
-            return (x, *own)
-        if x.ndim == 2 and x.shape[0] in (1, len(self)):
+        self._check_argument(x)
+        if self._shape and x.ndim == 2:
             return (x, *(p[:, None] for p in own))
-        if x.ndim == 1 and len(x) == len(self):
-            return (x, *own)
+        return (x, *own)
+
+    def _check_argument(self, x: Floats) -> None:
+        if not self._shape or x.ndim == 0 or (x.ndim == 1 and len(x) == len(self)):
+            return
+        if x.ndim == 2 and x.shape[0] in (1, len(self)):
+            return
         raise InvalidInputError(
             f"An argument of shape {x.shape} does not fit {len(self)} rows: give a scalar, one value per row "
             f"({len(self)},), m values per row ({len(self)}, m), or the same m values for every row (1, m)."
@@ -193,3 +202,9 @@ class Distribution(ABC):
         if np.any((matched[0] < 0) | (matched[0] > 1)):
             raise InvalidInputError("A probability must be from 0 to 1.")
         return matched
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise InvalidInputError unless the coverage of an interval is a number strictly between 0 and 1."""
+    if not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
+        raise InvalidInputError(f"The coverage of an interval must be between 0 and 1 (0.9, say); got {confidence!r}.")

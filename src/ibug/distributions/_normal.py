@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from ibug.distributions._base import Distribution, Floats
-from ibug.exceptions import InvalidInputError
+from ibug.distributions._base import Floats
+from ibug.distributions._location_scale import LocationScale, center_and_spread
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing from Python 3.11 on
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
 
-class Normal(Distribution):
+class Normal(LocationScale):
     """Normal laws.
 
     Parameters
@@ -35,29 +38,25 @@ class Normal(Distribution):
     Normal(loc=10, scale=2)
     """
 
-    parameters: ClassVar[tuple[str, ...]] = ("loc", "scale")
-    loc: Floats
-    scale: Floats
+    @staticmethod
+    def _logpdf(z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(-0.5 * np.square(z) - _HALF_LOG_2PI)
 
-    def __init__(self, loc: ArrayLike, scale: ArrayLike) -> None:
-        super().__init__(loc=loc, scale=scale)
-        if not np.all(np.isfinite(self.loc)) or not np.all((self.scale > 0) & np.isfinite(self.scale)):
-            raise InvalidInputError("A normal law needs finite means and finite standard deviations above zero.")
+    @staticmethod
+    def _cdf(z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(ndtr(z))
 
-    def logpdf(self, y: ArrayLike) -> Floats:
-        """Return the log density at y."""
-        x, loc, scale = self._match(y)
-        return np.asarray(-0.5 * np.square((x - loc) / scale) - np.log(scale) - _HALF_LOG_2PI)
+    @staticmethod
+    def _ppf(p: Floats, *shape: Floats) -> Floats:
+        return np.asarray(ndtri(p))
 
-    def cdf(self, y: ArrayLike) -> Floats:
-        """Return the probability of a value of at most y."""
-        x, loc, scale = self._match(y)
-        return np.asarray(ndtr((x - loc) / scale))
+    @staticmethod
+    def _mean(*shape: Floats) -> float:
+        return 0.0
 
-    def ppf(self, q: ArrayLike) -> Floats:
-        """Return the quantile at probability q."""
-        p, loc, scale = self._match_probability(q)
-        return np.asarray(loc + scale * ndtri(p))
+    @staticmethod
+    def _var(*shape: Floats) -> float:
+        return 1.0
 
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return (y − μ)/σ, exact however far from the mean."""
@@ -69,21 +68,13 @@ class Normal(Distribution):
         score, loc, scale = self._match(w)
         return np.asarray(loc + scale * score)
 
-    def mean(self) -> Floats:
-        """Return the means."""
-        return self.loc.copy()
-
-    def var(self) -> Floats:
-        """Return the variances."""
-        return np.square(self.scale)
-
-    def std(self) -> Floats:
-        """Return the standard deviations."""
-        return self.scale.copy()
-
     def crps(self, y: ArrayLike) -> Floats:
         """Return the continuous ranked probability score, in closed form (Gneiting and Raftery, 2007, Eq. 21)."""
         x, loc, scale = self._match(y)
         z = (x - loc) / scale
-        density = np.exp(-0.5 * np.square(z) - _HALF_LOG_2PI)
+        density = np.exp(self._logpdf(z))
         return np.asarray(scale * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi)))
+
+    @classmethod
+    def _fit_all(cls, values: Floats) -> Self:
+        return cls(*center_and_spread(values))

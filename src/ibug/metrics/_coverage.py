@@ -17,7 +17,7 @@ def coverage(y: ArrayLike, distribution: Any, level: float = 0.9, *, reduce: Red
     ----------
     y : array-like of shape (n,)
         The observed values.
-    distribution : batched distribution, tuple (means, standard deviations), or array of shape (n, 2)
+    distribution : batched distribution, or array of shape (n, 2)
         What ``predict_dist`` or ``predict_interval`` returned for the same rows.
     level
         The nominal coverage of the interval; not used for intervals that are given as an array.

@@ -12,7 +12,7 @@ from ibug.metrics._check_score import check_score
 from ibug.metrics._coverage import coverage
 from ibug.metrics._crps import crps
 from ibug.metrics._crps_skill import crps_skill
-from ibug.metrics._inputs import as_law, as_targets, check_levels
+from ibug.metrics._inputs import Floats, as_law, as_targets, check_levels
 from ibug.metrics._interval_score import interval_score
 from ibug.metrics._mace import mace
 from ibug.metrics._mae import mae
@@ -21,13 +21,13 @@ from ibug.metrics._miscalibration_area import miscalibration_area
 from ibug.metrics._nll import nll
 from ibug.metrics._rms_calibration_error import rms_calibration_error
 from ibug.metrics._rmse import rmse
+from ibug.metrics._scorers import predict_dist
 from ibug.metrics._sharpness import sharpness
 
 _METRICS: dict[str, tuple[Callable[..., Any], str]] = {
-    "rmse": (rmse, "root mean squared error of the mean"),
-    "mae": (mae, "mean absolute error of the mean"),
+    "rmse": (rmse, "root mean squared error of the point prediction"),
+    "mae": (mae, "mean absolute error of the point prediction"),
     "crps": (crps, "continuous ranked probability score"),
-    "crps_skill": (crps_skill, "1 is perfect, 0 as good as no model"),
     "nll": (nll, "negative log likelihood"),
     "check_score": (check_score, "pinball loss over 99 quantiles"),
     "interval_score": (interval_score, "width and misses over 99 intervals"),
@@ -68,6 +68,14 @@ class Scores(Mapping[str, float]):
         return pd.DataFrame(table, index=pd.Index(self._values, name="metric"))
 
 
+def _skill(y: Floats, law: Any, reference: ArrayLike | None) -> float:
+    """Return the skill, against the training targets if the estimator keeps them; NaN where targets do not vary."""
+    try:
+        return crps_skill(y, law, reference=reference)
+    except InvalidInputError:
+        return float("nan")
+
+
 def evaluate(estimator: Any, X: Any, y: ArrayLike, *, levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95)) -> Scores:
     """Return all scores of an estimator on rows that it has not seen.
 
@@ -91,14 +99,17 @@ def evaluate(estimator: Any, X: Any, y: ArrayLike, *, levels: Sequence[float] = 
     >>> scores["coverage_90"] > 0.8
     True
     """
-    if not hasattr(estimator, "predict_dist"):
-        raise InvalidInputError(f"An estimator with predict_dist is expected; got {type(estimator).__name__}.")
     values = as_targets(y)
-    law = as_law(estimator.predict_dist(X), len(values))
+    law = as_law(predict_dist(estimator, X), len(values))
+    # The point prediction is the model's own; a conformal law may have another mean.
+    points = estimator.predict(X) if hasattr(estimator, "predict") else law
     scores: dict[str, float] = {}
     meanings: dict[str, str] = {}
     for name, (metric, meaning) in _METRICS.items():
-        scores[name], meanings[name] = metric(values, law), meaning
+        scores[name] = metric(values, points if metric in (rmse, mae) else law)
+        meanings[name] = meaning
+    scores["crps_skill"] = _skill(values, law, getattr(estimator, "_targets", None))
+    meanings["crps_skill"] = "1 is perfect, 0 as good as no model"
     for level in check_levels(levels, "levels"):
         percent = f"{100 * level:g}"
         for kind, level_metric, meaning in (

@@ -50,7 +50,8 @@ def as_points(prediction: Any, n: int) -> Floats:
 
 def as_interval(distribution: Any, n: int, level: float) -> tuple[Floats, Floats]:
     """Return lower and upper ends, (n,) each: of an array (n, 2) its columns, of a law the central interval."""
-    if isinstance(distribution, tuple) or hasattr(distribution, "cdf"):
+    _refuse_tuple(distribution)
+    if hasattr(distribution, "cdf"):
         lower, upper = as_law(distribution, n).interval(check_level(level, "level"))
         return lower, upper
     lower, upper = _as_array(distribution, (n, 2)).T
@@ -64,6 +65,14 @@ def as_quantiles(distribution: Any, n: int, alpha: Floats) -> Floats:
     if isinstance(distribution, tuple) or hasattr(distribution, "cdf"):
         return np.asarray(as_law(distribution, n).ppf(alpha[None, :]))
     return _as_array(distribution, (n, len(alpha)))
+
+
+def _refuse_tuple(distribution: Any) -> None:
+    if isinstance(distribution, tuple):
+        raise InvalidInputError(
+            "A tuple could be (lower, upper) or (means, standard deviations). Give intervals as an array of shape "
+            "(n, 2), np.stack(law.interval(0.9), axis=1) say, and laws as ibug.distributions.Normal(means, deviations)."
+        )
 
 
 def check_level(level: float, name: str) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ibug.metrics._check_score import PERCENTS
-from ibug.metrics._inputs import Reduce, as_interval, as_targets, check_levels, reduced
+from ibug.metrics._inputs import Floats, Reduce, as_interval, as_law, as_targets, check_levels, reduced
 
 
 def interval_score(y: ArrayLike, distribution: Any, level: ArrayLike = PERCENTS, *, reduce: Reduce = "mean") -> Any:
@@ -22,7 +22,7 @@ def interval_score(y: ArrayLike, distribution: Any, level: ArrayLike = PERCENTS,
     ----------
     y : array-like of shape (n,)
         The observed values.
-    distribution : batched distribution, tuple (means, standard deviations), or array of shape (n, 2)
+    distribution : batched distribution, or array of shape (n, 2)
         What ``predict_dist`` or ``predict_interval`` returned for the same rows; an array needs its single `level`.
     level : float or array-like
         The nominal coverage of the interval, or several.
@@ -33,7 +33,15 @@ def interval_score(y: ArrayLike, distribution: Any, level: ArrayLike = PERCENTS,
     levels = check_levels(level, "level")
     total = np.zeros(len(values))
     for p in levels:
-        lower, upper = as_interval(distribution, len(values), p)
+        lower, upper = _ends(distribution, len(values), float(p))
         outside = np.maximum(np.maximum(lower - values, values - upper), 0.0)
         total += upper - lower + 2.0 / (1.0 - p) * outside
     return reduced(total / len(levels), reduce)
+
+
+def _ends(distribution: Any, n: int, level: float) -> tuple[Floats, Floats]:
+    # By the law's quantiles: the guaranteed intervals of conformal laws are infinite where held-out rows were few.
+    if hasattr(distribution, "cdf"):
+        law = as_law(distribution, n)
+        return law.ppf((1 - level) / 2), law.ppf((1 + level) / 2)
+    return as_interval(distribution, n, level)

@@ -16,7 +16,7 @@ def mean_width(y: ArrayLike, distribution: Any, level: float = 0.9, *, reduce: R
     ----------
     y : array-like of shape (n,)
         The observed values; only their number counts.
-    distribution : batched distribution, tuple (means, standard deviations), or array of shape (n, 2)
+    distribution : batched distribution, or array of shape (n, 2)
         What ``predict_dist`` or ``predict_interval`` returned for the same rows.
     level
         The nominal coverage of the interval; not used for intervals that are given as an array.

@@ -6,10 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn.pipeline import Pipeline
 
+from ibug.exceptions import InvalidInputError
 from ibug.metrics._crps import crps
 from ibug.metrics._interval_score import interval_score
 from ibug.metrics._nll import nll
+
+
+def predict_dist(estimator: Any, X: Any) -> Any:
+    """Return the laws that an estimator predicts, or the last step of a pipeline, which hides ``predict_dist``."""
+    if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
+        return predict_dist(estimator[-1], estimator[:-1].transform(X))
+    if not hasattr(estimator, "predict_dist"):
+        raise InvalidInputError(f"An estimator with predict_dist is expected; got {type(estimator).__name__}.")
+    return estimator.predict_dist(X)
 
 
 class DistributionScorer:
@@ -39,7 +50,7 @@ class DistributionScorer:
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
         """Return minus the metric of the estimator's laws for X."""
-        return -float(self.metric(y, estimator.predict_dist(X), **self.options))
+        return -float(self.metric(y, predict_dist(estimator, X), **self.options))
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())

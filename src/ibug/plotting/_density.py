@@ -123,7 +123,8 @@ class DensityDisplay:
             Passed on to `plot`.
         """
         pyplot()
-        n = len(distribution[0]) if isinstance(distribution, tuple) else _num_samples(distribution)
+        shape = np.shape(distribution[0]) if isinstance(distribution, tuple) else getattr(distribution, "shape", ())
+        n = shape[0] if shape else 1
         law = as_law(distribution, n)
         chosen = _check_rows(rows, n)
         targets = None if neighbors is None else np.asarray(neighbors, np.float64)

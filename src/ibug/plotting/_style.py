@@ -33,8 +33,9 @@ _LETTERS_PER_HANDLE = 6
 
 
 def series_style(number: int) -> dict[str, Any]:
-    """Return colour, dashes and marker of one of several lines; they come round again after six."""
-    color, dashes, marker = _SERIES[number % len(_SERIES)]
+    """Return colour, dashes and marker of one of several lines; after six, colours come again with other dashes."""
+    color = _SERIES[number % len(_SERIES)][0]
+    _, dashes, marker = _SERIES[(number + number // len(_SERIES)) % len(_SERIES)]
     return {
         "color": color,
         "linestyle": dashes,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ibug.exceptions import InvalidInputError
 from ibug.plotting._base import Floats, Integers, axes, finite, pyplot, require, scoring_label
@@ -20,25 +20,25 @@ _FAR, _NEAR = 30.0, 4.0
 
 @dataclass(eq=False, repr=False)
 class TuningDisplay:
-    """The score of each candidate k, and the chosen one.
+    """The score of each candidate k, in each family that was tried, and the chosen ones.
 
     Attributes
     ----------
-    k : ndarray of shape (n_candidates,)
-        The candidates, ascending.
-    score : ndarray of shape (n_candidates,)
-        Their validation scores, lower is better; NaN where there is none.
+    curves : dict of (ndarray, ndarray), both of shape (n_candidates,)
+        By family: the candidates, ascending, and their validation scores, lower is better; NaN where there is none.
     best_k : int
         The chosen k.
+    best_family : str
+        The chosen family.
     scoring : str or function
         What the score is.
-    ax_, figure_, line_, best_, above_
+    ax_, figure_, lines_, best_, above_
         What was drawn.
     """
 
-    k: Integers
-    score: Floats
+    curves: dict[str, tuple[Integers, Floats]]
     best_k: int
+    best_family: str
     scoring: Any = "crps"
 
     @classmethod
@@ -77,8 +77,8 @@ class TuningDisplay:
 
         Parameters
         ----------
-        tuning : mapping with the columns "k" and "score"
-            What ``tuning_`` holds.
+        tuning : mapping with the columns "k" and "score", and "distribution" where there are several families
+            What ``tuning_`` holds. Candidates without a score are left out.
         best_k
             The chosen k; by default the one of the lowest score, the smallest of these.
         scoring
@@ -89,19 +89,18 @@ class TuningDisplay:
             Passed on to `plot`.
         """
         pyplot()
-        if "k" not in tuning or "score" not in tuning:
-            raise InvalidInputError(f'The columns "k" and "score" are expected; got {sorted(tuning)}.')
-        k = finite(tuning["k"], "k").astype(np.int64)
-        score = np.asarray(tuning["score"], np.float64)
-        if score.shape != k.shape or not np.any(np.isfinite(score)):
-            raise InvalidInputError(
-                f"score must have shape {k.shape}, as k has, and some finite values; got shape {score.shape}."
-            )
-        order = np.argsort(k, kind="stable")
-        k, score = k[order], np.where(np.isfinite(score), score, np.nan)[order]
-        return cls(k, score, int(k[np.nanargmin(score)]) if best_k is None else int(best_k), scoring).plot(
-            ax, **options
-        )
+        families, k, score = _columns(tuning)
+        curves = {}
+        for family in dict.fromkeys(families):
+            rows = np.flatnonzero(families == family)
+            rows = rows[np.argsort(k[rows], kind="stable")]
+            if np.any(np.isfinite(score[rows])):
+                curves[str(family)] = k[rows], score[rows]
+        if best_k is None:
+            best_k = int(k[score == np.nanmin(score)].min())
+        at_best = np.where(k == best_k, score, np.nan)
+        best = np.nanargmin(at_best if np.any(np.isfinite(at_best)) else score)
+        return cls(curves, int(best_k), str(families[best]), scoring).plot(ax, **options)
 
     def plot(self, ax: Any = None, *, unit: str | None = None) -> TuningDisplay:
         """Draw.
@@ -116,22 +115,10 @@ class TuningDisplay:
         self.ax_: Any = axes(ax)
         self.figure_: Any = self.ax_.figure
         add_grid(self.ax_)
-        edge = _upper_edge(self.score)
-        far = self.score > edge
-        (self.line_,) = self.ax_.plot(
-            self.k, np.where(far, np.nan, self.score), label="validation score", **series_style(0)
-        )
-        self.above_: Any = None
-        if np.any(far):
-            (self.above_,) = self.ax_.plot(
-                self.k[far],
-                np.full(int(far.sum()), edge),
-                "^",
-                color=BLACK,
-                markersize=7,
-                label=f"higher, up to {np.nanmax(self.score):.3g}",
-            )
-        chosen = self.score[self.k == self.best_k]
+        self._plot_curves()
+        several = len(self.curves) > 1
+        k, score = self.curves[self.best_family]
+        chosen = score[k == self.best_k]
         self.best_: Any = None
         if chosen.size:
             self.ax_.axvline(self.best_k, color=VERMILLION, linestyle="--", linewidth=1.2)
@@ -143,16 +130,50 @@ class TuningDisplay:
                 markeredgecolor="white",
                 markersize=16,
                 zorder=4,
-                label=f"chosen: k = {self.best_k}",
+                label=f"chosen: {self.best_family}, k = {self.best_k}" if several else f"chosen: k = {self.best_k}",
             )
         self.ax_.set(
             xscale="log",
             xlabel="Number of neighbours k",
             ylabel=f"{scoring_label(self.scoring, unit)}, lower is better",
         )
-        plain_log_axis(self.ax_.xaxis, float(self.k[0]), float(self.k[-1]))
+        plain_log_axis(self.ax_.xaxis, float(k.min()), float(k.max()))
         legend_above(self.ax_)
         return self
+
+    def _plot_curves(self) -> None:
+        """Draw a line for each family, and one mark for each k at which scores are beyond the upper edge."""
+        every_k = np.concatenate([k for k, _ in self.curves.values()])
+        every_score = np.concatenate([score for _, score in self.curves.values()])
+        edge = _upper_edge(every_score)
+        self.lines_: list[Any] = []
+        for number, (family, (k, score)) in enumerate(self.curves.items()):
+            label = family if len(self.curves) > 1 else "validation score"
+            near = np.where(score > edge, np.nan, score)
+            self.lines_ += self.ax_.plot(k, near, label=label, **series_style(number))
+        self.above_: Any = None
+        far = np.unique(every_k[every_score > edge])
+        if far.size:
+            label = f"higher, up to {np.nanmax(every_score):.3g}"
+            (self.above_,) = self.ax_.plot(far, np.full(far.size, edge), "^", color=BLACK, markersize=7, label=label)
+
+
+def _columns(tuning: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], Integers, Floats]:
+    """Return family, k and score of each candidate, (n,) each; no score is NaN, and no k leaves a candidate out."""
+    if "k" not in tuning or "score" not in tuning:
+        raise InvalidInputError(f'The columns "k" and "score" are expected; got {sorted(tuning)}.')
+    k = finite(tuning["k"], "k").astype(np.int64)
+    score = np.asarray(tuning["score"], np.float64)
+    families = np.asarray(tuning.get("distribution", np.full(len(k), "all")))
+    if score.shape != k.shape or families.shape != k.shape:
+        raise InvalidInputError(
+            f"score and distribution must have shape {k.shape}, as k has; got {score.shape}, {families.shape}."
+        )
+    there = k > 0  # a family that was refused before it was tried has none
+    score = np.where(np.isfinite(score), score, np.nan)[there]
+    if np.all(np.isnan(score)):
+        raise InvalidInputError("There is no finite score to draw.")
+    return families[there], k[there], score
 
 
 def _upper_edge(score: Floats) -> float:

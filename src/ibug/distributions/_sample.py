@@ -1,0 +1,129 @@
+"""What the laws have in common that keep the neighbours' values themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ibug.distributions._base import Distribution, Floats
+from ibug.exceptions import InvalidInputError
+
+_CHUNK = 2**17  # doubles held at a time: few enough for a processor's cache, so that more would be slower
+_FARTHEST = 1e150  # standardised distances are cut here, so that their squares stay finite
+
+
+class SampleLaw(Distribution):
+    """A law with k values per row, ``values`` of shape ``(n, k)``, or ``(k,)`` for the law of one row."""
+
+    values: Floats
+
+    def __init__(self, values: ArrayLike) -> None:
+        array = np.asarray(values, np.float64)
+        if array.ndim not in (1, 2) or array.shape[-1] == 0:
+            raise InvalidInputError(f"Values must be of shape (n, k) or (k,) with k of at least 1; got {array.shape}.")
+        if not np.all(np.isfinite(array)):
+            raise InvalidInputError(f"A law of kind {type(self).__name__} needs finite values.")
+        self.values = array
+        self._shape = array.shape[:-1]
+
+    def __repr__(self) -> str:
+        count = f"{self.values.shape[-1]} values"
+        return (
+            f"<{type(self).__name__}: {len(self)} rows of {count}>"
+            if self._shape
+            else f"<{type(self).__name__}: {count}>"
+        )
+
+    def _parameter(self, name: str, value: Any, shape: tuple[int, ...]) -> Floats:
+        """Return a further parameter, above zero, in the given shape."""
+        array = np.asarray(value, np.float64)
+        try:
+            array = np.broadcast_to(array, shape)
+        except ValueError:
+            raise InvalidInputError(
+                f"The {name} must be of shape {shape} for values of shape {self.values.shape}; got {array.shape}."
+            ) from None
+        if not np.all((array > 0) & np.isfinite(array)):
+            raise InvalidInputError(f"The {name} must be finite and above zero.")
+        return array
+
+    @property
+    def _table(self) -> Floats:
+        """The values as ``(n, k)``, with n = 1 for the law of one row."""
+        return self.values.reshape(-1, self.values.shape[-1])
+
+    def _elements(self, argument: Floats) -> tuple[Floats, NDArray[np.intp], tuple[int, ...]]:
+        """Flatten an argument that `_match` has let pass.
+
+        Returns
+        -------
+        x : ndarray of shape (n_elements,)
+        rows : ndarray of shape (n_elements,)
+            The row that each element belongs to.
+        shape : tuple
+            The shape of the result.
+        """
+        if not self._shape:
+            return argument.reshape(-1), np.zeros(argument.size, np.intp), argument.shape
+        n = len(self)
+        if argument.ndim == 2:
+            m = argument.shape[1]
+            return np.broadcast_to(argument, (n, m)).reshape(-1), np.repeat(np.arange(n), m), (n, m)
+        return np.broadcast_to(argument, (n,)), np.arange(n), (n,)
+
+
+def blocks(count: int, width: int) -> Iterator[slice]:
+    """Cut ``count`` rows of ``width`` doubles into slices of about `_CHUNK` doubles."""
+    step = max(1, _CHUNK // max(1, width))
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
+
+
+def standardised(x: Floats, center: Floats, scale: Floats) -> Floats:
+    """Return (x − center)/scale, cut where squares would overflow; infinite x is cut, too."""
+    with np.errstate(over="ignore"):
+        z = x - center
+        z /= scale
+    return np.clip(z, -_FARTHEST, _FARTHEST, out=z)
+
+
+def least_width(values: Floats) -> Floats:
+    """Return the width of a law whose values are all the same, of shape ``(n,)`` for values ``(n, k)``."""
+    return np.asarray(np.maximum(1e-8 * np.abs(values).max(axis=1), 1e-100))
+
+
+def resolution(values: Floats) -> Floats:
+    """Return the width below which the differences of a row's values are rounding errors, of shape ``(n,)``."""
+    return np.asarray(np.maximum(8 * np.finfo(float).eps * np.abs(values).max(axis=1), 1e-100))
+
+
+def checked_sample(values: ArrayLike) -> Floats:
+    """Return the values to fit to, of shape ``(n, k)``."""
+    x = np.asarray(values, np.float64)
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise InvalidInputError(f"The values to fit to must be of shape (n, k) with k of at least 1; got {x.shape}.")
+    if not np.all(np.isfinite(x)):
+        raise InvalidInputError("The values to fit to must be finite.")
+    return x
+
+
+def checked_moments(n: int, loc: ArrayLike | None, scale: ArrayLike | None) -> tuple[Floats | None, Floats | None]:
+    """Return the means and standard deviations to keep, each of shape ``(n,)`` or None."""
+    mean = None if loc is None else np.broadcast_to(np.asarray(loc, np.float64), (n,))
+    spread = None if scale is None else np.broadcast_to(np.asarray(scale, np.float64), (n,))
+    if mean is not None and not np.all(np.isfinite(mean)):
+        raise InvalidInputError("The means to keep (loc) must be finite.")
+    if spread is not None and not np.all((spread > 0) & np.isfinite(spread)):
+        raise InvalidInputError("The standard deviations to keep (scale) must be finite and above zero.")
+    return mean, spread
+
+
+def deviation(values: Floats) -> Floats:
+    """Return the rows' standard deviations, without overflow or underflow of their squares."""
+    offsets = values - values[:, :1]
+    width = np.abs(offsets).max(axis=1)
+    safe = np.where(width > 0, width, 1.0)
+    return np.asarray(safe * np.std(offsets / safe[:, None], axis=1))

@@ -1,0 +1,139 @@
+"""What laws above a shift have in common: where the support begins, and which moments can be kept."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ibug.distributions._base import Distribution, Floats
+from ibug.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing from Python 3.11 on
+
+#: The mean stays at least this many standard deviations above the shift.
+SMALLEST_MEAN = 1e-3
+#: The spread relative to the mean; below it the floating point numbers near the mean have no room for quantiles.
+SMALLEST_VARIATION = 1e-8
+
+_LARGEST_EXPONENT = 690.0  # exp of it is 1e299
+_SMALLEST_RATIO = 1e-250  # of a value to the largest of its row, so that ratios stay within floating point numbers
+_MARGIN = 0.05
+# So many values are fitted at a time that they and what is computed from them stay in the second-level cache.
+_VALUES_AT_A_TIME = 2**14
+
+
+class Shifted(Distribution):
+    """Laws on (shift, ∞), by their parameters above the shift."""
+
+    shift: Floats
+
+    @classmethod
+    def prepare(cls, targets: Floats) -> dict[str, Any]:
+        """Learn from all training targets where the support begins.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n_train,)
+            All training targets.
+
+        Returns
+        -------
+        dict
+            ``{"shift": value}``: zero if all targets are above zero, else a value below the smallest of them.
+
+        Raises
+        ------
+        InvalidInputError
+            If the targets are not finite, or all the same.
+        """
+        y = np.asarray(targets, np.float64)
+        if y.size == 0 or not np.all(np.isfinite(y)):
+            raise InvalidInputError(
+                f"{cls.__name__} needs finite training targets: remove the rows whose target is missing or infinite."
+            )
+        smallest = float(y.min())
+        if smallest == y.max():
+            raise InvalidInputError(
+                f"{cls.__name__} cannot be fitted to training targets that are all {smallest:g}: check the targets, "
+                'or choose distribution="normal".'
+            )
+        if smallest > 0:
+            return {"shift": 0.0}
+        # The likelihood has no maximum here: it grows without bound as the shift nears the smallest target. So the
+        # margin is as wide as the lower tail, by its 5 % quantile: where targets thin out gradually, a new one may well
+        # be below the smallest, and where they pile up at an end (zeros of a count), the end is near. The share of the
+        # standard deviation keeps the logarithms of those at the end moderate.
+        margin = max(float(np.quantile(y, 0.05)) - smallest, _MARGIN * float(y.std()))
+        return {"shift": smallest - margin}
+
+    @classmethod
+    def fit(cls, values: Floats, *, loc: Floats | None = None, scale: Floats | None = None, shift: float = 0.0) -> Self:
+        """Fit one law per row: by maximum likelihood, or from the moments that are to be kept.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n, k)
+            The neighbours' targets, above the shift.
+        loc, scale : ndarray of shape (n,), optional
+            Means and standard deviations to keep. With both, the law has no parameter left to fit; with one of them,
+            the other moment is that of the values, the spread that around the given mean. A model may predict a mean
+            below the support: one below ``shift + scale / 1000`` is put there. A standard deviation below 1e-8 of the
+            mean's distance to the shift is raised to it.
+        shift
+            Where the support begins, from `prepare`.
+        """
+        x = np.asarray(values, np.float64) - shift
+        if x.ndim != 2 or x.shape[1] == 0:
+            raise InvalidInputError(f"Expected the values of each row's neighbours, shape (n, k); got {x.shape}.")
+        if not np.all((x > 0) & (x < np.inf)):
+            raise InvalidInputError(
+                f"{cls.__name__} with shift {shift:g} needs finite values above it; the smallest given is "
+                f"{x.min(initial=np.inf) + shift:g}. Learn the shift with {cls.__name__}.prepare on all training "
+                "targets, or choose a law without a lower end."
+            )
+        if loc is None and scale is None:
+            n_rows = max(1, _VALUES_AT_A_TIME // x.shape[1])
+            blocks = range(0, max(1, len(x)), n_rows)
+            return cls.concatenate([cls._most_likely(x[start : start + n_rows], shift) for start in blocks])
+        mean = x.mean(axis=1) if loc is None else np.asarray(loc, np.float64) - shift
+        # Without a given scale it is the root mean square around the mean.
+        std = np.hypot(x.std(axis=1), x.mean(axis=1) - mean) if scale is None else np.asarray(scale, np.float64)
+        # The last floor is for a mean at the shift without any spread, which leaves no scale but that of the values.
+        mean = np.maximum(np.maximum(mean, SMALLEST_MEAN * std), SMALLEST_VARIATION * x.max(axis=1))
+        return cls._with_moments(mean, np.maximum(std / mean, SMALLEST_VARIATION), shift)
+
+    @classmethod
+    @abstractmethod
+    def _most_likely(cls, x: Floats, shift: float) -> Self:
+        """Return the laws of highest likelihood; x are values above the shift, shape (n, k)."""
+
+    @classmethod
+    @abstractmethod
+    def _with_moments(cls, mean: Floats, variation: Floats, shift: float) -> Self:
+        """Return the laws with these means above the shift and these coefficients of variation, both (n,)."""
+
+    def _match_above(self, y: ArrayLike) -> tuple[Floats, NDArray[np.bool_], tuple[Floats, ...]]:
+        """Return y − shift where y is in the support and 1 elsewhere, which y are outside, and the other parameters."""
+        value, shift, *others = self._match(y)
+        x: Floats = np.asarray(value - shift)
+        outside: NDArray[np.bool_] = np.asarray(x <= 0)
+        return np.where(outside, 1.0, x), outside, tuple(others)
+
+
+def log_ratios(x: Floats) -> tuple[Floats, Floats]:
+    """Return log x as its smallest value per row, shape (n,), and what is above it, shape (n, k).
+
+    The differences are exact to rounding also where the values are far from zero compared with their spread.
+    """
+    x = np.maximum(x, _SMALLEST_RATIO * x.max(axis=1, keepdims=True))
+    smallest = x.min(axis=1, keepdims=True)
+    return np.log(smallest[:, 0]), np.log1p((x - smallest) / smallest)
+
+
+def bounded_exp(exponent: Floats) -> Floats:
+    """Return exp, at most 1e299 where the exponent is finite: such quantiles and moments stay numbers."""
+    return np.exp(np.where(exponent < np.inf, np.minimum(exponent, _LARGEST_EXPONENT), exponent))

@@ -1,0 +1,106 @@
+"""From mean, variance and neighbours to a law of the chosen family (paper, Eq. 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug.distributions import Distribution, Normal, Truncated, families, resolve_family
+from ibug.exceptions import InvalidInputError
+
+Floats = NDArray[np.float64]
+Support = tuple[float, float]
+
+LOCATIONS = ("model", "neighbors")
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """A family of laws, ready to be fitted to neighbours."""
+
+    name: str
+    family: type[Distribution]
+    location: str = "model"
+    support: Support | None = None
+    options: dict[str, Any] = field(default_factory=dict)  # what the family has learned from all training targets
+
+    @property
+    def needs_neighbors(self) -> bool:
+        """Whether mean and variance are not enough."""
+        return self.family is not Normal or self.location != "model"
+
+    def law(self, mean: Floats, variance: Floats, values: Floats | None) -> Distribution:
+        """Return the laws, inside the support; see :meth:`fit` and :meth:`inside_support`."""
+        return self.inside_support(self.fit(mean, variance, values))
+
+    def fit(self, mean: Floats, variance: Floats, values: Floats | None) -> Distribution:
+        """Return the laws as if there were no bounds of the target.
+
+        Parameters
+        ----------
+        mean, variance : ndarray of shape (n,)
+            The model's predictions and the calibrated variances: kept by the law unless ``location="neighbors"``.
+        values : ndarray of shape (n, k) or None
+            The neighbours' targets; needed if `needs_neighbors`.
+        """
+        if values is None or not self.needs_neighbors:
+            return Normal(mean, np.sqrt(variance))
+        if self.location == "model":
+            return self.family.fit(values, loc=mean, scale=np.sqrt(variance), **self.options)
+        return self.family.fit(values, **self.options)
+
+    def inside_support(self, law: Distribution) -> Distribution:
+        """Return the laws given that the target is inside its bounds."""
+        return law if self.support is None else Truncated(law, *self.support)
+
+
+def prepare(
+    distribution: Any, targets: Floats, location: str = "model", support: Support | None = None
+) -> tuple[list[Posterior], dict[str, str]]:
+    """Return the posteriors to choose from, and for families that cannot take the targets the reason.
+
+    Parameters
+    ----------
+    distribution
+        A family's name or class, ``"tune"`` for all families, or several.
+    targets : ndarray of shape (n,)
+        All training targets.
+    """
+    several = distribution == "tune" if isinstance(distribution, str) else isinstance(distribution, (list, tuple))
+    chosen: Iterable[Any] = (families() if distribution == "tune" else distribution) if several else [distribution]
+    posteriors, refused = [], {}
+    for name, family in map(resolve_family, chosen):
+        try:
+            posteriors.append(Posterior(name, family, location, support, family.prepare(targets)))
+        except InvalidInputError as error:
+            if not several:
+                raise
+            refused[name] = str(error)
+    if not posteriors:
+        raise InvalidInputError(f"No family can take these targets: {refused}")
+    return posteriors, refused
+
+
+def check_support(support: Any, targets: Floats) -> Support | None:
+    """Return the bounds of the target as floats, and check that all training targets are inside."""
+    if support is None:
+        return None
+    try:
+        lower, upper = (float(bound) for bound in support)
+    except (TypeError, ValueError):
+        lower = upper = np.nan
+    if not lower < upper:
+        raise InvalidInputError(
+            f"support must be a pair (lower, upper), lower below upper, (0, inf) say; got {support!r}."
+        )
+    outside = np.sum((targets < lower) | (targets > upper))
+    if outside:
+        raise InvalidInputError(
+            f"{outside} training targets are outside the support {support!r}: they are from {targets.min():g} to "
+            f"{targets.max():g}."
+        )
+    return lower, upper
