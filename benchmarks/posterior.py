@@ -68,7 +68,7 @@ def draw(n_rows: int, k: int) -> Floats:
     rng = np.random.default_rng(0)
     scale = np.exp(rng.normal(size=(n_rows, 1)))
     return scale * (
-        30 + rng.standard_t(5, size=(n_rows, k)) + rng.uniform(0, 2, (n_rows, 1)) * rng.gamma(2, size=(n_rows, k))
+        100 + rng.standard_t(5, size=(n_rows, k)) + rng.uniform(0, 2, (n_rows, 1)) * rng.gamma(2, size=(n_rows, k))
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from ibug.distributions._lognormal import Lognormal
+from ibug.distributions import Lognormal
 from ibug.exceptions import InvalidInputError
 
 SHIFT = np.array([-3.0, 0.0, 100.0, 0.0])

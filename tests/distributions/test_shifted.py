@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ibug.distributions._lognormal import Lognormal
-from ibug.distributions._weibull import Weibull
+from ibug.distributions import Lognormal, Weibull
 from ibug.exceptions import InvalidInputError
 
 BOTH = pytest.mark.parametrize("family", [Lognormal, Weibull])

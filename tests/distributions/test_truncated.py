@@ -7,11 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
-from ibug.distributions import Normal
-from ibug.distributions._lognormal import Lognormal
+from ibug.distributions import Empirical, Lognormal, Normal, Truncated, Weibull
 from ibug.distributions._tilted import Tilted
-from ibug.distributions._truncated import Truncated
-from ibug.distributions._weibull import Weibull
 from ibug.exceptions import InvalidInputError
 
 LOC = np.array([-3.0, 0.0, 4.0, 2.5])
@@ -105,6 +102,17 @@ def test_other_laws(law, bounds):
         np.testing.assert_allclose(one.var(), moment(2) - mean**2, rtol=1e-6)
         np.testing.assert_allclose(one.crps(points[1]), crps_by_quadrature(one, points[1]), rtol=1e-6)
     np.testing.assert_allclose(truncated.cdf(truncated.ppf(Q)), np.tile(Q, (2, 1)), rtol=1e-6)
+
+
+def test_a_law_with_kinks():
+    # The quantiles of interpolated values are no smooth function of the score.
+    law = Truncated(Empirical.fit(np.random.default_rng(0).normal(1, 1, (5, 40))), 0.0, np.inf)
+    p = (np.arange(100_000)[None] + 0.5) / 100_000
+    quantiles = law.ppf(p)
+    np.testing.assert_allclose(law.mean(), quantiles.mean(axis=1), rtol=5e-3)
+    np.testing.assert_allclose(law.std(), quantiles.std(axis=1), rtol=5e-3)
+    expected = np.mean(2 * ((quantiles > 0.7) - p) * (quantiles - 0.7), axis=1)
+    np.testing.assert_allclose(law.crps(0.7), expected, rtol=1e-2)
 
 
 def test_limits_beyond_the_support_change_nothing():

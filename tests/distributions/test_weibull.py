@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
-from ibug.distributions._weibull import Weibull
+from ibug.distributions import Weibull
 from ibug.exceptions import InvalidInputError
 
 SHIFT = np.array([-3.0, 0.0, 100.0, 0.0])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _NODES, _WEIGHTS = leggauss(48)
-_FAR = 8.2  # beyond it a standard normal value is rarer than the precision of probabilities
+_FAR = 7.9  # beyond it a standard normal value is about as rare as probabilities are precise
 
 
 class Distribution(ABC):

@@ -152,9 +152,20 @@ class LocationScale(Distribution):
 
     @classmethod
     def _fit_all(cls, values: Floats) -> Self:
-        """Maximise the likelihood over location, log scale and transformed shape, on rows of mean 0 and variance 1."""
+        """Maximise the likelihood over all parameters."""
         center, spread = center_and_spread(values)
         u = (values - center[:, None]) / spread[:, None]
+        theta = cls._most_likely(u, cls._start(u))
+        return cls._from_standardized(theta, center, spread)
+
+    @classmethod
+    def _from_standardized(cls, theta: Floats, center: Floats, spread: Floats) -> Self:
+        shape = [cls._to_shape(t) for t in theta[:, 2:].T]
+        return cls(center + spread * theta[:, 0], spread * np.exp(theta[:, 1]), *shape)
+
+    @classmethod
+    def _most_likely(cls, u: Floats, start: Floats) -> Floats:
+        """Return location, log scale and transformed shape, (n, p), for rows of mean 0 and variance 1."""
 
         def objective(rows: NDArray[np.intp], theta: Floats) -> tuple[Floats, Floats, Floats]:
             m, a = theta[:, :1], theta[:, 1:2]
@@ -180,13 +191,10 @@ class LocationScale(Distribution):
                     hessian[:, i, j] = hessian[:, j, i]
             return np.mean(g, axis=1) - a[:, 0], gradient, hessian
 
-        start = cls._start(u)
         shapes = cls._transformed_bounds()
         lower = np.array([-np.inf, np.log(1e-6), *shapes[:1]])
         upper = np.array([np.inf, np.log(1e3), *shapes[1:]])
-        theta = maximize(objective, start, lower, upper)
-        shape = [cls._to_shape(t) for t in theta[:, 2:].T]
-        return cls(center + spread * theta[:, 0], spread * np.exp(theta[:, 1]), *shape)
+        return maximize(objective, start, lower, upper)
 
     @classmethod
     def _transformed_bounds(cls) -> tuple[float, ...]:

@@ -33,7 +33,7 @@ class Lognormal(Shifted):
     Examples
     --------
     >>> import numpy as np
-    >>> from ibug.distributions._lognormal import Lognormal
+    >>> from ibug.distributions import Lognormal
     >>> d = Lognormal.fit(np.array([[1.0, 2.0, 4.0], [3.0, 3.5, 9.0]]))
     >>> d.ppf(0.5).round(3)
     array([2.   , 4.555])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import ArrayLike
-from scipy.special import log_ndtr, ndtri_exp
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, ndtr, ndtri_exp
 
 from ibug.distributions._base import Distribution, Floats
 from ibug.distributions._tilted import Tilted
@@ -17,10 +18,14 @@ from ibug.exceptions import InvalidInputError
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 _FAR = 8.2  # beyond it quantiles of laws without exact normal scores may be infinite
 _FARTHER = 12.0  # heavy tails have a share in the variance up to here
-_NODES, _WEIGHTS = leggauss(48)
+# Quantiles of laws between points have kinks; panels that are narrow where the mass is keep their errors small. For
+# the mode m of the score and such a distance e, a panel ends at ±√(m² + e²), with e^(−e²/2) of the mode's density.
+_PANEL_ENDS = (0.0, 0.75, 1.5, 2.25, 3.0, 4.0, 5.5, 8.2, _FARTHER)
+_NODES, _WEIGHTS = leggauss(12)
 # Beyond this score, or between scores closer to each other, a difference of log-probabilities has too few digits.
 _FARTHEST_SCORE = 1e4
 _CLOSEST_SCORES = 1e-9
+_NARROWEST = 1e-12  # what stands for a law without mass inside, relative to the bound
 
 
 class Truncated(Distribution):
@@ -44,8 +49,7 @@ class Truncated(Distribution):
     Examples
     --------
     >>> import numpy as np
-    >>> from ibug.distributions import Normal
-    >>> from ibug.distributions._truncated import Truncated
+    >>> from ibug.distributions import Normal, Truncated
     >>> d = Truncated(Normal([0.0, 5.0], [1.0, 1.0]), 0.0, np.inf)
     >>> d.ppf(0.5).round(3)
     array([0.674, 5.   ])
@@ -131,26 +135,27 @@ class Truncated(Distribution):
         r"""Return the continuous ranked probability score, integrated like that of any law, over the scores inside.
 
         With the truncated law's F at the score v of its values, it is
-        :math:`2 E[(1[V > v_y] - F(V)) (Q(\Phi(V)) - y)]`, by 48 Gauss–Legendre nodes on each side of y.
+        :math:`2 E[(1[V > v_y] - F(V)) (Q(\Phi(V)) - y)]`. For smooth laws the relative error is below 1e-6; for laws
+        interpolated between points, about 1e-3.
         """
         x, low, _, log_mass = self._match_scores(y)
-        start, stop = self._range()
-        if x.ndim == 2 and self._shape:
-            start, stop = start[:, None], stop[:, None]
-        middle = np.clip(self.law.normal_score(x), start, stop)
-        total = np.zeros(middle.shape)
-        for begin, end, above in ((start, middle, 0.0), (middle, stop, 1.0)):
-            for v, weight in _nodes(begin, end, log_mass):
-                probability = np.exp(_log_difference(low, v) - log_mass)
-                total += weight * (above - probability) * (self._inside(v) - x)
+        v_y = self.law.normal_score(x)
+        easy = bool(np.all(_is_easy(self._low, self._high, self._log_mass)))
+        total = np.zeros(v_y.shape)
+        for begin, end in self._panels():
+            if self._shape and x.ndim == 2:
+                begin, end = begin[:, None], end[:, None]
+            middle = np.clip(v_y, begin, end)
+            for start, stop, above in ((begin, middle, 0.0), (middle, end, 1.0)):
+                for v, weight in _nodes(start, stop, log_mass):
+                    probability = _share(low, v, log_mass, easy)
+                    total += weight * (above - probability) * (self._inside(v) - x)
         return self._replace(2 * total, "crps", x)
 
     def _moments(self) -> tuple[Floats, Floats]:
-        start, stop = self._range()
         center = self.from_normal_score(0.0)
         mass, first, second = (np.zeros(self._shape) for _ in range(3))
-        middle = (start + stop) / 2
-        for begin, end in ((start, middle), (middle, stop)):
+        for begin, end in self._panels():
             for v, weight in _nodes(begin, end, self._log_mass):
                 distance = self._inside(v) - center
                 mass += weight
@@ -159,6 +164,16 @@ class Truncated(Distribution):
         mass = np.maximum(mass, np.finfo(float).tiny)
         first, second = first / mass, second / mass
         return np.asarray(center + first), np.asarray(np.maximum(second - np.square(first), 0.0))
+
+    def _panels(self) -> Iterator[tuple[Floats, Floats]]:
+        """Yield the ends of the panels to integrate over, as scores of shape (n,); see `_PANEL_ENDS`."""
+        start, stop = self._range()
+        mode = np.clip(0.0, self._low, self._high)
+        outwards = [np.sqrt(np.square(mode) + end**2) for end in _PANEL_ENDS]
+        edges = [np.clip(edge, start, stop) for edge in [*(-edge for edge in reversed(outwards)), *outwards]]
+        for begin, end in pairwise(edges):
+            if not np.array_equal(begin, end):  # some are cut off in all rows
+                yield begin, end
 
     def _range(self) -> tuple[Floats, Floats]:
         """Return the scores between which the density of V is more than its largest value times exp(−_FARTHER²/2)."""
@@ -206,7 +221,9 @@ def _tail(law: Distribution, low: Floats, high: Floats, lower: float, upper: flo
     """Return the laws that stand for those without mass between the limits, whose scores are low and high."""
     mean, std = law.mean(), law.std()
     rate = np.where(low > 0, np.maximum(lower - mean, std), np.where(high < 0, -np.maximum(mean - upper, std), 0.0))
-    rate = np.clip(rate / std / std, -1e150, 1e150)
+    # No steeper than floating point numbers near the bound can resolve.
+    steepest = 1 / np.maximum(_NARROWEST * abs(lower if lower > -np.inf else upper), 1e-150)
+    rate = np.clip(rate / std / std, -steepest, steepest)
     # Between scores that are known but very close, the value is as good as linear in the score, and the density of the
     # score v falls like exp(−v²/2).
     known = np.isfinite(low) & np.isfinite(high)
@@ -222,6 +239,20 @@ def _nodes(start: Floats, stop: Floats, log_mass: Floats) -> Iterator[tuple[Floa
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):
         v = center + half * node
         yield v, weight * half * np.exp(-0.5 * np.square(v) - _HALF_LOG_2PI - log_mass)
+
+
+def _share(low: Floats, v: Floats, log_mass: Floats, easy: bool) -> Floats:
+    """Return the probability of a score of at most v, given one above low."""
+    if not easy:
+        return np.exp(_log_difference(low, v) - log_mass)
+    sign = np.where(low > 0, -1.0, 1.0)
+    return np.asarray(sign * (ndtr(sign * v) - ndtr(sign * low)) * np.exp(-log_mass))
+
+
+def _is_easy(low: Floats, high: Floats, log_mass: Floats) -> NDArray[np.bool_]:
+    """Return where the difference of two probabilities, of the tail that the scores are in, has 13 digits."""
+    larger = log_ndtr(np.where(low > 0, -low, high))
+    return np.asarray((log_mass > -600) & (log_mass - larger > -7))
 
 
 def _log_difference(low: Floats, high: Floats) -> Floats:

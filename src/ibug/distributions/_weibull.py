@@ -41,7 +41,7 @@ class Weibull(Shifted):
     Examples
     --------
     >>> import numpy as np
-    >>> from ibug.distributions._weibull import Weibull
+    >>> from ibug.distributions import Weibull
     >>> d = Weibull.fit(np.array([[1.0, 2.0, 4.0], [3.0, 3.5, 9.0]]))
     >>> d.ppf(0.5).round(3)
     array([2.208, 4.93 ])
