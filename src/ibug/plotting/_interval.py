@@ -118,7 +118,7 @@ class IntervalDisplay:
         ----------
         y : array-like of shape (n,)
             The observed values.
-        distribution : batched distribution, tuple (means, standard deviations), or array of shape (n, 2)
+        distribution : batched distribution, or array of shape (n, 2)
             What ``predict_dist`` or ``predict_interval`` returned for the same rows.
         prediction : array-like of shape (n,), optional
             Point predictions; by default the laws' means, or the middle of intervals given as an array.
@@ -139,8 +139,7 @@ class IntervalDisplay:
         lower, upper = as_interval(distribution, len(values), coverage)
         ends = np.stack([lower, upper], axis=1)
         if prediction is None:
-            is_law = isinstance(distribution, tuple) or hasattr(distribution, "cdf")
-            prediction = distribution if is_law else ends.mean(axis=1)
+            prediction = distribution if hasattr(distribution, "cdf") else ends.mean(axis=1)
         points = as_points(prediction, len(values))
         order = np.argsort(points if sort_by == "prediction" else values, kind="stable")
         drawn = evenly(len(values), at_least_one(n_rows, "n_rows"))
