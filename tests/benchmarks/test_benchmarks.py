@@ -24,7 +24,8 @@ def test_speed():
     assert "walk to predict_dist" in printed
 
 
-def test_shift_on_bundled_data():
+@pytest.mark.parametrize("command", [["shift.py"], ["coverage.py", "--splits", "1"]])
+def test_real_data_benchmarks_on_bundled_data(command):
     pytest.importorskip("lightgbm")
     pytest.importorskip("pandas")
-    assert "diabetes" in run("shift.py")
+    assert "diabetes" in run(*command)

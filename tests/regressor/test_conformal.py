@@ -35,7 +35,8 @@ def test_coverage_over_splits_of_the_validation_rows(trained, conformal):
             shares.append(coverage(y_new[240:], u.predict_interval(X_new[240:], 0.5)))
     error = np.std(observed[conformal]) / np.sqrt(30)
     assert 0.5 - 4 * error < np.mean(observed[conformal]) < 0.5 + 2 / 121 + 4 * error
-    assert np.mean(observed[None]) > 0.53  # skewed noise: in the middle the normal law is too wide
+    # without it, clearly off: the noise is skewed, and in the middle the normal law is too wide
+    assert np.mean(observed[None]) > 0.5 + 4 * np.std(observed[None]) / np.sqrt(30)
 
 
 @pytest.mark.parametrize(("n_val", "n_tuned", "n_scores"), [(240, 120, 120), (201, 100, 101), (199, 199, 199)])

@@ -136,7 +136,7 @@ class LocationScale(Distribution):
     @staticmethod
     def _derivatives(z: Floats, *shape: Floats) -> tuple[Floats, ...]:
         """Return g = log density, g', g'' in z; and for a (transformed) shape t also ∂g/∂t, ∂g'/∂t and ∂²g/∂t²."""
-        raise NotImplementedError
+        raise NotImplementedError("A family without a fit in closed form gives its derivatives here.")
 
     @classmethod
     def _start(cls, u: Floats) -> Floats:
