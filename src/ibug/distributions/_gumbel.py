@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import exp1
@@ -15,6 +17,8 @@ _LARGEST_EXPONENT = 700.0
 
 class Gumbel(LocationScale):
     """Gumbel laws (of maxima), skewed to the right: the distribution function is exp(−exp(−z))."""
+
+    compiled: ClassVar[str] = "gumbel"
 
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:
@@ -50,11 +54,6 @@ class Gumbel(LocationScale):
             -inner + np.euler_gamma - np.log(2) + 2 * exp1(_exp(-inner)),
         )
         return np.asarray(scale * score)
-
-    @staticmethod
-    def _derivatives(z: Floats, *shape: Floats) -> tuple[Floats, ...]:
-        tail = _exp(-z)
-        return -z - tail, tail - 1, -tail
 
 
 def _exp(x: Floats) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ibug.distributions._base import Floats
+from ibug.distributions._load import likelihood, per_row
 from ibug.distributions._location_scale import LocationScale, center_and_spread
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Laplace(LocationScale):
 
     @classmethod
     def _fit_all(cls, values: Floats) -> Self:
-        median = np.median(values, axis=1)
-        _, spread = center_and_spread(values)
-        deviation = np.mean(np.abs(values - median[:, None]), axis=1)
-        return cls(median, np.where(deviation > 0, deviation, spread))
+        median, deviation = per_row(likelihood.median_deviation, values)
+        if not np.all(deviation > 0):
+            deviation = np.where(deviation > 0, deviation, center_and_spread(values)[1])
+        return cls(median, deviation)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
@@ -12,6 +14,8 @@ from ibug.distributions._location_scale import LocationScale
 
 class Logistic(LocationScale):
     """Logistic laws: like normal ones with somewhat heavier tails."""
+
+    compiled: ClassVar[str] = "logistic"
 
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:
@@ -39,8 +43,3 @@ class Logistic(LocationScale):
         x, loc, scale = self._match(y)
         z = np.abs((x - loc) / scale)
         return np.asarray(scale * (z + 2 * np.log1p(np.exp(-z)) - 1))
-
-    @staticmethod
-    def _derivatives(z: Floats, *shape: Floats) -> tuple[Floats, ...]:
-        slope = np.tanh(z / 2)
-        return Logistic._logpdf(z), -slope, -0.5 * (1 - np.square(slope))

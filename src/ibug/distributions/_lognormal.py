@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from ibug.distributions._base import Floats
-from ibug.distributions._shifted import SMALLEST_VARIATION, Shifted, bounded_exp, log_ratios
+from ibug.distributions._load import likelihood, per_row
+from ibug.distributions._shifted import SMALLEST_VARIATION, Shifted, bounded_exp
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class Lognormal(Shifted):
 
     @classmethod
     def _most_likely(cls, x: Floats, shift: float) -> Self:
-        smallest, above = log_ratios(x)
-        return cls(shift, smallest + above.mean(axis=1), np.maximum(above.std(axis=1), SMALLEST_VARIATION))
+        center, spread = per_row(likelihood.log_moments, x)
+        return cls(shift, center, np.maximum(spread, SMALLEST_VARIATION))
 
     @classmethod
     def _with_moments(cls, mean: Floats, variation: Floats, shift: float) -> Self:

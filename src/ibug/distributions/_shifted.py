@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ibug.distributions._base import Distribution, Floats
+from ibug.distributions._load import rows_of_values
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -20,10 +21,7 @@ SMALLEST_MEAN = 1e-3
 SMALLEST_VARIATION = 1e-8
 
 _LARGEST_EXPONENT = 690.0  # exp of it is 1e299
-_SMALLEST_RATIO = 1e-250  # of a value to the largest of its row, so that ratios stay within floating point numbers
 _MARGIN = 0.05
-# So many values are fitted at a time that they and what is computed from them stay in the second-level cache.
-_VALUES_AT_A_TIME = 2**14
 
 
 class Shifted(Distribution):
@@ -86,19 +84,17 @@ class Shifted(Distribution):
         shift
             Where the support begins, from `prepare`.
         """
-        x = np.asarray(values, np.float64) - shift
-        if x.ndim != 2 or x.shape[1] == 0:
-            raise InvalidInputError(f"Expected the values of each row's neighbours, shape (n, k); got {x.shape}.")
-        if not np.all((x > 0) & (x < np.inf)):
+        x = rows_of_values(values)
+        if shift:
+            x = x - shift
+        if x.size and not (x.min() > 0 and x.max() < np.inf):  # false for NaN, too
             raise InvalidInputError(
                 f"{cls.__name__} with shift {shift:g} needs finite values above it; the smallest given is "
                 f"{x.min(initial=np.inf) + shift:g}. Learn the shift with {cls.__name__}.prepare on all training "
                 "targets, or choose a law without a lower end."
             )
         if loc is None and scale is None:
-            n_rows = max(1, _VALUES_AT_A_TIME // x.shape[1])
-            blocks = range(0, max(1, len(x)), n_rows)
-            return cls.concatenate([cls._most_likely(x[start : start + n_rows], shift) for start in blocks])
+            return cls._most_likely(x, shift)
         mean = x.mean(axis=1) if loc is None else np.asarray(loc, np.float64) - shift
         # Without a given scale it is the root mean square around the mean.
         std = np.hypot(x.std(axis=1), x.mean(axis=1) - mean) if scale is None else np.asarray(scale, np.float64)
@@ -122,16 +118,6 @@ class Shifted(Distribution):
         x: Floats = np.asarray(value - shift)
         outside: NDArray[np.bool_] = np.asarray(x <= 0)
         return np.where(outside, 1.0, x), outside, tuple(others)
-
-
-def log_ratios(x: Floats) -> tuple[Floats, Floats]:
-    """Return log x as its smallest value per row, shape (n,), and what is above it, shape (n, k).
-
-    The differences are exact to rounding also where the values are far from zero compared with their spread.
-    """
-    x = np.maximum(x, _SMALLEST_RATIO * x.max(axis=1, keepdims=True))
-    smallest = x.min(axis=1, keepdims=True)
-    return np.log(smallest[:, 0]), np.log1p((x - smallest) / smallest)
 
 
 def bounded_exp(exponent: Floats) -> Floats:

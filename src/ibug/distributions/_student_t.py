@@ -6,14 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import beta, digamma, gammaln, polygamma, stdtr, stdtrit
+from scipy.special import beta, gammaln, stdtr, stdtrit
 
 from ibug.distributions._base import Floats
 from ibug.distributions._location_scale import LocationScale
-
-# Below, the mean and the CRPS do not exist; above, the law is a normal one for every purpose.
-_LEAST_DF, _MOST_DF = 1.05, 1000.0
-_LEAST_DF_WITH_VARIANCE = 2.1
 
 
 class StudentT(LocationScale):
@@ -28,7 +24,7 @@ class StudentT(LocationScale):
     """
 
     parameters: ClassVar[tuple[str, ...]] = ("loc", "scale", "df")
-    shape_grid: ClassVar[Floats] = np.log(np.geomspace(_LEAST_DF_WITH_VARIANCE, _MOST_DF, 16))
+    compiled: ClassVar[str] = "student_t"
     df: Floats
 
     @staticmethod
@@ -65,44 +61,3 @@ class StudentT(LocationScale):
         # density · (df + z²) with a huge z: the density falls faster than z² rises
         tail = 2 * (density * df + density * np.abs(z) * np.abs(z)) / (df - 1)
         return np.asarray(scale * (z * (2 * stdtr(df, z) - 1) + tail - spread))
-
-    @classmethod
-    def _start(cls, u: Floats) -> Floats:
-        df = 5.0
-        center = np.median(u, axis=1)
-        scale = np.full(len(u), np.sqrt((df - 2) / df))
-        return np.stack([center, np.log(scale), np.full(len(u), np.log(df))], axis=1)
-
-    @staticmethod
-    def _to_shape(t: Floats) -> Floats:
-        return np.asarray(np.exp(t))
-
-    @classmethod
-    def _transformed_bounds(cls) -> tuple[float, ...]:
-        return float(np.log(_LEAST_DF)), float(np.log(_MOST_DF))
-
-    @staticmethod
-    def _derivatives(z: Floats, *shape: Floats) -> tuple[Floats, ...]:
-        (df,) = shape
-        square = np.square(z)
-        total = df + square
-        g1 = -(df + 1) * z / total
-        g2 = -(df + 1) * (df - square) / np.square(total)
-        by_df = 0.5 * (
-            digamma((df + 1) / 2) - digamma(df / 2) - 1 / df - np.log1p(square / df) + (df + 1) * square / (df * total)
-        )
-        curve = 0.5 * (
-            0.5 * (polygamma(1, (df + 1) / 2) - polygamma(1, df / 2))
-            + 1 / np.square(df)
-            + square / (df * total)
-            + (square * df * total - (df + 1) * square * (2 * df + square)) / np.square(df * total)
-        )
-        # with t = log df
-        return (
-            StudentT._logpdf(z, df),
-            g1,
-            g2,
-            df * by_df,
-            -df * z * (square - 1) / total**2,
-            df * by_df + df**2 * curve,
-        )

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammainc, gammaln, log_ndtr, ndtri_exp, zeta
 
 from ibug.distributions._base import Floats
-from ibug.distributions._shifted import Shifted, bounded_exp, log_ratios
+from ibug.distributions._shifted import Shifted, bounded_exp
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _SMALLEST, _LARGEST = 0.02, 2e8
 _FAR = 690.0  # the log density stays a finite number beyond it
 _TOLERANCE = 1e-10
+_SMALLEST_RATIO = 1e-250  # of a value to the largest of its row, so that ratios stay within floating point numbers
+# So many values are fitted at a time that they and what is computed from them stay in the second-level cache.
+_VALUES_AT_A_TIME = 2**14
 _ROUNDS = 60  # bisection alone would need about 50; Newton's steps need fewer than ten
 
 # log Γ(1 + 2e) − 2 log Γ(1 + e) = Σ ζ(j) (−e)^j (2^j − 2) / j for small e, where the difference itself cancels.
@@ -62,7 +65,13 @@ class Weibull(Shifted):
 
     @classmethod
     def _most_likely(cls, x: Floats, shift: float) -> Self:
-        smallest, above = log_ratios(x)
+        n_rows = max(1, _VALUES_AT_A_TIME // x.shape[1])
+        blocks = range(0, max(1, len(x)), n_rows)
+        return cls.concatenate([cls._most_likely_of_few(x[start : start + n_rows], shift) for start in blocks])
+
+    @classmethod
+    def _most_likely_of_few(cls, x: Floats, shift: float) -> Self:
+        smallest, above = _log_ratios(x)
         spread = np.maximum(above.std(axis=1), 1 / _LARGEST)
         # In units of their spread, log values have a power of about 1, whatever the row.
         u = (above - above.mean(axis=1, keepdims=True)) / spread[:, None]
@@ -156,6 +165,16 @@ class Weibull(Shifted):
         safe = (ratio > 0) & (ratio < np.inf)
         log_ratio = np.where(safe, np.log(np.where(safe, ratio, 1.0)), np.log(x) - np.log(scale))
         return log_ratio, power * log_ratio, outside, (scale, power)
+
+
+def _log_ratios(x: Floats) -> tuple[Floats, Floats]:
+    """Return log x as its smallest value per row, shape (n,), and what is above it, shape (n, k).
+
+    The differences are exact to rounding also where the values are far from zero compared with their spread.
+    """
+    x = np.maximum(x, _SMALLEST_RATIO * x.max(axis=1, keepdims=True))
+    smallest = x.min(axis=1, keepdims=True)
+    return np.log(smallest[:, 0]), np.log1p((x - smallest) / smallest)
 
 
 def _quantile(log_hazard: Floats, shift: Floats, scale: Floats, power: Floats) -> Floats:

@@ -1,0 +1,3 @@
+#define IBUG_LIKELIHOOD likelihood_avx2
+#define IBUG_SET_NAME "avx2"
+#include "ibug/likelihood.inl"
