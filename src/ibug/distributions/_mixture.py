@@ -162,7 +162,8 @@ def _square_distance(one: Distribution, other: Distribution) -> Floats:
     if isinstance(one, Normal) and isinstance(other, Normal):
         # E|X − Y| − E|X − X'|/2 − E|Y − Y'|/2
         within = (one.scale + other.scale) / np.sqrt(np.pi)
-        return np.asarray(_mean_distance(one.loc - other.loc, np.hypot(one.scale, other.scale)) - within)
+        between = _mean_distance(one.loc - other.loc, np.hypot(one.scale, other.scale))
+        return np.maximum(between - within, 0.0)
     return _by_panels(lambda x: np.square(one.cdf(x) - other.cdf(x)), one, other)
 
 

@@ -68,7 +68,8 @@ def _check_trained(model: Any) -> None:
 
 def _asked_loss(model: Any) -> Any:
     parameters = model.get_params()
-    return parameters.get("loss_function", parameters.get("objective", _DEFAULT_LOSS))
+    # Beside the alias, CatBoostRegressor says its default loss, too.
+    return parameters.get("objective", parameters.get("loss_function", _DEFAULT_LOSS))
 
 
 def untrained(model: Any, n_jobs: int | None, seed: int) -> Any:
@@ -80,10 +81,8 @@ def untrained(model: Any, n_jobs: int | None, seed: int) -> Any:
     settings: dict[str, Any] = {"posterior_sampling": True}
     if n_jobs is not None:
         settings["thread_count"] = effective_n_jobs(n_jobs)
-    if _asked_loss(copy) != LOSS:
-        asked.pop("loss_function", None)
-        settings["loss_function"] = LOSS
-    return copy.set_params(**{name: value for name, value in settings.items() if name not in asked})
+    missing = {name: value for name, value in settings.items() if name not in asked}
+    return copy.set_params(**missing, **{"objective" if "objective" in asked else "loss_function": LOSS})
 
 
 def as_catboost_rows(X: Any) -> Any:
