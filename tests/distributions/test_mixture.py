@@ -200,7 +200,7 @@ def test_arguments_match_rows_from_the_left(law):
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [1.0, 0.0], [1.0, np.nan], [1.0, np.inf], [[1.0, 1.0]]])
 def test_impossible_weights(weights):
-    with pytest.raises(InvalidInputError, match="2 finite weights above zero"):
+    with pytest.raises(InvalidInputError, match="weights must be 2 finite numbers above zero"):
         Mixture([Normal([0.0], [1.0]), Normal([0.0], [1.0])], weights)
 
 

@@ -214,6 +214,17 @@ def test_frozen_members_stay_as_they_are(fitted, diabetes):
     np.testing.assert_allclose(u.predict_dist(diabetes["test"][0]).std(), expected)
 
 
+def test_the_ensemble_is_not_calibrated_on_rows_that_a_trained_member_may_have_seen(fitted, diabetes):
+    X, y = diabetes["train"]
+    X_val, y_val = diabetes["validation"]
+    inside = IBUGRegressor(FrozenEstimator(boosting().fit(X, y)), k=5, calibrate=False)
+    for member in (FrozenEstimator(fitted.estimators_[0]), inside):
+        u = ProbabilisticEnsemble([("new", IBUGRegressor(boosting())), ("trained", member)], calibrate=True)
+        with pytest.raises(InvalidInputError, match=r"The members \['trained'\] are trained already"):
+            u.fit(X, y)
+        assert u.fit(X, y, X_val=X_val, y_val=y_val).predict_var(X).shape == (300,)
+
+
 def test_a_trained_model_inside_a_member_is_told_of(diabetes):
     X, y = diabetes["train"]
     inside = IBUGRegressor(boosting().fit(X, y), prefit=True, k=5, calibrate=False)

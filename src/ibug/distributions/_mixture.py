@@ -57,7 +57,7 @@ class Mixture(Distribution):
         shapes = {law.shape for law in self.laws}
         if len(shapes) > 1:
             raise InvalidInputError(f"The laws of a mixture must have the same rows; got shapes {sorted(shapes)}.")
-        self.weights = _as_weights(weights, len(self.laws))
+        self.weights = normalized_weights(weights, len(self.laws))
         self._shape = self.laws[0].shape
 
     @classmethod
@@ -150,10 +150,11 @@ class Mixture(Distribution):
         return np.where(known, outer, solve_increasing(self.normal_score, target, start, stop))
 
 
-def _as_weights(weights: ArrayLike | None, n: int) -> Floats:
+def normalized_weights(weights: ArrayLike | None, n: int) -> Floats:
+    """Return n weights that sum to 1, equal ones for None; raise InvalidInputError unless all are above zero."""
     array = np.ones(n) if weights is None else np.asarray(weights, np.float64)
     if array.shape != (n,) or not np.all((array > 0) & np.isfinite(array)):
-        raise InvalidInputError(f"{n} laws need {n} finite weights above zero; got {weights!r}.")
+        raise InvalidInputError(f"weights must be {n} finite numbers above zero, or None; got {weights!r}.")
     return np.asarray(array / array.sum())
 
 
@@ -163,7 +164,7 @@ def _square_distance(one: Distribution, other: Distribution) -> Floats:
         # E|X − Y| − E|X − X'|/2 − E|Y − Y'|/2
         within = (one.scale + other.scale) / np.sqrt(np.pi)
         between = _mean_distance(one.loc - other.loc, np.hypot(one.scale, other.scale))
-        return np.maximum(between - within, 0.0)
+        return np.asarray(np.maximum(between - within, 0.0))
     return _by_panels(lambda x: np.square(one.cdf(x) - other.cdf(x)), one, other)
 
 

@@ -57,13 +57,3 @@ def resolve_combination(combine: Any) -> Callable[[Sequence[Distribution], Float
     if not isinstance(combine, str) or combine not in COMBINATIONS:
         raise InvalidInputError(f"combine must be one of {tuple(COMBINATIONS)}; got {combine!r}.")
     return COMBINATIONS[combine]
-
-
-def as_weights(weights: Any, n: int) -> Floats:
-    """Return n weights that sum to 1, equal ones for None."""
-    array = np.ones(n) if weights is None else np.asarray(weights, np.float64)
-    if array.shape != (n,) or not np.all(np.isfinite(array) & (array > 0)):
-        raise InvalidInputError(
-            f"weights must be {n} finite numbers above zero, one for each member, or None; got {weights!r}."
-        )
-    return np.asarray(array / array.sum())

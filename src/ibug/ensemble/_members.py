@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from ibug.exceptions import InvalidInputError
@@ -34,6 +35,16 @@ def check_members(estimators: Any) -> Members:
 def is_dropped(member: Any) -> bool:
     """Return whether a member takes no part, as in scikit-learn's ensembles."""
     return isinstance(member, str) and member == "drop"
+
+
+def is_trained(member: Any) -> bool:
+    """Return whether `fit` leaves the model of a member as it is."""
+    inner = getattr(member, "estimator", None)
+    return (
+        isinstance(member, FrozenEstimator)
+        or isinstance(inner, FrozenEstimator)
+        or bool(getattr(member, "prefit", False))
+    )
 
 
 def seeded(member: Any, seed: int | None) -> Any:

@@ -15,10 +15,10 @@ from ibug._inputs import check_flags, fresh, split, with_sample_weight
 from ibug._prediction import Rows
 from ibug._progress import Progress
 from ibug.calibration import ConformalCalibrator, conformal_calibrator
-from ibug.distributions import Distribution
+from ibug.distributions import Distribution, normalized_weights
 from ibug.ensemble._calibrated import CalibratedRegressor
-from ibug.ensemble._combine import as_weights, resolve_combination
-from ibug.ensemble._members import Members, check_members, is_dropped, seeded
+from ibug.ensemble._combine import resolve_combination
+from ibug.ensemble._members import Members, check_members, is_dropped, is_trained, seeded
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring, resolve_scoring
 from ibug.metrics._scorers import predict_dist
@@ -213,9 +213,9 @@ class ProbabilisticEnsemble(CalibratedRegressor, _BaseComposition):
         """Return the members that are not dropped: as they are with `prefit`, else untrained copies."""
         named = check_members(self.estimators)
         self._validate_names([name for name, _ in named])
-        weights = as_weights(self.weights, len(named))
+        weights = normalized_weights(self.weights, len(named))
         kept = [i for i, (_, member) in enumerate(named) if not is_dropped(member)]
-        self.weights_ = as_weights(weights[kept], len(kept))
+        self.weights_ = normalized_weights(weights[kept], len(kept))
         if self.prefit:
             return [named[i] for i in kept]
         seed = None if self.random_state is None else random_state.randint(2**31 - 1)
@@ -229,6 +229,12 @@ class ProbabilisticEnsemble(CalibratedRegressor, _BaseComposition):
         sample_weight: ArrayLike | None,
         random_state: np.random.RandomState,
     ) -> None:
+        trained = [name for name, member in members if is_trained(member)]
+        if trained:
+            raise InvalidInputError(
+                f"The members {trained} are trained already, and may have seen what would be held out to calibrate the "
+                "ensemble: pass X_val and y_val, rows that no member has seen."
+            )
         train, held_out = split(len(y), self.validation_fraction, random_state)
         part = _check_method_params(X, {"sample_weight": sample_weight}, indices=train)["sample_weight"]
         validation = _safe_indexing(X, held_out), y[held_out]
