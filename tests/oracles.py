@@ -11,13 +11,32 @@ def nearest_rows(train_leaves, query_leaves, k):
     return np.take_along_axis(affinity, best, axis=1), best
 
 
-def crps_by_quadrature(law, y):
+def crps_by_quadrature(law, y, breaks=()):
     """Return the CRPS of one scipy.stats law at y from its definition, the integral of (F(x) - 1[x >= y])²."""
+    from itertools import pairwise
+
     from scipy.integrate import quad
 
-    below = quad(lambda x: law.cdf(x) ** 2, -np.inf, y, epsabs=1e-12, epsrel=1e-10)[0]
-    above = quad(lambda x: law.sf(x) ** 2, y, np.inf, epsabs=1e-12, epsrel=1e-10)[0]
-    return below + above
+    def square(x):
+        return law.cdf(x) ** 2 if x < y else law.sf(x) ** 2
+
+    edges = [-np.inf, *np.unique([*breaks, y]), np.inf]
+    return sum(quad(square, a, b, epsabs=1e-12, epsrel=1e-10)[0] for a, b in pairwise(edges))
+
+
+def mixture_of(components, weights):
+    """Return the mixture of scipy.stats laws, whose parameters are arrays, as an object with the same methods."""
+    from types import SimpleNamespace
+
+    weights = np.asarray(weights) / np.sum(weights)
+    mean = weights @ components.mean()
+    return SimpleNamespace(
+        pdf=lambda x: weights @ components.pdf(x),
+        cdf=lambda x: weights @ components.cdf(x),
+        sf=lambda x: weights @ components.sf(x),
+        mean=lambda: mean,
+        var=lambda: weights @ (components.var() + components.mean() ** 2) - mean**2,
+    )
 
 
 def variance_of_first(values, k):

@@ -14,7 +14,14 @@ from ibug._progress import Progress
 
 
 def test_public_names():
-    assert sorted(ibug.__all__) == ["IBUGRegressor", "LeafIndex", "VarianceCalibrator", "__version__"]
+    assert sorted(ibug.__all__) == [
+        "CBURegressor",
+        "IBUGRegressor",
+        "LeafIndex",
+        "ProbabilisticEnsemble",
+        "VarianceCalibrator",
+        "__version__",
+    ]
     assert ibug.__version__ == version("ibug")
 
 

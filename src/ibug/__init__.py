@@ -7,8 +7,16 @@ NeurIPS 2022; "the paper" in these documents.
 from importlib.metadata import version
 
 from ibug.calibration import VarianceCalibrator
+from ibug.ensemble import CBURegressor, ProbabilisticEnsemble
 from ibug.neighbors import LeafIndex
 from ibug.regressor import IBUGRegressor
 
-__all__ = ["IBUGRegressor", "LeafIndex", "VarianceCalibrator", "__version__"]
+__all__ = [
+    "CBURegressor",
+    "IBUGRegressor",
+    "LeafIndex",
+    "ProbabilisticEnsemble",
+    "VarianceCalibrator",
+    "__version__",
+]
 __version__ = version("ibug")

@@ -7,14 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from ibug.exceptions import InvalidInputError, UnsupportedModelError
 
 Floats = NDArray[np.float64]
+Rows = tuple[Any, Floats]  # X and y
+
+# Half as many rows as are divided between tuning and conformal calibration: below, a guarantee would say little.
+_LEAST_CONFORMAL_ROWS = 100
 
 
 def as_rows(X: Any) -> Any:
@@ -52,6 +57,31 @@ def check_count(value: Any, least: int, most: int, name: str) -> int:
     return int(value)
 
 
+def check_flags(**flags: Any) -> None:
+    """Raise InvalidInputError for an option that is neither True nor False."""
+    for name, value in flags.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise InvalidInputError(f"{name} must be True or False; got {value!r}.")
+
+
+def check_feature_names(expected: list[str] | None, given: list[str] | None, columns: Any) -> None:
+    """Compare the columns' names with the model's: some models take them in a wrong order without a word.
+
+    Parameters
+    ----------
+    expected, given
+        What the model was trained on and what X has, as the model's library writes names; None where there are none.
+    columns
+        The names as they are in X, for the message.
+    """
+    if expected is None or given is None or given == expected:
+        return
+    order = "in another order" if sorted(map(str, columns)) == sorted(expected) else "under other names"
+    raise InvalidInputError(
+        f"The model was trained on these columns {order}. It expects {expected}, X has {[str(n) for n in columns]}."
+    )
+
+
 def check_probabilities(value: ArrayLike, name: str) -> Floats:
     """Return probabilities strictly between 0 and 1."""
     array = np.asarray(value, np.float64)
@@ -74,6 +104,16 @@ def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArr
     return np.sort(train), np.sort(held_out)
 
 
+def divide(validation: Rows, rng: np.random.RandomState) -> tuple[Rows, Rows]:
+    """Return the validation rows to tune on, and those to make coverage sure on: other ones if there are enough."""
+    X, y = validation
+    if len(y) < 2 * _LEAST_CONFORMAL_ROWS:
+        return validation, validation
+    half = rng.permutation(len(y)) < len(y) // 2
+    first, second = np.flatnonzero(half), np.flatnonzero(~half)
+    return (_safe_indexing(X, first), y[first]), (_safe_indexing(X, second), y[second])
+
+
 def fresh(model: Any) -> Any:
     """Return an unfitted copy of a model."""
     try:
@@ -83,10 +123,22 @@ def fresh(model: Any) -> Any:
         # themselves.
         if hasattr(model, "fit") and hasattr(model, "copy"):
             return model.copy()
+        copy = _around_a_fresh_one(model)
+        if copy is not None:
+            return copy
         raise UnsupportedModelError(
             f"ibug cannot train this {type(model).__name__}. If it is trained already, set prefit=True; else use the "
             "library's scikit-learn estimator (LGBMRegressor, XGBRegressor, say)."
         ) from error
+
+
+def _around_a_fresh_one(model: Any) -> Any:
+    """Return a copy of an estimator around another one, its ``estimator``, that scikit-learn cannot clone; or None."""
+    if not isinstance(model, BaseEstimator) or not hasattr(getattr(model, "estimator", None), "fit"):
+        return None
+    inner = model.estimator
+    parameters = model.get_params(deep=False)
+    return type(model)(**{key: fresh(v) if v is inner else clone(v, safe=False) for key, v in parameters.items()})
 
 
 def with_sample_weight(model: Any, fit_params: dict[str, Any], sample_weight: Any) -> dict[str, Any]:

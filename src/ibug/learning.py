@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from ibug._inputs import check_feature_names, divide
 from ibug.affinity import AffinitySearch
 from ibug.calibration import VarianceCalibrator, conformal_calibrator
 from ibug.distributions import Distribution
-from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader, read_leaves_of
 from ibug.metrics import Scoring
 from ibug.neighbors import LeafIndex
@@ -24,8 +24,6 @@ from ibug.tuning import TINY_VARIANCE, candidates_up_to, smallest_nonzero, tune
 Floats = NDArray[np.float64]
 Rows = tuple[Any, Floats]  # X and y
 
-# Half as many rows as are divided between tuning and conformal calibration: below, a guarantee would say little.
-_LEAST_CONFORMAL_ROWS = 100
 # The share of validation rows below the threshold of the affinity score.
 _SHARE_CALLED_UNFAMILIAR = 0.01
 _TUNING_COLUMNS: dict[str, Any] = {"distribution": str, "k": np.int64, "score": np.float64, "reason": str}
@@ -100,7 +98,9 @@ class NeighborLearner:
     def _learn_from(
         self, validation: Rows, distribution: Any, score: Scoring, random_state: np.random.RandomState
     ) -> None:
-        tuned_on, held_out = self._divide(validation, random_state)
+        tuned_on = held_out = validation
+        if self.conformal is not None:
+            tuned_on, held_out = divide(validation, random_state)
         X_val, y_val = tuned_on
         self._tune(X_val, y_val, distribution, score)
         self.conformal_ = conformal_calibrator(self.conformal)
@@ -134,15 +134,6 @@ class NeighborLearner:
 
     def _posteriors(self, distribution: Any) -> tuple[list[Posterior], dict[str, str]]:
         return prepare(distribution, self._targets, self.location, check_support(self.support, self._targets))
-
-    def _divide(self, validation: Rows, random_state: np.random.RandomState) -> tuple[Rows, Rows]:
-        """Return the validation rows to tune on, and those to make coverage sure on: other ones if there are enough."""
-        X_val, y_val = validation
-        if self.conformal is None or len(y_val) < 2 * _LEAST_CONFORMAL_ROWS:
-            return validation, validation
-        half = random_state.permutation(len(y_val)) < len(y_val) // 2
-        first, second = np.flatnonzero(half), np.flatnonzero(~half)
-        return (_safe_indexing(X_val, first), y_val[first]), (_safe_indexing(X_val, second), y_val[second])
 
     def _prefixes(self, X: Any, ks: Sequence[int], keep_values: bool = False) -> tuple[Floats, Floats, Floats | None]:
         """Return variance and mean affinity of each row's first k neighbours for each k, (n_rows, len(ks)) each.
@@ -187,10 +178,6 @@ class NeighborLearner:
 
     def _check_names(self, reader: LeafReader) -> None:
         """Compare the columns' names with the model's: some models take them in a wrong order without a word."""
-        expected, given = reader.feature_names, getattr(self, "feature_names_in_", None)
-        if expected is None or given is None or [reader.written_as(str(name)) for name in given] == expected:
-            return
-        order = "in another order" if sorted(map(str, given)) == sorted(expected) else "under other names"
-        raise InvalidInputError(
-            f"The model was trained on these columns {order}. It expects {expected}, X has {[str(n) for n in given]}."
-        )
+        columns = getattr(self, "feature_names_in_", None)
+        given = None if columns is None else [reader.written_as(str(name)) for name in columns]
+        check_feature_names(reader.feature_names, given, columns)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
-from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
-from ibug._inputs import as_rows, check_count, check_probabilities, check_targets, fresh, split, with_sample_weight
+from ibug._inputs import check_count, check_flags, fresh, split, with_sample_weight
+from ibug._prediction import ProbabilisticRegressorMixin
 from ibug.affinity import check_sampling, sample_size
 from ibug.calibration import ConformalCalibrator, conformal_calibrator
 from ibug.distributions import Distribution
@@ -24,7 +25,7 @@ from ibug.metrics import Scoring, resolve_scoring
 from ibug.posterior import LOCATIONS, check_support, prepare
 
 
-class IBUGRegressor(RegressorMixin, NeighborLearner, BaseEstimator):
+class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator):
     """Turn a gradient-boosted tree regressor into a probabilistic one.
 
     The mean of each prediction is the model's own. Its variance is that of the targets of the k training rows that
@@ -178,9 +179,7 @@ class IBUGRegressor(RegressorMixin, NeighborLearner, BaseEstimator):
             per row of X are divided along with X.
         """
         score = resolve_scoring(self.scoring)
-        for name in ("calibrate", "refit", "prefit"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise InvalidInputError(f"{name} must be True or False; got {getattr(self, name)!r}.")
+        check_flags(calibrate=self.calibrate, refit=self.refit, prefit=self.prefit)
         conformal_calibrator(self.conformal)
         check_sampling(self.tree_fraction, self.tree_order, self.row_fraction)
         prefit = self.prefit or isinstance(self.estimator, FrozenEstimator)
@@ -219,20 +218,6 @@ class IBUGRegressor(RegressorMixin, NeighborLearner, BaseEstimator):
         """Return the predicted laws: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
         law = self._law(self._check_rows(X))
         return law if self.conformal_ is None else self.conformal_.transform(law)
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
-        """Return the central interval of the given coverage, of shape (n_rows, 2): lower and upper ends."""
-        if np.ndim(coverage) != 0:
-            raise InvalidInputError(
-                f"coverage must be one number, not {coverage!r}; several are for predict_quantiles."
-            )
-        check_probabilities(coverage, "coverage")
-        return np.stack(self.predict_dist(X).interval(coverage), axis=1)
-
-    def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
-        """Return the quantiles at the probabilities `alpha`, of shape (n_rows, n_alpha)."""
-        probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
-        return self.predict_dist(X).ppf(probabilities[None, :])
 
     def predict_var(self, X: Any) -> Floats:
         """Return the calibrated variances, of shape (n_rows,)."""
@@ -348,31 +333,6 @@ class IBUGRegressor(RegressorMixin, NeighborLearner, BaseEstimator):
             self._targets = y
             if self.k != "tune":
                 self.k_ = int(self.k)
-
-    def _check_training_rows(self, X: Any, y: Any) -> Rows:
-        if y is None:
-            raise InvalidInputError(f"This {type(self).__name__} requires y to be passed, but the target y is None.")
-        X = as_rows(X)
-        validate_data(self, X, skip_check_array=True)
-        return X, check_targets(X, y, "y")
-
-    def _check_validation_rows(self, X_val: Any, y_val: Any) -> Rows | None:
-        if X_val is None and y_val is None:
-            return None
-        if X_val is None or y_val is None:
-            missing = "X_val" if X_val is None else "y_val"
-            raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
-        X_val = as_rows(X_val)
-        validate_data(self, X_val, reset=False, skip_check_array=True)
-        return X_val, check_targets(X_val, y_val, "y_val")
-
-    def _check_rows(self, X: Any) -> Any:
-        check_is_fitted(self)
-        X = as_rows(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        if _num_samples(X) == 0:
-            raise InvalidInputError("Found array with 0 sample(s); at least one row is needed.")
-        return X
 
     def _check_k(self, n_rows: int) -> None:
         """Check k against the rows that will be in the index at the end; one neighbour alone has no variance."""

@@ -29,3 +29,11 @@ def test_real_data_benchmarks_on_bundled_data(command):
     pytest.importorskip("lightgbm")
     pytest.importorskip("pandas")
     assert "diabetes" in run(*command)
+
+
+def test_ensembles():
+    pytest.importorskip("catboost")
+    pytest.importorskip("pandas")
+    printed = run("ensembles.py", "--folds", "1", "--trees", "20")
+    assert "diabetes: 442 rows, 1 folds" in printed
+    assert [line.split()[0] for line in printed.splitlines()[-4:]] == ["IBUG", "CBU", "average", "mixture"]

@@ -5,8 +5,10 @@ from ibug.distributions._empirical import Empirical
 from ibug.distributions._gumbel import Gumbel
 from ibug.distributions._kde import KDE
 from ibug.distributions._laplace import Laplace
+from ibug.distributions._location_scale import LocationScale
 from ibug.distributions._logistic import Logistic
 from ibug.distributions._lognormal import Lognormal
+from ibug.distributions._mixture import Mixture, normalized_weights
 from ibug.distributions._normal import Normal
 from ibug.distributions._registry import families, register, resolve_family
 from ibug.distributions._skew_normal import SkewNormal
@@ -20,8 +22,10 @@ __all__ = [
     "Empirical",
     "Gumbel",
     "Laplace",
+    "LocationScale",
     "Logistic",
     "Lognormal",
+    "Mixture",
     "Normal",
     "SkewNormal",
     "StudentT",
@@ -29,6 +33,7 @@ __all__ = [
     "Weibull",
     "check_confidence",
     "families",
+    "normalized_weights",
     "register",
     "resolve_family",
 ]

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtr, ndtri_exp
+from scipy.special import log_ndtr, ndtr
 
 from ibug.distributions._base import Distribution, Floats
+from ibug.distributions._tails import score_of_tails
 from ibug.distributions._tilted import Tilted
 from ibug.exceptions import InvalidInputError
 
@@ -116,7 +117,7 @@ class Truncated(Distribution):
         v = np.clip(self.law.normal_score(x), low, high)
         below = np.minimum(_log_difference(low, v) - log_mass, 0.0)
         above = np.minimum(_log_difference(v, high) - log_mass, 0.0)
-        return self._replace(_score(below, above), "normal_score", x)
+        return self._replace(score_of_tails(below, above), "normal_score", x)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w, exact in both tails."""
@@ -196,7 +197,7 @@ class Truncated(Distribution):
         below, low, high, log_mass = self._match_scores(log_below)
         log_cdf = np.logaddexp(log_ndtr(low), below + log_mass)
         log_sf = np.logaddexp(log_ndtr(-high), log_above + log_mass)
-        return self._inside(np.clip(_score(log_cdf, log_sf), low, high))
+        return self._inside(np.clip(score_of_tails(log_cdf, log_sf), low, high))
 
     def _match_scores(self, argument: ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the argument, the scores of the limits, and the log of the mass between, ready to be broadcast."""
@@ -266,18 +267,3 @@ def _log_difference(low: Floats, high: Floats) -> Floats:
     near = gap > -np.log(2)
     log_share = np.where(near, np.log(-np.expm1(np.where(near, gap, -1.0))), np.log1p(-np.exp(gap)))
     return np.where(equal, -np.inf, larger + log_share)
-
-
-def _score(log_cdf: Floats, log_sf: Floats) -> Floats:
-    """Return the normal score from the smaller one of both tails' log-probabilities."""
-    low = log_cdf < log_sf
-    log_tail = np.where(low, log_cdf, log_sf)
-    tail = ndtri_exp(log_tail)
-    far = (log_tail < -50) & np.isfinite(log_tail)
-    if np.any(far):
-        # Far out, the error of the inverse is small for the score, but not for the probability: one Newton step.
-        v = np.where(far, tail, -10.0)
-        log_cdf_v = log_ndtr(v)
-        slope = np.exp(-0.5 * np.square(v) - _HALF_LOG_2PI - log_cdf_v)
-        tail = np.where(far, v - (log_cdf_v - np.where(far, log_tail, 0.0)) / slope, tail)
-    return np.asarray(np.where(low, tail, -tail))

@@ -1,5 +1,5 @@
 """From a trained model and rows to leaf numbers: one small reader per library."""
 
-from ibug.leaves._base import LeafReader, read_leaves_of, reader_type
+from ibug.leaves._base import LeafReader, read_leaves_of, reader_type, require_fitted
 
-__all__ = ["LeafReader", "read_leaves_of", "reader_type"]
+__all__ = ["LeafReader", "read_leaves_of", "reader_type", "require_fitted"]

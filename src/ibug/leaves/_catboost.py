@@ -35,9 +35,11 @@ class CatBoostReader(LeafReader):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         require_fitted(model, model.is_fitted())
-        loss = _loss(model)
+        loss = trained_loss(model)
         if loss == "RMSEWithUncertainty":
-            raise unsupported(model, "RMSEWithUncertainty already predicts a variance, and has two outputs")
+            raise unsupported(
+                model, "RMSEWithUncertainty already predicts a variance, and has two outputs; CBURegressor takes it"
+            )
         if loss.startswith(_NO_REGRESSION):
             raise unsupported(model, f"its loss is {loss!r}, and ibug needs a single-output regression model")
         if len(model.get_leaf_values()) != sum(model.get_tree_leaf_counts()):  # as a user's own loss may have it
@@ -54,15 +56,21 @@ class CatBoostReader(LeafReader):
     @property
     def feature_names(self) -> list[str] | None:
         """The names of the columns; CatBoost numbers those of arrays."""
-        names = [str(name) for name in self.model.feature_names_]
-        return None if names == [str(i) for i in range(len(names))] else names
+        return trained_names(self.model)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``2**depth - 1`` in a symmetric tree."""
         return as_leaf_numbers(self.model.calc_leaf_indexes(X), _num_samples(X), self.model)
 
 
-def _loss(model: Any) -> str:
+def trained_names(model: Any) -> list[str] | None:
+    """Return the names of the columns that a model was trained on; CatBoost numbers those of arrays."""
+    names = [str(name) for name in model.feature_names_]
+    return None if names == [str(i) for i in range(len(names))] else names
+
+
+def trained_loss(model: Any) -> str:
+    """Return the name of the loss that a model was trained with."""
     metadata = model.get_metadata()
     if "params" in metadata:
         return str(model.get_all_params().get("loss_function", ""))

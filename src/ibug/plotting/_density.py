@@ -67,12 +67,13 @@ class DensityDisplay:
         ax: Any = None,
         **options: Any,
     ) -> DensityDisplay:
-        """Draw the densities of an ``IBUGRegressor`` for some rows of X.
+        """Draw the densities of an estimator for some rows of X, and the neighbours where it has them.
 
         Parameters
         ----------
         estimator
-            A fitted estimator with ``predict_dist`` and ``kneighbors``.
+            A fitted estimator with ``predict_dist``. With ``kneighbors``, too, as ``IBUGRegressor`` has it, the
+            neighbours' targets are drawn as a rug.
         X : array-like or data frame of shape (n, n_features)
             The rows to choose from.
         y : array-like of shape (n,), optional
@@ -85,12 +86,14 @@ class DensityDisplay:
             As in `from_predictions`.
         """
         pyplot()
-        require(estimator, "predict_dist", "kneighbors")
-        if targets is None:
-            targets = require(estimator, "_targets")._targets
+        require(estimator, "predict_dist")
         chosen = _check_rows(rows, _num_samples(X))
         X_chosen = _safe_indexing(X, chosen)
-        neighbors = finite(targets, "targets")[estimator.kneighbors(X_chosen)[1]]
+        neighbors = None
+        if hasattr(estimator, "kneighbors"):
+            if targets is None:
+                targets = require(estimator, "_targets")._targets
+            neighbors = finite(targets, "targets")[estimator.kneighbors(X_chosen)[1]]
         observed = None if y is None else _observed(y, _num_samples(X))[chosen]
         return cls._of_laws(chosen, estimator.predict_dist(X_chosen), neighbors, observed).plot(ax, **options)
 

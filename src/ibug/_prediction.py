@@ -1,0 +1,72 @@
+"""What every probabilistic regressor of ibug offers: everything that follows from ``predict_dist``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from ibug._inputs import as_rows, check_probabilities, check_targets
+from ibug.distributions import Distribution
+from ibug.exceptions import InvalidInputError
+
+Floats = NDArray[np.float64]
+Rows = tuple[Any, Floats]  # X and y
+
+
+class ProbabilisticRegressorMixin(RegressorMixin):
+    """Intervals, quantiles, variances and points from ``predict_dist``, and the checks of rows that they share."""
+
+    def predict_dist(self, X: Any) -> Distribution:
+        """Return the predicted laws: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
+        raise NotImplementedError(f"{type(self).__name__} has to say what it predicts.")
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the point predictions, of shape (n_rows,)."""
+        return self.predict_dist(X).mean()
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Return the central interval of the given coverage, of shape (n_rows, 2): lower and upper ends."""
+        if np.ndim(coverage) != 0:
+            raise InvalidInputError(
+                f"coverage must be one number, not {coverage!r}; several are for predict_quantiles."
+            )
+        check_probabilities(coverage, "coverage")
+        return np.stack(self.predict_dist(X).interval(coverage), axis=1)
+
+    def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
+        """Return the quantiles at the probabilities `alpha`, of shape (n_rows, n_alpha)."""
+        probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
+        return self.predict_dist(X).ppf(probabilities[None, :])
+
+    def predict_var(self, X: Any) -> Floats:
+        """Return the variances, of shape (n_rows,)."""
+        return self.predict_dist(X).var()
+
+    def _check_training_rows(self, X: Any, y: Any) -> Rows:
+        if y is None:
+            raise InvalidInputError(f"This {type(self).__name__} requires y to be passed, but the target y is None.")
+        X = as_rows(X)
+        validate_data(self, X, skip_check_array=True)
+        return X, check_targets(X, y, "y")
+
+    def _check_validation_rows(self, X_val: Any, y_val: Any) -> Rows | None:
+        if X_val is None and y_val is None:
+            return None
+        if X_val is None or y_val is None:
+            missing = "X_val" if X_val is None else "y_val"
+            raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
+        X_val = as_rows(X_val)
+        validate_data(self, X_val, reset=False, skip_check_array=True)
+        return X_val, check_targets(X_val, y_val, "y_val")
+
+    def _check_rows(self, X: Any) -> Any:
+        check_is_fitted(self)
+        X = as_rows(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if _num_samples(X) == 0:
+            raise InvalidInputError("Found array with 0 sample(s); at least one row is needed.")
+        return X

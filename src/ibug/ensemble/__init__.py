@@ -1,0 +1,6 @@
+"""Probabilistic regressors beside IBUG, and several of them together."""
+
+from ibug.ensemble._cbu import CBURegressor
+from ibug.ensemble._probabilistic import ProbabilisticEnsemble
+
+__all__ = ["CBURegressor", "ProbabilisticEnsemble"]

@@ -1,0 +1,229 @@
+"""CatBoost with uncertainty, with the same contract as IBUGRegressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Tags, _safe_indexing, check_random_state
+from sklearn.utils.validation import _check_method_params, _num_samples
+
+from ibug._inputs import check_feature_names, check_flags, fresh, split, with_sample_weight
+from ibug._progress import Progress
+from ibug.calibration import ConformalCalibrator, conformal_calibrator
+from ibug.distributions import Normal
+from ibug.ensemble._calibrated import CalibratedRegressor
+from ibug.ensemble._catboost import (
+    as_catboost_rows,
+    as_weights_of_rows,
+    check_count,
+    check_model,
+    mean_and_variance,
+    untrained,
+    usable_count,
+)
+from ibug.exceptions import InvalidInputError
+from ibug.metrics import Scoring, resolve_scoring
+
+Floats = NDArray[np.float64]
+
+# The smallest variance, for targets of unit variance: that of a model can be too small for a floating point number.
+_TINY_VARIANCE = 1e-15
+
+
+class CBURegressor(CalibratedRegressor, BaseEstimator):
+    """CatBoost with uncertainty (CBU): a CatBoost model that predicts mean and variance, calibrated on validation rows.
+
+    The model is trained for the likelihood of a normal law (loss ``RMSEWithUncertainty``) with stochastic gradient
+    Langevin boosting (``posterior_sampling``). Its truncations, from half of the trees to all of them, are the *virtual
+    ensemble* (Malinin, Prokhorenkova and Ustimenko, *Uncertainty in Gradient Boosting via Ensembles*, ICLR 2021). The
+    mean is the model's own prediction; the variance is the mean of the ensemble's variances (uncertainty of the data)
+    plus the variance of its means (of knowledge), calibrated as in the paper, section 3.2. It is the method that the
+    paper compares IBUG with (section 5.1).
+
+    Parameters
+    ----------
+    estimator : CatBoostRegressor, default=None
+        It is copied, given ``loss_function="RMSEWithUncertainty"`` and, unless it says otherwise,
+        ``posterior_sampling=True``, and fitted; with `prefit` it must have been trained with that loss. ``None`` means
+        CatBoost's defaults.
+    virtual_ensembles_count : int or None
+        The number of truncations, at most half of the trees. ``None``: the variance is that of the whole model.
+    scoring : {"crps", "nll"} or function (y, distribution) -> float
+        The score that calibrates; lower is better.
+    calibrate : bool
+        Calibrate the variance on validation rows: γσ² + δ.
+    conformal : {None, "scale", "distribution"} or ConformalCalibrator
+        Make the coverage of intervals sure, as in `IBUGRegressor`.
+    validation_fraction : float in (0, 1)
+        The share of the rows that is held out to calibrate, where `fit` is given no validation rows.
+    refit : bool
+        After that, fit the estimator anew on all rows, as the paper does, or keep the one that has not seen the
+        held-out rows.
+    prefit : bool
+        The estimator is trained already: use it as it is. A ``FrozenEstimator`` counts as trained.
+    n_jobs : int or None
+        Threads for prediction, and for training where the estimator has no ``thread_count``, in joblib's convention;
+        but ``None`` leaves the number to CatBoost.
+    random_state : int, RandomState or None
+        For the split, and for the default estimator.
+    verbose : int
+        With 1, training shows on standard error that it is done.
+
+    Attributes
+    ----------
+    estimator_ : CatBoostRegressor
+        The fitted model whose predictions these are.
+    virtual_ensembles_count_ : int
+        The number of virtual ensembles that the model has trees for; 0 where the variance is that of the whole model.
+    gamma_, delta_ : float
+        The calibration: variance ← γ · variance + δ.
+    conformal_ : ConformalCalibrator or None
+        The fitted conformal calibrator.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of str
+        Their names, where X had names.
+
+    Examples
+    --------
+    >>> from catboost import CatBoostRegressor
+    >>> from ibug import CBURegressor
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = CatBoostRegressor(iterations=100, verbose=0, allow_writing_files=False)
+    >>> u = CBURegressor(model, random_state=0).fit(X[:400], y[:400])
+    >>> u.predict_interval(X[400:402], coverage=0.9).shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        virtual_ensembles_count: int | None = 10,
+        scoring: str | Scoring = "crps",
+        calibrate: bool = True,
+        conformal: str | ConformalCalibrator | None = None,
+        validation_fraction: float = 0.2,
+        refit: bool = True,
+        prefit: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.virtual_ensembles_count = virtual_ensembles_count
+        self.scoring = scoring
+        self.calibrate = calibrate
+        self.conformal = conformal
+        self.validation_fraction = validation_fraction
+        self.refit = refit
+        self.prefit = prefit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Any = None,
+        y_val: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> CBURegressor:
+        """Train the model unless `prefit` is set, and calibrate.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            The training rows.
+        y : array-like of shape (n_rows,)
+            Their targets.
+        sample_weight : array-like of shape (n_rows,), optional
+            Passed on to the estimator's `fit`. The calibration is not weighted.
+        X_val, y_val : optional
+            Rows that the model has not been trained on, to calibrate. Without them, and without `prefit`, a part of X
+            is held out for it; given them, the estimator is trained on X alone.
+        **fit_params
+            Passed on to the estimator's `fit`: evaluation sets, categorical columns and so on. Arrays with one entry
+            per row of X are divided along with X.
+        """
+        resolve_scoring(self.scoring)
+        check_flags(calibrate=self.calibrate, refit=self.refit, prefit=self.prefit)
+        check_count(self.virtual_ensembles_count)
+        conformal_calibrator(self.conformal)
+        random_state = check_random_state(self.random_state)
+        prefit = self.prefit or isinstance(self.estimator, FrozenEstimator)
+        model = None if self.estimator is None and not prefit else check_model(self.estimator, prefit=prefit)
+        seed = random_state.randint(2**31 - 1) if model is None else 0
+        X, y = self._check_training_rows(X, y)
+        if X.shape[1] == 0:
+            raise InvalidInputError(
+                f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
+            )
+        validation = self._check_validation_rows(X_val, y_val)
+        fit_params = with_sample_weight(model, fit_params, as_weights_of_rows(sample_weight, X))
+        self._targets = y
+        if prefit:
+            if fit_params:
+                raise InvalidInputError(
+                    f"With prefit=True the estimator is not trained, so {sorted(fit_params)} would have no effect: "
+                    "leave them out, or set prefit=False."
+                )
+            self._require_validation(validation)
+            self._take(model)
+        else:
+            model = untrained(model, self.n_jobs, seed)
+            if validation is None and self._needs_validation:
+                self._fit_with_split(model, X, y, fit_params, random_state)
+                return self
+            self._take(self._trained(model, X, y, fit_params))
+        self._learn_calibration(validation, random_state)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the model's own point predictions, unchanged, of shape (n_rows,)."""
+        X = self._check_rows(X)
+        return mean_and_variance(self.estimator_, X, 0, self.n_jobs)[0]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "gamma_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
+
+    def _fit_with_split(
+        self, model: Any, X: Any, y: Floats, fit_params: dict[str, Any], rng: np.random.RandomState
+    ) -> None:
+        """Calibrate on a part that is held out, then train on everything (paper, section 5.1)."""
+        train, held_out = split(len(y), self.validation_fraction, rng)
+        part = _check_method_params(X, fit_params, indices=train)
+        self._take(self._trained(model, _safe_indexing(X, train), y[train], part))
+        self._learn_calibration((_safe_indexing(X, held_out), y[held_out]), rng)
+        if self.refit:
+            self._take(self._trained(model, X, y, fit_params))
+
+    def _trained(self, model: Any, X: Any, y: Floats, fit_params: dict[str, Any]) -> Any:
+        with Progress(f"training CatBoost on {_num_samples(X)} rows", 1, enabled=bool(self.verbose)):
+            return fresh(model).fit(as_catboost_rows(X), y, **fit_params)
+
+    def _take(self, model: Any) -> None:
+        from ibug.leaves._catboost import trained_names  # which imports CatBoost
+
+        columns = getattr(self, "feature_names_in_", None)
+        check_feature_names(trained_names(model), None if columns is None else [str(c) for c in columns], columns)
+        self.estimator_ = model
+        self.virtual_ensembles_count_ = usable_count(model, self.virtual_ensembles_count)
+
+    def _uncalibrated(self, X: Any) -> Normal:
+        mean, variance = mean_and_variance(self.estimator_, X, self.virtual_ensembles_count_, self.n_jobs)
+        unit = float(np.var(self._targets)) or 1.0
+        return Normal(mean, np.sqrt(np.maximum(variance, _TINY_VARIANCE * unit)))

@@ -1,0 +1,59 @@
+"""Several laws per row become one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug.distributions import Distribution, LocationScale, Mixture
+from ibug.exceptions import InvalidInputError
+
+Floats = NDArray[np.float64]
+
+
+def average(laws: Sequence[Distribution], weights: Floats) -> Distribution:
+    """Return the laws of the members' family with the mean of their means and of their standard deviations.
+
+    That is how the paper's IBUG+CBU is made (section 5.2). For laws of one family that differ in location and scale
+    only, it averages the quantiles of every level.
+
+    Parameters
+    ----------
+    laws
+        m batches of the same n rows.
+    weights : ndarray of shape (m,)
+        They sum to 1.
+    """
+    families = {type(law) for law in laws}
+    family = type(laws[0])
+    if len(families) > 1 or not issubclass(family, LocationScale) or len(family.parameters) > 2:
+        names = ", ".join(type(law).__name__ for law in laws)
+        raise InvalidInputError(
+            'combine="average" averages means and standard deviations, so the members must predict laws of one family '
+            f"that has no other parameter (normal, laplace, logistic or gumbel); theirs are {names}. Use "
+            'combine="mixture", which takes any, and conformal calibration on the ensemble rather than on members.'
+        )
+    mean = sum(weight * law.mean() for weight, law in zip(weights, laws, strict=True))
+    std = sum(weight * law.std() for weight, law in zip(weights, laws, strict=True))
+    return family.from_moments(np.asarray(mean), np.asarray(std))
+
+
+def mixture(laws: Sequence[Distribution], weights: Floats) -> Distribution:
+    """Return the mixtures of the members' laws; see `average`."""
+    return Mixture(laws, weights)
+
+
+COMBINATIONS: dict[str, Callable[[Sequence[Distribution], Floats], Distribution]] = {
+    "average": average,
+    "mixture": mixture,
+}
+
+
+def resolve_combination(combine: Any) -> Callable[[Sequence[Distribution], Floats], Distribution]:
+    """Return the function for a name."""
+    if not isinstance(combine, str) or combine not in COMBINATIONS:
+        raise InvalidInputError(f"combine must be one of {tuple(COMBINATIONS)}; got {combine!r}.")
+    return COMBINATIONS[combine]

@@ -1,0 +1,278 @@
+"""Several probabilistic regressors as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Bunch, Tags, _safe_indexing, check_random_state, get_tags
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
+
+from ibug._inputs import check_flags, fresh, split, with_sample_weight
+from ibug._prediction import Rows
+from ibug._progress import Progress
+from ibug.calibration import ConformalCalibrator, conformal_calibrator
+from ibug.distributions import Distribution, normalized_weights
+from ibug.ensemble._calibrated import CalibratedRegressor
+from ibug.ensemble._combine import resolve_combination
+from ibug.ensemble._members import Members, check_members, is_dropped, is_trained, seeded
+from ibug.exceptions import InvalidInputError
+from ibug.metrics import Scoring, resolve_scoring
+from ibug.metrics._scorers import predict_dist
+
+Floats = NDArray[np.float64]
+
+
+class ProbabilisticEnsemble(CalibratedRegressor, _BaseComposition):
+    """Combine probabilistic regressors: IBUG and CBU, say, which the paper found better together (section 5.2).
+
+    Parameters
+    ----------
+    estimators : list of (str, regressor)
+        Names and members: anything with ``fit``, ``predict`` and a ``predict_dist`` that returns a batched
+        ``ibug.distributions.Distribution``. They are copied and fitted unless `prefit` is set. A member may be set to
+        ``"drop"``.
+    combine : {"average", "mixture"}
+        ``"average"``: a law with the mean of the members' means and the mean of their standard deviations, as the
+        paper's IBUG+CBU. ``"mixture"``: the mixture of their laws, which is wider where they disagree, and takes
+        members with laws of any family.
+    weights : list of float, optional
+        One for each member, above zero; they are divided by their sum. ``None`` means equal ones.
+    scoring : {"crps", "nll"} or function (y, distribution) -> float
+        The score that calibrates; lower is better.
+    calibrate : bool
+        Calibrate the variance of the ensemble once more, after that of the members: γσ² + δ. The paper does not. For
+        ``combine="average"`` only; a mixture can be calibrated by `conformal`.
+    conformal : {None, "scale", "distribution"} or ConformalCalibrator
+        Make the coverage of the ensemble's intervals sure, as in `IBUGRegressor`.
+    validation_fraction : float in (0, 1)
+        The share of the rows that is held out to calibrate the ensemble, where `fit` is given no validation rows.
+        Members hold out rows by their own parameters.
+    refit : bool
+        After that, fit the members anew on all rows, or keep those that have not seen the held-out rows.
+    prefit : bool
+        The members are fitted already: use them as they are.
+    random_state : int, RandomState or None
+        For the split. Unless it is None, members that have a ``random_state`` of None get one seed for all, so that
+        those that hold out rows hold out the same ones.
+    verbose : int
+        With 1, `fit` shows on standard error which members are done.
+
+    Attributes
+    ----------
+    estimators_ : list of regressors
+        The fitted members, without dropped ones.
+    named_estimators_ : Bunch
+        The same by name.
+    weights_ : ndarray of shape (n_members,)
+        Their weights, which sum to 1.
+    gamma_, delta_ : float
+        The calibration of the ensemble: variance ← γ · variance + δ.
+    conformal_ : ConformalCalibrator or None
+        The fitted conformal calibrator.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of str
+        Their names, where X had names.
+
+    Examples
+    --------
+    >>> from catboost import CatBoostRegressor
+    >>> from ibug import CBURegressor, IBUGRegressor, ProbabilisticEnsemble
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = CatBoostRegressor(iterations=50, verbose=0, allow_writing_files=False)
+    >>> u = ProbabilisticEnsemble([("ibug", IBUGRegressor(model)), ("cbu", CBURegressor(model))], random_state=0)
+    >>> u.fit(X[:400], y[:400]).predict_interval(X[400:402], coverage=0.9).shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        estimators: Members,
+        *,
+        combine: str = "average",
+        weights: ArrayLike | None = None,
+        scoring: str | Scoring = "crps",
+        calibrate: bool = False,
+        conformal: str | ConformalCalibrator | None = None,
+        validation_fraction: float = 0.2,
+        refit: bool = True,
+        prefit: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimators = estimators
+        self.combine = combine
+        self.weights = weights
+        self.scoring = scoring
+        self.calibrate = calibrate
+        self.conformal = conformal
+        self.validation_fraction = validation_fraction
+        self.refit = refit
+        self.prefit = prefit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Any = None,
+        y_val: ArrayLike | None = None,
+    ) -> ProbabilisticEnsemble:
+        """Fit the members on the same rows, and calibrate the ensemble if that is asked for.
+
+        With validation rows, each member is fitted on X and calibrated on them, and so is the ensemble. Without them
+        each member is given X alone, and holds out a part as its own parameters say. To calibrate the ensemble, too, it
+        needs rows that no member has seen: then one part is held out for all, the members are fitted without it and
+        given it as validation rows, the ensemble is calibrated on it, and with `refit` the members are fitted anew.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            The training rows. With `prefit`, they only tell number and names of the features.
+        y : array-like of shape (n_rows,)
+            Their targets.
+        sample_weight : array-like of shape (n_rows,), optional
+            Passed on to the members' `fit`.
+        X_val, y_val : optional
+            Rows that no member has been trained on. Passed on to the members whose `fit` takes them.
+        """
+        self._check_parameters()
+        random_state = check_random_state(self.random_state)
+        members = self._members(random_state)
+        X, y = self._check_training_rows(X, y)
+        validation = self._check_validation_rows(X_val, y_val)
+        self._targets = y
+        if self.prefit:
+            if sample_weight is not None:
+                raise InvalidInputError("With prefit=True no member is trained, so sample_weight would have no effect.")
+            self._require_validation(validation)
+            self._take(members)
+            self._learn_calibration(validation, random_state)
+        elif validation is not None or not self._needs_validation:
+            self._take(self._fitted(members, X, y, sample_weight, validation))
+            self._learn_calibration(validation, random_state)
+        else:
+            self._fit_with_split(members, X, y, sample_weight, random_state)
+        self.predict_dist(_safe_indexing(X, slice(0, 1)))  # members whose laws cannot be combined shall fail here
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the weighted mean of the members' point predictions, of shape (n_rows,)."""
+        X = self._check_rows(X)
+        points = [np.asarray(member.predict(X), np.float64) for member in self.estimators_]
+        return np.asarray(self.weights_ @ np.stack(points))
+
+    @property
+    def named_estimators(self) -> Bunch:
+        """The members by name, as they were given."""
+        return Bunch(**dict(self.estimators))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep` the members by their names and the members' parameters, too."""
+        parameters: dict[str, Any] = self._get_params("estimators", deep=deep)
+        return parameters
+
+    def set_params(self, **params: Any) -> ProbabilisticEnsemble:
+        """Set parameters, members by their names, and members' parameters: ``set_params(ibug__k=50, cbu="drop")``."""
+        self._set_params("estimators", **params)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "gamma_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        try:
+            inputs = [get_tags(member).input_tags for _, member in self.estimators if not is_dropped(member)]
+        except (TypeError, ValueError, AttributeError):  # told in words by `fit`
+            return tags
+        tags.input_tags.allow_nan = all(tag.allow_nan for tag in inputs)
+        tags.input_tags.sparse = all(tag.sparse for tag in inputs)
+        return tags
+
+    def _check_parameters(self) -> None:
+        resolve_scoring(self.scoring)
+        resolve_combination(self.combine)
+        check_flags(calibrate=self.calibrate, refit=self.refit, prefit=self.prefit)
+        conformal_calibrator(self.conformal)
+        if self.calibrate and self.combine == "mixture":
+            raise InvalidInputError(
+                'calibrate=True is for combine="average": a mixture has no one variance to set. Use '
+                'conformal="distribution", or calibrate=False.'
+            )
+
+    def _members(self, random_state: np.random.RandomState) -> Members:
+        """Return the members that are not dropped: as they are with `prefit`, else untrained copies."""
+        named = check_members(self.estimators)
+        self._validate_names([name for name, _ in named])
+        weights = normalized_weights(self.weights, len(named))
+        kept = [i for i, (_, member) in enumerate(named) if not is_dropped(member)]
+        self.weights_ = normalized_weights(weights[kept], len(kept))
+        if self.prefit:
+            return [named[i] for i in kept]
+        seed = None if self.random_state is None else random_state.randint(2**31 - 1)
+        return [(named[i][0], seeded(fresh(named[i][1]), seed)) for i in kept]
+
+    def _fit_with_split(
+        self,
+        members: Members,
+        X: Any,
+        y: Floats,
+        sample_weight: ArrayLike | None,
+        random_state: np.random.RandomState,
+    ) -> None:
+        trained = [name for name, member in members if is_trained(member)]
+        if trained:
+            raise InvalidInputError(
+                f"The members {trained} are trained already, and may have seen what would be held out to calibrate the "
+                "ensemble: pass X_val and y_val, rows that no member has seen."
+            )
+        train, held_out = split(len(y), self.validation_fraction, random_state)
+        part = _check_method_params(X, {"sample_weight": sample_weight}, indices=train)["sample_weight"]
+        validation = _safe_indexing(X, held_out), y[held_out]
+        copies = [(name, fresh(member)) for name, member in members]
+        self._take(self._fitted(copies, _safe_indexing(X, train), y[train], part, validation))
+        self._learn_calibration(validation, random_state)
+        if self.refit:
+            self._take(self._fitted(members, X, y, sample_weight, None))
+
+    def _fitted(
+        self,
+        members: Members,
+        X: Any,
+        y: Floats,
+        sample_weight: ArrayLike | None,
+        validation: Rows | None,
+    ) -> Members:
+        for name, member in members:
+            options = with_sample_weight(member, {}, sample_weight)
+            if validation is not None and has_fit_parameter(member, "X_val"):
+                options |= {"X_val": validation[0], "y_val": validation[1]}
+            with Progress(f"fitting {name}", 1, enabled=bool(self.verbose)):
+                member.fit(X, y, **options)
+        return members
+
+    def _take(self, members: Members) -> None:
+        for _, member in members:
+            if isinstance(member, BaseEstimator):
+                check_is_fitted(member)
+        self.estimators_ = [member for _, member in members]
+        self.named_estimators_ = Bunch(**dict(members))
+
+    def _uncalibrated(self, X: Any) -> Distribution:
+        laws = [predict_dist(member, X) for member in self.estimators_]
+        for (name, member), law in zip(self.named_estimators_.items(), laws, strict=True):
+            if not isinstance(law, Distribution):
+                raise InvalidInputError(
+                    f"predict_dist of the member {name!r} ({type(member).__name__}) returned {type(law).__name__}; an "
+                    "ibug.distributions.Distribution is expected."
+                )
+        return resolve_combination(self.combine)(laws, self.weights_)
