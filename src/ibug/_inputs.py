@@ -60,12 +60,17 @@ def check_probabilities(value: ArrayLike, name: str) -> Floats:
     return array
 
 
-def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide row numbers into those to train on and those to hold out, each ascending."""
+def check_fraction(fraction: Any) -> None:
+    """Raise InvalidInputError for an impossible share of held-out rows."""
     if isinstance(fraction, bool) or not isinstance(fraction, (float, np.floating)) or not 0 < fraction < 1:
         raise InvalidInputError(
             f"validation_fraction must be a number between 0 and 1, both excluded; got {fraction!r}."
         )
+
+
+def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Divide row numbers into those to train on and those to hold out, each ascending."""
+    check_fraction(fraction)
     if n_rows < 3:
         raise InvalidInputError(
             f"Got n_samples={n_rows}: at least 3 rows are needed to train on some and to hold out others."

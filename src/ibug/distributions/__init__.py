@@ -9,6 +9,7 @@ from ibug.distributions._logistic import Logistic
 from ibug.distributions._lognormal import Lognormal
 from ibug.distributions._normal import Normal
 from ibug.distributions._registry import families, register, resolve_family
+from ibug.distributions._shifted import Shifted
 from ibug.distributions._skew_normal import SkewNormal
 from ibug.distributions._student_t import StudentT
 from ibug.distributions._truncated import Truncated
@@ -23,6 +24,7 @@ __all__ = [
     "Logistic",
     "Lognormal",
     "Normal",
+    "Shifted",
     "SkewNormal",
     "StudentT",
     "Truncated",
