@@ -6,9 +6,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
-from ibug._inputs import as_rows, check_count, check_fraction, check_targets
+from ibug._inputs import check_count, check_fraction
 from ibug.affinity import check_sampling, sample_size
 from ibug.calibration import METHODS, conformal_calibrator
 from ibug.exceptions import InvalidInputError, NotCalibratedWarning
@@ -50,23 +49,6 @@ class InputChecks(NeighborLearner):
         conformal_calibrator(self.conformal)
         check_fraction(self.validation_fraction)
         check_sampling(self.tree_fraction, self.tree_order, self.row_fraction)
-
-    def _check_training_rows(self, X: Any, y: Any) -> Rows:
-        if y is None:
-            raise InvalidInputError(f"This {type(self).__name__} requires y to be passed, but the target y is None.")
-        X = as_rows(X)
-        validate_data(self, X, skip_check_array=True)
-        return X, check_targets(X, y, "y")
-
-    def _check_validation_rows(self, X_val: Any, y_val: Any) -> Rows | None:
-        if X_val is None and y_val is None:
-            return None
-        if X_val is None or y_val is None:
-            missing = "X_val" if X_val is None else "y_val"
-            raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
-        X_val = as_rows(X_val)
-        validate_data(self, X_val, reset=False, skip_check_array=True)
-        return X_val, check_targets(X_val, y_val, "y_val")
 
     def _check_k(self, n_rows: int) -> None:
         """Check k against the rows that will be in the index at the end; one neighbour alone has no variance."""

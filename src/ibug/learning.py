@@ -173,7 +173,7 @@ class NeighborLearner:
         self._posterior, self.distribution_ = choice.tuning.posterior, choice.tuning.posterior.name
         self.k_, self.min_variance_ = choice.tuning.k, choice.tuning.min_variance
         if not self._posterior.needs_neighbors:  # then it is the spread alone that looks at neighbours
-            self.k_ = max(self._spread.n_neighbors.values())
+            self.k_ = self._spread.usual_k
         self.gamma_, self.delta_ = choice.gamma, choice.delta
         n = len(refused)
         rest: dict[str, list[Any]] = {"distribution": list(refused), "reason": list(refused.values())}

@@ -12,12 +12,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from ibug._inputs import as_rows, check_count, check_probabilities, with_sample_weight
+from ibug._inputs import as_rows, check_count, check_probabilities, check_targets, with_sample_weight
 from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.fitting import ModelFitter
-from ibug.learning import Floats
+from ibug.learning import Floats, Rows
 from ibug.leaves import reader_type
 from ibug.metrics import Scoring
 
@@ -95,7 +95,8 @@ class IBUGRegressor(RegressorMixin, ModelFitter, BaseEstimator):
     estimator_ : estimator
         The fitted model whose predictions these are.
     k_ : int
-        The number of neighbours.
+        The number of neighbours: those whose targets or residuals the variance, or the shape of the law, is made of.
+        For a combination of spreads and a normal law it is the middle one of its numbers, which `kneighbors` shows.
     spread_ : str
         What the variance is made of: ``"targets"``, ``"residuals"`` or ``"combination"``.
     residuals_ : ndarray or None
@@ -342,6 +343,23 @@ class IBUGRegressor(RegressorMixin, ModelFitter, BaseEstimator):
         if hasattr(model, "__sklearn_tags__"):  # a native Booster has none
             tags.input_tags = get_tags(model).input_tags
         return tags
+
+    def _check_training_rows(self, X: Any, y: Any) -> Rows:
+        if y is None:
+            raise InvalidInputError(f"This {type(self).__name__} requires y to be passed, but the target y is None.")
+        X = as_rows(X)
+        validate_data(self, X, skip_check_array=True)
+        return X, check_targets(X, y, "y")
+
+    def _check_validation_rows(self, X_val: Any, y_val: Any) -> Rows | None:
+        if X_val is None and y_val is None:
+            return None
+        if X_val is None or y_val is None:
+            missing = "X_val" if X_val is None else "y_val"
+            raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
+        X_val = as_rows(X_val)
+        validate_data(self, X_val, reset=False, skip_check_array=True)
+        return X_val, check_targets(X_val, y_val, "y_val")
 
     def _check_rows(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -166,8 +166,7 @@ def combined(statistics: Statistics, settings: Settings) -> Choice | None:
     if not np.all((variance > 0) & np.isfinite(variance)):
         return None
     shaped = any(posterior.needs_neighbors for posterior in settings.posteriors)
-    widest = max(k for _, k in features)
-    ks = settings.ks if shaped else (widest,)  # the number of neighbours matters for the shape only
+    ks = settings.ks if shaped else (spread.usual_k,)  # the number of neighbours matters for the shape only
     try:
         tuning = tune(
             statistics.mean,

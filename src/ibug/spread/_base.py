@@ -25,6 +25,11 @@ class Spread(ABC):
 
     @property
     @abstractmethod
+    def usual_k(self) -> int:
+        """The number of neighbours that stands for the rule where one is to be shown."""
+
+    @property
+    @abstractmethod
     def n_neighbors(self) -> dict[str, int]:
         """How many neighbours are needed, by quantity."""
 

@@ -82,6 +82,11 @@ class CombinedSpread(Spread):
         return "combination"
 
     @property
+    def usual_k(self) -> int:
+        """Return k of the first spread."""
+        return self.features[0][1]
+
+    @property
     def n_neighbors(self) -> dict[str, int]:
         """The largest k of each quantity."""
         return {name: max(k for other, k in self.features if other == name) for name, _ in self.features}

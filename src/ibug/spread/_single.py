@@ -25,6 +25,11 @@ class SingleSpread(Spread):
         return self.quantity
 
     @property
+    def usual_k(self) -> int:
+        """Return k."""
+        return self.k
+
+    @property
     def n_neighbors(self) -> dict[str, int]:
         """K of the quantity."""
         return {self.quantity: self.k}
