@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from ibug._inputs import as_rows, check_count, check_probabilities, check_targets, with_sample_weight
+from ibug._inputs import as_rows, check_count, check_probabilities, check_targets, fresh, with_sample_weight
 from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
@@ -212,7 +212,9 @@ class IBUGRegressor(RegressorMixin, ModelFitter, BaseEstimator):
         model = self.estimator
         if model is None:
             model = HistGradientBoostingRegressor(random_state=random_state.randint(2**31 - 1))
-        reader_type(model)  # an unsupported model shall fail before it is trained
+        reader_type(model)  # an unsupported model shall fail before anything is trained
+        if not prefit:
+            fresh(model)  # and so shall one that cannot be trained
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
         self._check_k(len(y))

@@ -13,7 +13,8 @@ from ibug.spread._quantity import Floats
 #: The penalty counts as so many validation rows: PENALTY/n · Σ bⱼ², in units of the score.
 PENALTY = 20.0
 
-_LARGEST_LOG = 300.0  # exp of it, and of its square's, is a number
+# Where all errors are zero no scale is small enough; the search ends so far from their usual size, or the spread's.
+_LARGEST_LOG = 30.0
 
 
 def fit_log_scale(start: Floats, features: Floats, error: Floats, loss: str) -> tuple[float, Floats]:
@@ -32,14 +33,14 @@ def fit_log_scale(start: Floats, features: Floats, error: Floats, loss: str) -> 
     """
     rows = _LOSSES[loss]
     # In the unit of the errors themselves, so that the result does not depend on the target's unit.
-    unit = float(np.sqrt(np.mean(np.square(error)))) or 1.0
+    unit = float(np.sqrt(np.mean(np.square(error)))) or float(np.exp(np.median(start)))
     shift = float(np.median(np.log(unit) - start))
     base, z = start + shift - np.log(unit), error / unit
     design = np.column_stack([np.ones(len(z)), features])
     scale = 1.0
 
     def penalised(b: Floats, columns: Floats) -> tuple[float, Floats]:
-        value, slope = rows(z, np.clip(base + columns @ b, -_LARGEST_LOG, _LARGEST_LOG))
+        value, slope = rows(z, base + columns @ b)
         penalty = PENALTY / len(z) * b * (np.arange(len(b)) > 0)
         gradient = columns.T @ slope / (len(z) * scale) + 2 * penalty
         return float(value.mean() / scale + np.sum(penalty * b)), gradient
@@ -52,7 +53,9 @@ def fit_log_scale(start: Floats, features: Floats, error: Floats, loss: str) -> 
 
 
 def _descend(function: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
-    return np.asarray(minimize(function, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x)
+    bounds = [(-_LARGEST_LOG, _LARGEST_LOG)] * len(start)
+    options = {"maxiter": 500}
+    return np.asarray(minimize(function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x)
 
 
 def _nll(error: Floats, log_scale: Floats) -> tuple[Floats, Floats]:
