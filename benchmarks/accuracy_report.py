@@ -48,10 +48,10 @@ def collect(rows: list[dict[str, Any]], method: str, scoring: str, value: str | 
 def mean_scores(scores: dict[str, Scores], scoring: str) -> str:
     """Return a table of mean scores."""
     keys = sorted({key for method in scores.values() for key in method}, key=lambda key: (key[1], key[0]))
-    lines = [f"{'mean test ' + scoring.upper():24}" + "".join(f"{method:>12}" for method in scores) + "   folds"]
+    lines = [f"{'mean test ' + scoring.upper():24}" + "".join(f"{method:>18}" for method in scores) + "   folds"]
     for dataset, base in keys:
         found = [method.get((dataset, base), {}) for method in scores.values()]
-        cells = "".join(f"{np.mean(list(folds.values())):12.4g}" if folds else f"{'':12}" for folds in found)
+        cells = "".join(f"{np.mean(list(folds.values())):18.4g}" if folds else f"{'':18}" for folds in found)
         lines.append(f"{dataset + ', ' + base:24}{cells}   {max(len(folds) for folds in found)}")
     return "\n".join(lines)
 

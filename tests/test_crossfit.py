@@ -106,10 +106,10 @@ def test_arrays_with_an_entry_per_row_are_divided(data):
     class Weighted(Memorising):
         def fit(self, X, y, sample_weight=None):
             weights.append(sample_weight)
-            assert np.array_equal(sample_weight, 2 * y)
+            assert np.array_equal(sample_weight, y**2)
             return super().fit(X, y, sample_weight)
 
-    fit(Weighted(n_estimators=2), X, y, folds_of(3, y), fit_params={"sample_weight": 2 * y})
+    fit(Weighted(n_estimators=2), X, y, folds_of(3, y), fit_params={"sample_weight": y**2})
     assert [len(weight) for weight in weights] == [60, 60, 60]
 
 

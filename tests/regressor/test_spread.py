@@ -34,10 +34,10 @@ def counting():
 
 
 def drifting(n, seed=0):
-    """Rows whose mean moves fast, and whose noise depends on another feature: targets of neighbours vary too much."""
+    """Rows whose mean moves fast at one end, and whose noise depends on another feature: targets of neighbours vary too much."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(n, 4))
-    return X, 20 * X[:, 0] + 5 * X[:, 2] + (0.2 + 2 * X[:, 1]) * rng.normal(size=n)
+    return X, np.exp(4 * X[:, 0]) + (0.2 + 2 * X[:, 1]) * rng.normal(size=n)
 
 
 # Which rows are trained on, and what the residuals are.
@@ -200,12 +200,13 @@ def test_residuals_are_better_where_the_mean_moves():
     scores = {
         spread: [
             crps(test[1], IBUGRegressor(estimator, spread=spread, random_state=0).fit(X, y).predict_dist(test[0]))
-            for estimator in (GradientBoostingRegressor(random_state=0), HistGradientBoostingRegressor())
+            for estimator in (GradientBoostingRegressor(random_state=0), HistGradientBoostingRegressor(random_state=0))
         ]
         for spread in ("targets", "residuals", "auto")
     }
-    assert np.all(np.array(scores["residuals"]) < 0.99 * np.array(scores["targets"]))
-    assert np.all(np.array(scores["auto"]) < 0.99 * np.array(scores["targets"]))
+    for spread in ("residuals", "auto"):
+        assert np.all(np.array(scores[spread]) < np.array(scores["targets"]))
+        assert np.mean(scores[spread]) < 0.985 * np.mean(scores["targets"])
 
 
 def test_sixty_validation_rows_are_enough():
