@@ -1,4 +1,4 @@
-"""The share of truths that 90 % intervals hold: the paper's rule, the default, tuned by NLL, and made sure by conformal.
+"""The share of truths that 90 % intervals hold: paper's rule, default, tuned by NLL, and with conformal calibration.
 
     IBUG_DATA=folder python benchmarks/coverage.py [--datasets concrete,wine] [--max-rows 5000] [--splits 3]
 

@@ -34,7 +34,7 @@ def counting():
 
 
 def drifting(n, seed=0):
-    """Rows whose mean moves fast at one end, and whose noise depends on another feature: targets of neighbours vary too much."""
+    """Rows whose mean moves fast at one end, while their noise depends on another feature."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(n, 4))
     return X, np.exp(4 * X[:, 0]) + (0.2 + 2 * X[:, 1]) * rng.normal(size=n)
