@@ -57,7 +57,7 @@ def one_fold(X: Any, y: Floats, train: Any, test: Any, booster: str) -> dict[str
     result: dict[str, Any] = {"ties": float(np.mean(np.isin(y_test, y_train)))}
     estimator, fit_params = make_estimator(booster, X)
     for kind in ("normal", "tune"):
-        u = IBUGRegressor(estimator, distribution=kind, scoring="nll", random_state=0).fit(
+        u = IBUGRegressor(estimator, distribution=kind, spread="targets", scoring="nll", random_state=0).fit(
             X_train, y_train, **fit_params
         )
         law = u.predict_dist(X_test)

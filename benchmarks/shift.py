@@ -69,7 +69,7 @@ def fit(X: Any, y: NDArray[np.float64]) -> IBUGRegressor:
     """Train on most rows, and let the others choose k and the threshold."""
     X_train, X_val, y_train, y_val = train_test_split(X, y, test_size=0.25, random_state=0)
     model = LGBMRegressor(n_estimators=300, learning_rate=0.05, random_state=0, verbose=-1).fit(X_train, y_train)
-    return IBUGRegressor(model, prefit=True).fit(X_train, y_train, X_val=X_val, y_val=y_val)
+    return IBUGRegressor(model, prefit=True, spread="targets").fit(X_train, y_train, X_val=X_val, y_val=y_val)
 
 
 def compare(u: IBUGRegressor, ordinary: Any, shifted: Any) -> tuple[float, float, float]:

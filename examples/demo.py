@@ -26,21 +26,20 @@ def main() -> None:
     model.fit(X_train, y_train)  # the model that you already have
 
     u = IBUGRegressor(model, prefit=True).fit(X_train, y_train, X_val=X_val, y_val=y_val)
-    raw = IBUGRegressor(model, prefit=True, k=u.k_, calibrate=False).fit(X_train, y_train, X_val=X_val, y_val=y_val)
+    raw = IBUGRegressor(model, prefit=True, spread="targets", calibrate=False)
+    raw.fit(X_train, y_train, X_val=X_val, y_val=y_val)
 
     print("Diabetes data (scikit-learn): disease progression after one year, 25 to 346")
     print(f"{len(y_train)} training rows, {len(y_val)} validation rows, {len(y_test)} test rows")
     print(f"The model: LightGBM, {model.n_estimators} trees of {model.num_leaves} leaves, trained already")
-    print(
-        f"k = {u.k_} neighbours of {len(u.index_)} training rows; calibration: {u.gamma_:g} x variance + {u.delta_:g}\n"
-    )
+    print(f"Neighbours: {u.k_} of {len(u.index_)} training rows; what the spread is made of: {u.spread_}\n")
     print_scores(model, raw, u, X_test, y_test)
     print_predictions(u, X_test, y_test)
     print_neighbors(u, X_test, y_train, row=0)
 
 
 def print_scores(model: LGBMRegressor, raw: IBUGRegressor, u: IBUGRegressor, X: np.ndarray, y: np.ndarray) -> None:
-    """Print the scores on the test rows before and after calibration."""
+    """Print the scores on the test rows: the plain variance of neighbours, and what was fitted to validation rows."""
     before, after = raw.predict_dist(X), u.predict_dist(X)
     error = np.sqrt(np.mean((model.predict(X) - y) ** 2))
     scores = [
@@ -53,7 +52,7 @@ def print_scores(model: LGBMRegressor, raw: IBUGRegressor, u: IBUGRegressor, X: 
             f"{coverage(y, after, LEVEL):.1%}",
         ),
     ]
-    print(f"{f'Scores on the {len(y)} test rows':38}{'before calibration':>20}{'after':>10}")
+    print(f"{f'Scores on the {len(y)} test rows':38}{'plain variance':>20}{'fitted':>10}")
     for title, left, right in scores:
         print(f"  {title:36}{left:>20}{right:>10}")
     print()

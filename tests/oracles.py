@@ -1,6 +1,8 @@
 """Slow, obvious truths that the library is compared with."""
 
 import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.stats import norm
 
 
 def nearest_rows(train_leaves, query_leaves, k):
@@ -120,3 +122,35 @@ def _values_of_leaves(tree):
 def sum_leaf_values(value_of, leaves):
     """Return the sums over trees, of shape (n_rows,), of the values of the leaves, of shape (n_rows, n_trees)."""
     return np.array([sum(value_of(tree, int(leaf)) for tree, leaf in enumerate(row)) for row in leaves])
+
+
+def combined_variance(spread, validation, variances):
+    """Return exp 2(log s0 + a + sum of b (log s - m)) row by row; logarithms stay in their range on validation rows."""
+    floors = np.maximum(1e-3 * validation.mean(axis=0), 1e-15)
+    seen = np.log(np.sqrt(validation + floors))
+    result = []
+    for row in variances:
+        logs = [
+            min(max(np.log(np.sqrt(v + f)), low), high)
+            for v, f, low, high in zip(row, floors, seen.min(axis=0), seen.max(axis=0), strict=True)
+        ]
+        terms = [b * (log - m) for b, log, m in zip(spread.exponents, logs, seen.mean(axis=0), strict=True)]
+        result.append(np.exp(logs[0] + spread.intercept + sum(terms)) ** 2)
+    return np.array(result)
+
+
+def penalised_score(parameters, start, features, error, loss):
+    """Return the score of the normal law with log scale = start + intercept + features b, plus 20/n |b|²."""
+
+    def score(log_scale):
+        scale = np.exp(log_scale)
+        z = error / scale
+        if loss == "nll":
+            return -norm.logpdf(error, scale=scale).mean()
+        return np.mean(scale * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi)))
+
+    unit = 1.0
+    if loss == "crps":  # in units of the best score that the start has with a factor
+        unit = minimize_scalar(lambda a: score(start + a), bracket=(-1, 1)).fun
+    intercept, b = parameters[0], parameters[1:]
+    return score(start + intercept + features @ b) / unit + 20 / len(error) * np.sum(b**2)

@@ -90,12 +90,17 @@ def check_probabilities(value: ArrayLike, name: str) -> Floats:
     return array
 
 
-def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide row numbers into those to train on and those to hold out, each ascending."""
+def check_fraction(fraction: Any) -> None:
+    """Raise InvalidInputError for an impossible share of held-out rows."""
     if isinstance(fraction, bool) or not isinstance(fraction, (float, np.floating)) or not 0 < fraction < 1:
         raise InvalidInputError(
             f"validation_fraction must be a number between 0 and 1, both excluded; got {fraction!r}."
         )
+
+
+def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Divide row numbers into those to train on and those to hold out, each ascending."""
+    check_fraction(fraction)
     if n_rows < 3:
         raise InvalidInputError(
             f"Got n_samples={n_rows}: at least 3 rows are needed to train on some and to hold out others."
@@ -104,13 +109,18 @@ def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArr
     return np.sort(train), np.sort(held_out)
 
 
-def divide(validation: Rows, rng: np.random.RandomState) -> tuple[Rows, Rows]:
+def halves(n_rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the validation rows to tune on, and those to make coverage sure on: other ones if there are enough."""
+    if n_rows < 2 * _LEAST_CONFORMAL_ROWS:
+        return np.arange(n_rows), np.arange(n_rows)
+    half = rng.permutation(n_rows) < n_rows // 2
+    return np.flatnonzero(half), np.flatnonzero(~half)
+
+
+def divide(validation: Rows, rng: np.random.RandomState) -> tuple[Rows, Rows]:
+    """Return the rows themselves of both `halves`."""
     X, y = validation
-    if len(y) < 2 * _LEAST_CONFORMAL_ROWS:
-        return validation, validation
-    half = rng.permutation(len(y)) < len(y) // 2
-    first, second = np.flatnonzero(half), np.flatnonzero(~half)
+    first, second = halves(len(y), rng)
     return (_safe_indexing(X, first), y[first]), (_safe_indexing(X, second), y[second])
 
 

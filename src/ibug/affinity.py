@@ -83,8 +83,19 @@ class AffinitySearch:
         Both are of shape (n_chunk_rows, k); row numbers are those of the X that was indexed.
         """
         for where, leaves in self.leaf_chunks(X, k, title="finding neighbours", verbose=verbose):
-            affinities, rows = self.index.query(leaves, k, n_jobs=n_jobs)
-            yield where, affinities, rows if self.rows is None else self.rows[rows]
+            yield where, *self.query(leaves, k, n_jobs=n_jobs)
+
+    def query(
+        self, leaves: NDArray[np.int32], k: int, *, n_jobs: int | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return affinities and training rows, both (n_rows, k), for rows' leaves in the trees of the index."""
+        affinities, rows = self.index.query(leaves, k, n_jobs=n_jobs)
+        return affinities, rows if self.rows is None else self.rows[rows]
+
+    def index_of(self, X: Any, *, verbose: bool = False) -> LeafIndex:
+        """Return an index of other rows, by the same trees."""
+        chunks = self.leaf_chunks(X, title="indexing validation rows", verbose=verbose)
+        return LeafIndex.from_chunks((leaves for _, leaves in chunks), _num_samples(X))
 
     def leaf_chunks(
         self, X: Any, k: int = 0, *, title: str = "reading leaves", verbose: bool = False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,23 +11,32 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import check_feature_names, divide
+from ibug._inputs import check_feature_names, halves
 from ibug.affinity import AffinitySearch
-from ibug.calibration import VarianceCalibrator, conformal_calibrator
+from ibug.calibration import conformal_calibrator
 from ibug.distributions import Distribution
+from ibug.evidence import Batch, CrossFittedRows, Evidence, HeldOutRows, ValidationRows
+from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader, read_leaves_of
-from ibug.metrics import Scoring
 from ibug.neighbors import LeafIndex
 from ibug.posterior import Posterior, check_support, prepare
-from ibug.spread import prefix_means, prefix_variances, variance
-from ibug.tuning import TINY_VARIANCE, candidates_up_to, smallest_nonzero, tune
+from ibug.selection import Settings, clipped_scales, collect, select
+from ibug.spread import QUANTITIES, SingleSpread, Spread
+from ibug.tuning import TINY_VARIANCE, candidates_up_to, smallest_nonzero
 
 Floats = NDArray[np.float64]
 Rows = tuple[Any, Floats]  # X and y
 
 # The share of validation rows below the threshold of the affinity score.
 _SHARE_CALLED_UNFAMILIAR = 0.01
-_TUNING_COLUMNS: dict[str, Any] = {"distribution": str, "k": np.int64, "score": np.float64, "reason": str}
+_TUNING_COLUMNS: dict[str, Any] = {
+    "spread": str,
+    "distribution": str,
+    "k": np.int64,
+    "score": np.float64,
+    "calibrated": np.float64,
+    "reason": str,
+}
 # So many training rows tell the smallest variance where there are no validation rows.
 _ROWS_FOR_MIN_VARIANCE = 1000
 
@@ -39,8 +49,9 @@ class NeighborLearner:
     distribution: Any
     location: str
     support: Any
+    spread: str
     scoring: Any
-    calibrate: bool
+    calibrate: bool | str
     conformal: Any
     tree_fraction: float
     tree_order: str
@@ -58,10 +69,14 @@ class NeighborLearner:
     conformal_: Any
     affinity_threshold_: float
     distribution_: str
+    spread_: str
+    residuals_: Floats | None
     tuning_: dict[str, NDArray[Any]]
     _search: AffinitySearch
     _posterior: Posterior
+    _spread: Spread
     _targets: Floats
+    _residual_index: LeafIndex | None
 
     def _index(self, model: Any, X: Any, random_state: np.random.RandomState) -> None:
         reader = read_leaves_of(model)
@@ -78,99 +93,158 @@ class NeighborLearner:
         )
         self.index_ = self._search.index
 
-    def _learn(
-        self, X: Any, y: Floats, validation: Rows | None, score: Scoring, random_state: np.random.RandomState
-    ) -> None:
-        """Choose k and the family, then the floor of the variance, then the calibration; conformal comes last."""
-        self._targets = y
-        if validation is not None:
-            self._learn_from(validation, self.distribution, score, random_state)
-            return
-        ks = self._candidates()
-        every = slice(None, None, -(-len(y) // _ROWS_FOR_MIN_VARIANCE))
-        variances, _, _ = self._prefixes(_safe_indexing(X, every), ks)
+    @property
+    def _evidence(self) -> Evidence:
+        return Evidence(self._search, self._targets, self.residuals_, self._residual_index)
+
+    def _know(self, y: Floats, residuals: Floats | None) -> None:
+        """Take the targets of the training rows, and their honest residuals where there are any."""
+        self._targets, self.residuals_, self._residual_index = y, residuals, None
+
+    def _learn_without_validation(self, X: Any) -> None:
+        """Take k as it is given; the floor of the variance is that of the training rows."""
+        quantity = "targets" if self.spread == "auto" else self.spread
+        ks = self._candidates(self.index_.n_rows)
+        every = slice(None, None, -(-len(self._targets) // _ROWS_FOR_MIN_VARIANCE))
+        self._spread, self.spread_ = SingleSpread(quantity, ks[0]), quantity
+        sample = self._evidence.batches(
+            _safe_indexing(X, every), {quantity: ks[0]}, n_jobs=self.n_jobs, verbose=bool(self.verbose)
+        )
+        variances = np.concatenate([self._spread.variance(batch.neighbors) for batch in sample])
         posteriors, _ = self._posteriors(self.distribution)
         self._posterior, self.distribution_ = posteriors[0], posteriors[0].name
-        self.k_, self.min_variance_ = ks[0], smallest_nonzero(variances, TINY_VARIANCE * self._unit())
+        self.k_, self.min_variance_ = ks[0], smallest_nonzero(variances, self._tiny)
         self.gamma_, self.delta_, self.conformal_, self.affinity_threshold_ = 1.0, 0.0, None, np.nan
         self.tuning_ = {name: np.array([], kind) for name, kind in _TUNING_COLUMNS.items()}
 
-    def _learn_from(
-        self, validation: Rows, distribution: Any, score: Scoring, random_state: np.random.RandomState
-    ) -> None:
-        tuned_on = held_out = validation
-        if self.conformal is not None:
-            tuned_on, held_out = divide(validation, random_state)
-        X_val, y_val = tuned_on
-        self._tune(X_val, y_val, distribution, score)
+    def _learn_from(self, validation: Rows, distribution: Any, random_state: np.random.RandomState) -> None:
+        """Choose spread, k and family, then the floor of the variance and the calibration; conformal comes last."""
+        X_val, y_val = validation
+        tuned_on, held_out = self._divide(len(y_val), random_state)
+        divided = held_out is not tuned_on
+        X_tune, y_tune = (_safe_indexing(X_val, tuned_on), y_val[tuned_on]) if divided else validation
+        if self.spread == "residuals" and (self.residuals_ is None or self._residual_index is not None):
+            self._index_residuals(X_tune, y_tune)
+        rows = HeldOutRows(
+            self._evidence, X_tune, y_tune, self.n_jobs, bool(self.verbose), self._residual_index is not None
+        )
+        self._tune(rows, distribution)
+        if divided:  # these rows are in no index
+            rows = HeldOutRows(
+                self._evidence, _safe_indexing(X_val, held_out), y_val[held_out], self.n_jobs, bool(self.verbose)
+            )
+        self._make_coverage_sure(rows)
+
+    def _learn_cross_fitted(self, rows: CrossFittedRows, random_state: np.random.RandomState) -> None:
+        """Do the same on training rows, each with the neighbours that a model found which has not seen it."""
+        tuned_on, held_out = self._divide(len(rows.y), random_state)
+        self._tune(rows.take(tuned_on), self.distribution)
+        self._make_coverage_sure(rows.take(held_out))
+
+    def _make_coverage_sure(self, rows: ValidationRows) -> None:
         self.conformal_ = conformal_calibrator(self.conformal)
         if self.conformal_ is not None:
-            X_held_out, y_held_out = held_out
-            self.conformal_.fit(self._law(X_held_out), y_held_out)
+            self.conformal_.fit(self._laws(rows.mean, rows.batches(self._needs)), rows.y)
 
-    def _tune(self, X_val: Any, y_val: Floats, distribution: Any, score: Scoring) -> None:
-        ks = self._candidates()
+    def _index_residuals(self, X_val: Any, y_val: Floats) -> None:
+        """Make validation rows the neighbours that have residuals: the model has not seen them, so these are honest."""
+        least = 3 if self.k == "tune" else int(self.k) + 1
+        if len(y_val) < least:
+            raise InvalidInputError(
+                f'spread="residuals" takes the residuals of validation rows here; {len(y_val)} of them are too few for '
+                f"k={self.k!r}: at least {least} are needed. Give more, or let cv=5 train clones for residuals of "
+                "all training rows."
+            )
+        self._residual_index = self._search.index_of(X_val, verbose=bool(self.verbose))
+        self.residuals_ = y_val - np.asarray(self._search.reader.predict(X_val), np.float64)
+
+    def _tune(self, rows: ValidationRows, distribution: Any) -> None:
+        quantities = self._quantities()
+        most = min(rows.n_rows(quantity) for quantity in ("targets", *quantities))
+        ks = self._candidates(most)
+        scales = clipped_scales(most if self.k == "tune" else ks[0])
         posteriors, refused = self._posteriors(distribution)
-        mean = np.asarray(self._search.reader.predict(X_val), np.float64)
-        variances, affinities, values = self._prefixes(X_val, ks, any(p.needs_neighbors for p in posteriors))
-        tuning = tune(mean, variances, values, y_val, ks, posteriors, score, TINY_VARIANCE * self._unit())
-        self.k_, self.min_variance_ = tuning.k, tuning.min_variance
-        self._posterior, self.distribution_ = tuning.posterior, tuning.posterior.name
+        every_k = sorted({*ks, *scales}) if self.spread == "auto" else ks
+        statistics = collect(rows, quantities, every_k, any(posterior.needs_neighbors for posterior in posteriors))
+        settings = Settings(ks, scales, posteriors, self.scoring, self.calibrate, self._tiny)
+        choice, table = select(self.spread, statistics, settings)
+        self._spread, self.spread_ = choice.spread, choice.spread.name
+        self._posterior, self.distribution_ = choice.tuning.posterior, choice.tuning.posterior.name
+        self.k_, self.min_variance_ = choice.tuning.k, choice.tuning.min_variance
+        if not self._posterior.needs_neighbors:  # then it is the spread alone that looks at neighbours
+            self.k_ = self._spread.usual_k
+        self.gamma_, self.delta_ = choice.gamma, choice.delta
         n = len(refused)
         rest: dict[str, list[Any]] = {"distribution": list(refused), "reason": list(refused.values())}
-        rest |= {"k": [0] * n, "score": [np.nan] * n}
-        self.tuning_ = {name: np.array([*column, *rest[name]]) for name, column in tuning.table.items()}
-        familiar = affinities[:, list(ks).index(tuning.k)] / self.index_.n_trees
+        rest |= {"spread": [""] * n, "k": [0] * n, "score": [np.nan] * n, "calibrated": [np.nan] * n}
+        self.tuning_ = {name: np.array([*table[name], *rest[name]]) for name in _TUNING_COLUMNS}
+        familiar = statistics.affinities[:, statistics.ks.index(self.k_)] / rows.n_trees
         self.affinity_threshold_ = float(np.quantile(familiar, _SHARE_CALLED_UNFAMILIAR))
-        self.gamma_, self.delta_ = 1.0, 0.0
-        if self.calibrate:
-            calibrator = VarianceCalibrator(scoring=self.scoring).fit(mean, tuning.variance, y_val)
-            self.gamma_, self.delta_ = calibrator.gamma_, calibrator.delta_
 
-    def _candidates(self) -> tuple[int, ...]:
+    def _quantities(self) -> tuple[str, ...]:
+        """Return what neighbours are asked for; ``"auto"`` asks for residuals if training rows have them."""
+        if self.spread != "auto":
+            return (self.spread,)
+        return ("targets",) if self.residuals_ is None or self._residual_index is not None else tuple(QUANTITIES)
+
+    def _candidates(self, most: int) -> tuple[int, ...]:
         """Return the numbers of neighbours to choose from; while some rows are held out there may be fewer than k."""
-        n_rows = self.index_.n_rows
-        return candidates_up_to(n_rows) if self.k == "tune" else (min(int(self.k), n_rows),)
+        return candidates_up_to(most) if self.k == "tune" else (min(int(self.k), most),)
+
+    def _restore_k(self) -> None:
+        """Take k as it was given, once all rows can be neighbours."""
+        if self.k == "tune":
+            return
+        self.k_ = int(self.k)
+        if isinstance(self._spread, SingleSpread):
+            self._spread = replace(self._spread, k=self.k_)
 
     def _posteriors(self, distribution: Any) -> tuple[list[Posterior], dict[str, str]]:
         return prepare(distribution, self._targets, self.location, check_support(self.support, self._targets))
 
-    def _prefixes(self, X: Any, ks: Sequence[int], keep_values: bool = False) -> tuple[Floats, Floats, Floats | None]:
-        """Return variance and mean affinity of each row's first k neighbours for each k, (n_rows, len(ks)) each.
+    def _divide(self, n_rows: int, random_state: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the validation rows to tune on, and those to make coverage sure on: other ones if there are enough."""
+        every = np.arange(n_rows)
+        return (every, every) if self.conformal is None else halves(n_rows, random_state)
 
-        And, if asked for, their targets, (n_rows, max(ks)).
-        """
-        parts = []
-        for _, affinities, rows in self._chunks(X, max(ks)):
-            values = self._targets[rows]
-            parts.append(
-                (prefix_variances(values, ks), prefix_means(affinities, ks), values[:, : max(ks) * keep_values])
-            )
-        variances, means, kept = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        return variances, means, kept if keep_values else None
+    @property
+    def _tiny(self) -> float:
+        """What stands for a variance of zero, so that it does not depend on the unit of the targets."""
+        return TINY_VARIANCE * (float(np.var(self._targets)) or 1.0)
 
-    def _unit(self) -> float:
-        """Return the variance of the targets, so that what is tiny does not depend on their unit."""
-        return float(np.var(self._targets)) or 1.0
+    @property
+    def _needs(self) -> dict[str, int]:
+        """How many neighbours a law is made of, by quantity."""
+        needs = dict(self._spread.n_neighbors)
+        if self._posterior.needs_neighbors:
+            shape = self._spread.shape
+            needs[shape] = max(needs[shape], self.k_)
+        return needs
+
+    def _batches(self, X: Any) -> Iterable[Batch]:
+        return self._evidence.batches(X, self._needs, n_jobs=self.n_jobs, verbose=bool(self.verbose))
 
     def _law(self, X: Any) -> Distribution:
         """Return the laws before conformal calibration."""
-        mean = np.asarray(self._search.reader.predict(X), np.float64)
+        return self._laws(np.asarray(self._search.reader.predict(X), np.float64), self._batches(X))
+
+    def _laws(self, mean: Floats, batches: Iterable[Batch]) -> Distribution:
         if not self._posterior.needs_neighbors:
-            return self._posterior.law(mean, self._variance(X), None)
-        laws = []
-        for where, _, rows in self._chunks(X, self.k_):
-            values = self._targets[rows]
-            laws.append(self._posterior.fit(mean[where], self._calibrated(variance(values)), values))
+            return self._posterior.law(mean, self._variances(len(mean), batches), None)
+        shape, laws = self._spread.shape, []
+        for where, _, neighbors in batches:
+            values = QUANTITIES[shape].around(neighbors[shape][:, : self.k_], mean[where])
+            variance = self._calibrated(self._spread.variance(neighbors))
+            laws.append(self._posterior.fit(mean[where], variance, values))
         return self._posterior.inside_support(type(laws[0]).concatenate(laws))
 
-    def _chunks(self, X: Any, k: int) -> Iterator[tuple[slice, NDArray[np.int32], NDArray[np.int64]]]:
-        return self._search.chunks(X, k, n_jobs=self.n_jobs, verbose=bool(self.verbose))
-
     def _variance(self, X: Any) -> Floats:
-        raw = np.empty(_num_samples(X))
-        for where, _, rows in self._chunks(X, self.k_):
-            raw[where] = variance(self._targets[rows])
+        return self._variances(_num_samples(X), self._batches(X))
+
+    def _variances(self, n_rows: int, batches: Iterable[Batch]) -> Floats:
+        raw = np.empty(n_rows)
+        for where, _, neighbors in batches:
+            raw[where] = self._spread.variance(neighbors)
         return self._calibrated(raw)
 
     def _calibrated(self, raw: Floats) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug.distributions import Distribution, Normal, Truncated, families, resolve_family
+from ibug.distributions import Distribution, Normal, Shifted, Truncated, families, resolve_family
 from ibug.exceptions import InvalidInputError
 
 Floats = NDArray[np.float64]
@@ -27,6 +27,7 @@ class Posterior:
     location: str = "model"
     support: Support | None = None
     options: dict[str, Any] = field(default_factory=dict)  # what the family has learned from all training targets
+    lowest: float = -np.inf  # the smallest training target
 
     @property
     def needs_neighbors(self) -> bool:
@@ -45,10 +46,13 @@ class Posterior:
         mean, variance : ndarray of shape (n,)
             The model's predictions and the calibrated variances: kept by the law unless ``location="neighbors"``.
         values : ndarray of shape (n, k) or None
-            The neighbours' targets; needed if `needs_neighbors`.
+            What the neighbours say the target may be: their targets, or the prediction plus their residuals. Needed
+            if `needs_neighbors`.
         """
         if values is None or not self.needs_neighbors:
             return Normal(mean, np.sqrt(variance))
+        if issubclass(self.family, Shifted):  # a prediction plus a residual may be below the family's support
+            values = np.maximum(values, self.lowest)
         if self.location == "model":
             return self.family.fit(values, loc=mean, scale=np.sqrt(variance), **self.options)
         return self.family.fit(values, **self.options)
@@ -75,7 +79,7 @@ def prepare(
     posteriors, refused = [], {}
     for name, family in map(resolve_family, chosen):
         try:
-            posteriors.append(Posterior(name, family, location, support, family.prepare(targets)))
+            posteriors.append(Posterior(name, family, location, support, family.prepare(targets), float(targets.min())))
         except InvalidInputError as error:
             if not several:
                 raise

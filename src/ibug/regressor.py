@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,26 +9,26 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Tags, _safe_indexing, check_random_state, get_tags
-from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
+from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from ibug._inputs import check_count, check_flags, fresh, split, with_sample_weight
+from ibug._inputs import check_count, fresh, with_sample_weight
 from ibug._prediction import ProbabilisticRegressorMixin
-from ibug.affinity import check_sampling, sample_size
-from ibug.calibration import ConformalCalibrator, conformal_calibrator
+from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
-from ibug.exceptions import InvalidInputError, NotCalibratedWarning
-from ibug.learning import Floats, NeighborLearner, Rows
+from ibug.exceptions import InvalidInputError
+from ibug.fitting import ModelFitter
+from ibug.learning import Floats
 from ibug.leaves import reader_type
-from ibug.metrics import Scoring, resolve_scoring
-from ibug.posterior import LOCATIONS, check_support, prepare
+from ibug.metrics import Scoring
 
 
-class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator):
+class IBUGRegressor(ProbabilisticRegressorMixin, ModelFitter, BaseEstimator):
     """Turn a gradient-boosted tree regressor into a probabilistic one.
 
-    The mean of each prediction is the model's own. Its variance is that of the targets of the k training rows that
-    share most leaves with the predicted row, calibrated on validation data (paper, Algorithms 1 to 3).
+    The mean of each prediction is the model's own. Its variance comes from the training rows that share most leaves
+    with the predicted row: from their targets (paper, Algorithms 1 to 3), or from the errors that honest predictions of
+    them made, calibrated on validation data.
 
     Parameters
     ----------
@@ -38,22 +37,38 @@ class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator)
     k : int or "tune"
         The number of neighbours. ``"tune"`` chooses among the paper's candidates, 3 to 701, on validation rows.
     distribution : str, subclass of Distribution, or "tune"
-        The family of the laws (``ibug.distributions.families()``), fitted to the neighbours' targets of each row.
+        The family of the laws (``ibug.distributions.families()``), fitted to what each row's neighbours say: their
+        targets, or the prediction plus their residuals.
         ``"tune"`` chooses it, together with k, on validation rows.
     location : {"model", "neighbors"}
         ``"model"``: the family changes the shape only, the mean stays the model's prediction and the variance the
-        calibrated one. ``"neighbors"``: the plain maximum likelihood fit to the neighbours' targets.
+        calibrated one. ``"neighbors"``: the plain maximum likelihood fit to what the neighbours say.
     support : pair of float, optional
         Bounds of the target, ``(0, inf)`` say: laws are truncated to them, so that no quantile or sample is outside.
+    spread : {"auto", "targets", "residuals"}
+        What the variance is made of. ``"targets"``: the variance of the k nearest rows' targets, as in the paper.
+        ``"residuals"``: the mean square of their honest residuals, which is smaller where the mean moves among the
+        neighbours. ``"auto"``: a combination of spreads at several numbers of neighbours, fitted on validation rows
+        with a penalty; where the paper's rule scores better on these, the better of targets and residuals. Without
+        validation rows it is the paper's rule. Residuals come from clones of the estimator (see `cv`); with `prefit`
+        and no `cv` nothing is trained: then ``"auto"`` combines spreads of targets, and ``"residuals"`` takes those of
+        the validation rows.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
-        The score that chooses k and calibrates; lower is better.
-    calibrate : bool
-        Calibrate the variance on validation rows: γσ² + δ.
+        The score that chooses spread and k and calibrates; lower is better.
+    calibrate : bool, "grid" or "continuous"
+        Calibrate the variance on validation rows: γσ² + δ. ``True``: on the paper's grid for targets, continuously for
+        residuals; a combination is a calibration of its own, so that ``False`` leaves it out.
+    cv : int, splitter, list of splits or None
+        The folds in which clones of the estimator are trained, so that each training row is predicted by one that has
+        not seen it. These give the honest residuals, and, where `fit` is given no validation rows, they are what is
+        tuned on. ``None``: five random folds if `spread` needs them and the estimator is trained here; no clones
+        otherwise. Given explicitly, clones of a `prefit` estimator are trained, too.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator
         Make the coverage of intervals sure. ``"scale"`` changes their width (normalised split conformal),
         ``"distribution"`` each side by itself, so that quantiles of every level are calibrated. From 200 validation
         rows on, a random half chooses k and calibrates, and the other half is for this; below, all rows serve both, and
-        the guarantee is an approximation. It is one, too, where `refit` trains the model anew afterwards.
+        the guarantee is an approximation. It is one, too, where `refit` trains the model anew afterwards, and where
+        out-of-fold predictions take the place of validation rows.
     tree_fraction : float in (0, 1]
         The share of the trees that count for affinities. Point predictions always use all trees.
     tree_order : {"first", "last", "random"}
@@ -61,16 +76,18 @@ class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator)
     row_fraction : float in (0, 1]
         The share of the training rows, drawn at random, that can be neighbours.
     validation_fraction : float in (0, 1)
-        The share of the rows that is held out to choose k and to calibrate, where `fit` is given no validation rows.
+        The share of the rows that is held out to choose k and to calibrate, where `fit` is given no validation rows
+        and does not cross-fit.
     refit : bool
         After that, fit the estimator anew on all rows, as the paper does, or keep the one that has not seen the
-        held-out rows.
+        held-out rows. ``False`` always holds out a part.
     prefit : bool
         The estimator is trained already: use it as it is. A ``FrozenEstimator`` counts as trained.
     n_jobs : int or None
-        Threads for the search, in joblib's convention. Results do not depend on it.
+        Threads for the search, and clones that are trained at a time, in joblib's convention. Results do not depend on
+        it.
     random_state : int, RandomState or None
-        For the split and for random trees and rows.
+        For the split or the folds, and for random trees and rows.
     verbose : int
         With 1, long work shows its progress on standard error.
 
@@ -79,11 +96,17 @@ class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator)
     estimator_ : estimator
         The fitted model whose predictions these are.
     k_ : int
-        The number of neighbours.
+        The number of neighbours: those whose targets or residuals the variance, or the shape of the law, is made of.
+        For a combination of spreads and a normal law it is the middle one of its numbers, which `kneighbors` shows.
+    spread_ : str
+        What the variance is made of: ``"targets"``, ``"residuals"`` or ``"combination"``.
+    residuals_ : ndarray or None
+        Honest residuals: those of all training rows, in the order of X, where clones were trained; those of the
+        validation rows that were tuned on where ``spread="residuals"`` had no clones; ``None`` where there are none.
     min_variance_ : float
         The floor ρ of the variance before calibration.
     gamma_, delta_ : float
-        The calibration: variance ← γ · variance + δ.
+        The calibration: variance ← γ · variance + δ; 1 and 0 for a combination.
     conformal_ : ConformalCalibrator or None
         The fitted conformal calibrator.
     affinity_threshold_ : float
@@ -91,8 +114,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator)
     distribution_ : str
         The name of the family.
     tuning_ : dict of ndarray
-        The candidates as columns ``distribution``, ``k``, ``score`` and ``reason`` (why a family could not be scored),
-        ready for a DataFrame; empty columns where nothing was tuned.
+        The candidates as columns ``spread``, ``distribution``, ``k``, ``score`` (before calibration), ``calibrated``
+        (the score after it, of the best candidate of each spread; NaN for the others) and ``reason`` (why a family
+        could not be scored), ready for a DataFrame; empty columns where nothing was tuned.
     index_ : LeafIndex
         The training rows' leaves.
     n_features_in_ : int
@@ -120,13 +144,15 @@ class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator)
         distribution: str | type[Distribution] = "normal",
         location: str = "model",
         support: tuple[float, float] | None = None,
+        spread: str = "auto",
         scoring: str | Scoring = "crps",
-        calibrate: bool = True,
+        calibrate: bool | str = True,
         conformal: str | ConformalCalibrator | None = None,
         tree_fraction: float = 1.0,
         tree_order: str = "first",
         row_fraction: float = 1.0,
         validation_fraction: float = 0.2,
+        cv: Any = None,
         refit: bool = True,
         prefit: bool = False,
         n_jobs: int | None = None,
@@ -138,6 +164,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator)
         self.distribution = distribution
         self.location = location
         self.support = support
+        self.spread = spread
         self.scoring = scoring
         self.calibrate = calibrate
         self.conformal = conformal
@@ -145,6 +172,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator)
         self.tree_order = tree_order
         self.row_fraction = row_fraction
         self.validation_fraction = validation_fraction
+        self.cv = cv
         self.refit = refit
         self.prefit = prefit
         self.n_jobs = n_jobs
@@ -170,43 +198,38 @@ class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator)
         y : array-like of shape (n_rows,)
             Their targets.
         sample_weight : array-like of shape (n_rows,), optional
-            Passed on to the estimator's `fit`. Neighbours are not weighted.
+            Passed on to the estimator's `fit`, and to that of its clones. Neighbours are not weighted.
         X_val, y_val : optional
             Rows that the model has not been trained on, to choose k and to calibrate. Without them, and without
-            `prefit`, a part of X is held out for it; given them, the estimator is trained on X alone.
+            `prefit`, rows of X serve: each with a clone that has not seen it, or a part that is held out (see `spread`
+            and `cv`). Given them, the estimator is trained on X alone.
         **fit_params
             Passed on to the estimator's `fit`: evaluation sets, categorical columns and so on. Arrays with one entry
             per row of X are divided along with X.
         """
-        score = resolve_scoring(self.scoring)
-        check_flags(calibrate=self.calibrate, refit=self.refit, prefit=self.prefit)
-        conformal_calibrator(self.conformal)
-        check_sampling(self.tree_fraction, self.tree_order, self.row_fraction)
+        self._check_options()
         prefit = self.prefit or isinstance(self.estimator, FrozenEstimator)
         random_state = check_random_state(self.random_state)
         model = self.estimator
         if model is None:
             model = HistGradientBoostingRegressor(random_state=random_state.randint(2**31 - 1))
-        reader_type(model)  # an unsupported model shall fail before it is trained
+        reader_type(model)  # an unsupported model shall fail before anything is trained
+        if not prefit:
+            fresh(model)  # and so shall one that cannot be trained
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
         self._check_k(len(y))
         self._check_posterior(y)
         fit_params = with_sample_weight(model, fit_params, sample_weight)
         if prefit:
-            if fit_params:
-                raise InvalidInputError(
-                    f"With prefit=True the estimator is not trained, so {sorted(fit_params)} would have no effect: "
-                    "leave them out, or set prefit=False."
-                )
-            self._require_validation_or_k(validation)
-            self._index(model, X, random_state)
-            self._learn(X, y, validation, score, random_state)
+            self._check_prefit(fit_params, validation)
+            self._fit_prefit(model, X, y, validation, fit_params, random_state)
         elif validation is not None or not self._needs_validation:
-            self._index(fresh(model).fit(X, y, **fit_params), X, random_state)
-            self._learn(X, y, validation, score, random_state)
+            self._fit_given_validation(model, X, y, validation, fit_params, random_state)
+        elif self._cross_fits:
+            self._fit_cross_fitted(model, X, y, fit_params, random_state)
         else:
-            self._fit_with_split(model, X, y, fit_params, score, random_state)
+            self._fit_with_split(model, X, y, fit_params, random_state)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -246,8 +269,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator)
         k = self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
         affinities = np.empty((_num_samples(X), k), np.int32)
         indices = np.empty((_num_samples(X), k), np.int64)
-        for where, affinities[where], indices[where] in self._chunks(X, k):  # noqa: B007 - the loop fills the arrays
-            pass
+        for where, *found in self._search.chunks(X, k, n_jobs=self.n_jobs, verbose=bool(self.verbose)):
+            affinities[where], indices[where] = found
         return affinities, indices
 
     def select_distribution(self, X_val: Any, y_val: ArrayLike, families: Any = "tune") -> IBUGRegressor:
@@ -264,7 +287,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator)
         validation = self._check_validation_rows(X_val, y_val)
         if validation is None:
             raise InvalidInputError("select_distribution needs X_val and y_val.")
-        self._learn_from(validation, families, resolve_scoring(self.scoring), check_random_state(self.random_state))
+        self._learn_from(validation, families, check_random_state(self.random_state))
         return self
 
     def affinity_score(self, X: Any) -> Floats:
@@ -275,7 +298,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator)
         """
         X = self._check_rows(X)
         scores = np.empty(_num_samples(X))
-        for where, affinities, _ in self._chunks(X, self.k_):
+        for where, affinities, _ in self._search.chunks(X, self.k_, n_jobs=self.n_jobs, verbose=bool(self.verbose)):
             scores[where] = affinities.mean(axis=1) / self.index_.n_trees
         return scores
 
@@ -309,64 +332,3 @@ class IBUGRegressor(ProbabilisticRegressorMixin, NeighborLearner, BaseEstimator)
         if hasattr(model, "__sklearn_tags__"):  # a native Booster has none
             tags.input_tags = get_tags(model).input_tags
         return tags
-
-    @property
-    def _needs_validation(self) -> bool:
-        chosen = self._chooses_family or self.k == "tune"
-        return bool(chosen or self.calibrate or self.conformal is not None)
-
-    @property
-    def _chooses_family(self) -> bool:
-        return isinstance(self.distribution, (list, tuple)) or self.distribution == "tune"
-
-    def _fit_with_split(
-        self, model: Any, X: Any, y: Floats, fit_params: dict[str, Any], score: Scoring, rng: np.random.RandomState
-    ) -> None:
-        """Tune on a part that is held out, then train on everything (paper, section 5.1)."""
-        train, held_out = split(len(y), self.validation_fraction, rng)
-        X_train, y_train = _safe_indexing(X, train), y[train]
-        fitted = fresh(model).fit(X_train, y_train, **_check_method_params(X, fit_params, indices=train))
-        self._index(fitted, X_train, rng)
-        self._learn(X_train, y_train, (_safe_indexing(X, held_out), y[held_out]), score, rng)
-        if self.refit:
-            self._index(fresh(model).fit(X, y, **fit_params), X, rng)
-            self._targets = y
-            if self.k != "tune":
-                self.k_ = int(self.k)
-
-    def _check_k(self, n_rows: int) -> None:
-        """Check k against the rows that will be in the index at the end; one neighbour alone has no variance."""
-        if self.k != "tune":
-            most = sample_size(n_rows, self.row_fraction, "row_fraction")
-            check_count(self.k, min(2, most), most, 'k, unless it is "tune",')
-
-    def _check_posterior(self, y: Floats) -> None:
-        if self.location not in LOCATIONS:
-            raise InvalidInputError(f"location must be one of {LOCATIONS}; got {self.location!r}.")
-        prepare(self.distribution, y, self.location, check_support(self.support, y))
-
-    def _require_validation_or_k(self, validation: Rows | None) -> None:
-        if validation is not None:
-            return
-        if self.k == "tune":
-            raise InvalidInputError(
-                'k="tune" needs rows that the trained model has not seen. Either pass them, '
-                "fit(X_train, y_train, X_val=X_val, y_val=y_val), or fix the number of neighbours, "
-                "IBUGRegressor(model, prefit=True, k=100)."
-            )
-        if self._chooses_family:
-            raise InvalidInputError(
-                f"distribution={self.distribution!r} needs rows that the trained model has not seen: pass X_val and "
-                "y_val, or name one family."
-            )
-        if self.conformal is not None:
-            raise InvalidInputError(
-                f"conformal={self.conformal!r} needs rows that the trained model has not seen: pass X_val and y_val."
-            )
-        if self.calibrate:
-            warnings.warn(
-                "There are no validation rows, so the variance is not calibrated. Pass X_val and y_val to fit, or "
-                "set calibrate=False to say that this is meant.",
-                NotCalibratedWarning,
-                stacklevel=3,
-            )

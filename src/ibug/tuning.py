@@ -31,6 +31,7 @@ class Tuning:
     min_variance: float  # ρ, the floor of the predicted variance
     variance: Floats  # (n_validation,) at the chosen k, at least ρ
     table: dict[str, NDArray[Any]]  # one row per candidate: distribution, k, score, reason
+    best: int  # the row of the chosen one
 
 
 def candidates_up_to(n_rows: int) -> tuple[int, ...]:
@@ -55,9 +56,9 @@ def tune(
     mean : ndarray of shape (n_validation,)
         The model's predictions.
     variances : ndarray of shape (n_validation, len(ks))
-        The variance of the nearest training rows' targets for each k, from one sorted list of neighbours.
+        The variance of each row's nearest neighbours for each k, from one sorted list of neighbours.
     values : ndarray of shape (n_validation, max(ks)) or None
-        Those targets, nearest first, if a family needs them.
+        What the neighbours say the target may be, nearest first, if a family needs it.
     y : ndarray of shape (n_validation,)
         The observed values.
     ks
@@ -82,7 +83,8 @@ def tune(
                 reasons[i, j] = str(error)
     if np.all(np.isnan(scores) | (reasons != "")):
         raise InvalidInputError("The scoring function returned NaN for every candidate.")
-    best, at = divmod(int(np.nanargmin(scores)), len(ks))
+    chosen = int(np.nanargmin(scores))
+    best, at = divmod(chosen, len(ks))
     floor = smallest_nonzero(variances[:, at], tiny)
     names = np.repeat([posterior.name for posterior in posteriors], len(ks))
     table = {
@@ -91,7 +93,7 @@ def tune(
         "score": scores.ravel(),
         "reason": reasons.ravel().astype(str),
     }
-    return Tuning(int(ks[at]), posteriors[best], floor, np.maximum(variances[:, at], floor), table)
+    return Tuning(int(ks[at]), posteriors[best], floor, np.maximum(variances[:, at], floor), table, chosen)
 
 
 def smallest_nonzero(variance: Floats, tiny: float = TINY_VARIANCE) -> float:

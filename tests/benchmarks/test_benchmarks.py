@@ -37,3 +37,42 @@ def test_ensembles():
     printed = run("ensembles.py", "--folds", "1", "--trees", "20")
     assert "diabetes: 442 rows, 1 folds" in printed
     assert [line.split()[0] for line in printed.splitlines()[-4:]] == ["IBUG", "CBU", "average", "mixture"]
+
+
+def test_accuracy_stops_and_resumes_and_writes_its_report(tmp_path):
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("catboost")
+    pytest.importorskip("pandas")
+    results, report = tmp_path / "accuracy.jsonl", tmp_path / "accuracy.md"
+    begin, end = "<!-- benchmarks/accuracy.py writes from here -->", "<!-- to here -->"
+    report.write_text(f"before\n{begin}\nstale\n{end}\nafter\n")
+    options = ["--folds", "2", "--max-trees", "20", "--results", str(results)]
+    run("accuracy.py", *options, "--methods", "paper", "--bases", "lightgbm")
+    first = results.read_text()
+    assert len(first.splitlines()) == 4  # two folds, tuned for two scores
+    results.write_text(first + '{"dataset": "diab')  # stopped in the middle of a line
+    printed = run("accuracy.py", *options, "--methods", "paper,auto", "--report", str(report))
+    lines = [line for line in results.read_text().splitlines() if line != '{"dataset": "diab']
+    assert "\n".join(lines).startswith(first.rstrip())
+    assert len(lines) == 4 + 12
+    assert "auto against paper" in printed
+    written = report.read_text()
+    assert "stale" not in written
+    assert "auto against paper" in written
+    assert written.startswith("before\n")
+    assert written.endswith("after\n")
+    assert run("accuracy.py", *options, "--only-report") == run("accuracy.py", *options, "--methods", "paper,auto")
+    assert len(results.read_text().splitlines()) == 17
+
+
+def test_wins_ties_and_losses():
+    sys.path.insert(0, str(FOLDER))
+    from accuracy_report import outcome, wins_ties_losses
+
+    base = {fold: 1.0 + fold for fold in range(5)}
+    better = {fold: score - 0.1 - 0.001 * fold for fold, score in base.items()}
+    noisy = {fold: score + (-1) ** fold for fold, score in base.items()}
+    signs = [outcome(better, base)[0], outcome(base, better)[0], outcome(noisy, base)[0], outcome(base, base)[0]]
+    assert signs == [-1, 1, 0, 0]
+    assert wins_ties_losses(signs) == "1-2-1"
+    assert outcome({0: 1.0}, {0: 2.0, 1: 3.0}) == (0, -1.0)  # one fold proves nothing

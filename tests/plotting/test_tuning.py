@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
@@ -10,7 +11,9 @@ from ibug.plotting import TuningDisplay
 pytest.importorskip("matplotlib")
 
 
-def test_the_curve_is_tuning_(u):
+def test_the_curve_is_tuning_(u, data):
+    X_val, y_val = data["validation"]
+    u = clone(u).set_params(estimator=u.estimator_, spread="targets").fit(*data["train"], X_val=X_val, y_val=y_val)
     display = TuningDisplay.from_estimator(u, unit="points")
     (line,) = display.lines_
     np.testing.assert_array_equal(line.get_xdata(), u.tuning_["k"])
@@ -20,6 +23,14 @@ def test_the_curve_is_tuning_(u):
     assert display.best_.get_xydata()[0].tolist() == [u.k_, u.tuning_["score"].min()]
     assert display.above_ is None
     assert display.ax_.get_ylabel() == "CRPS (points), lower is better"
+
+
+def test_a_line_for_each_spread(u):
+    display = TuningDisplay.from_estimator(u)
+    assert set(display.curves) == {"normal, targets", "normal, combination"}
+    assert display.best_.get_label() == f"chosen: normal, {u.spread_}, k = {u.k_}"
+    chosen = (u.tuning_["spread"] == u.spread_) & (u.tuning_["k"] == u.k_)
+    assert display.best_.get_xydata()[0].tolist() == [u.k_, u.tuning_["score"][chosen][0]]
 
 
 def test_results_without_a_choice_take_the_lowest():

@@ -30,7 +30,7 @@ def test_coverage_over_splits_of_the_validation_rows(trained, conformal):
     for seed in range(30):
         X_new, y_new = heteroscedastic(100 + seed, 500)
         for kind, shares in observed.items():
-            u = IBUGRegressor(model, prefit=True, conformal=kind, k=30, random_state=seed)
+            u = IBUGRegressor(model, prefit=True, spread="targets", conformal=kind, k=30, random_state=seed)
             u.fit(X, y, X_val=X_new[:240], y_val=y_new[:240])
             shares.append(coverage(y_new[240:], u.predict_interval(X_new[240:], 0.5)))
     error = np.std(observed[conformal]) / np.sqrt(30)
@@ -81,10 +81,25 @@ def test_a_calibrator_of_ones_own(trained):
 
 def test_an_internal_split_serves_it_too():
     X, y = heteroscedastic(0, 600)
-    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=20), k=50, calibrate=False, conformal="scale")
-    u.fit(X, y)
+    parameters = {"k": 50, "calibrate": False, "conformal": "scale"}
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=20), spread="targets", **parameters).fit(X, y)
     assert len(u.conformal_.maps_[-1].scores) == 120  # a fifth of the rows; too few to be divided
     assert len(u.index_) == 600
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=20), **parameters).fit(X, y)
+    assert len(u.conformal_.maps_[-1].scores) == 300  # half of the out-of-fold predictions of all rows
+    assert len(u.index_) == 600
+
+
+@pytest.mark.parametrize("spread", ["auto", "residuals"])
+def test_coverage_with_out_of_fold_predictions(spread):
+    shares = []
+    for seed in range(10):
+        X, y = heteroscedastic(seed, 900)
+        u = IBUGRegressor(
+            GradientBoostingRegressor(n_estimators=20), spread=spread, conformal="scale", random_state=seed
+        ).fit(X[:500], y[:500])
+        shares.append(coverage(y[500:], u.predict_interval(X[500:], 0.8)))
+    assert np.mean(shares) == pytest.approx(0.8, abs=4 * np.std(shares) / np.sqrt(10) + 0.01)
 
 
 def test_what_is_refused(trained):

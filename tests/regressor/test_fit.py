@@ -40,7 +40,7 @@ def recorder():
 def test_split_tune_refit(recorder, diabetes):
     X, y = diabetes["train"]
     weight = np.arange(300.0) + 1
-    u = IBUGRegressor(recorder, random_state=0).fit(X, y, sample_weight=weight, note="hello")
+    u = IBUGRegressor(recorder, spread="targets", random_state=0).fit(X, y, sample_weight=weight, note="hello")
     part, everything = recorder.calls
     assert len(part["y"]) == 240
     assert len(everything["y"]) == 300
@@ -56,14 +56,15 @@ def test_split_tune_refit(recorder, diabetes):
 
 
 def test_without_refit_the_held_out_rows_stay_out(recorder, diabetes):
-    u = IBUGRegressor(recorder, refit=False, validation_fraction=0.5, random_state=0).fit(*diabetes["train"])
+    u = IBUGRegressor(recorder, spread="targets", refit=False, validation_fraction=0.5, random_state=0)
+    u.fit(*diabetes["train"])
     assert len(recorder.calls) == 1
     assert len(u.index_) == 150
 
 
 def test_given_validation_rows_the_estimator_trains_on_all_of_x(recorder, diabetes):
     X_val, y_val = diabetes["validation"]
-    u = IBUGRegressor(recorder).fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+    u = IBUGRegressor(recorder, spread="targets").fit(*diabetes["train"], X_val=X_val, y_val=y_val)
     assert [len(call["y"]) for call in recorder.calls] == [300]
     assert len(u.index_) == 300
 
@@ -73,12 +74,13 @@ def test_nothing_is_held_out_where_nothing_is_tuned(recorder, diabetes):
     assert [len(call["y"]) for call in recorder.calls] == [300]
     assert u.k_ == 20
     assert {name: len(column) for name, column in u.tuning_.items()} == dict.fromkeys(
-        ("distribution", "k", "score", "reason"), 0
+        ("spread", "distribution", "k", "score", "calibrated", "reason"), 0
     )
 
 
 def test_a_fixed_k_is_calibrated(diabetes):
-    u = IBUGRegressor(GradientBoostingRegressor(random_state=0), k=50, random_state=0).fit(*diabetes["train"])
+    u = IBUGRegressor(GradientBoostingRegressor(random_state=0), k=50, spread="targets", random_state=0)
+    u.fit(*diabetes["train"])
     assert u.k_ == 50
     assert u.tuning_["k"].tolist() == [50]
     assert (u.gamma_, u.delta_) != (1.0, 0.0)
@@ -117,7 +119,7 @@ def test_frozen_counts_as_prefit(model, diabetes):
 def test_sample_weight_reaches_the_last_step_of_a_pipeline(recorder, diabetes):
     X, y = diabetes["train"]
     IBUGRegressor(make_pipeline(StandardScaler(), recorder)).fit(X, y, sample_weight=np.full(300, 2.0))
-    assert [np.unique(call["sample_weight"]).tolist() for call in recorder.calls] == [[2.0], [2.0]]
+    assert [np.unique(call["sample_weight"]).tolist() for call in recorder.calls] == [[2.0]] * 6  # five clones, too
 
 
 def test_own_score_chooses_k(model, diabetes):
@@ -194,7 +196,7 @@ def test_a_k_that_only_all_rows_can_supply(diabetes):
         ({"row_fraction": "half"}, "row_fraction"),
         ({"validation_fraction": 1.0}, "validation_fraction must be a number between 0 and 1"),
         ({"validation_fraction": 20}, "validation_fraction"),
-        ({"calibrate": "no"}, "calibrate must be True or False; got 'no'"),
+        ({"calibrate": "no"}, "calibrate must be True or False, or one of .*; got 'no'"),
         ({"prefit": 1}, "prefit must be True or False"),
         ({"conformal": "split"}, "conformal must be None"),
     ],

@@ -30,7 +30,7 @@ def fit(skewed, **parameters):
 @pytest.mark.parametrize("name", families())
 def test_a_family_changes_the_shape_only(skewed, name):
     X, _ = skewed[3]
-    u, normal = fit(skewed, distribution=name, k=60), fit(skewed, k=60)
+    u, normal = (fit(skewed, distribution=family, k=60, spread="targets") for family in (name, "normal"))
     law = u.predict_dist(X)
     np.testing.assert_allclose(law.mean(), normal.predict_dist(X).mean(), rtol=1e-6)
     np.testing.assert_allclose(law.std(), normal.predict_dist(X).std(), rtol=1e-5)

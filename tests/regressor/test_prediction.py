@@ -14,7 +14,7 @@ from ibug.neighbors import _index
 
 @pytest.fixture
 def fitted(model, diabetes):
-    return IBUGRegressor(model, prefit=True).fit(
+    return IBUGRegressor(model, prefit=True, spread="targets").fit(
         *diabetes["train"], X_val=diabetes["validation"][0], y_val=diabetes["validation"][1]
     )
 
@@ -50,7 +50,8 @@ def scipy_crps(y, law):
 @pytest.mark.parametrize("scoring", ["crps", "nll"])
 def test_k_floor_and_calibration_are_the_papers(model, diabetes, scoring):
     X_val, y_val = diabetes["validation"]
-    u = IBUGRegressor(model, prefit=True, scoring=scoring).fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+    u = IBUGRegressor(model, prefit=True, spread="targets", scoring=scoring)
+    u.fit(*diabetes["train"], X_val=X_val, y_val=y_val)
     mean = model.predict(X_val)
     expected = []
     for k in (3, 5, 7, 9, 11, 15, 31, 61, 91, 121, 151, 201):
@@ -124,7 +125,7 @@ def test_chunks_do_not_change_the_result(fitted, model, diabetes, numbers_per_ch
     X, _ = diabetes["test"]
     whole = fitted.predict_var(X), *fitted.kneighbors(X, 20)
     monkeypatch.setattr(affinity, "_NUMBERS_PER_CHUNK", numbers_per_chunk)
-    again = IBUGRegressor(model, prefit=True).fit(
+    again = IBUGRegressor(model, prefit=True, spread="targets").fit(
         *diabetes["train"], X_val=diabetes["validation"][0], y_val=diabetes["validation"][1]
     )
     assert again.k_ == fitted.k_

@@ -7,9 +7,10 @@ from ibug.calibration._conformal import (
     conformal_calibrator,
 )
 from ibug.calibration._recalibrated import Recalibrated
-from ibug.calibration._variance import VarianceCalibrator
+from ibug.calibration._variance import METHODS, VarianceCalibrator
 
 __all__ = [
+    "METHODS",
     "ConformalCalibrator",
     "DistributionConformal",
     "Recalibrated",

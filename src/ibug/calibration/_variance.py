@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,16 +19,27 @@ Floats = NDArray[np.float64]
 
 GRID: tuple[float, ...] = tuple(m * 10.0**e for e in range(-8, 4) for m in (1.0, 2.5, 5.0))
 
+# Where the continuous search starts: the best pair of a factor, relative to the one that gives the variances the size
+# of the squared errors, and a summand in units of the mean squared error.
+_START_FACTORS = (0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 3.0, 10.0)
+_START_SUMMANDS = (1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
+_LARGEST_LOG = 60.0
+
+Candidate = tuple[float, float]
+
 
 class VarianceCalibrator(BaseEstimator):
     """Calibrate predicted variances on held-out data: σ² becomes γσ² + δ.
 
-    Either γ is tuned with δ = 0, or δ with γ = 1, over the grid of the paper, whichever scores better. The identity is
-    a candidate, so that calibration never scores worse on the data it is fitted on. It works for the means and
-    variances of any method, not only for those of ``IBUGRegressor``.
+    The identity is a candidate, so that calibration never scores worse on the data it is fitted on. It works for the
+    means and variances of any method, not only for those of ``IBUGRegressor``.
 
     Parameters
     ----------
+    method : {"grid", "continuous"}
+        ``"grid"``: either γ is tuned with δ = 0, or δ with γ = 1, over the grid of the paper, whichever scores better.
+        The grid for δ is absolute, so the choice depends on the unit of the target. ``"continuous"``: the best γ and δ
+        together, at least zero, found by a search that does not depend on the unit.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
         What the calibrated predictions shall be best in; lower is better.
 
@@ -45,13 +58,16 @@ class VarianceCalibrator(BaseEstimator):
     >>> calibrator = VarianceCalibrator().fit(np.zeros(1000), np.ones(1000), y)  # says 1, the truth is 4
     >>> calibrator.transform(np.ones(1))
     array([3.5])
+    >>> VarianceCalibrator(method="continuous").fit(np.zeros(1000), np.ones(1000), y).transform(np.ones(1)).round(2)
+    array([3.75])
     """
 
-    def __init__(self, *, scoring: str | Scoring = "crps") -> None:
+    def __init__(self, *, scoring: str | Scoring = "crps", method: str = "grid") -> None:
         self.scoring = scoring
+        self.method = method
 
     def fit(self, mean: ArrayLike, variance: ArrayLike, y: ArrayLike) -> VarianceCalibrator:
-        """Choose γ or δ.
+        """Choose γ and δ.
 
         Parameters
         ----------
@@ -59,14 +75,20 @@ class VarianceCalibrator(BaseEstimator):
             Predicted means and variances (above zero) and the observed values of held-out rows.
         """
         score = resolve_scoring(self.scoring)
+        if self.method not in METHODS:
+            raise InvalidInputError(f"method must be one of {sorted(METHODS)}; got {self.method!r}.")
         mean, variance, y = _columns(mean=mean, variance=variance, y=y)
         if np.any(variance <= 0):
             raise InvalidInputError(
                 f"Variances must be above zero; the smallest is {variance.min():g}. Set a floor before calibrating."
             )
+
+        def scored(gamma: float, delta: float) -> float:
+            return _score(score, y, mean, gamma * variance + delta)
+
         # The identity first: among equal scores the first candidate wins.
-        candidates = [(1.0, 0.0), *((gamma, 0.0) for gamma in GRID), *((1.0, delta) for delta in GRID)]
-        scores = [_score(score, y, mean, gamma * variance + delta) for gamma, delta in candidates]
+        candidates = [(1.0, 0.0), *METHODS[self.method](scored, variance, y - mean)]
+        scores = [scored(*candidate) for candidate in candidates]
         self.gamma_, self.delta_ = candidates[int(np.argmin(scores))]
         gammas, deltas = zip(*candidates, strict=True)
         self.scores_ = {"gamma": np.array(gammas), "delta": np.array(deltas), "score": np.array(scores)}
@@ -79,6 +101,49 @@ class VarianceCalibrator(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "gamma_")
+
+
+def grid_candidates(scored: Callable[[float, float], float], variance: Floats, error: Floats) -> list[Candidate]:
+    """Return the paper's candidates."""
+    return [*((gamma, 0.0) for gamma in GRID), *((1.0, delta) for delta in GRID)]
+
+
+def continuous_candidates(scored: Callable[[float, float], float], variance: Floats, error: Floats) -> list[Candidate]:
+    """Return the best γ and δ together, and the best γ alone.
+
+    The search is over log γ and log δ, relative to the size of the errors, so that another unit of the target gives
+    the same calibration in that unit.
+    """
+    size = float(np.mean(np.square(error))) or float(np.mean(variance))
+    factor = size / float(np.mean(variance))
+
+    def pair(logs: Floats) -> Candidate:
+        gamma, delta = np.exp(np.clip(logs, -_LARGEST_LOG, _LARGEST_LOG))
+        return factor * float(gamma), size * float(delta)
+
+    def alone(log: Floats) -> Candidate:
+        return pair(np.append(log, -np.inf))[0], 0.0
+
+    starts = [np.log([a, b]) for a in _START_FACTORS for b in _START_SUMMANDS]
+    together = _search(lambda logs: scored(*pair(logs)), starts)
+    only_factor = _search(lambda log: scored(*alone(log)), [np.log([a]) for a in _START_FACTORS])
+    return [alone(only_factor), pair(together)]
+
+
+def _search(function: Callable[[Floats], float], starts: list[Floats]) -> Floats:
+    """Return where the function is lowest, from the best start on, without derivatives: the score may be anyone's."""
+    best = starts[int(np.argmin([function(start) for start in starts]))]
+    lowest = function(best)
+    if not np.isfinite(lowest):
+        return best
+    options = {"xatol": 1e-4, "fatol": 1e-9 * abs(lowest), "maxiter": 400}
+    return np.asarray(minimize(function, best, method="Nelder-Mead", options=options).x)
+
+
+METHODS: dict[str, Callable[[Callable[[float, float], float], Floats, Floats], list[Candidate]]] = {
+    "grid": grid_candidates,
+    "continuous": continuous_candidates,
+}
 
 
 def _score(score: Scoring, y: Floats, mean: Floats, variance: Floats) -> float:

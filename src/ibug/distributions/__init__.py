@@ -11,6 +11,7 @@ from ibug.distributions._lognormal import Lognormal
 from ibug.distributions._mixture import Mixture, normalized_weights
 from ibug.distributions._normal import Normal
 from ibug.distributions._registry import families, register, resolve_family
+from ibug.distributions._shifted import Shifted
 from ibug.distributions._skew_normal import SkewNormal
 from ibug.distributions._student_t import StudentT
 from ibug.distributions._truncated import Truncated
@@ -27,6 +28,7 @@ __all__ = [
     "Lognormal",
     "Mixture",
     "Normal",
+    "Shifted",
     "SkewNormal",
     "StudentT",
     "Truncated",

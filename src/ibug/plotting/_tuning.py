@@ -20,12 +20,13 @@ _FAR, _NEAR = 30.0, 4.0
 
 @dataclass(eq=False, repr=False)
 class TuningDisplay:
-    """The score of each candidate k, in each family that was tried, and the chosen ones.
+    """The score of each candidate k, in each family and spread that was tried, and the chosen ones.
 
     Attributes
     ----------
     curves : dict of (ndarray, ndarray), both of shape (n_candidates,)
-        By family: the candidates, ascending, and their validation scores, lower is better; NaN where there is none.
+        By family, and by spread where several were tried: the candidates, ascending, and their validation scores,
+        lower is better; NaN where there is none. They are the scores before calibration.
     best_k : int
         The chosen k.
     best_family : str
@@ -61,7 +62,10 @@ class TuningDisplay:
                 f"k={estimator.k_} was given, not tuned, so there is no curve: "
                 'fit IBUGRegressor(..., k="tune") with validation rows.'
             )
-        return cls.from_results(estimator.tuning_, best_k=estimator.k_, scoring=estimator.scoring, ax=ax, **options)
+        several = len(set(estimator.tuning_["spread"]) - {""}) > 1
+        chosen = _curve(estimator.distribution_, estimator.spread_) if several else estimator.distribution_
+        options = {"best_k": estimator.k_, "best_family": chosen, "scoring": estimator.scoring, **options}
+        return cls.from_results(estimator.tuning_, ax=ax, **options)
 
     @classmethod
     def from_results(
@@ -69,6 +73,7 @@ class TuningDisplay:
         tuning: Mapping[str, ArrayLike],
         *,
         best_k: int | None = None,
+        best_family: str | None = None,
         scoring: Any = "crps",
         ax: Any = None,
         **options: Any,
@@ -77,10 +82,12 @@ class TuningDisplay:
 
         Parameters
         ----------
-        tuning : mapping with the columns "k" and "score", and "distribution" where there are several families
+        tuning : mapping with the columns "k" and "score", and "distribution" and "spread" where there are several
             What ``tuning_`` holds. Candidates without a score are left out.
         best_k
             The chosen k; by default the one of the lowest score, the smallest of these.
+        best_family
+            The chosen curve, ``"family"`` or ``"family, spread"``; by default the best one at `best_k`.
         scoring
             The score's name, or the function.
         ax
@@ -100,7 +107,7 @@ class TuningDisplay:
             best_k = int(k[score == np.nanmin(score)].min())
         at_best = np.where(k == best_k, score, np.nan)
         best = np.nanargmin(at_best if np.any(np.isfinite(at_best)) else score)
-        return cls(curves, int(best_k), str(families[best]), scoring).plot(ax, **options)
+        return cls(curves, int(best_k), best_family or str(families[best]), scoring).plot(ax, **options)
 
     def plot(self, ax: Any = None, *, unit: str | None = None) -> TuningDisplay:
         """Draw.
@@ -137,7 +144,8 @@ class TuningDisplay:
             xlabel="Number of neighbours k",
             ylabel=f"{scoring_label(self.scoring, unit)}, lower is better",
         )
-        plain_log_axis(self.ax_.xaxis, float(k.min()), float(k.max()))
+        every_k = np.concatenate([k for k, _ in self.curves.values()])
+        plain_log_axis(self.ax_.xaxis, float(every_k.min()), float(every_k.max()))
         legend_above(self.ax_)
         return self
 
@@ -158,6 +166,10 @@ class TuningDisplay:
             (self.above_,) = self.ax_.plot(far, np.full(far.size, edge), "^", color=BLACK, markersize=7, label=label)
 
 
+def _curve(family: str, spread: str) -> str:
+    return f"{family}, {spread}"
+
+
 def _columns(tuning: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], Integers, Floats]:
     """Return family, k and score of each candidate, (n,) each; no score is NaN, and no k leaves a candidate out."""
     if "k" not in tuning or "score" not in tuning:
@@ -165,6 +177,9 @@ def _columns(tuning: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], Integers, F
     k = finite(tuning["k"], "k").astype(np.int64)
     score = np.asarray(tuning["score"], np.float64)
     families = np.asarray(tuning.get("distribution", np.full(len(k), "all")))
+    spreads = np.asarray(tuning.get("spread", np.full(len(k), "")))
+    if spreads.shape == families.shape and len(set(spreads[k > 0])) > 1:  # one curve for each pair
+        families = np.array([_curve(family, spread) for family, spread in zip(families, spreads, strict=True)])
     if score.shape != k.shape or families.shape != k.shape:
         raise InvalidInputError(
             f"score and distribution must have shape {k.shape}, as k has; got {score.shape}, {families.shape}."

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ibug.spread._quantity import Floats, Quantity
+
+
+class Targets(Quantity):
+    """The neighbours' targets: their variance around their own mean."""
+
+    name: ClassVar[str] = "targets"
+
+    def variance(self, values: Floats) -> Floats:
+        """Return the population variance, (n_rows,)."""
+        return variance(values)
+
+    def prefix_variances(self, values: Floats, ks: Sequence[int]) -> Floats:
+        """Return the population variance of the first k, (n_rows, len(ks))."""
+        return prefix_variances(values, ks)
+
+    def around(self, values: Floats, mean: Floats) -> Floats:
+        """Return the targets as they are."""
+        return values
 
 
 def variance(values: Floats) -> Floats:

@@ -1,0 +1,445 @@
+"""Residuals and combinations inside IBUGRegressor: where they come from, what is trained, what is predicted."""
+
+import numpy as np
+import pytest
+from oracles import nearest_rows
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold, PredefinedSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ibug import IBUGRegressor, affinity, crossfit
+from ibug.distributions import families, resolve_family
+from ibug.exceptions import InvalidInputError, UnsupportedModelError
+from ibug.metrics import crps, nll
+
+
+class Counting(GradientBoostingRegressor):
+    """Counts its trainings."""
+
+    sizes: list = []  # noqa: RUF012 - shared by clones on purpose
+
+    def fit(self, X, y, sample_weight=None):
+        self.sizes.append(len(y))
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.fixture
+def counting():
+    Counting.sizes = []
+    return Counting(n_estimators=20, random_state=0)
+
+
+def drifting(n, seed=0):
+    """Rows whose mean moves fast at one end, while their noise depends on another feature."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 4))
+    return X, np.exp(4 * X[:, 0]) + (0.2 + 2 * X[:, 1]) * rng.normal(size=n)
+
+
+# Which rows are trained on, and what the residuals are.
+
+
+def test_without_validation_rows_it_is_tuned_on_out_of_fold_predictions(counting, diabetes):
+    X, y = diabetes["train"]
+    for spread in ("auto", "residuals"):
+        Counting.sizes = []
+        u = IBUGRegressor(counting, spread=spread, random_state=0).fit(X, y)
+        assert Counting.sizes == [240] * 5 + [300]
+        assert len(u.index_) == 300
+        np.testing.assert_array_equal(u.predict(X), clone(counting).fit(X, y).predict(X))
+        expected = np.empty(300)
+        folds = KFold(5, shuffle=True, random_state=np.random.RandomState(0).randint(2**31 - 1))
+        for train, test in folds.split(X):
+            expected[test] = y[test] - clone(counting).fit(X[train], y[train]).predict(X[test])
+        np.testing.assert_array_equal(u.residuals_, expected)
+
+
+def test_given_validation_rows_clones_give_residuals_of_the_training_rows(counting, diabetes):
+    X_val, y_val = diabetes["validation"]
+    u = IBUGRegressor(counting, cv=3, random_state=0).fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+    assert Counting.sizes == [200] * 3 + [300]
+    assert u.residuals_.shape == (300,)
+    assert {"targets", "residuals", "combination"} == set(u.tuning_["spread"])
+
+
+def test_without_refit_a_part_is_held_out(counting, diabetes):
+    u = IBUGRegressor(counting, refit=False, random_state=0).fit(*diabetes["train"])
+    assert Counting.sizes == [192] * 5 + [240]
+    assert u.residuals_.shape == (240,)
+
+
+def test_a_prefit_model_is_never_trained_unasked(counting, diabetes):
+    X_val, y_val = diabetes["validation"]
+    model = clone(counting).fit(*diabetes["train"])
+    Counting.sizes = []
+    for estimator, prefit in ((model, True), (FrozenEstimator(model), False)):
+        for spread in ("targets", "residuals", "auto"):
+            u = IBUGRegressor(estimator, prefit=prefit, spread=spread)
+            u.fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+            assert np.isfinite(u.predict_var(diabetes["test"][0])).all()
+    assert Counting.sizes == []
+
+
+def test_cv_is_the_permission_to_train_clones_of_a_prefit_model(counting, diabetes):
+    X, y = diabetes["train"]
+    X_val, y_val = diabetes["validation"]
+    model = clone(counting).fit(X, y)
+    for estimator in (model, FrozenEstimator(model)):
+        Counting.sizes = []
+        u = IBUGRegressor(estimator, prefit=True, cv=4, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+        assert Counting.sizes == [225] * 4
+        assert set(u.tuning_["spread"]) == {"targets", "residuals", "combination"}
+        assert u.estimator_ is estimator
+        # Without validation rows it is tuned on the out-of-fold predictions.
+        Counting.sizes = []
+        other = IBUGRegressor(estimator, prefit=True, cv=4, random_state=0).fit(X, y)
+        assert Counting.sizes == [225] * 4
+        np.testing.assert_array_equal(other.residuals_, u.residuals_)
+        np.testing.assert_array_equal(other.predict(X_val), model.predict(X_val))
+    with_weights = IBUGRegressor(model, prefit=True, cv=4, random_state=0).fit(X, y, sample_weight=np.arange(300.0))
+    assert not np.array_equal(with_weights.residuals_, u.residuals_)
+
+
+def test_the_papers_rule_can_be_tuned_on_out_of_fold_predictions_too(counting, diabetes):
+    u = IBUGRegressor(counting, spread="targets", cv=5, random_state=0).fit(*diabetes["train"])
+    assert Counting.sizes == [240] * 5 + [300]
+    assert u.spread_ == "targets"
+
+
+def test_nothing_to_tune_means_no_clones_unless_residuals_are_asked_for(counting, diabetes):
+    u = IBUGRegressor(counting, k=20, calibrate=False).fit(*diabetes["train"])
+    assert (Counting.sizes, u.spread_, u.residuals_) == ([300], "targets", None)
+    Counting.sizes = []
+    u = IBUGRegressor(counting, k=20, calibrate=False, spread="residuals", random_state=0).fit(*diabetes["train"])
+    assert Counting.sizes == [240] * 5 + [300]
+    rows = u.kneighbors(diabetes["test"][0])[1]
+    expected = np.maximum((u.residuals_[rows] ** 2).mean(axis=1), u.min_variance_)
+    np.testing.assert_allclose(u.predict_var(diabetes["test"][0]), expected)
+
+
+def test_residuals_of_a_fixed_partition(counting, diabetes):
+    fold = np.arange(300) % 3
+    u = IBUGRegressor(counting, cv=PredefinedSplit(fold), random_state=0).fit(*diabetes["train"])
+    assert Counting.sizes == [200] * 3 + [300]
+    assert u.residuals_.shape == (300,)
+
+
+# What is predicted.
+
+
+def test_variance_of_residuals_is_the_calibrated_mean_square_of_the_neighbours(diabetes):
+    X, _ = diabetes["test"]
+    u = IBUGRegressor(GradientBoostingRegressor(random_state=0), spread="residuals", random_state=0)
+    u.fit(*diabetes["train"])
+    square = (u.residuals_[u.kneighbors(X)[1]] ** 2).mean(axis=1)
+    np.testing.assert_allclose(u.predict_var(X), u.gamma_ * np.maximum(square, u.min_variance_) + u.delta_)
+
+
+def test_variance_of_a_combination_is_its_formula(diabetes):
+    X, _ = diabetes["test"]
+    u = IBUGRegressor(GradientBoostingRegressor(random_state=0), random_state=0).fit(*diabetes["train"])
+    assert (u.spread_, u.k_, u.gamma_, u.delta_) == ("combination", 31, 1.0, 0.0)
+    y = diabetes["train"][1]
+    rows = u.kneighbors(X, 240)[1]  # each clone was trained on 240 rows
+    variances = [np.mean(u.residuals_[rows[:, :k]] ** 2, axis=1) for k in (31, 9, 240)]
+    raw = u._spread.combine(np.stack([*variances, y[rows[:, :31]].var(axis=1)], axis=1))
+    np.testing.assert_allclose(u.predict_var(X), np.maximum(raw, u.min_variance_))
+
+
+@pytest.mark.parametrize("spread", ["residuals", "auto"])
+def test_residuals_of_validation_rows_leave_the_row_itself_out(model, diabetes, spread):
+    X, y = diabetes["train"]
+    X_val, y_val = diabetes["validation"]
+    u = IBUGRegressor(model, prefit=True, spread="residuals", calibrate=False).fit(X, y, X_val=X_val, y_val=y_val)
+    residuals = y_val - model.predict(X_val)
+    np.testing.assert_array_equal(u.residuals_, residuals)
+    leaves = model.apply(X_val)
+    _, rows = nearest_rows(leaves, leaves, 80)
+    others = np.array([row[row != i] for i, row in enumerate(rows)])
+    expected = [
+        crps(y_val, (model.predict(X_val), np.sqrt((residuals[others[:, :k]] ** 2).mean(axis=1))))
+        for k in u.tuning_["k"]
+    ]
+    assert u.tuning_["k"].max() == 61
+    np.testing.assert_allclose(u.tuning_["score"], expected)
+    _, rows = nearest_rows(leaves, model.apply(diabetes["test"][0]), u.k_)
+    square = np.maximum((residuals[rows] ** 2).mean(axis=1), u.min_variance_)
+    np.testing.assert_allclose(u.predict_var(diabetes["test"][0]), square)
+
+
+def test_validation_rows_that_are_twins(rng):
+    X = np.repeat(rng.uniform(size=(20, 2)), 5, axis=0)
+    y = rng.normal(size=100)
+    model = GradientBoostingRegressor(n_estimators=5).fit(X[:50], y[:50])
+    u = IBUGRegressor(model, prefit=True, spread="residuals").fit(X[:50], y[:50], X_val=X[50:], y_val=y[50:])
+    assert np.all(u.predict_var(X) > 0)
+
+
+@pytest.mark.parametrize("scoring", ["crps", "nll"])
+def test_auto_is_never_worse_than_the_papers_rule_on_the_validation_rows(model, diabetes, scoring):
+    X_val, y_val = diabetes["validation"]
+    score = {"crps": crps, "nll": nll}[scoring]
+    for rows in (slice(None), slice(0, 60), slice(0, 5), slice(0, 1)):
+        auto, paper = (
+            IBUGRegressor(model, prefit=True, spread=spread, scoring=scoring).fit(
+                *diabetes["train"], X_val=X_val[rows], y_val=y_val[rows]
+            )
+            for spread in ("auto", "targets")
+        )
+        assert score(y_val[rows], auto.predict_dist(X_val[rows])) <= score(y_val[rows], paper.predict_dist(X_val[rows]))
+        assert np.nanmin(auto.tuning_["calibrated"]) <= np.nanmin(paper.tuning_["calibrated"])
+
+
+def test_residuals_are_better_where_the_mean_moves():
+    X, y = drifting(1500)
+    test = drifting(1000, seed=1)
+    scores = {
+        spread: [
+            crps(test[1], IBUGRegressor(estimator, spread=spread, random_state=0).fit(X, y).predict_dist(test[0]))
+            for estimator in (GradientBoostingRegressor(random_state=0), HistGradientBoostingRegressor(random_state=0))
+        ]
+        for spread in ("targets", "residuals", "auto")
+    }
+    for spread in ("residuals", "auto"):
+        assert np.all(np.array(scores[spread]) < np.array(scores["targets"]))
+        assert np.mean(scores[spread]) < 0.985 * np.mean(scores["targets"])
+
+
+def test_sixty_validation_rows_are_enough():
+    X, y = drifting(700)
+    X_test, y_test = drifting(1000, seed=1)
+    model = GradientBoostingRegressor(random_state=0).fit(X[:600], y[:600])
+    scores = {spread: [] for spread in ("targets", "auto")}
+    for seed in range(5):
+        rows = np.random.default_rng(seed).choice(np.arange(600, 700), 60, replace=False)
+        for spread, found in scores.items():
+            u = IBUGRegressor(model, prefit=True, spread=spread, scoring="nll", cv=None if spread == "targets" else 5)
+            u.fit(X[:600], y[:600], X_val=X[rows], y_val=y[rows])
+            found.append(nll(y_test, u.predict_dist(X_test)))
+    assert np.mean(scores["auto"]) < np.mean(scores["targets"])
+    assert np.max(scores["auto"]) < np.max(scores["targets"]) + 0.05
+
+
+@pytest.mark.parametrize("spread", ["residuals", "auto"])
+@pytest.mark.parametrize("numbers_per_chunk", [1, 60 * 7])
+def test_chunks_and_threads_change_nothing(model, diabetes, spread, numbers_per_chunk, monkeypatch):
+    X, _ = diabetes["test"]
+    X_val, y_val = diabetes["validation"]
+
+    def predict(**options):
+        u = IBUGRegressor(model, prefit=True, spread=spread, random_state=0, **options)
+        return u.fit(*diabetes["train"], X_val=X_val, y_val=y_val).predict_dist(X).ppf(0.9)
+
+    for options in ({}, {"cv": 3}, {"distribution": "empirical"}):
+        whole = predict(**options)
+        monkeypatch.setattr(affinity, "_NUMBERS_PER_CHUNK", numbers_per_chunk)
+        np.testing.assert_allclose(predict(**options), whole, rtol=1e-9)
+        monkeypatch.undo()
+        np.testing.assert_array_equal(predict(**options, n_jobs=2), whole)
+
+
+@pytest.mark.parametrize("spread", ["targets", "residuals", "auto"])
+def test_the_same_seed_gives_the_same_bits(diabetes, spread):
+    X, _ = diabetes["test"]
+    one, other, different = (
+        IBUGRegressor(GradientBoostingRegressor(random_state=0), spread=spread, random_state=seed, n_jobs=n_jobs)
+        .fit(*diabetes["train"])
+        .predict_var(X)
+        for seed, n_jobs in ((3, None), (3, 2), (4, None))
+    )
+    np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(one, different)
+
+
+def test_auto_does_not_depend_on_the_unit(diabetes):
+    X, y = diabetes["train"]
+
+    def relative(unit):
+        same_trees = TransformedTargetRegressor(
+            GradientBoostingRegressor(random_state=0), func=lambda t: t / unit, inverse_func=lambda t: t * unit
+        )
+        u = IBUGRegressor(same_trees, random_state=0).fit(X, unit * y)
+        assert u.spread_ == "combination"
+        return u.predict_dist(diabetes["test"][0]).std() / unit
+
+    np.testing.assert_allclose(relative(2.0**-20), relative(1.0), rtol=1e-3)
+    np.testing.assert_allclose(relative(2.0**20), relative(1.0), rtol=1e-3)
+
+
+def test_rows_without_variance(rng):
+    X = rng.uniform(size=(200, 2))
+    y = np.where(X[:, 0] > 0.5, 1.0, 0.0)  # learned exactly: no residual, no variance
+    for spread in ("residuals", "auto"):
+        for scoring in ("crps", "nll"):
+            u = IBUGRegressor(
+                GradientBoostingRegressor(n_estimators=300, learning_rate=0.5), spread=spread, scoring=scoring
+            ).fit(X, y)
+            assert np.all(u.predict_var(X) > 0)
+            assert np.all(np.isfinite(u.predict_dist(X).logpdf(y)))
+    constant = IBUGRegressor(GradientBoostingRegressor(n_estimators=3)).fit(X, np.ones(200))
+    assert np.all(constant.predict_var(X) > 0)
+
+
+@pytest.mark.parametrize("n", [3, 4, 10])
+@pytest.mark.parametrize("spread", ["residuals", "auto"])
+def test_tiny_data(n, spread, rng):
+    X, y = rng.uniform(size=(n, 2)), rng.normal(size=n)
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=3), spread=spread).fit(X, y)
+    assert np.all(u.predict_var(X) > 0)
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=3), spread=spread, k=2, row_fraction=0.7).fit(X, y)
+    assert u.k_ == 2
+    assert np.all(u.predict_var(X) > 0)
+
+
+@pytest.mark.parametrize("k", [2, 5, 20, 290])
+def test_a_fixed_k_bounds_what_a_combination_looks_at(diabetes, k):
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=10), k=k, random_state=0).fit(*diabetes["train"])
+    assert u.k_ == k
+    assert max(u._needs.values()) <= k
+    assert u.predict_var(diabetes["test"][0]).shape == (62,)
+
+
+# Families.
+
+
+@pytest.mark.parametrize("name", families())
+@pytest.mark.parametrize("spread", ["residuals", "auto"])
+def test_every_family_with_residuals(name, spread, rng):
+    X = rng.uniform(size=(300, 3))
+    y = np.exp(X[:, 0] + 0.5 * rng.normal(size=300))
+    model = GradientBoostingRegressor(n_estimators=20, random_state=0)
+    for location in ("model", "neighbors"):
+        u = IBUGRegressor(model, spread=spread, distribution=name, location=location, k=30, random_state=0)
+        u.fit(X[:250], y[:250])
+        law = u.predict_dist(X[250:])
+        assert np.all(np.isfinite(law.crps(y[250:])))
+        if location == "model":
+            np.testing.assert_allclose(law.std() ** 2, u.predict_var(X[250:]), rtol=1e-4)
+        elif u.spread_ == "residuals":
+            values = u.predict(X[250:])[:, None] + u.residuals_[u.kneighbors(X[250:])[1]]
+            _, family = resolve_family(name)
+            if name in ("lognormal", "weibull"):  # above their support, as all targets are
+                values = np.maximum(values, y[:250].min())
+            expected = family.fit(values, **family.prepare(y[:250]))
+            np.testing.assert_allclose(law.ppf(0.9), expected.ppf(0.9))
+
+
+def test_the_values_of_a_law_are_prediction_plus_residual(diabetes):
+    X, _ = diabetes["test"]
+    u = IBUGRegressor(
+        GradientBoostingRegressor(random_state=0), spread="residuals", distribution="empirical", random_state=0
+    ).fit(*diabetes["train"])
+    values = u.predict(X)[:, None] + u.residuals_[u.kneighbors(X)[1]]
+    shape = np.sort(u.predict_dist(X).values, axis=1)
+    expected = np.sort(values, axis=1)
+    scaled = [(table - table[:, :1]) / np.ptp(table, axis=1)[:, None] for table in (shape, expected)]
+    np.testing.assert_allclose(*scaled, atol=1e-5)  # the same but for mean and variance
+
+
+def test_family_and_spread_are_chosen_together(diabetes):
+    u = IBUGRegressor(
+        GradientBoostingRegressor(n_estimators=20, random_state=0), distribution=["normal", "laplace"], random_state=0
+    ).fit(*diabetes["train"])
+    pairs = set(zip(u.tuning_["spread"], u.tuning_["distribution"], strict=True))
+    assert len(pairs) == 6
+    assert u.distribution_ in ("normal", "laplace")
+    again = clone(u).fit(*diabetes["train"])
+    X_val, y_val = diabetes["validation"]
+    again.select_distribution(X_val, y_val, families=["laplace"])
+    assert again.distribution_ == "laplace"
+    assert again.spread_ in ("targets", "residuals", "combination")
+
+
+def test_selecting_again_on_other_validation_rows_takes_their_residuals(model, diabetes):
+    X_val, y_val = diabetes["validation"]
+    u = IBUGRegressor(model, prefit=True, spread="residuals")
+    u.fit(*diabetes["train"], X_val=X_val[:40], y_val=y_val[:40])
+    u.select_distribution(X_val[40:], y_val[40:], families="normal")
+    np.testing.assert_array_equal(u.residuals_, y_val[40:] - model.predict(X_val[40:]))
+
+
+# What is tuned on, and what is refused.
+
+
+def test_many_rows_are_tuned_on_a_sample(monkeypatch, diabetes):
+    seen = []
+
+    def score(y, law):
+        seen.append(len(y))
+        return float(law.crps(y).mean())
+
+    monkeypatch.setattr(crossfit, "MOST_TUNING_ROWS", 100)
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=5), scoring=score, random_state=0)
+    u.fit(*diabetes["train"])
+    assert set(seen) == {100}
+    assert u.residuals_.shape == (300,)
+
+
+def test_pipelines_and_progress(diabetes, capsys):
+    pipeline = make_pipeline(StandardScaler(), GradientBoostingRegressor(n_estimators=10, random_state=0))
+    u = IBUGRegressor(pipeline, random_state=0, verbose=1).fit(*diabetes["train"], sample_weight=np.ones(300))
+    assert "cross-fitting 5 clones: done" in capsys.readouterr().err
+    assert u.predict_interval(diabetes["test"][0]).shape == (62, 2)
+
+
+def test_residuals_of_a_trained_model_need_unseen_rows_or_permission(model, diabetes):
+    with pytest.raises(InvalidInputError, match=r"rows it has not seen; .*X_val=X_val.*cv=5.*spread=\"targets\""):
+        IBUGRegressor(model, prefit=True, spread="residuals", k=5).fit(*diabetes["train"])
+    X_val, y_val = diabetes["validation"]
+    with pytest.raises(InvalidInputError, match=r"80 of them are too few for k=100: at least 101 are needed"):
+        IBUGRegressor(model, prefit=True, spread="residuals", k=100).fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+
+
+def test_a_booster_can_use_validation_rows_only(diabetes):
+    lightgbm = pytest.importorskip("lightgbm")
+    X_val, y_val = diabetes["validation"]
+    booster = lightgbm.train({"verbose": -1}, lightgbm.Dataset(*diabetes["train"]), 20)
+    for spread in ("residuals", "auto"):
+        u = IBUGRegressor(booster, prefit=True, spread=spread).fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+        assert np.all(u.predict_var(X_val) > 0)
+    with pytest.raises(UnsupportedModelError, match="cv trains clones, and a Booster cannot be trained"):
+        IBUGRegressor(booster, prefit=True, cv=5).fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+
+
+def test_a_frozen_step_would_give_residuals_in_sample(model, diabetes):
+    with pytest.raises(InvalidInputError, match="holds a FrozenEstimator, whose clones are not trained anew"):
+        IBUGRegressor(make_pipeline(StandardScaler(), FrozenEstimator(model))).fit(*diabetes["train"])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"spread": "errors"}, r"spread must be one of \('auto', 'targets', 'residuals'\); got 'errors'"),
+        ({"calibrate": "newton"}, r"calibrate must be True or False, or one of \['continuous', 'grid'\]"),
+        ({"cv": 1}, "at least 2 folds"),
+        ({"cv": "five"}, "cv must be a number of folds"),
+    ],
+)
+def test_impossible_parameters(counting, diabetes, parameters, message):
+    with pytest.raises(InvalidInputError, match=message):
+        IBUGRegressor(counting, **parameters).fit(*diabetes["train"])
+    assert Counting.sizes == []
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_clones_of_the_libraries_in_threads(library, n_jobs, diabetes):
+    module = pytest.importorskip(library)
+    estimator = {
+        "lightgbm": lambda: module.LGBMRegressor(n_estimators=15, verbose=-1, n_jobs=1),
+        "xgboost": lambda: module.XGBRegressor(n_estimators=15, n_jobs=1),
+        "catboost": lambda: module.CatBoostRegressor(
+            iterations=15, verbose=0, allow_writing_files=False, thread_count=1, random_seed=0
+        ),
+    }[library]()
+    X, y = diabetes["train"]
+    u = IBUGRegressor(estimator, n_jobs=n_jobs, random_state=0).fit(X, y)
+    expected = np.empty(300)
+    folds = KFold(5, shuffle=True, random_state=np.random.RandomState(0).randint(2**31 - 1))
+    for train, test in folds.split(X):
+        expected[test] = y[test] - clone(estimator).fit(X[train], y[train]).predict(X[test])
+    np.testing.assert_allclose(u.residuals_, expected, rtol=1e-5, atol=1e-4)
