@@ -30,8 +30,8 @@ def ensemble(**parameters):
 
 
 _SPLIT = (
-    "the rows held out to calibrate are drawn by row, and CatBoost draws rows and noise by row, too, so a row of weight "
-    "two is not the same as two rows"
+    "the rows held out to calibrate are drawn by row, and CatBoost draws rows and noise by row, too, so a row of "
+    "weight two is not the same as two rows"
 )
 _OBJECTS = "CatBoost raises its own error, not a TypeError, for a value that is no number"
 
