@@ -29,7 +29,10 @@ def ensemble(**parameters):
     return ProbabilisticEnsemble([("ibug", IBUGRegressor(boosting)), ("cbu", CBURegressor(cat()))], **parameters)
 
 
-_SPLIT = "the rows held out to calibrate are drawn by row, so a row of weight two is not the same as two rows"
+_SPLIT = (
+    "the rows held out to calibrate are drawn by row, and CatBoost draws rows and noise by row, too, so a row of "
+    "weight two is not the same as two rows"
+)
 _OBJECTS = "CatBoost raises its own error, not a TypeError, for a value that is no number"
 
 
