@@ -1,0 +1,142 @@
+"""The compiled walk over a model's trees: leaf numbers and the sum of the leaves' values in one pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+
+from ibug.leaves import _walk
+from ibug.leaves._trees import NotWalkableError, Trees, offsets
+
+# A thread is worth starting only for about a millisecond of work: so many leaf numbers.
+_LEAVES_PER_TASK = 2**20
+
+
+class TreeWalk:
+    """A model's trees, compiled.
+
+    Parameters
+    ----------
+    trees
+        The trees in the common form.
+
+    Raises
+    ------
+    NotWalkableError
+        Where they have more thresholds, leaves or categories than the walk has room for.
+    """
+
+    def __init__(self, trees: Trees) -> None:
+        self._trees = trees
+        self._forest = _compile(trees)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"trees": self._trees}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["trees"])  # type: ignore[misc]  # compiled again, which takes some milliseconds
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return self._forest.n_trees
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of the rows."""
+        return self._trees.n_features
+
+    def __call__(
+        self, rows: NDArray[Any], *, n_jobs: int | None = None, instruction_set: str = ""
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]] | None:
+        """Walk rows down the trees.
+
+        Parameters
+        ----------
+        rows : ndarray of float64 or float32, shape (n_rows, n_features)
+            As the library would read them, contiguous.
+        n_jobs
+            Threads, in joblib's convention.
+        instruction_set
+            The best of the machine if empty.
+
+        Returns
+        -------
+        leaves : ndarray of int32, shape (n_rows, n_trees)
+            The leaf numbers, as the library numbers them.
+        sums : ndarray of shape (n_rows,)
+            The sums of the leaves' values, added as the library adds them.
+
+        None is returned where the library would not take the rows.
+        """
+        n_rows = len(rows)
+        leaves = np.empty((n_rows, self.n_trees), np.int32)
+        sums = np.empty(n_rows)
+        n_tasks = min(effective_n_jobs(n_jobs), leaves.size // _LEAVES_PER_TASK) if n_jobs not in (None, 1) else 1
+        if n_tasks <= 1:
+            done = self._forest.walk(rows, 0, n_rows, leaves, sums, instruction_set)
+        else:
+            edges = [n_rows * i // n_tasks for i in range(n_tasks + 1)]
+            done = all(
+                Parallel(n_jobs=n_jobs, require="sharedmem")(
+                    delayed(self._forest.walk)(rows, start, stop, leaves, sums, instruction_set)
+                    for start, stop in zip(edges[:-1], edges[1:], strict=True)
+                )
+            )
+        return (leaves, sums) if done else None
+
+    def probes(self, n_rows: int, *, finite: bool, seed: int = 0) -> NDArray[np.float64]:
+        """Make rows on which a wrong comparison shows: thresholds themselves, their neighbours, special values.
+
+        Parameters
+        ----------
+        n_rows
+            How many.
+        finite
+            Without infinite values, which some libraries refuse.
+        seed
+            Of the random choice.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+        """
+        rng = np.random.default_rng(seed)
+        special = [np.nan, np.nan, 0.0, -0.0, 1e-40, -1e-36, 1e30, -1e30, -0.5, -1.0, 1.5]
+        special += [] if finite else [np.inf, -np.inf]
+        rows = np.empty((n_rows, self.n_features))
+        nodes = self._trees.nodes
+        splits = nodes[nodes["left"] >= 0] if self._trees.leaf_values is None else nodes
+        precision = np.float32 if self._trees.reading.get("single") else np.float64
+        for feature in range(self.n_features):
+            own = splits[splits["feature"] == feature]
+            cuts = np.unique(own["threshold"][own["categories"] < 0])
+            sets = [self._trees.categories[i] for i in np.unique(own["categories"][own["categories"] >= 0])]
+            members = np.unique(np.concatenate([*sets, [0]]))
+            if len(cuts):
+                drawn = rng.choice(cuts, n_rows).astype(precision)
+                away = rng.choice(np.array([-np.inf, np.inf], precision), n_rows)
+                rows[:, feature] = np.where(rng.random(n_rows) < 0.5, drawn, np.nextafter(drawn, away))
+            else:
+                rows[:, feature] = rng.choice(members, n_rows) + rng.choice([0, 0, 0, 0.5, 1, 7], n_rows)
+            odd = rng.random(n_rows) < 0.15
+            rows[odd, feature] = rng.choice(special, odd.sum())
+        return rows
+
+
+def _compile(trees: Trees) -> _walk.Forest:
+    reading = _walk.Reading()
+    for name, value in trees.reading.items():
+        setattr(reading, name, value)
+    nodes = trees.nodes.view(np.uint8).reshape(len(trees.nodes), trees.nodes.dtype.itemsize)
+    try:
+        if trees.leaf_values is not None:
+            return _walk.Forest.build_oblivious(trees.first, nodes, trees.leaf_values, reading)
+        first_member = offsets([len(members) for members in trees.categories])
+        members = np.concatenate([*trees.categories, np.empty(0, np.int32)]).astype(np.int32)
+        return _walk.Forest.build(trees.first, nodes, first_member, members, reading)
+    except ValueError as error:
+        raise NotWalkableError(str(error)) from error
