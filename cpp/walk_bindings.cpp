@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -101,6 +102,14 @@ NB_MODULE(_walk, m) {
             return names;
         },
         "The instruction sets that this build and this machine share, best last.");
+
+    // In single precision, by the functions of the C library, which XGBoost calls, too.
+    m.def("exp", [](Array<float, 1> values) {
+        for (std::size_t i = 0; i < values.shape(0); ++i) values.data()[i] = std::exp(values.data()[i]);
+    }, "values"_a.noconvert(), "Replace values by their exponentials.");
+    m.def("log", [](Array<float, 1> values) {
+        for (std::size_t i = 0; i < values.shape(0); ++i) values.data()[i] = std::log(values.data()[i]);
+    }, "values"_a.noconvert(), "Replace values by their logarithms.");
 
     nb::class_<ibug::Reading>(m, "Reading", "How a library reads a row.")
         .def(nb::init<>())

@@ -89,17 +89,26 @@ struct Column {
     bool categorical;
 };
 
-// An inner node in the order of evaluation, children first: dst = rank <= threshold ? a : b + n_left, where the slots a
-// and b hold the leaf's number within the left and the right subtree; slot 0 is all zeros and stands for a leaf.
+// Rows that pass the trees together.
+inline constexpr std::size_t block_rows = 128;
+// A block's results are kept in places of so many 64-byte slots: 2 of them for bytes, 4 for 16 bits.
+inline constexpr std::size_t slot_bytes = 64;
+// A tree of 512 leaves needs no more results at the same time: each one more takes twice the leaves.
+inline constexpr std::size_t most_results = 10;
+
+// An inner node in the order of evaluation, children first: dst = rank <= threshold ? a : b, where a and b are the numbers
+// of the leaves reached below the left and the right child. They begin at a slot; a result goes on in the next slot for
+// the next rows (stride 1), while a leaf's number is the same for all rows (stride 0).
 struct Step {
     std::uint16_t column;
     std::uint16_t threshold;  // categorical: the number of the bit set within the forest
-    std::uint16_t n_left;
-    std::uint8_t dst, a, b;
+    std::uint16_t a, b;       // slots
+    std::uint8_t a_stride, b_stride;
+    std::uint8_t dst;         // slot
     bool categorical;
 };
 
-// A node for walking down one by one: child[rank > threshold]. Leaves come last and lead to themselves.
+// A node for walking down one by one: child[rank > threshold]. Leaves lead to themselves; their threshold is their number.
 struct DownNode {
     std::uint16_t column;
     std::uint16_t threshold;
@@ -107,13 +116,13 @@ struct DownNode {
 };
 
 struct Tree {
-    std::size_t first_step, n_steps;   // empty for a tree that is only walked down
-    std::size_t first_down;            // into Forest::down
-    std::size_t first_leaf;            // into Forest::values and numbers
+    std::size_t first_step, n_steps;  // empty for a tree that is only walked down
+    std::size_t first_down;           // into Forest::down
+    std::size_t first_value;          // into Forest::values, which a leaf's number then indexes
     std::int32_t n_inner;
-    std::int32_t n_leaves;
-    bool categorical;                  // has a categorical split
-    bool evaluated;                    // all nodes for all rows, rather than down
+    std::uint16_t only_leaf;          // the number of the leaf where there is no split
+    bool categorical;                 // has a categorical split
+    bool evaluated;                   // all nodes for all rows, rather than down
 };
 
 struct Forest {
@@ -125,15 +134,15 @@ struct Forest {
     std::vector<Step> steps;
     std::vector<DownNode> down;
     std::vector<double> values;
-    std::vector<std::int32_t> numbers;
-    std::vector<std::uint64_t> bits;   // words_per_set words for each categorical split: bit c is set where rank c goes left
+    std::vector<std::uint64_t> bits;  // words_per_set words for each categorical split: bit c is set where rank c goes left
     std::size_t words_per_set = 0;
-    std::size_t n_slots = 1;
+    std::size_t n_numbers = 1;        // slots for leaves' numbers, which come after those for results
     std::size_t highest_rank = 0;
-    std::size_t most_leaves = 1;
+    std::size_t highest_number = 0;
     bool oblivious = false;
 
-    bool fits_bytes() const { return highest_rank <= 255 && most_leaves <= 256; }
+    bool fits_bytes() const { return highest_rank <= 255 && highest_number <= 255; }
+    std::size_t slots_per_result() const { return block_rows * (fits_bytes() ? 1 : 2) / slot_bytes; }
     bool goes_left(std::size_t set, std::size_t rank) const {
         return bits[set * words_per_set + rank / 64] >> (rank % 64) & 1;
     }
@@ -141,6 +150,8 @@ struct Forest {
 
 // More leaves than this, and walking down costs less than evaluating all nodes.
 inline constexpr std::int32_t most_evaluated_leaves = 512;
+// And more slots for leaves' numbers than this would not stay in the cache.
+inline constexpr std::int32_t most_evaluated_number = 4095;
 
 class ForestBuilder {
    public:
@@ -152,6 +163,7 @@ class ForestBuilder {
         check();
         cut_features();
         for (std::size_t t = 0; t < nodes_.n_trees; ++t) add_tree(t);
+        place_slots();
         return std::move(forest_);
     }
 
@@ -169,17 +181,17 @@ class ForestBuilder {
         cut_features();
         forest_.oblivious = true;
         forest_.values.assign(values, values + n_values);
-        std::size_t first_leaf = 0;
+        std::size_t first_value = 0;
         for (std::size_t t = 0; t < nodes_.n_trees; ++t) {
             Tree tree{};
             tree.first_step = forest_.steps.size();
             for (std::int64_t i = nodes_.first[t]; i < nodes_.first[t + 1]; ++i)
-                forest_.steps.push_back({column_of(i), threshold_of(i), 0, 0, 0, 0, false});
+                forest_.steps.push_back({column_of(i), threshold_of(i), 0, 0, 0, 0, 0, false});
             tree.n_steps = forest_.steps.size() - tree.first_step;
-            tree.n_leaves = std::int32_t{1} << tree.n_steps;
-            tree.first_leaf = first_leaf;
-            first_leaf += static_cast<std::size_t>(tree.n_leaves);
-            forest_.most_leaves = std::max(forest_.most_leaves, static_cast<std::size_t>(tree.n_leaves));
+            tree.first_value = first_value;
+            const std::size_t n_leaves = std::size_t{1} << tree.n_steps;
+            first_value += n_leaves;
+            forest_.highest_number = std::max(forest_.highest_number, n_leaves - 1);
             forest_.trees.push_back(tree);
         }
         return std::move(forest_);
@@ -311,57 +323,64 @@ class ForestBuilder {
             depth_[at(i)] = depth_[at(l)] == depth_[at(r)] ? depth_[at(l)] + 1 : std::max(depth_[at(l)], depth_[at(r)]);
         }
         Tree tree{};
-        tree.n_leaves = n_leaves_[0];
-        tree.n_inner = tree.n_leaves - 1;
-        tree.evaluated = tree.n_leaves <= most_evaluated_leaves;
-        tree.first_leaf = forest_.values.size();
-        tree.first_down = forest_.down.size();
+        tree.n_inner = n_leaves_[0] - 1;
         tree.first_step = forest_.steps.size();
+        tree.first_down = forest_.down.size();
+        tree.first_value = forest_.values.size();
+        const std::int32_t highest = add_values(n);
         add_down(tree);
-        if (tree.evaluated) evaluate(tree, 0, 1);
-        forest_.most_leaves = std::max(forest_.most_leaves, static_cast<std::size_t>(tree.n_leaves));
-        require(forest_.most_leaves <= 65536, "a tree has more than 65536 leaves");
+        tree.only_leaf = forest_.down[tree.first_down].threshold;
+        tree.evaluated = n_leaves_[0] <= most_evaluated_leaves && highest <= most_evaluated_number;
+        if (tree.evaluated) {
+            evaluate(tree, 0, 0);
+            forest_.n_numbers = std::max(forest_.n_numbers, static_cast<std::size_t>(highest) + 1);
+        }
         tree.n_steps = forest_.steps.size() - tree.first_step;
         forest_.trees.push_back(tree);
     }
 
-    // Numbers inner nodes in the order of the file and leaves from left to right behind them.
+    // Puts the values of the leaves where their numbers say; returns the highest number.
+    std::int32_t add_values(std::int64_t n) {
+        const std::size_t begin = forest_.values.size();
+        std::int32_t highest = 0;
+        for (std::int64_t i = first_; i < first_ + n; ++i) {
+            if (!is_leaf(i)) continue;
+            require(nodes_.node[i].number >= 0 && nodes_.node[i].number <= 65535, "a leaf's number is above 65535");
+            highest = std::max(highest, nodes_.node[i].number);
+        }
+        forest_.values.resize(begin + static_cast<std::size_t>(highest) + 1);
+        for (std::int64_t i = first_; i < first_ + n; ++i)
+            if (is_leaf(i)) forest_.values[begin + static_cast<std::size_t>(nodes_.node[i].number)] = nodes_.node[i].value;
+        forest_.highest_number = std::max(forest_.highest_number, static_cast<std::size_t>(highest));
+        return highest;
+    }
+
+    // Numbers inner nodes from the root on, a left subtree before the right one, and leaves behind them.
     void add_down(Tree& tree) {
-        std::vector<std::pair<std::int64_t, std::int32_t>> open = {{0, 0}};  // node, first leaf below it
+        std::vector<std::int64_t> open = {0}, inner, leaves;
         place_.assign(n_leaves_.size(), 0);
-        std::int32_t inner = 0;
-        forest_.values.resize(tree.first_leaf + static_cast<std::size_t>(tree.n_leaves));
-        forest_.numbers.resize(forest_.values.size());
-        std::vector<std::int64_t> order;
         while (!open.empty()) {
-            const auto [i, leaf] = open.back();
+            const std::int64_t i = open.back();
             open.pop_back();
             if (is_leaf(first_ + i)) {
-                place_[at(i)] = tree.n_inner + leaf;
-                forest_.values[tree.first_leaf + static_cast<std::size_t>(leaf)] = nodes_.node[first_ + i].value;
-                forest_.numbers[tree.first_leaf + static_cast<std::size_t>(leaf)] = nodes_.node[first_ + i].number;
+                place_[at(i)] = tree.n_inner + static_cast<std::int32_t>(leaves.size());
+                leaves.push_back(i);
                 continue;
             }
-            place_[at(i)] = inner++;
-            order.push_back(i);
+            place_[at(i)] = static_cast<std::int32_t>(inner.size());
+            inner.push_back(i);
             const auto [l, r] = children(i);
-            open.push_back({r, leaf + n_leaves_[at(l)]});
-            open.push_back({l, leaf});
+            open.push_back(r);
+            open.push_back(l);
         }
-        for (const std::int64_t i : order) {
-            DownNode node{};
+        for (const std::int64_t i : inner) {
             const auto [l, r] = children(i);
-            node.column = column_of(first_ + i);
-            node.threshold = threshold_of(first_ + i);
-            if (is_categorical(first_ + i)) tree.categorical = true;
-            node.child[0] = place_[at(l)];
-            node.child[1] = place_[at(r)];
-            forest_.down.push_back(node);
+            tree.categorical |= is_categorical(first_ + i);
+            forest_.down.push_back({column_of(first_ + i), threshold_of(first_ + i), {place_[at(l)], place_[at(r)]}});
         }
-        for (std::int32_t leaf = 0; leaf < tree.n_leaves; ++leaf) {
-            const std::int32_t self = tree.n_inner + leaf;
-            forest_.down.push_back({0, 0, {self, self}});
-        }
+        for (const std::int64_t i : leaves)
+            forest_.down.push_back(
+                {0, static_cast<std::uint16_t>(nodes_.node[first_ + i].number), {place_[at(i)], place_[at(i)]}});
     }
 
     // The child that needs more slots comes first, so that the slots never exceed the logarithm of the leaves.
@@ -373,18 +392,34 @@ class ForestBuilder {
         evaluate(tree, first, slot);
         const auto next = static_cast<std::uint8_t>(is_leaf(first_ + first) ? slot : slot + 1);
         evaluate(tree, second, next);
+        const DownNode& node = forest_.down[tree.first_down + static_cast<std::size_t>(place_[at(i)])];
+        const auto operand = [&](std::int64_t child, std::uint8_t result) {
+            return is_leaf(first_ + child) ? static_cast<std::uint16_t>(nodes_.node[first_ + child].number) : result;
+        };
         Step step{};
-        const std::size_t down = tree.first_down + static_cast<std::size_t>(place_[at(i)]);
-        step.column = forest_.down[down].column;
-        step.threshold = forest_.down[down].threshold;
-        step.n_left = static_cast<std::uint16_t>(n_leaves_[at(l)]);
+        step.column = node.column;
+        step.threshold = node.threshold;
         step.categorical = is_categorical(first_ + i);
         step.dst = slot;
-        const std::uint8_t of_first = is_leaf(first_ + first) ? 0 : slot, of_second = is_leaf(first_ + second) ? 0 : next;
-        step.a = left_first ? of_first : of_second;
-        step.b = left_first ? of_second : of_first;
+        step.a = operand(l, left_first ? slot : next);
+        step.b = operand(r, left_first ? next : slot);
+        step.a_stride = !is_leaf(first_ + l);
+        step.b_stride = !is_leaf(first_ + r);
         forest_.steps.push_back(step);
-        forest_.n_slots = std::max<std::size_t>(forest_.n_slots, slot + std::size_t{1});
+        require(slot < most_results, "a tree needs too many results at the same time");
+    }
+
+    // From numbers of results and of leaves to slots, once it is known how many slots a result takes.
+    void place_slots() {
+        const std::size_t per_result = forest_.slots_per_result();
+        const auto place = [&](std::uint16_t at, std::uint8_t stride) {
+            return static_cast<std::uint16_t>(stride ? at * per_result : most_results * per_result + at);
+        };
+        for (Step& step : forest_.steps) {
+            step.a = place(step.a, step.a_stride);
+            step.b = place(step.b, step.b_stride);
+            step.dst = static_cast<std::uint8_t>(step.dst * per_result);
+        }
     }
 
     std::uint16_t column_of(std::int64_t i) const {

@@ -15,13 +15,12 @@
 namespace ibug {
 namespace {
 
-// Rows that pass the trees together. Their ranks stay in the first-level cache.
-inline constexpr std::size_t block_rows = 128;
-// Trees whose leaves are written together, so that each row's part of the output is a cache line.
-inline constexpr std::size_t tree_group = 16;
+// Trees whose leaves are written together, so that each row's part of the output is some cache lines.
+inline constexpr std::size_t tree_group = 256;
 // Up to this many rows are walked down one by one, many trees at a time.
 inline constexpr std::size_t few_rows = 4;
-inline constexpr std::size_t lanes_down = 8;
+// What is walked down at the same time: so many rows in a tree, or trees for a row.
+inline constexpr std::size_t rows_abreast = 8, trees_abreast = 16;
 
 #if defined(__GNUC__) || defined(__clang__)
 
@@ -54,19 +53,27 @@ inline VectorOf<std::uint16_t>::type select<std::uint16_t>(VectorOf<std::uint16_
 }
 #endif
 
-// out = ranks <= threshold ? left : right + n_left, for a block of rows; out may be left or right.
+// The reached leaves below a node: of a block of rows, or one leaf for all, of which there is one slot.
 template <class Code>
-inline void evaluate(const Code* ranks, Code threshold, Code n_left, const Code* left, const Code* right, Code* out) {
+struct Reached {
+    const Code* codes;
+    std::size_t stride;  // from one slot's worth of rows to the next
+};
+
+// out = ranks <= threshold ? left : right, for a block of rows; out may be left or right.
+template <class Code>
+inline void evaluate(const Code* ranks, Code threshold, Reached<Code> left, Reached<Code> right, Code* out) {
     using Vector = typename VectorOf<Code>::type;
-    constexpr std::size_t lanes = sizeof(Vector) / sizeof(Code);
-    for (std::size_t r = 0; r < block_rows; r += lanes) {
-        Vector x, a, b;
-        std::memcpy(&x, ranks + r, sizeof(Vector));
-        std::memcpy(&a, left + r, sizeof(Vector));
-        std::memcpy(&b, right + r, sizeof(Vector));
-        a = select<Code>(x, threshold, a, b + n_left);
-        std::memcpy(out + r, &a, sizeof(Vector));
-    }
+    constexpr std::size_t lanes = sizeof(Vector) / sizeof(Code), slot = slot_bytes / sizeof(Code);
+    for (std::size_t s = 0; s < block_rows / slot; ++s)
+        for (std::size_t r = 0; r < slot; r += lanes) {
+            Vector x, a, b;
+            std::memcpy(&x, ranks + s * slot + r, sizeof(Vector));
+            std::memcpy(&a, left.codes + s * left.stride + r, sizeof(Vector));
+            std::memcpy(&b, right.codes + s * right.stride + r, sizeof(Vector));
+            a = select<Code>(x, threshold, a, b);
+            std::memcpy(out + s * slot + r, &a, sizeof(Vector));
+        }
 }
 
 // leaf += bit where ranks > threshold, for a block of rows.
@@ -86,9 +93,18 @@ inline void set_bit(const Code* ranks, Code threshold, Code bit, Code* leaf) {
 #else  // a compiler without vector types: loops that it can vectorise by itself
 
 template <class Code>
-inline void evaluate(const Code* ranks, Code threshold, Code n_left, const Code* left, const Code* right, Code* out) {
-    for (std::size_t r = 0; r < block_rows; ++r)
-        out[r] = ranks[r] <= threshold ? left[r] : static_cast<Code>(right[r] + n_left);
+struct Reached {
+    const Code* codes;
+    std::size_t stride;
+};
+
+template <class Code>
+inline void evaluate(const Code* ranks, Code threshold, Reached<Code> left, Reached<Code> right, Code* out) {
+    constexpr std::size_t slot = slot_bytes / sizeof(Code);
+    for (std::size_t s = 0; s < block_rows / slot; ++s)
+        for (std::size_t r = 0; r < slot; ++r)
+            out[s * slot + r] = ranks[s * slot + r] <= threshold ? left.codes[s * left.stride + r]
+                                                                 : right.codes[s * right.stride + r];
 }
 
 template <class Code>
@@ -99,21 +115,86 @@ inline void set_bit(const Code* ranks, Code threshold, Code bit, Code* leaf) {
 #endif
 
 template <class Code>
-inline void evaluate_categorical(const Forest& forest, const Code* ranks, std::size_t set, Code n_left, const Code* left,
-                                 const Code* right, Code* out) {
-    for (std::size_t r = 0; r < block_rows; ++r)
-        out[r] = forest.goes_left(set, ranks[r]) ? left[r] : static_cast<Code>(right[r] + n_left);
+inline void evaluate_categorical(const Forest& forest, const Code* ranks, std::size_t set, Reached<Code> left,
+                                 Reached<Code> right, Code* out) {
+    constexpr std::size_t slot = slot_bytes / sizeof(Code);
+    for (std::size_t s = 0; s < block_rows / slot; ++s)
+        for (std::size_t r = 0; r < slot; ++r)
+            out[s * slot + r] = forest.goes_left(set, ranks[s * slot + r]) ? left.codes[s * left.stride + r]
+                                                                           : right.codes[s * right.stride + r];
 }
 
-// The number of thresholds below x, without a branch that could be mispredicted.
-inline std::size_t rank_of(double x, const double* thresholds, std::size_t n) {
-    const double* base = thresholds;
+// Writes 16 trees' leaves of 16 rows, trees[i * stride + r], to out[r * out_stride + i].
+template <class Code>
+inline void transpose(const Code* trees, std::size_t stride, std::int32_t* out, std::size_t out_stride) {
+    for (std::size_t r = 0; r < 16; ++r)
+        for (std::size_t i = 0; i < 16; ++i) out[r * out_stride + i] = static_cast<std::int32_t>(trees[i * stride + r]);
+}
+
+#ifdef IBUG_X86
+// Four rounds of interleaving the first half of the vectors with the second half transpose 16 x 16 bytes.
+inline void interleave(const __m128i* in, __m128i* out) {
+    for (std::size_t i = 0; i < 8; ++i) {
+        out[2 * i] = _mm_unpacklo_epi8(in[i], in[i + 8]);
+        out[2 * i + 1] = _mm_unpackhi_epi8(in[i], in[i + 8]);
+    }
+}
+
+template <>
+inline void transpose<std::uint8_t>(const std::uint8_t* trees, std::size_t stride, std::int32_t* out,
+                                    std::size_t out_stride) {
+    __m128i x[16], y[16];
+    for (std::size_t i = 0; i < 16; ++i) x[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(trees + i * stride));
+    interleave(x, y);
+    interleave(y, x);
+    interleave(x, y);
+    interleave(y, x);
+    const __m128i zero = _mm_setzero_si128();
+    for (std::size_t r = 0; r < 16; ++r) {
+        auto* row = reinterpret_cast<__m128i*>(out + r * out_stride);
+        const __m128i low = _mm_unpacklo_epi8(x[r], zero), high = _mm_unpackhi_epi8(x[r], zero);
+        _mm_storeu_si128(row, _mm_unpacklo_epi16(low, zero));
+        _mm_storeu_si128(row + 1, _mm_unpackhi_epi16(low, zero));
+        _mm_storeu_si128(row + 2, _mm_unpacklo_epi16(high, zero));
+        _mm_storeu_si128(row + 3, _mm_unpackhi_epi16(high, zero));
+    }
+}
+#endif
+
+// Adds the values of the leaves that 8 rows reach in a group of trees, in the order of the trees. The sums stay in
+// registers, and each leaf costs two loads.
+template <class Sum, class Code>
+inline void add_values(const double* const* values, const Code* reached, std::size_t n_trees, Sum* sums) {
+    Sum s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3], s4 = sums[4], s5 = sums[5], s6 = sums[6], s7 = sums[7];
+    for (std::size_t i = 0; i < n_trees; ++i, reached += block_rows) {
+        const double* value = values[i];
+        s0 += static_cast<Sum>(value[reached[0]]);
+        s1 += static_cast<Sum>(value[reached[1]]);
+        s2 += static_cast<Sum>(value[reached[2]]);
+        s3 += static_cast<Sum>(value[reached[3]]);
+        s4 += static_cast<Sum>(value[reached[4]]);
+        s5 += static_cast<Sum>(value[reached[5]]);
+        s6 += static_cast<Sum>(value[reached[6]]);
+        s7 += static_cast<Sum>(value[reached[7]]);
+    }
+    sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3, sums[4] = s4, sums[5] = s5, sums[6] = s6, sums[7] = s7;
+}
+
+// ranks[r] = the number of thresholds below x[r], for a block of rows at once, without branches.
+inline void rank(const double* __restrict x, const double* __restrict thresholds, std::size_t n,
+                 std::uint32_t* __restrict ranks) {
+    std::fill_n(ranks, block_rows, 0u);
     while (n > 1) {
-        const std::size_t half = n / 2;
-        base += base[half - 1] < x ? half : 0;
+        const auto half = static_cast<std::uint32_t>(n / 2);
+        for (std::size_t r = 0; r < block_rows; ++r)
+            ranks[r] += (0u - static_cast<std::uint32_t>(thresholds[ranks[r] + half - 1] < x[r])) & half;
         n -= half;
     }
-    return static_cast<std::size_t>(base - thresholds) + (*base < x);
+    for (std::size_t r = 0; r < block_rows; ++r) ranks[r] += thresholds[ranks[r]] < x[r];
+}
+
+inline std::uint32_t rank(double x, const double* thresholds, std::size_t n) {
+    return static_cast<std::uint32_t>(std::lower_bound(thresholds, thresholds + n, x) - thresholds);
 }
 
 // One thread's work on a forest: a block of rows as ranks, and its leaves.
@@ -122,27 +203,25 @@ class Walker {
    public:
     Walker(const Forest& forest, const RowsView& rows, std::int32_t* leaves, double* sums)
         : forest_(forest), rows_(rows), leaves_(leaves), sums_(sums) {
-        const std::size_t n_codes = (std::max<std::size_t>(forest.columns.size(), 1) + forest.n_slots + tree_group) * block_rows;
-        memory_ = std::make_unique<Code[]>(n_codes + 64 / sizeof(Code));
+        constexpr std::size_t slot = slot_bytes / sizeof(Code);
+        const std::size_t n_columns = std::max<std::size_t>(forest.columns.size(), 1);
+        const std::size_t n_codes = (n_columns + most_results + tree_group) * block_rows + forest.n_numbers * slot;
+        memory_ = std::make_unique<Code[]>(n_codes + slot);
         const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
-        slots_ = memory_.get() + (64 - address % 64) % 64 / sizeof(Code);  // on a cache line; slot 0 stays zero
-        reached_ = slots_ + forest.n_slots * block_rows;
+        slots_ = memory_.get() + (slot_bytes - address % slot_bytes) % slot_bytes / sizeof(Code);  // on a cache line
+        numbers_ = slots_ + most_results * block_rows;
+        reached_ = numbers_ + forest.n_numbers * slot;
         ranks_ = reached_ + tree_group * block_rows;
     }
 
     bool block(std::size_t start, std::size_t stop) {
         first_ = start;
         n_ = stop - start;
+        if (n_ > few_rows) fill_numbers();
         if (forest_.reading.refuse_infinite && !all_finite()) return false;
         rank_rows();
-        for (std::size_t r = 0; r < n_; ++r) sum_[r] = forest_.reading.start;
-        for (std::size_t t = 0; t < forest_.trees.size(); t += tree_group) {
-            const std::size_t end = std::min(t + tree_group, forest_.trees.size());
-            reach(t, end);
-            if (forest_.reading.single_sums) write<float>(t, end);
-            else write<double>(t, end);
-        }
-        for (std::size_t r = 0; r < n_; ++r) sums_[first_ + r] = sum_[r];
+        if (forest_.reading.single_sums) all_trees<float>();
+        else all_trees<double>();
         return true;
     }
 
@@ -151,6 +230,34 @@ class Walker {
         const std::size_t at = row * rows_.n_features + feature;
         const double x = rows_.floats ? static_cast<double>(rows_.floats[at]) : rows_.doubles[at];
         return forest_.reading.single ? static_cast<double>(static_cast<float>(x)) : x;
+    }
+
+    // A slot for each number of a leaf, made when the first block of many rows comes.
+    void fill_numbers() {
+        constexpr std::size_t slot = slot_bytes / sizeof(Code);
+        if (numbers_filled_) return;
+        for (std::size_t i = 0; i < forest_.n_numbers; ++i)
+            std::fill_n(numbers_ + i * slot, slot, static_cast<Code>(i));
+        numbers_filled_ = true;
+    }
+
+    template <class Sum>
+    void all_trees() {
+        alignas(64) Sum sums[block_rows];
+        std::fill_n(sums, n_, static_cast<Sum>(forest_.reading.start));
+        for (std::size_t t = 0; t < forest_.trees.size(); t += tree_group) {
+            const std::size_t end = std::min(t + tree_group, forest_.trees.size());
+            reach(t, end);
+            const double* values[tree_group];
+            for (std::size_t i = t; i < end; ++i) values[i - t] = forest_.values.data() + forest_.trees[i].first_value;
+            std::size_t r = 0;
+            for (; r + 8 <= n_; r += 8) add_values(values, reached_ + r, end - t, sums + r);
+            for (; r < n_; ++r)
+                for (std::size_t i = 0; i < end - t; ++i)
+                    sums[r] += static_cast<Sum>(values[i][reached_[i * block_rows + r]]);
+            write(t, end);
+        }
+        for (std::size_t r = 0; r < n_; ++r) sums_[first_ + r] = static_cast<double>(sums[r]);
     }
 
     bool all_finite() const {
@@ -168,18 +275,20 @@ class Walker {
         }
     }
 
-    void rank_values(const Feature& feature, Code* ranks) {
+    void rank_values(const Feature& feature, Code* out) {
         const double* thresholds = forest_.thresholds.data() + feature.first_threshold;
-        const Column* columns = forest_.columns.data() + feature.first_column;
-        for (std::size_t r = 0; r < n_; ++r) {
-            const double x = read(r, feature.index);
-            const auto rank = static_cast<Code>(rank_of(x, thresholds, feature.n_thresholds));
-            const bool missing = std::isnan(x), zero = std::abs(x) <= zero_threshold;
-            for (std::size_t c = 0; c < feature.n_columns; ++c) {
-                const Column& column = columns[c];
-                const Code present = zero && column.has_zero_rank ? static_cast<Code>(column.zero_rank) : rank;
-                ranks[c * block_rows + r] = missing ? static_cast<Code>(column.nan_rank) : present;
-            }
+        alignas(64) double x[block_rows] = {};
+        alignas(64) std::uint32_t ranks[block_rows];
+        for (std::size_t r = 0; r < n_; ++r) x[r] = read(r, feature.index);
+        if (n_ > few_rows) rank(x, thresholds, feature.n_thresholds, ranks);
+        else
+            for (std::size_t r = 0; r < n_; ++r) ranks[r] = rank(x[r], thresholds, feature.n_thresholds);
+        for (std::size_t c = 0; c < feature.n_columns; ++c, out += block_rows) {
+            const Column& column = forest_.columns[feature.first_column + c];
+            const auto nan_rank = static_cast<Code>(column.nan_rank), zero_rank = static_cast<Code>(column.zero_rank);
+            for (std::size_t r = 0; r < n_; ++r) out[r] = std::isnan(x[r]) ? nan_rank : static_cast<Code>(ranks[r]);
+            if (column.has_zero_rank)
+                for (std::size_t r = 0; r < n_; ++r) out[r] = std::abs(x[r]) <= zero_threshold ? zero_rank : out[r];
         }
     }
 
@@ -203,7 +312,9 @@ class Walker {
     // Finds the leaves of all rows of the block in the trees from t to end.
     void reach(std::size_t t, std::size_t end) {
         if (n_ <= few_rows && !forest_.oblivious) {
-            for (std::size_t r = 0; r < n_; ++r) trees_down(t, end, r);
+            for (std::size_t i = t; i < end; i += trees_abreast)
+                for (std::size_t r = 0; r < n_; ++r)
+                    trees_down(i, std::min(i + trees_abreast, end), reached_ + (i - t) * block_rows, r);
             return;
         }
         for (std::size_t i = t; i < end; ++i) {
@@ -233,21 +344,23 @@ class Walker {
     }
 
     void steps(const Tree& tree, Code* leaf) {
-        const Step* step = forest_.steps.data() + tree.first_step;
+        constexpr std::size_t slot = slot_bytes / sizeof(Code);
         if (tree.n_steps == 0) {
-            std::memset(leaf, 0, block_rows * sizeof(Code));
+            std::fill_n(leaf, block_rows, static_cast<Code>(tree.only_leaf));
             return;
         }
-        for (std::size_t s = 0; s < tree.n_steps; ++s, ++step) {
-            const Code* ranks = ranks_ + step->column * block_rows;
-            const Code *a = slots_ + step->a * block_rows, *b = slots_ + step->b * block_rows;
-            Code* out = s + 1 == tree.n_steps ? leaf : slots_ + step->dst * block_rows;
-            const auto n_left = static_cast<Code>(step->n_left);
-            if (tree.categorical && step->categorical)
-                evaluate_categorical<Code>(forest_, ranks, step->threshold, n_left, a, b, out);
-            else
-                evaluate<Code>(ranks, static_cast<Code>(step->threshold), n_left, a, b, out);
-        }
+        const Step* step = forest_.steps.data() + tree.first_step;
+        const Step* last = step + tree.n_steps - 1;
+        for (; step < last; ++step) evaluate_step(*step, slots_ + step->dst * slot);
+        evaluate_step(*last, leaf);
+    }
+
+    void evaluate_step(const Step& step, Code* out) {
+        constexpr std::size_t slot = slot_bytes / sizeof(Code);
+        const Code* ranks = ranks_ + step.column * block_rows;
+        const Reached<Code> a{slots_ + step.a * slot, step.a_stride * slot}, b{slots_ + step.b * slot, step.b_stride * slot};
+        if (step.categorical) evaluate_categorical<Code>(forest_, ranks, step.threshold, a, b, out);
+        else evaluate<Code>(ranks, static_cast<Code>(step.threshold), a, b, out);
     }
 
     // One step down for each of several (tree, row) pairs at once, so that the processor waits for none of them alone.
@@ -270,30 +383,30 @@ class Walker {
     }
 
     void rows_down(const Tree& tree, Code* leaf) {
-        const DownNode* nodes[lanes_down];
-        const Code* ranks[lanes_down];
-        std::int32_t n_inner[lanes_down], at[lanes_down];
-        for (std::size_t i = 0; i < lanes_down; ++i) {
+        const DownNode* nodes[rows_abreast];
+        const Code* ranks[rows_abreast];
+        std::int32_t n_inner[rows_abreast], at[rows_abreast];
+        for (std::size_t i = 0; i < rows_abreast; ++i) {
             nodes[i] = forest_.down.data() + tree.first_down;
             n_inner[i] = tree.n_inner;
         }
-        for (std::size_t r = 0; r < n_; r += lanes_down) {  // beyond the last row there is memory, with ranks of old
-            for (std::size_t i = 0; i < lanes_down; ++i) {
+        for (std::size_t r = 0; r < n_; r += rows_abreast) {  // beyond the last row there is memory, with ranks of old
+            for (std::size_t i = 0; i < rows_abreast; ++i) {
                 ranks[i] = ranks_ + r + i;
                 at[i] = 0;
             }
-            if (tree.categorical) down<true, lanes_down>(nodes, ranks, n_inner, at);
-            else down<false, lanes_down>(nodes, ranks, n_inner, at);
-            for (std::size_t i = 0; i < lanes_down; ++i) leaf[r + i] = static_cast<Code>(at[i] - tree.n_inner);
+            if (tree.categorical) down<true, rows_abreast>(nodes, ranks, n_inner, at);
+            else down<false, rows_abreast>(nodes, ranks, n_inner, at);
+            for (std::size_t i = 0; i < rows_abreast; ++i) leaf[r + i] = static_cast<Code>(nodes[i][at[i]].threshold);
         }
     }
 
-    void trees_down(std::size_t t, std::size_t end, std::size_t r) {
-        const DownNode* nodes[tree_group];
-        const Code* ranks[tree_group];
-        std::int32_t n_inner[tree_group], at[tree_group];
+    void trees_down(std::size_t t, std::size_t end, Code* reached, std::size_t r) {
+        const DownNode* nodes[trees_abreast];
+        const Code* ranks[trees_abreast];
+        std::int32_t n_inner[trees_abreast], at[trees_abreast];
         bool categorical = false;
-        for (std::size_t i = 0; i < tree_group; ++i) {
+        for (std::size_t i = 0; i < trees_abreast; ++i) {
             const Tree& tree = forest_.trees[std::min(t + i, end - 1)];
             nodes[i] = forest_.down.data() + tree.first_down;
             ranks[i] = ranks_ + r;
@@ -301,32 +414,31 @@ class Walker {
             at[i] = 0;
             categorical |= tree.categorical;
         }
-        if (categorical) down<true, tree_group>(nodes, ranks, n_inner, at);
-        else down<false, tree_group>(nodes, ranks, n_inner, at);
+        if (categorical) down<true, trees_abreast>(nodes, ranks, n_inner, at);
+        else down<false, trees_abreast>(nodes, ranks, n_inner, at);
         for (std::size_t i = 0; i < end - t; ++i)
-            reached_[i * block_rows + r] = static_cast<Code>(at[i] - n_inner[i]);
+            reached[i * block_rows + r] = static_cast<Code>(nodes[i][at[i]].threshold);
     }
 
-    // Adds the values of the reached leaves in the order of the trees, and writes their numbers.
-    template <class Sum>
+    // Writes the numbers of the reached leaves to their rows.
     void write(std::size_t t, std::size_t end) {
-        const double* values[tree_group];
-        const std::int32_t* numbers[tree_group];
-        for (std::size_t i = 0; i < end - t; ++i) {
-            values[i] = forest_.values.data() + forest_.trees[t + i].first_leaf;
-            numbers[i] = forest_.oblivious ? nullptr : forest_.numbers.data() + forest_.trees[t + i].first_leaf;
-        }
         const std::size_t n_trees = forest_.trees.size();
-        for (std::size_t r = 0; r < n_; ++r) {
-            Sum sum = static_cast<Sum>(sum_[r]);
-            std::int32_t* out = leaves_ + (first_ + r) * n_trees + t;
-            for (std::size_t i = 0; i < end - t; ++i) {
-                const Code leaf = reached_[i * block_rows + r];
-                sum += static_cast<Sum>(values[i][leaf]);
-                out[i] = numbers[i] ? numbers[i][leaf] : static_cast<std::int32_t>(leaf);
-            }
-            sum_[r] = static_cast<double>(sum);
+        std::int32_t* out = leaves_ + first_ * n_trees + t;
+        std::size_t r = 0;
+        for (; r + 16 <= n_; r += 16) {
+            std::size_t i = 0;
+            for (; i + 16 <= end - t; i += 16)
+                transpose<Code>(reached_ + i * block_rows + r, block_rows, out + r * n_trees + i, n_trees);
+            write_singly(out, i, end - t, r, r + 16);
         }
+        write_singly(out, 0, end - t, r, n_);
+    }
+
+    void write_singly(std::int32_t* out, std::size_t first_tree, std::size_t last_tree, std::size_t first_row,
+                      std::size_t last_row) {
+        for (std::size_t r = first_row; r < last_row; ++r)
+            for (std::size_t i = first_tree; i < last_tree; ++i)
+                out[r * forest_.trees.size() + i] = static_cast<std::int32_t>(reached_[i * block_rows + r]);
     }
 
     const Forest& forest_;
@@ -334,8 +446,8 @@ class Walker {
     std::int32_t* leaves_;
     double* sums_;
     std::unique_ptr<Code[]> memory_;
-    Code *slots_, *reached_, *ranks_;
-    double sum_[block_rows];
+    Code *slots_, *numbers_, *reached_, *ranks_;
+    bool numbers_filled_ = false;
     std::size_t first_ = 0, n_ = 0;
 };
 

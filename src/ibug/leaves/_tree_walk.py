@@ -88,15 +88,13 @@ class TreeWalk:
             )
         return (leaves, sums) if done else None
 
-    def probes(self, n_rows: int, *, finite: bool, seed: int = 0) -> NDArray[np.float64]:
+    def probes(self, n_rows: int, *, seed: int = 0) -> NDArray[np.float64]:
         """Make rows on which a wrong comparison shows: thresholds themselves, their neighbours, special values.
 
         Parameters
         ----------
         n_rows
             How many.
-        finite
-            Without infinite values, which some libraries refuse.
         seed
             Of the random choice.
 
@@ -106,7 +104,7 @@ class TreeWalk:
         """
         rng = np.random.default_rng(seed)
         special = [np.nan, np.nan, 0.0, -0.0, 1e-40, -1e-36, 1e30, -1e30, -0.5, -1.0, 1.5]
-        special += [] if finite else [np.inf, -np.inf]
+        special += [] if self._trees.reading.get("refuse_infinite") else [np.inf, -np.inf]
         rows = np.empty((n_rows, self.n_features))
         nodes = self._trees.nodes
         splits = nodes[nodes["left"] >= 0] if self._trees.leaf_values is None else nodes
