@@ -53,6 +53,7 @@ class NeighborLearner:
     # Learned.
     estimator_: Any
     index_: LeafIndex
+    walk_: str
     k_: int
     min_variance_: float
     gamma_: float
@@ -76,9 +77,11 @@ class NeighborLearner:
             tree_order=self.tree_order,
             row_fraction=self.row_fraction,
             random_state=random_state,
+            n_jobs=self.n_jobs,
             verbose=bool(self.verbose),
         )
         self.index_ = self._search.index
+        self.walk_ = reader.how
 
     def _learn(
         self, X: Any, y: Floats, validation: Rows | None, score: Scoring, random_state: np.random.RandomState
@@ -111,8 +114,9 @@ class NeighborLearner:
     def _tune(self, X_val: Any, y_val: Floats, distribution: Any, score: Scoring) -> None:
         ks = self._candidates()
         posteriors, refused = self._posteriors(distribution)
-        mean = np.asarray(self._search.reader.predict(X_val), np.float64)
-        variances, affinities, values = self._prefixes(X_val, ks, any(p.needs_neighbors for p in posteriors))
+        mean = np.empty(len(y_val))
+        keep_values = any(p.needs_neighbors for p in posteriors)
+        variances, affinities, values = self._prefixes(X_val, ks, keep_values, predictions=mean)
         tuning = tune(mean, variances, values, y_val, ks, posteriors, score, TINY_VARIANCE * self._unit())
         self.k_, self.min_variance_ = tuning.k, tuning.min_variance
         self._posterior, self.distribution_ = tuning.posterior, tuning.posterior.name
@@ -144,13 +148,15 @@ class NeighborLearner:
         first, second = np.flatnonzero(half), np.flatnonzero(~half)
         return (_safe_indexing(X_val, first), y_val[first]), (_safe_indexing(X_val, second), y_val[second])
 
-    def _prefixes(self, X: Any, ks: Sequence[int], keep_values: bool = False) -> tuple[Floats, Floats, Floats | None]:
+    def _prefixes(
+        self, X: Any, ks: Sequence[int], keep_values: bool = False, predictions: Floats | None = None
+    ) -> tuple[Floats, Floats, Floats | None]:
         """Return variance and mean affinity of each row's first k neighbours for each k, (n_rows, len(ks)) each.
 
-        And, if asked for, their targets, (n_rows, max(ks)).
+        And, if asked for, their targets, (n_rows, max(ks)). An array for predictions, (n_rows,), is filled.
         """
         parts = []
-        for _, affinities, rows in self._chunks(X, max(ks)):
+        for _, affinities, rows in self._chunks(X, max(ks), predictions):
             values = self._targets[rows]
             parts.append(
                 (prefix_variances(values, ks), prefix_means(affinities, ks), values[:, : max(ks) * keep_values])
@@ -164,21 +170,23 @@ class NeighborLearner:
 
     def _law(self, X: Any) -> Distribution:
         """Return the laws before conformal calibration."""
-        mean = np.asarray(self._search.reader.predict(X), np.float64)
+        mean = np.empty(_num_samples(X))
         if not self._posterior.needs_neighbors:
-            return self._posterior.law(mean, self._variance(X), None)
+            return self._posterior.law(mean, self._variance(X, predictions=mean), None)
         laws = []
-        for where, _, rows in self._chunks(X, self.k_):
+        for where, _, rows in self._chunks(X, self.k_, mean):
             values = self._targets[rows]
             laws.append(self._posterior.fit(mean[where], self._calibrated(variance(values)), values))
         return self._posterior.inside_support(type(laws[0]).concatenate(laws))
 
-    def _chunks(self, X: Any, k: int) -> Iterator[tuple[slice, NDArray[np.int32], NDArray[np.int64]]]:
-        return self._search.chunks(X, k, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+    def _chunks(
+        self, X: Any, k: int, predictions: Floats | None = None
+    ) -> Iterator[tuple[slice, NDArray[np.int32], NDArray[np.int64]]]:
+        return self._search.chunks(X, k, n_jobs=self.n_jobs, predictions=predictions, verbose=bool(self.verbose))
 
-    def _variance(self, X: Any) -> Floats:
+    def _variance(self, X: Any, predictions: Floats | None = None) -> Floats:
         raw = np.empty(_num_samples(X))
-        for where, _, rows in self._chunks(X, self.k_):
+        for where, _, rows in self._chunks(X, self.k_, predictions):
             raw[where] = variance(self._targets[rows])
         return self._calibrated(raw)
 

@@ -36,8 +36,8 @@ class LeafReader(ABC):
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def prepare(self, X: Any) -> None:
-        """Get ready to read fast, by the training rows X; a reader works without it, too."""
+    def prepare(self, X: Any = None) -> None:  # noqa: B027 - most readers need no preparation
+        """Get ready to read fast, checked on the training rows X; a reader works without it, too."""
 
     @property
     def predicts_by_walk(self) -> bool:

@@ -33,7 +33,7 @@ class HistGradientBoostingReader(WalkingReader):
         self._walks: list[Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_walks": None}  # made from the model again, so that a pickle holds its trees once
+        return {**super().__getstate__(), "_walks": None}  # made from the model again, as the compiled walk is
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree."""

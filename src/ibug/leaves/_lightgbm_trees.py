@@ -42,10 +42,11 @@ def read_trees(booster: Any, n_iterations: int) -> tuple[Trees, Link | None]:
     fields = [_fields(block) for block in blocks]
     if not fields or "num_tree_per_iteration=1" not in header.split("\n"):
         raise NotWalkableError("LightGBM's model text is not as expected")
-    categories: list[NDArray[np.int32]] = []
-    nodes = [_nodes(each, categories) for each in fields]
+    n_leaves = np.array([int(each["num_leaves"]) for each in fields])
+    nodes = _nodes(fields, n_leaves)
+    categories = _read_categories(fields, nodes, n_leaves)
     reading = {"n_features": booster.num_feature(), "tiny_is_zero": True, "truncated": True}
-    trees = Trees(offsets([len(part) for part in nodes]), np.concatenate(nodes), reading, categories)
+    trees = Trees(offsets(2 * n_leaves - 1), nodes, reading, categories)
     linear = any(each.get("is_linear", "0") != "0" for each in fields)
     return trees, None if linear else _link(header, len(fields))
 
@@ -54,38 +55,58 @@ def _fields(block: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in block.split("\n") if "=" in line)
 
 
-def _nodes(fields: dict[str, str], categories: list[NDArray[np.int32]]) -> NDArray[Any]:
-    """Return the nodes of one tree, splits first and then leaves, and add its sets of categories to the list."""
-    n_leaves = int(fields["num_leaves"])
+def _nodes(fields: list[dict[str, str]], n_leaves: NDArray[np.intp]) -> NDArray[Any]:
+    """Return the nodes of all trees, in each the splits first and then the leaves."""
     n_splits = n_leaves - 1
-    nodes = new_nodes(n_splits + n_leaves)
-    nodes["value"][n_splits:] = _numbers(fields["leaf_value"])
-    nodes["number"][n_splits:] = np.arange(n_leaves)
-    if n_splits == 0:
-        return nodes
-    splits = nodes[:n_splits]
-    decision = _numbers(fields["decision_type"]).astype(np.int32)
-    threshold = _numbers(fields["threshold"])
-    splits["feature"] = _numbers(fields["split_feature"])
-    for side in ("left", "right"):
-        child = _numbers(fields[f"{side}_child"]).astype(np.int32)
-        splits[side] = np.where(child >= 0, child, n_splits + ~child)
+    nodes = new_nodes(int((2 * n_leaves - 1).sum()))
+    is_leaf = np.repeat(np.tile([False, True], len(fields)), np.column_stack([n_splits, n_leaves]).ravel())
+    nodes["value"][is_leaf] = _column(fields, "leaf_value", np.float64)
+    nodes["number"][is_leaf] = _counted(n_leaves)
+    splits = new_nodes(int(n_splits.sum()))
+    decision = _column(fields, "decision_type", np.int32)
+    splits["feature"] = _column(fields, "split_feature", np.int32)
+    splits["threshold"] = _column(fields, "threshold", np.float64)
     splits["missing"] = decision >> 2 & 3
     splits["default_left"] = (decision & _DEFAULT_LEFT) > 0
-    categorical = (decision & _CATEGORICAL) > 0
-    splits["threshold"] = np.where(categorical, 0.0, threshold)
-    if categorical.any():
-        splits["categories"][categorical] = len(categories) + threshold[categorical].astype(np.int32)
-        splits["missing"][categorical], splits["default_left"][categorical] = 0, 0  # a missing category goes right
-        words, ends = _numbers(fields["cat_threshold"]).astype("<u4"), _numbers(fields["cat_boundaries"]).astype(int)
-        for start, end in zip(ends[:-1], ends[1:], strict=True):
-            bits = np.unpackbits(words[start:end].view(np.uint8), bitorder="little")
-            categories.append(np.flatnonzero(bits).astype(np.int32))
+    splits["categories"] = np.where((decision & _CATEGORICAL) > 0, 0, -1)
+    for side in ("left", "right"):
+        child = _column(fields, f"{side}_child", np.int32)
+        splits[side] = np.where(child >= 0, child, np.repeat(n_splits, n_splits) + ~child)  # ~child is the leaf's number
+    nodes[~is_leaf] = splits
     return nodes
 
 
-def _numbers(text: str) -> Floats:
-    return np.array(text.split(), np.float64)
+def _column(fields: list[dict[str, str]], name: str, kind: type) -> NDArray[Any]:
+    """Return the numbers of all trees one after another; a tree of one leaf has none of its splits."""
+    text = " ".join(each.get(name, "") for each in fields)
+    return np.fromstring(text, kind, sep=" ") if text.strip() else np.empty(0, kind)
+
+
+def _counted(counts: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return 0, 1, ... for each count, one after another."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _read_categories(
+    fields: list[dict[str, str]], nodes: NDArray[Any], n_leaves: NDArray[np.intp]
+) -> list[NDArray[np.int32]]:
+    """Return the sets of categories, and let the categorical nodes point to them: their thresholds number them."""
+    categories: list[NDArray[np.int32]] = []
+    first = offsets(2 * n_leaves - 1)
+    for tree, each in enumerate(fields):
+        if int(each.get("num_cat", "0")) == 0:
+            continue
+        own = nodes[first[tree] : first[tree + 1]]
+        categorical = own["categories"] == 0
+        own["categories"][categorical] = len(categories) + own["threshold"][categorical].astype(np.int32)
+        own["threshold"][categorical] = 0.0
+        own["missing"][categorical] = own["default_left"][categorical] = 0  # a missing category goes right
+        words = _column([each], "cat_threshold", np.uint32).astype("<u4")
+        ends = _column([each], "cat_boundaries", np.int64)
+        for start, end in zip(ends[:-1], ends[1:], strict=True):
+            bits = np.unpackbits(words[start:end].view(np.uint8), bitorder="little")
+            categories.append(np.flatnonzero(bits).astype(np.int32))
+    return categories
 
 
 def _link(header: str, n_iterations: int) -> Link | None:

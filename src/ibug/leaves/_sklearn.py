@@ -96,9 +96,9 @@ class WrapperReader(LeafReader):
         """Return the inner model's leaf numbers."""
         return self.inner.leaves(self._inner_rows(X))
 
-    def prepare(self, X: Any) -> None:
+    def prepare(self, X: Any = None) -> None:
         """Prepare the inner reader."""
-        self.inner.prepare(self._inner_rows(X))
+        self.inner.prepare(None if X is None else self._inner_rows(X))
 
     @property
     def how(self) -> str:  # type: ignore[override]

@@ -33,12 +33,6 @@ class TreeWalk:
         self._trees = trees
         self._forest = _compile(trees)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"trees": self._trees}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["trees"])  # type: ignore[misc]  # compiled again, which takes some milliseconds
-
     @property
     def n_trees(self) -> int:
         """The number of trees."""
@@ -117,7 +111,8 @@ class TreeWalk:
             if len(cuts):
                 drawn = rng.choice(cuts, n_rows).astype(precision)
                 away = rng.choice(np.array([-np.inf, np.inf], precision), n_rows)
-                rows[:, feature] = np.where(rng.random(n_rows) < 0.5, drawn, np.nextafter(drawn, away))
+                with np.errstate(over="ignore"):  # beyond the largest number is an infinite one
+                    rows[:, feature] = np.where(rng.random(n_rows) < 0.5, drawn, np.nextafter(drawn, away))
             else:
                 rows[:, feature] = rng.choice(members, n_rows) + rng.choice([0, 0, 0, 0.5, 1, 7], n_rows)
             odd = rng.random(n_rows) < 0.15

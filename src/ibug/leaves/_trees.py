@@ -71,6 +71,6 @@ def new_nodes(n: int) -> NDArray[Any]:
     return nodes
 
 
-def offsets(counts: Sequence[int]) -> NDArray[np.int64]:
+def offsets(counts: Sequence[int] | NDArray[np.intp]) -> NDArray[np.int64]:
     """Return where each part begins, and at the end where the last one ends."""
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)

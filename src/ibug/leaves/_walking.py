@@ -55,25 +55,38 @@ class WalkingReader(LeafReader):
     def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
         """Return the library's own leaves and predictions for rows that come as a plain matrix."""
 
-    def prepare(self, X: Any) -> None:
-        """Compile the trees, and check the walk on some of the rows X and on rows made to find faults."""
+    def __getstate__(self) -> dict[str, Any]:
+        # The trees are read from the model again, so that a pickle holds them once.
+        return {**self.__dict__, "_walk": self._walk is not None, "_link": self._link is not None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        walked, linked = state.pop("_walk"), state.pop("_link")
+        self.__dict__.update(state, _walk=None, _link=None)
+        if walked:  # else the training rows have shown that the library is to be asked, and why
+            self.prepare()
+            self._link = self._link if linked else None
+
+    def prepare(self, X: Any = None) -> None:
+        """Compile the trees, and check the walk on some of the rows X, if any, and on rows made to find faults."""
         self._walk = self._link = None
         try:
             trees, self._link = self._trees()
             walk = TreeWalk(trees)
             self._check(walk, X)
         except NotWalkableError as reason:
-            self._link = None
-            self.how = f"{self.library}'s own functions: {reason}"
-            return
-        except (KeyError, IndexError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
-            # A file format or a private attribute that has changed in a version of the library that is yet unknown.
-            self._link = None
-            self.how = f"{self.library}'s own functions: its trees cannot be read ({type(error).__name__}: {error})"
-            return
-        self._walk = walk
-        by_sum = "" if self._link is not None else f" for leaf numbers; predictions by {self.library}"
-        self.how = f"compiled walk{by_sum}"
+            self._leave_to_library(str(reason))
+        except Exception as error:  # noqa: BLE001
+            # A file format, a private attribute or an answer that has changed in a version of the library that is yet
+            # unknown: whatever the error is, the library's own functions still work.
+            self._leave_to_library(f"its trees cannot be read ({type(error).__name__}: {error})")
+        else:
+            self._walk = walk
+            by_sum = "" if self._link is not None else f" for leaf numbers; predictions by {self.library}"
+            self.how = f"compiled walk{by_sum}"
+
+    def _leave_to_library(self, reason: str) -> None:
+        self._link = None
+        self.how = f"{self.library}'s own functions: {reason}"
 
     @property
     def predicts_by_walk(self) -> bool:
@@ -103,11 +116,11 @@ class WalkingReader(LeafReader):
 
     def _check(self, walk: TreeWalk, X: Any) -> None:
         """Compare with the library on training rows and on probes; forget the link where predictions differ."""
-        n_rows = _num_samples(X)
-        sample = _safe_indexing(X, np.unique(np.linspace(0, n_rows - 1, _CHECKED_ROWS).astype(np.intp)))
-        matrix = self._matrix(sample)
-        if matrix is not None:
-            self._compare(walk, matrix, (self.leaves(sample), self.predict(sample)), "training rows")
+        if X is not None:
+            sample = _safe_indexing(X, np.unique(np.linspace(0, _num_samples(X) - 1, _CHECKED_ROWS).astype(np.intp)))
+            matrix = self._matrix(sample)
+            if matrix is not None:
+                self._compare(walk, matrix, (self.leaves(sample), self.predict(sample)), "training rows")
         probes = walk.probes(_PROBES)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of names that the probes have not
