@@ -19,7 +19,7 @@ from ibug.calibration import ConformalCalibrator, conformal_calibrator
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError, NotCalibratedWarning
 from ibug.learning import Floats, NeighborLearner, Rows
-from ibug.leaves import reader_type
+from ibug.leaves import is_pandas, reader_type
 from ibug.metrics import Scoring, resolve_scoring
 from ibug.posterior import LOCATIONS, check_support, prepare
 
@@ -370,12 +370,23 @@ class IBUGRegressor(RegressorMixin, NeighborLearner, BaseEstimator):
         return X_val, check_targets(X_val, y_val, "y_val")
 
     def _check_rows(self, X: Any) -> Any:
+        if self._is_plain(X):  # nothing to complain of: a single row should not pay for finding that out in detail
+            return X
         check_is_fitted(self)
         X = as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         if _num_samples(X) == 0:
             raise InvalidInputError("Found array with 0 sample(s); at least one row is needed.")
         return X
+
+    def _is_plain(self, X: Any) -> bool:
+        """Tell at once whether X is an array or a pandas frame just as it should be."""
+        if not self.__sklearn_is_fitted__():
+            return False
+        names = getattr(self, "feature_names_in_", None)
+        if type(X) is np.ndarray:
+            return names is None and X.ndim == 2 and X.shape[1] == self.n_features_in_ and len(X) > 0
+        return names is not None and is_pandas(X) and len(X) > 0 and X.columns.tolist() == names.tolist()
 
     def _check_k(self, n_rows: int) -> None:
         """Check k against the rows that will be in the index at the end; one neighbour alone has no variance."""

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
 from ibug.leaves._catboost_trees import read_trees
-from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas
+from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas, names_of
 from ibug.leaves._trees import Trees
 from ibug.leaves._walking import Answers, Link, WalkingReader
 
@@ -76,9 +76,7 @@ class CatBoostReader(WalkingReader):
         """Return arrays and pandas frames of numbers; CatBoost itself reads everything else."""
         if not is_pandas(X):
             return None if getattr(X, "dtype", None) == np.bool_ else array_as_floats(X, np.float64)
-        if [str(name) for name in X.columns] != self._names or any(dtype == np.bool_ for dtype in X.dtypes):
-            return None
-        return frame_as_floats(X, np.float64)
+        return frame_as_floats(X, np.float64, "iuf") if names_of(X) == self._names else None
 
     def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
         return self.leaves(matrix), self.predict(matrix)

@@ -10,7 +10,7 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 from ibug.leaves._base import as_leaf_numbers, require_fitted, unsupported
 from ibug.leaves._hist_gradient_boosting_trees import read_trees
-from ibug.leaves._matrix import array_as_floats
+from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas
 from ibug.leaves._trees import Trees
 from ibug.leaves._walking import Answers, Link, WalkingReader
 
@@ -54,8 +54,10 @@ class HistGradientBoostingReader(WalkingReader):
         return read_trees(self.model)
 
     def _matrix(self, X: Any) -> NDArray[Any] | None:
-        """Return what the model makes of the rows; with categories, or for a frame, its own function does that."""
-        plain = array_as_floats(X, np.float64) if self.model.is_categorical_ is None else None
+        """Return what the model makes of the rows; with categories, or for other rows, its own function does that."""
+        plain = None
+        if self.model.is_categorical_ is None:
+            plain = frame_as_floats(X, np.float64) if is_pandas(X) else array_as_floats(X, np.float64)
         return np.ascontiguousarray(self.model._preprocess_X(X, reset=False)) if plain is None else plain
 
     def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:

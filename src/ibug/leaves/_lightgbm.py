@@ -72,11 +72,11 @@ class LightGBMReader(WalkingReader):
         categories = self._booster().pandas_categorical
         dtypes = X.dtypes.tolist()
         categorical = [i for i, dtype in enumerate(dtypes) if not isinstance(dtype, np.dtype)]
-        if not categorical:
-            if categories or any(dtype.kind not in "biuf" for dtype in dtypes):
-                return None
-            return frame_as_floats(X, np.result_type(*dtypes, np.float32).type)
-        return _with_codes(X, categorical, categories)
+        if categorical or categories:
+            return _with_codes(X, categorical, categories or [])
+        if any(dtype.kind not in "biuf" for dtype in dtypes):
+            return None
+        return np.ascontiguousarray(X.to_numpy(dtype=np.result_type(*dtypes, np.float32)))
 
     def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
         booster = self._booster()
@@ -84,16 +84,16 @@ class LightGBMReader(WalkingReader):
         return leaves, np.asarray(booster.predict(matrix))
 
 
-def _with_codes(X: Any, categorical: list[int], categories: Any) -> NDArray[np.float64] | None:
+def _with_codes(X: Any, categorical: list[int], categories: list[Any]) -> NDArray[np.float64] | None:
     """Return a frame as numbers, with the codes that its categories have in the model, NaN for those that it lacks."""
-    if len(categorical) != len(categories or ()) or any(not hasattr(X.iloc[:, i], "cat") for i in categorical):
+    if len(categorical) != len(categories) or any(not hasattr(X.iloc[:, i], "cat") for i in categorical):
         return None
-    rest = X.iloc[:, [i for i in range(X.shape[1]) if i not in categorical]]
-    numbers = frame_as_floats(rest, np.float64)
+    others = [i for i in range(X.shape[1]) if i not in categorical]
+    numbers = frame_as_floats(X.iloc[:, others], np.float64)
     if numbers is None:
         return None
     matrix = np.empty(X.shape)
-    matrix[:, [i for i in range(X.shape[1]) if i not in categorical]] = numbers
+    matrix[:, others] = numbers
     for i, known in zip(categorical, categories, strict=True):
         column = X.iloc[:, i].cat
         if list(column.categories) != list(known):

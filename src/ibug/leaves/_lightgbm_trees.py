@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,8 @@ def _nodes(fields: list[dict[str, str]], n_leaves: NDArray[np.intp]) -> NDArray[
     splits["categories"] = np.where((decision & _CATEGORICAL) > 0, 0, -1)
     for side in ("left", "right"):
         child = _column(fields, f"{side}_child", np.int32)
-        splits[side] = np.where(child >= 0, child, np.repeat(n_splits, n_splits) + ~child)  # ~child is the leaf's number
+        leaf = np.repeat(n_splits, n_splits) + ~child  # a leaf is written as the complement of its number
+        splits[side] = np.where(child >= 0, child, leaf)
     nodes[~is_leaf] = splits
     return nodes
 
@@ -103,7 +105,7 @@ def _read_categories(
         own["missing"][categorical] = own["default_left"][categorical] = 0  # a missing category goes right
         words = _column([each], "cat_threshold", np.uint32).astype("<u4")
         ends = _column([each], "cat_boundaries", np.int64)
-        for start, end in zip(ends[:-1], ends[1:], strict=True):
+        for start, end in pairwise(ends):
             bits = np.unpackbits(words[start:end].view(np.uint8), bitorder="little")
             categories.append(np.flatnonzero(bits).astype(np.int32))
     return categories

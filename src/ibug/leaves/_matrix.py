@@ -32,12 +32,28 @@ def array_as_floats(X: Any, integers: type[np.floating[Any]]) -> NDArray[Any] | 
 
 def is_pandas(X: Any) -> bool:
     """Tell whether X is a pandas data frame, without importing pandas."""
+    if type(X) is np.ndarray:
+        return False
     return any(cls.__name__ == "DataFrame" and cls.__module__.partition(".")[0] == "pandas" for cls in type(X).__mro__)
 
 
-def frame_as_floats(X: Any, floats: type[np.floating[Any]]) -> NDArray[Any] | None:
-    """Return a pandas frame of plain numeric columns as contiguous floats; ``None`` for any other frame."""
-    dtypes = X.dtypes.tolist()
-    if not all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
+def names_of(X: Any) -> list[str]:
+    """Return the names of a pandas frame's columns."""
+    return [str(name) for name in X.columns.tolist()]
+
+
+def frame_as_floats(X: Any, floats: type[np.floating[Any]], kinds: str = "biuf") -> NDArray[Any] | None:
+    """Return a pandas frame of plain numeric columns as contiguous floats; ``None`` for any other frame.
+
+    Parameters
+    ----------
+    X
+        A pandas frame.
+    floats
+        The type that all columns become.
+    kinds
+        The kinds of columns that are taken, as NumPy names them: booleans, integers, floats.
+    """
+    if not all(isinstance(dtype, np.dtype) and dtype.kind in kinds for dtype in X.dtypes.tolist()):
         return None
     return np.ascontiguousarray(X.to_numpy(dtype=floats))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ class TreeWalk:
             done = all(
                 Parallel(n_jobs=n_jobs, require="sharedmem")(
                     delayed(self._forest.walk)(rows, start, stop, leaves, sums, instruction_set)
-                    for start, stop in zip(edges[:-1], edges[1:], strict=True)
+                    for start, stop in pairwise(edges)
                 )
             )
         return (leaves, sums) if done else None

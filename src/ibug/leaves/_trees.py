@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: A node of a tree: the struct ``Node`` of cpp/ibug/forest.hpp. A split sends rows with feature <= threshold to its left
-#: child, a number within the tree; a leaf has the left child -1, a value, and the number that the library gives it.
+#: A node of a tree: the struct ``Node`` of cpp/ibug/forest.hpp. A split sends rows with feature <= threshold to its
+#: left child, a number within the tree; a leaf has the left child -1, a value, and the number that the library gives it.
 NODE = np.dtype(
     [
         ("threshold", np.float64),

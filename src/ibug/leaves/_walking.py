@@ -27,8 +27,8 @@ Answers = tuple[NDArray[np.int32], NDArray[Any]]  # leaves (n_rows, n_trees), pr
 class WalkingReader(LeafReader):
     """Reads with the compiled walk once :meth:`prepare` has found that it agrees with the library.
 
-    A subclass says how the library's trees and rows are to be read. Whatever is unknown or does not agree is left to the
-    library's own functions; `how` tells which is used, and why.
+    A subclass says how the library's trees and rows are to be read. Whatever is unknown or does not agree is left to
+    the library's own functions; `how` tells which is used, and why.
     """
 
     library = ""
@@ -75,7 +75,7 @@ class WalkingReader(LeafReader):
             self._check(walk, X)
         except NotWalkableError as reason:
             self._leave_to_library(str(reason))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             # A file format, a private attribute or an answer that has changed in a version of the library that is yet
             # unknown: whatever the error is, the library's own functions still work.
             self._leave_to_library(f"its trees cannot be read ({type(error).__name__}: {error})")

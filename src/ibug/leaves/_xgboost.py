@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
-from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas
+from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas, names_of
 from ibug.leaves._trees import Trees
 from ibug.leaves._walking import Answers, Link, WalkingReader
 from ibug.leaves._xgboost_trees import read_trees
@@ -66,9 +66,7 @@ class XGBoostReader(WalkingReader):
         """Return arrays and pandas frames of numbers; XGBoost itself reads frames with categories or other names."""
         if not is_pandas(X):
             return array_as_floats(X, np.float32)
-        if [str(name) for name in X.columns] != self._names or self._has_categories:
-            return None
-        return frame_as_floats(X, np.float32)
+        return frame_as_floats(X, np.float32) if names_of(X) == self._names and not self._has_categories else None
 
     def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
         booster = self._booster
