@@ -59,12 +59,18 @@ ibug::Nodes nodes_of(const Offsets& first, const Bytes& nodes) {
     return {first.shape(0) - 1, first.data(), reinterpret_cast<const ibug::Node*>(nodes.data())};
 }
 
-ibug::CategorySets sets_of(const Offsets& first, const Array<const std::int32_t, 1>& members) {
+using Integers = Array<const std::int32_t, 1>;
+
+ibug::CategorySets sets_of(const Offsets& first, const Integers& members, const Integers& n_categories,
+                           std::size_t n_features) {
     require(first.shape(0) > 0 && first.data()[0] == 0, "sets of categories begin at 0");
     for (std::size_t s = 0; s + 1 < first.shape(0); ++s)
         require(first.data()[s] <= first.data()[s + 1], "sets of categories must come one after another");
     require(first.data()[first.shape(0) - 1] == static_cast<std::int64_t>(members.shape(0)), "members do not fit the sets");
-    return {first.shape(0) - 1, first.data(), members.data()};
+    require(n_categories.shape(0) == n_features, "n_categories must be (n_features,)");
+    for (std::size_t f = 0; f < n_features; ++f)
+        require(n_categories.data()[f] >= 0 && n_categories.data()[f] <= ibug::most_categories, "too many categories");
+    return {first.shape(0) - 1, first.data(), members.data(), n_categories.data()};
 }
 
 template <class T>
@@ -127,16 +133,18 @@ NB_MODULE(_walk, m) {
     auto forest = nb::class_<ibug::Forest>(m, "Forest", "Trees ready to be walked.");
     forest.def_static(
         "build",
-        [](Offsets first, Bytes nodes, Offsets first_member, Array<const std::int32_t, 1> members,
+        [](Offsets first, Bytes nodes, Offsets first_member, Integers members, Integers n_categories,
            const ibug::Reading& reading) {
-            return ibug::ForestBuilder(nodes_of(first, nodes), sets_of(first_member, members), reading).build();
+            const ibug::CategorySets sets = sets_of(first_member, members, n_categories, reading.n_features);
+            return ibug::ForestBuilder(nodes_of(first, nodes), sets, reading).build();
         },
-        "first"_a.noconvert(), "nodes"_a.noconvert(), "first_member"_a.noconvert(), "members"_a.noconvert(), "reading"_a,
+        "first"_a.noconvert(), "nodes"_a.noconvert(), "first_member"_a.noconvert(), "members"_a.noconvert(),
+        "n_categories"_a.noconvert(), "reading"_a,
         "Make trees of nodes, tree t having those from first[t] to first[t + 1], and sets of categories likewise.");
     forest.def_static(
         "build_oblivious",
         [](Offsets first, Bytes levels, Array<const double, 1> values, const ibug::Reading& reading) {
-            return ibug::ForestBuilder(nodes_of(first, levels), {0, nullptr, nullptr}, reading)
+            return ibug::ForestBuilder(nodes_of(first, levels), {0, nullptr, nullptr, nullptr}, reading)
                 .build_oblivious(values.data(), values.shape(0));
         },
         "first"_a.noconvert(), "levels"_a.noconvert(), "values"_a.noconvert(), "reading"_a,

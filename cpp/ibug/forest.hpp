@@ -51,10 +51,12 @@ struct Nodes {
 };
 
 // Sets of categories: set s is members[first[s]] to members[first[s + 1]].
+// A feature has at least n_categories[feature] categories, whether or not they are members of a set.
 struct CategorySets {
     std::size_t n_sets;
     const std::int64_t* first;
     const std::int32_t* members;
+    const std::int32_t* n_categories;
 };
 
 // How a library reads a row.
@@ -239,7 +241,7 @@ class ForestBuilder {
             const FeatureKey key{nodes_.node[i].feature, is_categorical(i)};
             if (key.second) {
                 auto& count = cuts[key];
-                if (count.empty()) count.push_back(0);
+                if (count.empty()) count.push_back(sets_.n_categories[key.first]);
                 const auto s = static_cast<std::size_t>(nodes_.node[i].categories);
                 for (std::int64_t m = sets_.first[s]; m < sets_.first[s + 1]; ++m) {
                     require(sets_.members[m] >= 0 && sets_.members[m] < most_categories, "a category is too large");

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug.leaves._trees import NAN_IS_MISSING, Trees, new_nodes, offsets
+from ibug.leaves._trees import NAN_IS_MISSING, NotWalkableError, Trees, new_nodes, offsets
 
 
 class InverseLink:
@@ -30,7 +30,12 @@ def read_trees(model: Any) -> tuple[Trees, InverseLink]:
         "others_as_missing": True,
         "start": float(np.asarray(model._baseline_prediction).item()),
     }
-    trees = Trees(offsets([len(part) for part in nodes]), np.concatenate(nodes), reading, categories)
+    bitsets, places = model._bin_mapper.make_known_categories_bitsets()
+    known = {feature: _members(bitsets[places[feature]]) for feature in np.flatnonzero(model._bin_mapper.is_categorical_)}
+    if any(not np.array_equal(members, np.arange(len(members))) for members in known.values()):
+        raise NotWalkableError("its categories are not numbered from 0 on")
+    n_categories = {int(feature): len(members) for feature, members in known.items()}
+    trees = Trees(offsets([len(part) for part in nodes]), np.concatenate(nodes), reading, categories, n_categories)
     return trees, InverseLink(model)
 
 
@@ -47,7 +52,12 @@ def _nodes(predictor: Any, categories: list[NDArray[np.int32]]) -> NDArray[Any]:
     nodes["missing"] = NAN_IS_MISSING
     nodes["default_left"] = given["missing_go_to_left"]
     for node in np.flatnonzero(~leaf & given["is_categorical"].astype(bool)):
-        words = np.ascontiguousarray(predictor.raw_left_cat_bitsets[given["bitset_idx"][node]], "<u4")
         nodes["categories"][node], nodes["threshold"][node] = len(categories), 0.0
-        categories.append(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).astype(np.int32))
+        categories.append(_members(predictor.raw_left_cat_bitsets[given["bitset_idx"][node]]))
     return nodes
+
+
+def _members(words: NDArray[np.uint32]) -> NDArray[np.int32]:
+    """Return the numbers of the bits that are set."""
+    bits = np.unpackbits(np.ascontiguousarray(words, "<u4").view(np.uint8), bitorder="little")
+    return np.flatnonzero(bits).astype(np.int32)

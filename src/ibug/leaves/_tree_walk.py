@@ -131,6 +131,7 @@ def _compile(trees: Trees) -> _walk.Forest:
             return _walk.Forest.build_oblivious(trees.first, nodes, trees.leaf_values, reading)
         first_member = offsets([len(members) for members in trees.categories])
         members = np.concatenate([*trees.categories, np.empty(0, np.int32)]).astype(np.int32)
-        return _walk.Forest.build(trees.first, nodes, first_member, members, reading)
+        n_categories = np.array([trees.n_categories.get(i, 0) for i in range(trees.n_features)], np.int32)
+        return _walk.Forest.build(trees.first, nodes, first_member, members, n_categories, reading)
     except ValueError as error:
         raise NotWalkableError(str(error)) from error

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: A node of a tree: the struct ``Node`` of cpp/ibug/forest.hpp. A split sends rows with feature <= threshold to its
-#: left child, a number within the tree; a leaf has the left child -1, a value, and the number that the library gives it.
+#: left child, a number within the tree; a leaf has the left child -1, a value, and its number in the library.
 NODE = np.dtype(
     [
         ("threshold", np.float64),
@@ -48,6 +48,8 @@ class Trees:
         How the library reads a row; see ``Reading`` in cpp/ibug/forest.hpp.
     categories
         The sets of categories that splits refer to.
+    n_categories : dict of int
+        By feature, how many categories the model knows, numbered from 0, where some of them may be in no set.
     leaf_values : ndarray of shape (n_leaves,) or None
         The values of an oblivious model's leaves, tree after tree; ``None`` for all other models.
     """
@@ -56,6 +58,7 @@ class Trees:
     nodes: NDArray[Any]
     reading: dict[str, Any]
     categories: Sequence[NDArray[np.int32]] = field(default=())
+    n_categories: dict[int, int] = field(default_factory=dict)
     leaf_values: NDArray[np.float64] | None = None
 
     @property

@@ -27,6 +27,7 @@ class Forest:
         nodes: NDArray[np.uint8],
         first_member: NDArray[np.int64],
         members: NDArray[np.int32],
+        n_categories: NDArray[np.int32],
         reading: Reading,
     ) -> Forest: ...
     @staticmethod
