@@ -169,7 +169,9 @@ def test_xgboost(seed, special, objective, categorical, options):
     special=st.sampled_from([0.0, 0.1, 0.5]),
     options=st.fixed_dictionaries(
         {
-            "loss_function": st.sampled_from(["RMSE", "MAE", "Quantile:alpha=0.3", "Poisson", "Tweedie:variance_power=1.5"]),
+            "loss_function": st.sampled_from(
+                ["RMSE", "MAE", "Quantile:alpha=0.3", "Poisson", "Tweedie:variance_power=1.5"]
+            ),
             "depth": st.sampled_from([1, 4, 9]),
             "nan_mode": st.sampled_from(["Min", "Max"]),
             "border_count": st.sampled_from([4, 254, 400]),

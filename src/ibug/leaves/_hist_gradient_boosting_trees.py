@@ -31,7 +31,9 @@ def read_trees(model: Any) -> tuple[Trees, InverseLink]:
         "start": float(np.asarray(model._baseline_prediction).item()),
     }
     bitsets, places = model._bin_mapper.make_known_categories_bitsets()
-    known = {feature: _members(bitsets[places[feature]]) for feature in np.flatnonzero(model._bin_mapper.is_categorical_)}
+    known = {
+        feature: _members(bitsets[places[feature]]) for feature in np.flatnonzero(model._bin_mapper.is_categorical_)
+    }
     if any(not np.array_equal(members, np.arange(len(members))) for members in known.values()):
         raise NotWalkableError("its categories are not numbered from 0 on")
     n_categories = {int(feature): len(members) for feature, members in known.items()}

@@ -64,7 +64,8 @@ class WalkingReader(LeafReader):
         self.__dict__.update(state, _walk=None, _link=None)
         if walked:  # else the training rows have shown that the library is to be asked, and why
             self.prepare()
-            self._link = self._link if linked else None
+            if self._walk is not None and not linked:
+                self._link, self.how = None, state["how"]
 
     def prepare(self, X: Any = None) -> None:
         """Compile the trees, and check the walk on some of the rows X, if any, and on rows made to find faults."""
