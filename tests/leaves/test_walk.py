@@ -121,13 +121,34 @@ def test_pandas_categories_of_lightgbm(frame_rows, monkeypatch):
 
 
 @pytest.mark.parametrize("library", ["XGBoost", "scikit-learn"])
-def test_pandas_categories_of_others(library, frame_rows):
+def test_pandas_categories_of_others(library, frame_rows, monkeypatch):
     options = {"enable_categorical": True} if library == "XGBoost" else {"categorical_features": "from_dtype"}
     model = MODELS[library](**options).fit(frame_rows.X, frame_rows.y)
-    reader = prepared(model, frame_rows.X)
-    assert reader.how == "compiled walk"
-    assert_array_equal(reader.read(frame_rows.queries)[0], reader.leaves(frame_rows.queries))
-    assert_array_equal(reader.read(frame_rows.queries)[1], reader.predict(frame_rows.queries))
+    assert_walked(monkeypatch, prepared(model, frame_rows.X), frame_rows.queries)
+    assert_walked(monkeypatch, copy.deepcopy(prepared(model, frame_rows.X)), frame_rows.queries)
+
+
+def test_other_pandas_categories_are_left_to_xgboost(frame_rows):
+    model = MODELS["XGBoost"](enable_categorical=True).fit(frame_rows.X, frame_rows.y)
+    reader, queries = prepared(model, frame_rows.X), frame_rows.queries
+    other_order = queries["city"].cat.reorder_categories(queries["city"].cat.categories[::-1])
+    assert reader._matrix(queries) is not None
+    assert reader._matrix(queries.assign(city=other_order)) is None
+    assert_array_equal(
+        reader.read(queries.assign(city=other_order))[0], reader.leaves(queries.assign(city=other_order))
+    )
+
+
+def test_a_wrapper_that_predicts_otherwise_predicts_by_itself(full_rows):
+    class Doubled(TransformedTargetRegressor):
+        def predict(self, X):
+            return 2 * super().predict(X)
+
+    model = Doubled(MODELS["scikit-learn"]()).fit(full_rows.X, full_rows.y)
+    reader = prepared(model, full_rows.X)
+    leaves, predictions = reader.read(full_rows.queries)
+    assert_array_equal(leaves, reader.leaves(full_rows.queries))
+    assert_array_equal(predictions, model.predict(full_rows.queries))
 
 
 def test_what_only_the_library_reads_goes_to_the_library(fitted, rows):

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from ibug.leaves import _walk, read_leaves_of
+from ibug.leaves._probes import probes
 from ibug.leaves._tree_walk import TreeWalk
 
 # What rows are made of: missing, zero and nearly zero, huge, infinite, equal to others.
@@ -34,7 +35,7 @@ def assert_walks(model, X, queries, *, exact=True, by_sum=True):
     trees, link = reader._trees()
     walk = TreeWalk(trees)
     assert (link is not None) == by_sum
-    for rows in (queries, walk.probes(60, seed=1)):
+    for rows in (queries, probes(trees, 60, seed=1)):
         leaves, predictions = reader._ask_library(rows)
         for instruction_set in _walk.instruction_sets():
             walked, sums = walk(rows, instruction_set=instruction_set)
@@ -98,9 +99,9 @@ def test_lightgbm(seed, special, objective, boosting, n_leaves, options):
     if linear and objective == "regression_l1":
         objective = "regression"  # which LightGBM asks for
     params = {
-        **options, "objective": objective, "boosting": "gbdt" if linear else boosting, "num_leaves": n_leaves, "verbose": -1,
-        "min_data_in_leaf": 3, "min_data_in_bin": 1, "bagging_freq": 1, "bagging_fraction": 0.7, "seed": seed % 1000,
-        "num_threads": 1, "cat_smooth": 1.0, "min_data_per_group": 1, "feature_pre_filter": False,
+        **options, "objective": objective, "boosting": "gbdt" if linear else boosting, "num_leaves": n_leaves,
+        "verbose": -1, "min_data_in_leaf": 3, "min_data_in_bin": 1, "bagging_freq": 1, "bagging_fraction": 0.7,
+        "seed": seed % 1000, "num_threads": 1, "cat_smooth": 1.0, "min_data_per_group": 1, "feature_pre_filter": False,
     }  # fmt: skip
     data = lightgbm.Dataset(X, y, categorical_feature=categorical, params=params)
     booster = lightgbm.train(params, data, int(rng.integers(1, 12)))

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
 from ibug.leaves._lightgbm_trees import read_trees
-from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas
+from ibug.leaves._matrix import array_as_floats, frame_with_codes, is_pandas
 from ibug.leaves._trees import Trees
 from ibug.leaves._walking import Answers, Link, WalkingReader
 
@@ -69,11 +69,10 @@ class LightGBMReader(WalkingReader):
         """Return what LightGBM makes of arrays and pandas frames: integers become single precision in arrays."""
         if not is_pandas(X):
             return array_as_floats(X, np.float32)
-        categories = self._booster().pandas_categorical
         dtypes = X.dtypes.tolist()
-        categorical = [i for i, dtype in enumerate(dtypes) if not isinstance(dtype, np.dtype)]
-        if categorical or categories:
-            return _with_codes(X, categorical, categories or [])
+        categories = self._booster().pandas_categorical or []
+        if categories or any(not isinstance(dtype, np.dtype) for dtype in dtypes):
+            return frame_with_codes(X, np.float64, categories, recode=True)
         if any(dtype.kind not in "biuf" for dtype in dtypes):
             return None
         return np.ascontiguousarray(X.to_numpy(dtype=np.result_type(*dtypes, np.float32)))
@@ -82,25 +81,6 @@ class LightGBMReader(WalkingReader):
         booster = self._booster()
         leaves = as_leaf_numbers(booster.predict(matrix, pred_leaf=True), len(matrix), self.model)
         return leaves, np.asarray(booster.predict(matrix))
-
-
-def _with_codes(X: Any, categorical: list[int], categories: list[Any]) -> NDArray[np.float64] | None:
-    """Return a frame as numbers, with the codes that its categories have in the model, NaN for those that it lacks."""
-    if len(categorical) != len(categories) or any(not hasattr(X.iloc[:, i], "cat") for i in categorical):
-        return None
-    others = [i for i in range(X.shape[1]) if i not in categorical]
-    numbers = frame_as_floats(X.iloc[:, others], np.float64)
-    if numbers is None:
-        return None
-    matrix = np.empty(X.shape)
-    matrix[:, others] = numbers
-    for i, known in zip(categorical, categories, strict=True):
-        column = X.iloc[:, i].cat
-        if list(column.categories) != list(known):
-            column = column.set_categories(known).cat
-        codes = column.codes.to_numpy()
-        matrix[:, i] = np.where(codes < 0, np.nan, codes)
-    return matrix
 
 
 def _objective(booster: Any) -> str | None:

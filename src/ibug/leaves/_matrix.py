@@ -37,6 +37,52 @@ def is_pandas(X: Any) -> bool:
     return any(cls.__name__ == "DataFrame" and cls.__module__.partition(".")[0] == "pandas" for cls in type(X).__mro__)
 
 
+def categories_of(X: Any) -> list[tuple[int, list[Any]]]:
+    """Return the place and the categories of each categorical column of a pandas frame."""
+    places = [i for i, dtype in enumerate(X.dtypes.tolist()) if getattr(dtype, "name", "") == "category"]
+    return [(i, X.dtypes.iloc[i].categories.tolist()) for i in places]
+
+
+def frame_with_codes(
+    X: Any, floats: type[np.floating[Any]], categories: list[list[Any]], *, recode: bool
+) -> NDArray[Any] | None:
+    """Return a pandas frame with categorical columns as contiguous floats: the codes of categories, NaN for missing.
+
+    Parameters
+    ----------
+    X
+        A pandas frame.
+    floats
+        The type that all columns become.
+    categories
+        The categories that the model knows, for each categorical column in turn.
+    recode
+        Give the codes of the model's categories to columns with others; else such a frame is not taken.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features), or None
+        ``None`` for frames with other columns than these and plain numeric ones.
+    """
+    found = categories_of(X)
+    if len(found) != len(categories):
+        return None
+    if not recode and [given for _, given in found] != categories:
+        return None
+    places = [i for i, _ in found]
+    others = [i for i in range(X.shape[1]) if i not in places]
+    numbers = frame_as_floats(X.iloc[:, others], floats)
+    if numbers is None:
+        return None
+    matrix = np.empty(X.shape, floats)
+    matrix[:, others] = numbers
+    for (i, given), known in zip(found, categories, strict=True):
+        column = X.iloc[:, i].cat
+        codes = (column if given == list(known) else column.set_categories(known).cat).codes.to_numpy()
+        matrix[:, i] = np.where(codes < 0, np.nan, codes)
+    return matrix
+
+
 def names_of(X: Any) -> list[str]:
     """Return the names of a pandas frame's columns."""
     return [str(name) for name in X.columns.tolist()]

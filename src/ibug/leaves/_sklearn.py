@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from ibug.leaves._base import (
@@ -29,6 +30,8 @@ from ibug.leaves._base import (
     unsupported,
 )
 from ibug.leaves._hist_gradient_boosting import HistGradientBoostingReader
+
+_CHECKED_ROWS = 64
 
 
 def find(model: Any) -> type[LeafReader]:
@@ -77,6 +80,7 @@ class WrapperReader(LeafReader):
         super().__init__(model)
         require_fitted(model, _is_fitted(model))
         self.inner = read_leaves_of(self.wrapped(model))
+        self._agrees = True
 
     @staticmethod
     def wrapped(model: Any) -> Any:
@@ -97,8 +101,11 @@ class WrapperReader(LeafReader):
         return self.inner.leaves(self._inner_rows(X))
 
     def prepare(self, X: Any = None) -> None:
-        """Prepare the inner reader."""
+        """Prepare the inner reader, and see whether the outer model makes of its predictions what is expected."""
         self.inner.prepare(None if X is None else self._inner_rows(X))
+        if X is not None and self.inner.predicts_by_walk:
+            sample = _safe_indexing(X, slice(0, _CHECKED_ROWS))
+            self._agrees = np.allclose(self.read(sample)[1], self.predict(sample), rtol=1e-9, atol=0, equal_nan=True)
 
     @property
     def how(self) -> str:  # type: ignore[override]
@@ -107,11 +114,13 @@ class WrapperReader(LeafReader):
 
     @property
     def predicts_by_walk(self) -> bool:
-        """Whether the inner reader does."""
-        return self.inner.predicts_by_walk
+        """Whether the inner reader does, and the outer model's predictions follow from its."""
+        return self._agrees and self.inner.predicts_by_walk
 
     def read(self, X: Any, *, n_jobs: int | None = None) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Return leaf numbers and predictions, the fastest way."""
+        if not self.predicts_by_walk:
+            return super().read(X, n_jobs=n_jobs)
         leaves, predictions = self.inner.read(self._inner_rows(X), n_jobs=n_jobs)
         return leaves, self._outer_predictions(predictions)
 

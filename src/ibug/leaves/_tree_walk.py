@@ -31,18 +31,13 @@ class TreeWalk:
     """
 
     def __init__(self, trees: Trees) -> None:
-        self._trees = trees
+        self.n_features = trees.n_features
         self._forest = _compile(trees)
 
     @property
     def n_trees(self) -> int:
         """The number of trees."""
         return self._forest.n_trees
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns of the rows."""
-        return self._trees.n_features
 
     def __call__(
         self, rows: NDArray[Any], *, n_jobs: int | None = None, instruction_set: str = ""
@@ -82,45 +77,6 @@ class TreeWalk:
                 )
             )
         return (leaves, sums) if done else None
-
-    def probes(self, n_rows: int, *, seed: int = 0) -> NDArray[np.float64]:
-        """Make rows on which a wrong comparison shows: thresholds themselves, their neighbours, special values.
-
-        Parameters
-        ----------
-        n_rows
-            How many.
-        seed
-            Of the random choice.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features)
-        """
-        rng = np.random.default_rng(seed)
-        return np.column_stack([self._probe_feature(rng, n_rows, feature) for feature in range(self.n_features)])
-
-    def _probe_feature(self, rng: np.random.Generator, n_rows: int, feature: int) -> NDArray[np.float64]:
-        trees = self._trees
-        nodes, refuse_infinite = trees.nodes, trees.reading.get("refuse_infinite")
-        own = nodes[((nodes["left"] >= 0) | (trees.leaf_values is not None)) & (nodes["feature"] == feature)]
-        numeric = own["categories"] < 0
-        special = [np.nan, np.nan, 0.0, -0.0, 1e-40, -1e-36, 1e30, -1e30, -0.5, -1.0, 1.5]
-        special += [] if refuse_infinite else [np.inf, -np.inf]
-        if numeric.any():
-            precision = np.float32 if trees.reading.get("single") else np.float64
-            drawn = rng.choice(own["threshold"][numeric], n_rows).astype(precision)
-            away = rng.choice(np.array([-np.inf, np.inf], precision), n_rows)
-            with np.errstate(over="ignore"):  # beyond the largest number is an infinite one
-                values = np.where(rng.random(n_rows) < 0.5, drawn, np.nextafter(drawn, away))
-            if refuse_infinite:
-                values = np.where(np.isinf(values), 0, values)
-        elif feature in trees.n_categories:  # others are missing values by the time that the trees see them
-            values, special = rng.integers(0, trees.n_categories[feature], n_rows), [np.nan]
-        else:
-            members = np.concatenate([*(trees.categories[i] for i in np.unique(own["categories"])), [0]])
-            values = rng.choice(members, n_rows) + rng.choice([0, 0, 0, 0.5, 1, 7], n_rows)
-        return np.where(rng.random(n_rows) < 0.15, rng.choice(special, n_rows), values).astype(np.float64)
 
 
 def _compile(trees: Trees) -> _walk.Forest:

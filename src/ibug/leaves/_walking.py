@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ibug.leaves._base import LeafReader
+from ibug.leaves._probes import probes
 from ibug.leaves._tree_walk import TreeWalk
 from ibug.leaves._trees import NotWalkableError, Trees
 
@@ -73,7 +74,7 @@ class WalkingReader(LeafReader):
         try:
             trees, self._link = self._trees()
             walk = TreeWalk(trees)
-            self._check(walk, X)
+            self._check(walk, X, probes(trees, _PROBES))
         except NotWalkableError as reason:
             self._leave_to_library(str(reason))
         except Exception as error:
@@ -115,18 +116,17 @@ class WalkingReader(LeafReader):
             return None
         return self._walk(matrix, n_jobs=n_jobs)
 
-    def _check(self, walk: TreeWalk, X: Any) -> None:
+    def _check(self, walk: TreeWalk, X: Any, made_up: NDArray[np.float64]) -> None:
         """Compare with the library on training rows and on probes; forget the link where predictions differ."""
         if X is not None:
             sample = _safe_indexing(X, np.unique(np.linspace(0, _num_samples(X) - 1, _CHECKED_ROWS).astype(np.intp)))
             matrix = self._matrix(sample)
             if matrix is not None:
                 self._compare(walk, matrix, (self.leaves(sample), self.predict(sample)), "training rows")
-        probes = walk.probes(_PROBES)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of names that the probes have not
-            answers = self._ask_library(probes)
-        self._compare(walk, probes, answers, "made-up rows")
+            answers = self._ask_library(made_up)
+        self._compare(walk, made_up, answers, "made-up rows")
 
     def _compare(self, walk: TreeWalk, matrix: NDArray[Any], answers: Answers, rows: str) -> None:
         walked = walk(matrix)

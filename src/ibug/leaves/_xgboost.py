@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
-from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas, names_of
+from ibug.leaves._matrix import array_as_floats, categories_of, frame_as_floats, frame_with_codes, is_pandas, names_of
 from ibug.leaves._trees import Trees
 from ibug.leaves._walking import Answers, Link, WalkingReader
 from ibug.leaves._xgboost_trees import read_trees
@@ -43,6 +43,7 @@ class XGBoostReader(WalkingReader):
         _check_booster(model, booster)
         self._names = booster.feature_names
         self._has_categories = "c" in (booster.feature_types or ())
+        self._categories: list[list[Any]] = []
 
     @property
     @abstractmethod
@@ -62,11 +63,21 @@ class XGBoostReader(WalkingReader):
     def _trees(self) -> tuple[Trees, Link | None]:
         return read_trees(self._booster, self._n_rounds, self._missing)
 
+    def prepare(self, X: Any = None) -> None:
+        """Compile and check the walk; remember the categories of X, with which it is checked."""
+        if X is not None and self._has_categories and is_pandas(X):
+            self._categories = [categories for _, categories in categories_of(X)]
+        super().prepare(X)
+
     def _matrix(self, X: Any) -> NDArray[Any] | None:
-        """Return arrays and pandas frames of numbers; XGBoost itself reads frames with categories or other names."""
+        """Return arrays and pandas frames of numbers; XGBoost itself reads frames with other names or categories."""
         if not is_pandas(X):
             return array_as_floats(X, np.float32)
-        return frame_as_floats(X, np.float32) if names_of(X) == self._names and not self._has_categories else None
+        if names_of(X) != self._names:
+            return None
+        if self._has_categories:
+            return frame_with_codes(X, np.float32, self._categories, recode=False)
+        return frame_as_floats(X, np.float32)
 
     def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
         booster = self._booster

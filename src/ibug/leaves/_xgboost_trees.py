@@ -1,8 +1,7 @@
-"""XGBoost's trees from the JSON of its model file."""
+"""XGBoost's trees from its model file, in the binary form of the documented JSON schema."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from ibug.leaves import _walk
 from ibug.leaves._trees import NAN_IS_MISSING, NotWalkableError, Trees, new_nodes, offsets
+from ibug.leaves._ubjson import parse
 
 _IDENTITY = {
     "reg:squarederror", "reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "reg:quantileerror",
@@ -50,7 +50,7 @@ def read_trees(booster: Any, n_rounds: int, missing: float) -> tuple[Trees, Marg
     margin
         ``None`` where the sum does not tell the prediction: for dart, or an unknown objective.
     """
-    learner = json.loads(bytes(booster.save_raw("json")))["learner"]
+    learner = parse(bytes(booster.save_raw("ubj")))["learner"]
     gradient_booster, objective = learner["gradient_booster"], learner["objective"]["name"]
     dart = gradient_booster["name"] == "dart"
     model = (gradient_booster["gbtree"] if dart else gradient_booster)["model"]
