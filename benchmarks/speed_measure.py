@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from ibug.leaves import LeafReader, read_leaves_of
 from ibug.neighbors import _kernel
 
 K = 100
+VALIDATION = 500  # rows on which k is tuned when the time of `fit` is measured
 BATCH = 512  # queries of a batch
 WALKED, WALKED_CODES = 16, 2**30  # so many queries at least for the walk, which is slow; more where the index is small
 SCANNED = 64  # queries of a batch for the dense product, which gains from many
@@ -38,9 +41,21 @@ class Setting:
     library: str
     n_rows: int
     n_trees: int
+    n_features: int = 9
 
     def __str__(self) -> str:
-        return f"{self.library}, {self.n_rows:,} rows, {self.n_trees:,} trees"
+        features = "" if self.n_features == 9 else f" of {self.n_features} features"
+        return f"{self.library}, {self.n_rows:,} rows{features}, {self.n_trees:,} trees"
+
+    @property
+    def is_huge(self) -> bool:
+        """Whether a walk over leaf members would need more memory than most machines have."""
+        return self.n_rows * self.n_trees > WALKED_CODES // 4
+
+    @property
+    def n_validation(self) -> int:
+        """The rows to tune k on."""
+        return VALIDATION // 10 if self.is_huge else VALIDATION
 
 
 @dataclass(frozen=True)
@@ -53,8 +68,11 @@ class Figures:
 
     setting: Setting
     code_type: str
+    how: str
     training_time: float
     fit_time: float
+    n_validation: int
+    peak_memory: int
     index_bytes: int
     bytes_per_row_and_tree: float
     walk_bytes_per_row_and_tree: float
@@ -95,6 +113,7 @@ class Subject:
     leaves: Leaves  # (BATCH, n_trees), of the queries
     training_time: float
     fit_time: float
+    peak_memory: int  # bytes that `fit` needed beyond what was needed before
 
     @property
     def index(self) -> LeafIndex:
@@ -127,47 +146,68 @@ def measure(setting: Setting, n_rounds: int, report: Report) -> Figures:
     subject = _train(setting, report)
     report("timing the kernel")
     kernel = _in_turn(_kernel_tasks(subject), 2 * n_rounds)
-    report("preparing the walk")
-    leaves = subject.reader.leaves(subject.rows)
-    walk = LeafWalk(leaves, int(max(leaves.max(), subject.leaves.max())) + 1)
-    fastest = _fastest_walk(subject, walk)
-    report("timing the predictions and the walk")
-    times = _in_turn(_prediction_tasks(subject, walk, walk.walks[fastest]), n_rounds)
+    tasks = _prediction_tasks(subject)
+    fastest, walk_bytes = "none", 0
+    n_codes = subject.index.n_rows * subject.index.n_trees
+    if not setting.is_huge:
+        report("preparing the walk over leaf members")
+        leaves = subject.reader.read_leaves(subject.rows)
+        walk = LeafWalk(leaves, int(max(leaves.max(), subject.leaves.max())) + 1)
+        fastest, walk_bytes = _fastest_walk(subject, walk), walk.nbytes
+        tasks |= _walk_tasks(subject, walk, walk.walks[fastest])
+    report("timing the predictions")
+    times = _in_turn(tasks, n_rounds)
+    for alone in ("", " alone"):
+        times[f"leaves + predict{alone}"] = times[f"leaves{alone}"] + times[f"predict{alone}"]
     return Figures(
         setting=setting,
         code_type=str(subject.index.code_type),
+        how=subject.reader.how,
         training_time=subject.training_time,
         fit_time=subject.fit_time,
+        n_validation=setting.n_validation,
+        peak_memory=subject.peak_memory,
         index_bytes=subject.index.nbytes,
-        bytes_per_row_and_tree=subject.index.nbytes / leaves.size,
-        walk_bytes_per_row_and_tree=walk.nbytes / leaves.size,
+        bytes_per_row_and_tree=subject.index.nbytes / n_codes,
+        walk_bytes_per_row_and_tree=walk_bytes / n_codes,
         kernel_share=_ratio(kernel, "peak", "kernel"),
         best_kernel_rate=1 / float(kernel["kernel"].min()),
         best_peak_rate=1 / float(kernel["peak"].min()),
         fastest_walk=fastest,
         per_row={name: float(np.median(seconds)) for name, seconds in times.items()},
-        ratios={f"{slow} / {fast}": _ratio(times, slow, fast) for slow, fast in RATIOS},
+        ratios={f"{slow} / {fast}": _ratio(times, slow, fast) for slow, fast in RATIOS if slow in times},
     )
 
 
 def _train(setting: Setting, report: Report) -> Subject:
-    X, y = synthetic_rows(setting.n_rows + BATCH)
-    rows, targets, queries = X[: setting.n_rows], y[: setting.n_rows], X[setting.n_rows :]
+    n_rows, n_validation = setting.n_rows, setting.n_validation
+    X, y = synthetic_rows(n_rows + BATCH + n_validation, setting.n_features)
+    rows, targets, queries = X[:n_rows], y[:n_rows], X[n_rows : n_rows + BATCH]
     report(f"{setting}: training the model")
     model = MODELS[setting.library](setting.n_trees)
     training_time = _seconds(lambda: model.fit(rows, targets))
-    report("indexing the training rows")
-    regressor = IBUGRegressor(model, prefit=True, k=min(K, setting.n_rows), calibrate=False, n_jobs=1)
-    fit_time = _seconds(lambda: regressor.fit(rows, targets))
+    report("indexing the training rows and tuning k")
+    regressor = IBUGRegressor(model, prefit=True, n_jobs=1)
+    validation = {"X_val": X[-n_validation:], "y_val": y[-n_validation:]}
+    before = _peak_memory()
+    fit_time = _seconds(lambda: regressor.fit(rows, targets, **validation))
+    peak = _peak_memory() - before
+    regressor.k_ = min(K, setting.n_rows)  # predictions are measured with the same k for all
     reader = read_leaves_of(model)
+    reader.prepare(rows)
     leaves = reader.leaves(queries)
-    return Subject(model, regressor, reader, rows, targets, queries, leaves, training_time, fit_time)
+    return Subject(model, regressor, reader, rows, targets, queries, leaves, training_time, fit_time, peak)
 
 
-def synthetic_rows(n_rows: int) -> tuple[Floats, Floats]:
-    """Draw rows of 9 features, (n_rows, 9), and targets, (n_rows,): a smooth mean, and noise that varies over x."""
+def _peak_memory() -> int:
+    """Return the most memory that the process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def synthetic_rows(n_rows: int, n_features: int = 9) -> tuple[Floats, Floats]:
+    """Draw rows (n_rows, n_features) and targets (n_rows,): a smooth mean of 8 features, noise that varies with one."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (n_rows, 9))
+    X = rng.uniform(-1, 1, (n_rows, n_features))
     mean = np.sin(3 * X[:, 0]) + 2 * X[:, 1] * X[:, 2] + np.exp(X[:, 3]) + X[:, 4] ** 2 * X[:, 5]
     mean += np.cos(4 * X[:, 6] * X[:, 7]) / 2
     return X, mean + (0.1 + 0.4 * np.abs(X[:, 8])) * rng.normal(size=n_rows)
@@ -187,11 +227,30 @@ def _catboost(n_trees: int) -> Any:
     )
 
 
-MODELS: Mapping[str, Callable[[int], Any]] = {"LightGBM": _lightgbm, "CatBoost": _catboost}
+def _xgboost(n_trees: int) -> Any:
+    from xgboost import XGBRegressor
+
+    return XGBRegressor(n_estimators=n_trees, max_depth=6, learning_rate=0.05, n_jobs=1)
+
+
+def _hist_gradient_boosting(n_trees: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    return HistGradientBoostingRegressor(max_iter=n_trees, max_leaf_nodes=31, learning_rate=0.05, early_stopping=False)
+
+
+MODELS: Mapping[str, Callable[[int], Any]] = {
+    "LightGBM": _lightgbm,
+    "XGBoost": _xgboost,
+    "CatBoost": _catboost,
+    "HistGradientBoosting": _hist_gradient_boosting,
+}
 
 RATIOS = (
     ("predict_dist", "predict"),
     ("predict_dist alone", "predict alone"),
+    ("leaves + predict", "read"),
+    ("leaves + predict alone", "read alone"),
     ("walk", "predict_dist"),
     ("walk alone", "predict_dist alone"),
     ("walk search", "search"),
@@ -211,24 +270,32 @@ def _kernel_tasks(subject: Subject) -> dict[str, Task]:
     }
 
 
-def _prediction_tasks(subject: Subject, walk: LeafWalk, affinities: Callable[[Leaves], Any]) -> dict[str, Task]:
-    """Return the ways to predict and their parts, in rows."""
+def _prediction_tasks(subject: Subject) -> dict[str, Task]:
+    """Return the model's predictions, ibug's and their parts, in rows."""
     model, reader, index, k = subject.model, subject.reader, subject.index, subject.k
     queries, leaves = subject.queries, subject.leaves
-    walked = subject.n_walked
-    by_walk = partial(_predict_by_walk, subject, affinities)
     return {
         "predict": Task(lambda: model.predict(queries), BATCH),
         "leaves": Task(lambda: reader.leaves(queries), BATCH),
+        "read": Task(lambda: reader.read(queries), BATCH),
         "search": Task(lambda: index.query(leaves, k), BATCH),
         "predict_dist": Task(lambda: subject.regressor.predict_dist(queries), BATCH),
+        "predict alone": _one_by_one(model.predict, queries),
+        "leaves alone": _one_by_one(reader.leaves, queries),
+        "read alone": _one_by_one(reader.read, queries),
+        "search alone": _one_by_one(partial(index.query, k=k), leaves),
+        "predict_dist alone": _one_by_one(subject.regressor.predict_dist, queries),
+    }
+
+
+def _walk_tasks(subject: Subject, walk: LeafWalk, affinities: Callable[[Leaves], Any]) -> dict[str, Task]:
+    """Return predictions by a walk over leaf members, and other ways to search, in rows."""
+    queries, leaves, k, walked = subject.queries, subject.leaves, subject.k, subject.n_walked
+    by_walk = partial(_predict_by_walk, subject, affinities)
+    return {
         "walk": Task(lambda: by_walk(queries[:walked]), walked),
         "walk search": Task(lambda: top_k(affinities(leaves[:walked]), k), walked),
         "scan search": Task(lambda: top_k(walk.scan(leaves[:SCANNED]), k), SCANNED),
-        "predict alone": _one_by_one(model.predict, queries),
-        "leaves alone": _one_by_one(reader.leaves, queries),
-        "search alone": _one_by_one(partial(index.query, k=k), leaves),
-        "predict_dist alone": _one_by_one(subject.regressor.predict_dist, queries),
         "walk alone": _one_by_one(by_walk, queries),
     }
 

@@ -154,3 +154,68 @@ def penalised_score(parameters, start, features, error, loss):
         unit = minimize_scalar(lambda a: score(start + a), bracket=(-1, 1)).fun
     intercept, b = parameters[0], parameters[1:]
     return score(start + intercept + features @ b) / unit + 20 / len(error) * np.sum(b**2)
+
+
+def walk_trees(trees, rows):
+    """Return leaves (n_rows, n_trees) and sums (n_rows,): each row goes down each tree by itself, rule by rule."""
+    leaves, sums = [], []
+    for row in rows:
+        reached, total = [], _sum_type(trees)(trees.reading.get("start", 0.0))
+        for t in range(len(trees.first) - 1):
+            nodes = trees.nodes[trees.first[t] : trees.first[t + 1]]
+            if trees.leaf_values is None:
+                at = 0
+                while nodes[at]["left"] >= 0:
+                    at = nodes[at]["left" if _goes_left(trees, nodes[at], row) else "right"]
+                number, value = nodes[at]["number"], nodes[at]["value"]
+            else:
+                number = sum(2**level for level, node in enumerate(nodes) if not _goes_left(trees, node, row))
+                first = sum(2 ** (trees.first[s + 1] - trees.first[s]) for s in range(t))
+                value = trees.leaf_values[first + number]
+            reached.append(number)
+            total = total + _sum_type(trees)(value)
+        leaves.append(reached)
+        sums.append(total)
+    return np.array(leaves), np.array(sums, np.float64)
+
+
+def _sum_type(trees):
+    return np.float32 if trees.reading.get("single_sums") else np.float64
+
+
+def _goes_left(trees, node, row):
+    rules = trees.reading
+    with np.errstate(over="ignore"):
+        value = float(np.float32(row[node["feature"]]) if rules.get("single") else row[node["feature"]])
+    if value == rules.get("missing", np.nan):
+        value = np.nan
+    tiny = abs(value) <= float(np.float32(1e-35))
+    if rules.get("tiny_is_zero") and tiny:
+        value = 0.0
+    if node["categories"] >= 0:
+        return _category_goes_left(trees, node, value)
+    if np.isnan(value) and node["missing"] == 0:
+        value = 0.0
+    if np.isnan(value) or (node["missing"] == 1 and tiny):
+        return bool(node["default_left"])
+    return value <= node["threshold"]
+
+
+def _category_goes_left(trees, node, value):
+    rules = trees.reading
+    if np.isnan(value):
+        return bool(node["default_left"])
+    below = value <= -1 if rules.get("truncated") else value < 0
+    category = None if below or value > 1e9 else int(value)  # rounded towards zero
+    if category in set(trees.categories[node["categories"]].tolist()):
+        return rules.get("members_left", True)
+    if rules.get("others_as_missing") and (category is None or category >= _n_categories(trees, node["feature"])):
+        return bool(node["default_left"])
+    return not rules.get("members_left", True)
+
+
+def _n_categories(trees, feature):
+    """One more than the highest category of the feature that the model knows."""
+    splits = trees.nodes[(trees.nodes["left"] >= 0) & (trees.nodes["feature"] == feature)]
+    highest = max(max(trees.categories[i].tolist(), default=-1) for i in splits["categories"] if i >= 0)
+    return max(highest + 1, trees.n_categories.get(int(feature), 0))

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from ibug._inputs import as_rows, check_probabilities, check_targets
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
+from ibug.leaves import is_pandas
 
 Floats = NDArray[np.float64]
 Rows = tuple[Any, Floats]  # X and y
@@ -19,6 +20,11 @@ Rows = tuple[Any, Floats]  # X and y
 
 class ProbabilisticRegressorMixin(RegressorMixin):
     """Intervals, quantiles, variances and points from ``predict_dist``, and the checks of rows that they share."""
+
+    n_features_in_: int
+
+    def __sklearn_is_fitted__(self) -> bool:
+        raise NotImplementedError(f"{type(self).__name__} has to say whether it is fitted.")
 
     def predict_dist(self, X: Any) -> Distribution:
         """Return the predicted laws: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
@@ -64,9 +70,20 @@ class ProbabilisticRegressorMixin(RegressorMixin):
         return X_val, check_targets(X_val, y_val, "y_val")
 
     def _check_rows(self, X: Any) -> Any:
+        if self._is_plain(X):  # nothing to complain of: a single row should not pay for finding that out in detail
+            return X
         check_is_fitted(self)
         X = as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         if _num_samples(X) == 0:
             raise InvalidInputError("Found array with 0 sample(s); at least one row is needed.")
         return X
+
+    def _is_plain(self, X: Any) -> bool:
+        """Tell at once whether X is an array or a pandas frame just as it should be."""
+        if not self.__sklearn_is_fitted__():
+            return False
+        names = getattr(self, "feature_names_in_", None)
+        if type(X) is np.ndarray:
+            return names is None and X.ndim == 2 and X.shape[1] == self.n_features_in_ and len(X) > 0
+        return names is not None and is_pandas(X) and len(X) > 0 and X.columns.tolist() == names.tolist()

@@ -27,6 +27,7 @@ class Progress:
         self._stream = stream or sys.stderr
         self._live = enabled and self._stream.isatty()
         self._done = 0
+        self._result = ""
         self._start = self._shown = 0.0
 
     def __enter__(self) -> Self:
@@ -40,9 +41,13 @@ class Progress:
         if not self._enabled:
             return
         state = "done" if kind is None else "stopped"
-        line = f"[ibug] {self._title}: {state} in {time.monotonic() - self._start:.1f} s"
+        line = f"[ibug] {self._title}: {state} in {time.monotonic() - self._start:.1f} s{self._result}"
         self._stream.write(("\r" + line.ljust(_WIDTH + len(self._title) + 40) if self._live else line) + "\n")
         self._stream.flush()
+
+    def say(self, result: str) -> None:
+        """Add the outcome of the stage to its last line."""
+        self._result = f": {result}"
 
     def advance(self, steps: int) -> None:
         """Report finished steps."""

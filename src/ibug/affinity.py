@@ -63,26 +63,40 @@ class AffinitySearch:
         tree_order: str = "first",
         row_fraction: float = 1.0,
         random_state: np.random.RandomState,
+        n_jobs: int | None = None,
         verbose: bool = False,
     ) -> AffinitySearch:
         """Index the training rows X, or a sample of them, by all of the model's trees, or a sample of them."""
-        n_trees = reader.leaves(_safe_indexing(X, slice(0, 1))).shape[1]
+        with Progress("checking the tree walk", 1, enabled=verbose) as progress:
+            reader.prepare(X)
+            progress.say(reader.how)
+        n_trees = reader.read_leaves(_safe_indexing(X, slice(0, 1))).shape[1]
         trees = _sample_trees(n_trees, tree_fraction, tree_order, random_state)
         rows = _sample_rows(_num_samples(X), row_fraction, random_state)
         n_rows = _num_samples(X) if rows is None else len(rows)
         with Progress("indexing training rows", n_rows, enabled=verbose) as progress:
-            chunks = _leaf_chunks(reader, X, _chunk_size(n_trees), trees, rows, progress)
+            chunks = _leaf_chunks(reader, X, _chunk_size(n_trees), trees, rows, progress, n_jobs)
             index = LeafIndex.from_chunks((leaves for _, leaves in chunks), n_rows)
         return cls(reader, index, n_trees, trees, rows)
 
     def chunks(
-        self, X: Any, k: int, *, n_jobs: int | None, verbose: bool = False
+        self,
+        X: Any,
+        k: int,
+        *,
+        n_jobs: int | None,
+        predictions: NDArray[np.float64] | None = None,
+        verbose: bool = False,
     ) -> Iterator[tuple[slice, NDArray[np.int32], NDArray[np.int64]]]:
         """Yield for one chunk of rows after another: where it is in X, the affinities and the training rows.
 
-        Both are of shape (n_chunk_rows, k); row numbers are those of the X that was indexed.
+        Both are of shape (n_chunk_rows, k); row numbers are those of the X that was indexed. An array `predictions` of
+        shape (n_rows,) is filled with the model's predictions meanwhile, those of a chunk before it is yielded.
         """
-        for where, leaves in self.leaf_chunks(X, k, title="finding neighbours", verbose=verbose):
+        leaf_chunks = self.leaf_chunks(
+            X, k, n_jobs=n_jobs, predictions=predictions, title="finding neighbours", verbose=verbose
+        )
+        for where, leaves in leaf_chunks:
             yield where, *self.query(leaves, k, n_jobs=n_jobs)
 
     def query(
@@ -98,15 +112,24 @@ class AffinitySearch:
         return LeafIndex.from_chunks((leaves for _, leaves in chunks), _num_samples(X))
 
     def leaf_chunks(
-        self, X: Any, k: int = 0, *, title: str = "reading leaves", verbose: bool = False
+        self,
+        X: Any,
+        k: int = 0,
+        *,
+        n_jobs: int | None = None,
+        predictions: NDArray[np.float64] | None = None,
+        title: str = "reading leaves",
+        verbose: bool = False,
     ) -> Iterator[tuple[slice, NDArray[np.int32]]]:
         """Yield for one chunk of rows after another: where it is in X, and its leaves in the trees of the index.
 
-        Chunks are small enough for k neighbours of each row.
+        Chunks are small enough for k neighbours of each row. An array `predictions` is filled as in `chunks`.
         """
+        if predictions is not None and not self.reader.predicts_by_walk:
+            predictions[:], predictions = self.reader.predict(X), None
         size = _chunk_size(self.n_model_trees + 4 * k)  # a neighbour is a row number, an affinity, a target and more
         with Progress(title, _num_samples(X), enabled=verbose) as progress:
-            yield from _leaf_chunks(self.reader, X, size, self.trees, None, progress)
+            yield from _leaf_chunks(self.reader, X, size, self.trees, None, progress, n_jobs, predictions)
 
 
 def _chunk_size(numbers_per_row: int) -> int:
@@ -120,12 +143,18 @@ def _leaf_chunks(
     trees: NDArray[np.intp] | None,
     rows: NDArray[np.intp] | None,
     progress: Progress,
+    n_jobs: int | None = None,
+    predictions: NDArray[np.float64] | None = None,
 ) -> Iterator[tuple[slice, NDArray[np.int32]]]:
     n_rows = _num_samples(X) if rows is None else len(rows)
     for start in range(0, n_rows, size):
         where = slice(start, min(start + size, n_rows))
         whole = rows is None and n_rows <= size
-        leaves = reader.leaves(X if whole else _safe_indexing(X, where if rows is None else rows[where]))
+        chunk = X if whole else _safe_indexing(X, where if rows is None else rows[where])
+        if predictions is None:
+            leaves = reader.read_leaves(chunk, n_jobs=n_jobs)
+        else:
+            leaves, predictions[where] = reader.read(chunk, n_jobs=n_jobs)
         yield where, leaves if trees is None else leaves[:, trees]
         progress.advance(where.stop - where.start)
 

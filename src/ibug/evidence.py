@@ -60,6 +60,7 @@ class Evidence:
         n_jobs: int | None,
         verbose: bool = False,
         leave_out_self: bool = False,
+        predictions: Floats | None = None,
     ) -> Iterator[Batch]:
         """Yield one batch of rows after another.
 
@@ -73,11 +74,20 @@ class Evidence:
             As in IBUGRegressor.
         leave_out_self
             The rows X are those of `residual_index`: none shall be its own neighbour there.
+        predictions : ndarray of shape (n_rows,), optional
+            Filled with the model's predictions meanwhile, those of a batch before it is yielded.
         """
         own = {name: k for name, k in needs.items() if name != "residuals" or self.residual_index is None}
         others = {name: k for name, k in needs.items() if name not in own}
         k_own, k_others = max(own.values(), default=0), max(others.values(), default=0)
-        chunks = self.search.leaf_chunks(X, k_own + k_others, title="finding neighbours", verbose=verbose)
+        chunks = self.search.leaf_chunks(
+            X,
+            k_own + k_others,
+            n_jobs=n_jobs,
+            predictions=predictions,
+            title="finding neighbours",
+            verbose=verbose,
+        )
         for where, leaves in chunks:
             neighbors: dict[str, Floats] = {}
             affinities = np.empty((len(leaves), 0), np.int32)

@@ -62,6 +62,7 @@ class NeighborLearner:
     # Learned.
     estimator_: Any
     index_: LeafIndex
+    walk_: str
     k_: int
     min_variance_: float
     gamma_: float
@@ -89,9 +90,11 @@ class NeighborLearner:
             tree_order=self.tree_order,
             row_fraction=self.row_fraction,
             random_state=random_state,
+            n_jobs=self.n_jobs,
             verbose=bool(self.verbose),
         )
         self.index_ = self._search.index
+        self.walk_ = reader.how
 
     @property
     def _evidence(self) -> Evidence:
@@ -221,12 +224,15 @@ class NeighborLearner:
             needs[shape] = max(needs[shape], self.k_)
         return needs
 
-    def _batches(self, X: Any) -> Iterable[Batch]:
-        return self._evidence.batches(X, self._needs, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+    def _batches(self, X: Any, predictions: Floats | None = None) -> Iterable[Batch]:
+        return self._evidence.batches(
+            X, self._needs, n_jobs=self.n_jobs, verbose=bool(self.verbose), predictions=predictions
+        )
 
     def _law(self, X: Any) -> Distribution:
         """Return the laws before conformal calibration."""
-        return self._laws(np.asarray(self._search.reader.predict(X), np.float64), self._batches(X))
+        mean = np.empty(_num_samples(X))  # filled batch by batch, by the same walk that finds the leaves
+        return self._laws(mean, self._batches(X, predictions=mean))
 
     def _laws(self, mean: Floats, batches: Iterable[Batch]) -> Distribution:
         if not self._posterior.needs_neighbors:

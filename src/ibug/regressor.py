@@ -119,6 +119,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, ModelFitter, BaseEstimator):
         could not be scored), ready for a DataFrame; empty columns where nothing was tuned.
     index_ : LeafIndex
         The training rows' leaves.
+    walk_ : str
+        How leaves are found: by ibug's compiled walk over the trees, where it has been found to agree with the model's
+        library, or else by the library's own functions, and why.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of str
@@ -317,7 +320,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, ModelFitter, BaseEstimator):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
         X = self._check_rows(X)
         by_row, by_tree = np.empty(_num_samples(X)), np.zeros(self.index_.n_trees)
-        for where, leaves in self._search.leaf_chunks(X):
+        for where, leaves in self._search.leaf_chunks(X, n_jobs=self.n_jobs):
             share = self.index_.leaf_sizes(leaves) / self.index_.n_rows
             by_row[where] = share.mean(axis=1)
             by_tree += share.sum(axis=0)

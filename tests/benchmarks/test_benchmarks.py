@@ -19,9 +19,11 @@ def run(script, *options):
 def test_speed():
     pytest.importorskip("lightgbm")
     pytest.importorskip("catboost")
-    printed = run("speed.py", "--quick", "--rows", "500", "--trees", "30")
-    assert printed.count("of the peak") == 2
-    assert "walk to predict_dist" in printed
+    pytest.importorskip("xgboost")
+    printed = run("speed.py", "--quick", "--rows", "1000", "--trees", "30")
+    assert printed.count("of the peak") == 4
+    assert printed.count("leaves    compiled walk") == 4
+    assert printed.count("walk to predict_dist") == 4
 
 
 @pytest.mark.parametrize("command", [["shift.py"], ["coverage.py", "--splits", "1"]])

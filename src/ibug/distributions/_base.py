@@ -36,7 +36,9 @@ class Distribution(ABC):
     parameters: ClassVar[tuple[str, ...]]
 
     def __init__(self, **parameters: ArrayLike) -> None:
-        arrays = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in parameters.values()))
+        arrays: Sequence[Floats] = [np.asarray(value, np.float64) for value in parameters.values()]
+        if any(array.shape != arrays[0].shape for array in arrays):
+            arrays = np.broadcast_arrays(*arrays)
         if arrays[0].ndim > 1:
             raise InvalidInputError(f"Parameters must be scalars or of shape (n,); got shape {arrays[0].shape}.")
         for name, array in zip(parameters, arrays, strict=True):

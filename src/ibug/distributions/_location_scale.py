@@ -46,7 +46,7 @@ class LocationScale(Distribution):
     def __init__(self, loc: ArrayLike, scale: ArrayLike, *shapes: ArrayLike, **named: ArrayLike) -> None:
         values = {**dict(zip(self.parameters, (loc, scale, *shapes), strict=False)), **named}
         super().__init__(**{name: values[name] for name in self.parameters})
-        if not np.all(np.isfinite(self.loc)) or not np.all((self.scale > 0) & np.isfinite(self.scale)):
+        if not (np.isfinite(self.loc).all() and (self.scale > 0).all() and np.isfinite(self.scale).all()):
             raise InvalidInputError(
                 f"A law of the family {type(self).__name__} needs finite locations and finite scales above zero."
             )

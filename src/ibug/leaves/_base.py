@@ -30,8 +30,30 @@ SUPPORTED = (
 class LeafReader(ABC):
     """What ibug asks of a trained model: its point predictions, and the leaf of each row in each tree."""
 
+    #: How leaf numbers are found, in words.
+    how = "the library's own functions"
+
     def __init__(self, model: Any) -> None:
         self.model = model
+
+    def prepare(self, X: Any = None) -> None:  # noqa: B027 - most readers need no preparation
+        """Get ready to read fast, checked on the training rows X; a reader works without it, too."""
+
+    @property
+    def predicts_by_walk(self) -> bool:
+        """Whether `read` finds predictions along with the leaves, so that they cost next to nothing."""
+        return False
+
+    def read(self, X: Any, *, n_jobs: int | None = None) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """Return leaf numbers of shape (n_rows, n_trees) and predictions of shape (n_rows,), the fastest way.
+
+        Leaf numbers are those of `leaves`; predictions equal those of `predict` to a relative 1e-9 at least.
+        """
+        return self.read_leaves(X, n_jobs=n_jobs), self.predict(X)
+
+    def read_leaves(self, X: Any, *, n_jobs: int | None = None) -> NDArray[np.int32]:
+        """Return what `leaves` returns, the fastest way."""
+        return self.leaves(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the model's own predictions, untouched, of shape (n_rows,)."""
@@ -54,7 +76,7 @@ class LeafReader(ABC):
 
     @abstractmethod
     def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the leaf numbers of shape (n_rows, n_trees), for exactly the trees that `predict` uses."""
+        """Return the leaf numbers by the library, of shape (n_rows, n_trees), for the trees that `predict` uses."""
 
 
 def reader_type(model: Any) -> type[LeafReader]:

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
+from ibug.leaves._catboost_trees import read_trees
+from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas, names_of
+from ibug.leaves._trees import Trees
+from ibug.leaves._walking import Answers, Link, WalkingReader
 
 _NO_REGRESSION = (
     "Logloss", "CrossEntropy", "MultiClass", "MultiLogloss", "MultiCrossEntropy", "MultiRMSE", "MultiQuantile",
@@ -29,8 +33,10 @@ def find(model: Any) -> type[LeafReader]:
     raise unsupported(model)
 
 
-class CatBoostReader(LeafReader):
+class CatBoostReader(WalkingReader):
     """Reads ``CatBoostRegressor`` and ``CatBoost``, whatever the grow policy."""
+
+    library = "CatBoost"
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -45,8 +51,10 @@ class CatBoostReader(LeafReader):
         if len(model.get_leaf_values()) != sum(model.get_tree_leaf_counts()):  # as a user's own loss may have it
             raise unsupported(model, "it has several outputs")
 
+        self._names = [str(name) for name in model.feature_names_]
+        self._has_log_link = loss.startswith(_LOG_LINK)
         # `CatBoostRegressor` predicts in the unit of the target; plain `CatBoost` stays on the log scale unless told.
-        log_scale = loss.startswith(_LOG_LINK) and not isinstance(model, catboost.CatBoostRegressor)
+        log_scale = self._has_log_link and not isinstance(model, catboost.CatBoostRegressor)
         self._options = {"prediction_type": "Exponent"} if log_scale else {}
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -56,17 +64,32 @@ class CatBoostReader(LeafReader):
     @property
     def feature_names(self) -> list[str] | None:
         """The names of the columns; CatBoost numbers those of arrays."""
-        return trained_names(self.model)
+        return _unless_numbered(self._names)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``2**depth - 1`` in a symmetric tree."""
         return as_leaf_numbers(self.model.calc_leaf_indexes(X), _num_samples(X), self.model)
 
+    def _trees(self) -> tuple[Trees, Link | None]:
+        return read_trees(self.model, self._has_log_link)
+
+    def _matrix(self, X: Any) -> NDArray[Any] | None:
+        """Return arrays and pandas frames of numbers; CatBoost itself reads everything else."""
+        if not is_pandas(X):
+            return None if getattr(X, "dtype", None) == np.bool_ else array_as_floats(X, np.float64)
+        return frame_as_floats(X, np.float64, "iuf") if names_of(X) == self._names else None
+
+    def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
+        return self.leaves(matrix), self.predict(matrix)
+
 
 def trained_names(model: Any) -> list[str] | None:
     """Return the names of the columns that a model was trained on; CatBoost numbers those of arrays."""
-    names = [str(name) for name in model.feature_names_]
-    return None if names == [str(i) for i in range(len(names))] else names
+    return _unless_numbered([str(name) for name in model.feature_names_])
+
+
+def _unless_numbered(names: list[str]) -> list[str] | None:
+    return None if names == [str(i) for i in range(len(names))] else list(names)
 
 
 def trained_loss(model: Any) -> str:

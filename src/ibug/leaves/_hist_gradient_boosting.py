@@ -8,16 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
-from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
+from ibug.leaves._base import as_leaf_numbers, require_fitted, unsupported
+from ibug.leaves._hist_gradient_boosting_trees import read_trees
+from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas
+from ibug.leaves._trees import Trees
+from ibug.leaves._walking import Answers, Link, WalkingReader
 
 
-class HistGradientBoostingReader(LeafReader):
+class HistGradientBoostingReader(WalkingReader):
     """Reads ``HistGradientBoostingRegressor``.
 
     A fitted predictor holds its nodes as an array of records. In a copy of it, each leaf's value is replaced by the
     leaf's number; scikit-learn's own compiled walk over the copy, with its numeric, missing and categorical splits,
     then returns the number of the leaf that a row reaches instead of its value.
     """
+
+    library = "scikit-learn"
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -27,12 +33,14 @@ class HistGradientBoostingReader(LeafReader):
         self._walks: list[Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_walks": None}  # made from the model again, so that a pickle holds its trees once
+        return {**super().__getstate__(), "_walks": None}  # made from the model again, as the compiled walk is
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree."""
+        return self._leaves_of(self.model._preprocess_X(X, reset=False))
+
+    def _leaves_of(self, rows: NDArray[np.float64]) -> NDArray[np.int32]:
         model = self.model
-        rows = model._preprocess_X(X, reset=False)
         known_categories, feature_map = model._bin_mapper.make_known_categories_bitsets()
         n_threads = _openmp_effective_n_threads()
         if self._walks is None:
@@ -41,6 +49,22 @@ class HistGradientBoostingReader(LeafReader):
         for tree, walk in enumerate(self._walks):
             numbers[:, tree] = walk.predict(rows, known_categories, feature_map, n_threads)
         return as_leaf_numbers(numbers, len(rows), model)
+
+    def _trees(self) -> tuple[Trees, Link | None]:
+        return read_trees(self.model)
+
+    def _matrix(self, X: Any) -> NDArray[Any] | None:
+        """Return what the model makes of the rows; with categories, or for other rows, its own function does that."""
+        plain = None
+        if self.model.is_categorical_ is None:
+            plain = frame_as_floats(X, np.float64) if is_pandas(X) else array_as_floats(X, np.float64)
+        return np.ascontiguousarray(self.model._preprocess_X(X, reset=False)) if plain is None else plain
+
+    def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
+        model = self.model
+        raw = np.full((len(matrix), 1), model._baseline_prediction, np.float64)
+        model._predict_iterations(matrix, model._predictors, raw, is_binned=False, n_threads=1)
+        return self._leaves_of(matrix), model._loss.link.inverse(raw.ravel())
 
 
 def _numbering_leaves(predictor: Any) -> Any:

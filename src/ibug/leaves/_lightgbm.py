@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
+from ibug.leaves._lightgbm_trees import read_trees
+from ibug.leaves._matrix import array_as_floats, frame_with_codes, is_pandas
+from ibug.leaves._trees import Trees
+from ibug.leaves._walking import Answers, Link, WalkingReader
 
 _NO_REGRESSION = {"binary", "multiclass", "multiclassova", "lambdarank", "rank_xendcg"}
 
@@ -22,8 +26,10 @@ def find(model: Any) -> type[LeafReader]:
     raise unsupported(model, "it is not a regressor")
 
 
-class LightGBMReader(LeafReader):
+class LightGBMReader(WalkingReader):
     """Reads ``LGBMRegressor`` and ``Booster``; both stop at the best iteration of early stopping in every call."""
+
+    library = "LightGBM"
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -36,6 +42,7 @@ class LightGBMReader(LeafReader):
         if booster.num_model_per_iteration() != 1:
             raise unsupported(model, "it has several outputs")
         self._names = booster.feature_name()
+        self._n_columns = booster.num_feature()
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -50,6 +57,30 @@ class LightGBMReader(LeafReader):
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``num_leaves - 1`` in each tree."""
         return as_leaf_numbers(self.model.predict(X, pred_leaf=True), _num_samples(X), self.model)
+
+    def _booster(self) -> Any:
+        return self.model if isinstance(self.model, lightgbm.Booster) else self.model.booster_
+
+    def _trees(self) -> tuple[Trees, Link | None]:
+        booster = self._booster()
+        return read_trees(booster, booster.best_iteration)
+
+    def _matrix(self, X: Any) -> NDArray[Any] | None:
+        """Return what LightGBM makes of arrays and pandas frames: integers become single precision in arrays."""
+        if not is_pandas(X):
+            return array_as_floats(X, np.float32)
+        dtypes = X.dtypes.tolist()
+        categories = self._booster().pandas_categorical or []
+        if categories or any(not isinstance(dtype, np.dtype) for dtype in dtypes):
+            return frame_with_codes(X, np.float64, categories, recode=True)
+        if any(dtype.kind not in "biuf" for dtype in dtypes):
+            return None
+        return np.ascontiguousarray(X.to_numpy(dtype=np.result_type(*dtypes, np.float32)))
+
+    def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
+        booster = self._booster()
+        leaves = as_leaf_numbers(booster.predict(matrix, pred_leaf=True), len(matrix), self.model)
+        return leaves, np.asarray(booster.predict(matrix))
 
 
 def _objective(booster: Any) -> str | None:

@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from ibug.leaves._base import (
@@ -29,6 +30,8 @@ from ibug.leaves._base import (
     unsupported,
 )
 from ibug.leaves._hist_gradient_boosting import HistGradientBoostingReader
+
+_CHECKED_ROWS = 64
 
 
 def find(model: Any) -> type[LeafReader]:
@@ -77,6 +80,7 @@ class WrapperReader(LeafReader):
         super().__init__(model)
         require_fitted(model, _is_fitted(model))
         self.inner = read_leaves_of(self.wrapped(model))
+        self._agrees = True
 
     @staticmethod
     def wrapped(model: Any) -> Any:
@@ -94,7 +98,43 @@ class WrapperReader(LeafReader):
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the inner model's leaf numbers."""
-        return self.inner.leaves(X)
+        return self.inner.leaves(self._inner_rows(X))
+
+    def prepare(self, X: Any = None) -> None:
+        """Prepare the inner reader, and see whether the outer model makes of its predictions what is expected."""
+        self.inner.prepare(None if X is None else self._inner_rows(X))
+        if X is not None and self.inner.predicts_by_walk:
+            sample = _safe_indexing(X, slice(0, _CHECKED_ROWS))
+            self._agrees = np.allclose(self.read(sample)[1], self.predict(sample), rtol=1e-9, atol=0, equal_nan=True)
+
+    @property
+    def how(self) -> str:  # type: ignore[override]
+        """How the inner reader finds leaf numbers, in words."""
+        return self.inner.how
+
+    @property
+    def predicts_by_walk(self) -> bool:
+        """Whether the inner reader does, and the outer model's predictions follow from its."""
+        return self._agrees and self.inner.predicts_by_walk
+
+    def read(self, X: Any, *, n_jobs: int | None = None) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """Return leaf numbers and predictions, the fastest way."""
+        if not self.predicts_by_walk:
+            return super().read(X, n_jobs=n_jobs)
+        leaves, predictions = self.inner.read(self._inner_rows(X), n_jobs=n_jobs)
+        return leaves, self._outer_predictions(predictions)
+
+    def read_leaves(self, X: Any, *, n_jobs: int | None = None) -> NDArray[np.int32]:
+        """Return the inner model's leaf numbers, the fastest way."""
+        return self.inner.read_leaves(self._inner_rows(X), n_jobs=n_jobs)
+
+    def _inner_rows(self, X: Any) -> Any:
+        """Return the rows as the wrapped model sees them."""
+        return X
+
+    def _outer_predictions(self, predictions: NDArray[Any]) -> NDArray[Any]:
+        """Return what the wrapper makes of the wrapped model's predictions, (n_rows,)."""
+        return predictions
 
 
 class FrozenReader(WrapperReader):
@@ -118,6 +158,9 @@ class TransformedTargetReader(WrapperReader):
             raise unsupported(model, "its regressor is None, which means a linear model")
         return model.regressor
 
+    def _outer_predictions(self, predictions: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(self.model.transformer_.inverse_transform(predictions.reshape(-1, 1))).reshape(-1)
+
 
 class PipelineReader(WrapperReader):
     """Reads a ``Pipeline`` whose last step is a supported model."""
@@ -139,14 +182,13 @@ class PipelineReader(WrapperReader):
         """Return the name as it is, unless the only step is the model."""
         return self.inner.written_as(name) if len(self.model.steps) == 1 else name
 
-    def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the last step's leaf numbers of the rows that the other steps have transformed."""
+    def _inner_rows(self, X: Any) -> Any:
         # Step by step, as the pipeline's own `predict` does it: `model[:-1].transform` would ask each transformer
         # whether it is fitted, and one without a state cannot say yes.
         for _, step in self.model.steps[:-1]:
             if step is not None and step != "passthrough":
                 X = step.transform(X)
-        return self.inner.leaves(X)
+        return X
 
 
 _READERS: dict[type, type[LeafReader]] = {

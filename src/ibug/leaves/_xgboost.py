@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
+from ibug.leaves._matrix import array_as_floats, categories_of, frame_as_floats, frame_with_codes, is_pandas, names_of
+from ibug.leaves._trees import Trees
+from ibug.leaves._walking import Answers, Link, WalkingReader
+from ibug.leaves._xgboost_trees import read_trees
 
 _LINEAR = "its booster is 'gblinear', which has no trees"
 _NO_REGRESSION = ("binary:", "multi:", "rank:", "survival:cox")
@@ -27,13 +32,81 @@ def find(model: Any) -> type[LeafReader]:
     raise unsupported(model, "it is not a regressor")
 
 
-class XGBRegressorReader(LeafReader):
-    """Reads ``XGBRegressor`` and ``XGBRFRegressor``; like ``predict``, up to the best iteration of early stopping."""
+class XGBoostReader(WalkingReader):
+    """What the two readers share: the booster, and how it reads rows."""
+
+    library = "XGBoost"
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
+        booster = self._booster
+        _check_booster(model, booster)
+        self._names = booster.feature_names
+        self._has_categories = "c" in (booster.feature_types or ())
+        self._categories: list[list[Any]] = []
+
+    @property
+    @abstractmethod
+    def _booster(self) -> Any:
+        """The native booster."""
+
+    @property
+    def _n_rounds(self) -> int:
+        """The rounds that `predict` uses; 0 means all."""
+        return 0
+
+    @property
+    def _missing(self) -> float:
+        """The value that stands for a missing one."""
+        return np.nan
+
+    def _trees(self) -> tuple[Trees, Link | None]:
+        return read_trees(self._booster, self._n_rounds, self._missing)
+
+    def prepare(self, X: Any = None) -> None:
+        """Compile and check the walk; remember the categories of X, with which it is checked."""
+        if X is not None and self._has_categories and is_pandas(X):
+            self._categories = [categories for _, categories in categories_of(X)]
+        super().prepare(X)
+
+    def _matrix(self, X: Any) -> NDArray[Any] | None:
+        """Return arrays and pandas frames of numbers; XGBoost itself reads frames with other names or categories."""
+        if not is_pandas(X):
+            return array_as_floats(X, np.float32)
+        if names_of(X) != self._names:
+            return None
+        if self._has_categories:
+            return frame_with_codes(X, np.float32, self._categories, recode=False)
+        return frame_as_floats(X, np.float32)
+
+    def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
+        booster = self._booster
+        rows = xgboost.DMatrix(
+            matrix, missing=self._missing, feature_names=booster.feature_names, feature_types=booster.feature_types
+        )
+        rounds = (0, self._n_rounds)
+        leaves = booster.predict(rows, pred_leaf=True, iteration_range=rounds)
+        return as_leaf_numbers(leaves, len(matrix), self.model), booster.predict(rows, iteration_range=rounds)
+
+
+class XGBRegressorReader(XGBoostReader):
+    """Reads ``XGBRegressor`` and ``XGBRFRegressor``; like ``predict``, up to the best iteration of early stopping."""
+
+    def __init__(self, model: Any) -> None:
         require_fitted(model, model.__sklearn_is_fitted__())
-        _check_booster(model, model.get_booster())
+        super().__init__(model)
+
+    @property
+    def _booster(self) -> Any:
+        return self.model.get_booster()
+
+    @property
+    def _n_rounds(self) -> int:
+        return int(getattr(self.model, "best_iteration", -1)) + 1  # the attribute is there after early stopping
+
+    @property
+    def _missing(self) -> float:
+        return float(self.model.missing)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the numbers of the leaf nodes."""
@@ -46,33 +119,35 @@ class XGBRegressorReader(LeafReader):
             nthread=model.n_jobs,
             enable_categorical=model.enable_categorical,
         )
-        n_rounds = getattr(model, "best_iteration", -1) + 1  # the attribute is there after early stopping; 0 means all
-        leaves = model.get_booster().predict(rows, pred_leaf=True, iteration_range=(0, n_rounds))
+        leaves = model.get_booster().predict(rows, pred_leaf=True, iteration_range=(0, self._n_rounds))
         return as_leaf_numbers(leaves, _num_samples(X), model)
 
 
-class BoosterReader(LeafReader):
+class BoosterReader(XGBoostReader):
     """Reads ``Booster``, whose ``predict`` uses all trees; XGBoost itself checks the names of its columns."""
 
     def __init__(self, model: Any) -> None:
+        require_fitted(model, _rounds_of(model) > 0)
         super().__init__(model)
-        require_fitted(model, _n_rounds(model) > 0)
-        _check_booster(model, model)
+
+    @property
+    def _booster(self) -> Any:
+        return self.model
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the booster's own predictions, of shape (n_rows,)."""
-        return np.asarray(self.model.predict(_matrix(X)))
+        return np.asarray(self.model.predict(_dmatrix(X)))
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the numbers of the leaf nodes."""
-        return as_leaf_numbers(self.model.predict(_matrix(X), pred_leaf=True), _num_samples(X), self.model)
+        return as_leaf_numbers(self.model.predict(_dmatrix(X), pred_leaf=True), _num_samples(X), self.model)
 
 
-def _matrix(X: Any) -> Any:
+def _dmatrix(X: Any) -> Any:
     return xgboost.DMatrix(X, enable_categorical=True)
 
 
-def _n_rounds(booster: Any) -> int:
+def _rounds_of(booster: Any) -> int:
     try:
         return int(booster.num_boosted_rounds())
     except xgboost.core.XGBoostError:  # an empty Booster() cannot even count

@@ -43,7 +43,9 @@ def variance(values: Floats) -> Floats:
         Exactly zero where all neighbours have the same target: subtracting the first one before the mean is taken
         leaves nothing to be rounded.
     """
-    return np.asarray(np.var(values - values[:, :1], axis=1))
+    d = values - values[:, :1]
+    d -= np.add.reduce(d, axis=1, keepdims=True) / d.shape[1]
+    return np.asarray(np.add.reduce(np.square(d, out=d), axis=1) / d.shape[1])
 
 
 def prefix_variances(values: Floats, ks: Sequence[int]) -> Floats:

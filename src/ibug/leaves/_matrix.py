@@ -1,0 +1,105 @@
+"""Rows as the plain matrix of numbers that a library would make of them, where that is sure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def array_as_floats(X: Any, integers: type[np.floating[Any]]) -> NDArray[Any] | None:
+    """Return a NumPy array as contiguous floats of single or double precision.
+
+    Parameters
+    ----------
+    X
+        The rows that a user handed in.
+    integers
+        The floats that integers and booleans become.
+
+    Returns
+    -------
+    ndarray of float32 or float64, shape (n_rows, n_features), or None
+        The rows themselves where they are floats; ``None`` for what is no plain array of numbers.
+    """
+    if type(X) is not np.ndarray or X.ndim != 2:
+        return None
+    if X.dtype == np.float64 or X.dtype == np.float32:
+        return np.ascontiguousarray(X)
+    return X.astype(integers, order="C") if X.dtype.kind in "biu" or X.dtype == np.float16 else None
+
+
+def is_pandas(X: Any) -> bool:
+    """Tell whether X is a pandas data frame, without importing pandas."""
+    if type(X) is np.ndarray:
+        return False
+    return any(cls.__name__ == "DataFrame" and cls.__module__.partition(".")[0] == "pandas" for cls in type(X).__mro__)
+
+
+def categories_of(X: Any) -> list[tuple[int, list[Any]]]:
+    """Return the place and the categories of each categorical column of a pandas frame."""
+    places = [i for i, dtype in enumerate(X.dtypes.tolist()) if getattr(dtype, "name", "") == "category"]
+    return [(i, X.dtypes.iloc[i].categories.tolist()) for i in places]
+
+
+def frame_with_codes(
+    X: Any, floats: type[np.floating[Any]], categories: list[list[Any]], *, recode: bool
+) -> NDArray[Any] | None:
+    """Return a pandas frame with categorical columns as contiguous floats: the codes of categories, NaN for missing.
+
+    Parameters
+    ----------
+    X
+        A pandas frame.
+    floats
+        The type that all columns become.
+    categories
+        The categories that the model knows, for each categorical column in turn.
+    recode
+        Give the codes of the model's categories to columns with others; else such a frame is not taken.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features), or None
+        ``None`` for frames with other columns than these and plain numeric ones.
+    """
+    found = categories_of(X)
+    if len(found) != len(categories):
+        return None
+    if not recode and [given for _, given in found] != categories:
+        return None
+    places = [i for i, _ in found]
+    others = [i for i in range(X.shape[1]) if i not in places]
+    numbers = frame_as_floats(X.iloc[:, others], floats)
+    if numbers is None:
+        return None
+    matrix = np.empty(X.shape, floats)
+    matrix[:, others] = numbers
+    for (i, given), known in zip(found, categories, strict=True):
+        column = X.iloc[:, i].cat
+        codes = (column if given == list(known) else column.set_categories(known).cat).codes.to_numpy()
+        matrix[:, i] = np.where(codes < 0, np.nan, codes)
+    return matrix
+
+
+def names_of(X: Any) -> list[str]:
+    """Return the names of a pandas frame's columns."""
+    return [str(name) for name in X.columns.tolist()]
+
+
+def frame_as_floats(X: Any, floats: type[np.floating[Any]], kinds: str = "biuf") -> NDArray[Any] | None:
+    """Return a pandas frame of plain numeric columns as contiguous floats; ``None`` for any other frame.
+
+    Parameters
+    ----------
+    X
+        A pandas frame.
+    floats
+        The type that all columns become.
+    kinds
+        The kinds of columns that are taken, as NumPy names them: booleans, integers, floats.
+    """
+    if not all(isinstance(dtype, np.dtype) and dtype.kind in kinds for dtype in X.dtypes.tolist()):
+        return None
+    return np.ascontiguousarray(X.to_numpy(dtype=floats))
