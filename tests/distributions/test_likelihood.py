@@ -71,7 +71,8 @@ def test_moments_and_medians(instruction_set, k):
 def test_median_is_exact(instruction_set, row):
     median, _ = two(likelihood.median_deviation, row[None], instruction_set)
     lower, upper = np.sort(row)[[(len(row) - 1) // 2, len(row) // 2]]
-    assert median[0] == (upper if len(row) % 2 else lower / 2 + upper / 2)
+    # Half of a subnormal number may be rounded, before the sum or, in a fused multiplication, after it.
+    assert abs(median[0] - (upper if len(row) % 2 else lower / 2 + upper / 2)) <= np.finfo(float).smallest_subnormal
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
