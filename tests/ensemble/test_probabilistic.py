@@ -167,7 +167,9 @@ def test_one_part_is_held_out_to_calibrate_the_ensemble(constants, diabetes, ref
 def test_calibration_on_given_rows(diabetes):
     X_val, y_val = diabetes["validation"]
     plain, calibrated = (
-        ProbabilisticEnsemble(members(), calibrate=calibrate, random_state=0).fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+        ProbabilisticEnsemble(members(), calibrate=calibrate, random_state=0).fit(
+            *diabetes["train"], X_val=X_val, y_val=y_val
+        )
         for calibrate in (False, True)
     )
     assert crps(y_val, calibrated.predict_dist(X_val)) <= crps(y_val, plain.predict_dist(X_val))
