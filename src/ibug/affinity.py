@@ -152,10 +152,11 @@ def _leaf_chunks(
         whole = rows is None and n_rows <= size
         chunk = X if whole else _safe_indexing(X, where if rows is None else rows[where])
         if predictions is None:
-            leaves = reader.read_leaves(chunk, n_jobs=n_jobs)
-        else:
+            leaves = reader.read_leaves(chunk, n_jobs=n_jobs, trees=trees)
+        else:  # which takes the leaf values of all trees
             leaves, predictions[where] = reader.read(chunk, n_jobs=n_jobs)
-        yield where, leaves if trees is None else leaves[:, trees]
+            leaves = leaves if trees is None else leaves[:, trees]
+        yield where, leaves
         progress.advance(where.stop - where.start)
 
 

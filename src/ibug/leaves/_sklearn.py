@@ -124,9 +124,11 @@ class WrapperReader(LeafReader):
         leaves, predictions = self.inner.read(self._inner_rows(X), n_jobs=n_jobs)
         return leaves, self._outer_predictions(predictions)
 
-    def read_leaves(self, X: Any, *, n_jobs: int | None = None) -> NDArray[np.int32]:
+    def read_leaves(
+        self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
+    ) -> NDArray[np.int32]:
         """Return the inner model's leaf numbers, the fastest way."""
-        return self.inner.read_leaves(self._inner_rows(X), n_jobs=n_jobs)
+        return self.inner.read_leaves(self._inner_rows(X), n_jobs=n_jobs, trees=trees)
 
     def _inner_rows(self, X: Any) -> Any:
         """Return the rows as the wrapped model sees them."""

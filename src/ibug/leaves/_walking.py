@@ -103,18 +103,22 @@ class WalkingReader(LeafReader):
         leaves, sums = walked
         return leaves, self.predict(X) if self._link is None else self._link(sums)
 
-    def read_leaves(self, X: Any, *, n_jobs: int | None = None) -> NDArray[np.int32]:
-        """Return leaf numbers of shape (n_rows, n_trees)."""
-        walked = self._walked(X, n_jobs)
-        return super().read_leaves(X) if walked is None else walked[0]
+    def read_leaves(
+        self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
+    ) -> NDArray[np.int32]:
+        """Return leaf numbers of shape (n_rows, n_trees), or of the given trees, which alone are walked."""
+        walked = self._walked(X, n_jobs, trees)
+        return super().read_leaves(X, trees=trees) if walked is None else walked[0]
 
-    def _walked(self, X: Any, n_jobs: int | None) -> tuple[NDArray[np.int32], NDArray[np.float64]] | None:
+    def _walked(
+        self, X: Any, n_jobs: int | None, trees: NDArray[np.intp] | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]] | None:
         if self._walk is None:
             return None
         matrix = self._matrix(X)
         if matrix is None or matrix.shape[1] != self._walk.n_features:
             return None
-        return self._walk(matrix, n_jobs=n_jobs)
+        return self._walk(matrix, n_jobs=n_jobs, trees=None if trees is None else trees.astype(np.int32))
 
     def _check(self, walk: TreeWalk, X: Any, made_up: NDArray[np.float64]) -> None:
         """Compare with the library on training rows and on probes; forget the link where predictions differ."""

@@ -1,0 +1,50 @@
+"""A fit in a process of its own, whose memory nothing else has touched; and the first predictions after loading.
+
+    python benchmarks/speed_fresh.py model.pickle    one line of JSON
+
+The file holds a setting and its trained model, as ``speed_measure.py`` writes them.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+from speed_models import VALIDATION, rows_of
+from speed_timing import peak_memory, seconds, single_rows
+
+from ibug import IBUGRegressor
+
+LOADED = 5  # copies of the fitted regressor whose first calls are timed
+WARM = 64  # rows of a first fit, so that code and libraries are loaded before memory is measured
+
+
+def main() -> None:
+    setting, model = pickle.loads(Path(sys.argv[1]).read_bytes())
+    rows = rows_of(setting)
+    validation = {"X_val": rows.X_val, "y_val": rows.y_val}
+    IBUGRegressor(model, prefit=True, n_jobs=1).fit(rows.X[:WARM], rows.y[:WARM], **validation)
+    before = peak_memory()
+    regressor = IBUGRegressor(model, prefit=True, n_jobs=1).fit(rows.X, rows.y, **validation)
+    growth = peak_memory() - before
+    first, later = first_calls(regressor, single_rows(rows.queries))
+    figures = {"peak_growth": growth, "index_bytes": regressor.index_.nbytes, "n_validation": VALIDATION}
+    print(json.dumps({**figures, "first_call": first, "tenth_call": later}))
+
+
+def first_calls(regressor: IBUGRegressor, rows: list[np.ndarray]) -> tuple[float, float]:
+    """Return the time of the first prediction after loading and of the tenth, in seconds: medians over some copies."""
+    stored = pickle.dumps(regressor)
+    times = []
+    for _ in range(LOADED):
+        loaded = pickle.loads(stored)
+        times.append([seconds(lambda row=row, loaded=loaded: loaded.predict_dist(row)) for row in rows[:10]])  # type: ignore[misc]
+    medians = np.median(times, axis=0)
+    return float(medians[0]), float(medians[9])
+
+
+if __name__ == "__main__":
+    main()
