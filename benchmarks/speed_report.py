@@ -88,7 +88,7 @@ def figures(f: Result) -> Iterator[str]:
         f"memory grew by {fresh['peak_growth'] / 1e6:.0f} MB"
     )
     yield f"  leaves    {f['how']}"
-    yield f"  after loading: first call {fresh['first_call'] * 1e3:.3f} ms, tenth {fresh['tenth_call'] * 1e3:.3f} ms"
+    yield f"  loaded    first call {fresh['first_call'] * 1e3:.3f} ms, tenth {fresh['tenth_call'] * 1e3:.3f} ms (cold caches)"
     yield from times(f)
     yield from ratios(f)
 
