@@ -1,5 +1,6 @@
-"""Measure the speed and memory of ibug on synthetic data, one thread, beside the model, a walk over leaf members and
-other packages that predict uncertainty.
+"""Measure the speed and memory of ibug on synthetic data, one thread, beside the model and other ways.
+
+Beside the model's own `predict`, that is, a walk over leaf members, and other packages that predict uncertainty.
 
     python benchmarks/speed.py --report docs/performance.md    everything but the huge size
     python benchmarks/speed.py --huge                          500,000 rows of 90 features, 1,000 trees as well
@@ -122,7 +123,8 @@ def run(command: list[str]) -> dict[str, Any]:
     """Return what the command prints as JSON, or the last words of one that failed; its progress is passed on."""
     last = ""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         for line in process.stderr:  # one line is all that comes on the other stream, at the end
             progress(f"    {line.rstrip()}")
             last = line.strip() or last

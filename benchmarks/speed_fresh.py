@@ -1,8 +1,7 @@
 """A fit in a process of its own, whose memory nothing else has touched; and the first predictions after loading.
 
-    python benchmarks/speed_fresh.py model.pickle    one line of JSON
-
-The file holds a setting and its trained model, as ``speed_measure.py`` writes them.
+It prints one line of JSON: python benchmarks/speed_fresh.py model.pickle, a file with a setting and its trained model,
+as ``speed_measure.py`` writes it.
 """
 
 from __future__ import annotations

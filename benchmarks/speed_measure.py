@@ -1,6 +1,6 @@
 """The measurements behind ``speed.py``: one model, its index, and the same tasks timed in turn.
 
-    python benchmarks/speed_measure.py LightGBM 7000 500    one line of JSON
+It prints one line of JSON: python benchmarks/speed_measure.py LightGBM 7000 500
 """
 
 from __future__ import annotations

@@ -76,9 +76,10 @@ def figures(f: Result) -> Iterator[str]:
     """Yield the lines of one setting."""
     n_codes, fresh = size(f)[0] * size(f)[1], f["fresh"]
     yield f"{title(f)}, codes of type {f['code_type']}"
+    best, peak = f["best_kernel_rate"], f["best_peak_rate"]
     yield (
-        f"  kernel    {f['kernel_share']:.0%} of the peak; at best {f['best_kernel_rate'] / 1e9:.1f} of "
-        f"{f['best_peak_rate'] / 1e9:.1f} billion comparisons a second ({f['best_kernel_rate'] / f['best_peak_rate']:.0%})"
+        f"  kernel    {f['kernel_share']:.0%} of the peak; at best {best / 1e9:.1f} of {peak / 1e9:.1f} billion "
+        f"comparisons a second ({best / peak:.0%})"
     )
     walk = f" (the walk's matrix: {f['walk_bytes'] / n_codes:.1f})" if f["walk_bytes"] else ""
     yield f"  index     {f['index_bytes'] / 1e6:.1f} MB, {f['index_bytes'] / n_codes:.3f} bytes per row and tree{walk}"
@@ -88,7 +89,8 @@ def figures(f: Result) -> Iterator[str]:
         f"memory grew by {fresh['peak_growth'] / 1e6:.0f} MB"
     )
     yield f"  leaves    {f['how']}"
-    yield f"  loaded    first call {fresh['first_call'] * 1e3:.3f} ms, tenth {fresh['tenth_call'] * 1e3:.3f} ms (cold caches)"
+    first, tenth = fresh["first_call"] * 1e3, fresh["tenth_call"] * 1e3
+    yield f"  loaded    first call {first:.3f} ms, tenth {tenth:.3f} ms, caches cold"
     yield from times(f)
     yield from ratios(f)
 
@@ -178,7 +180,8 @@ def judge(results: list[Result]) -> Iterator[Bar]:
         share, n_bytes = f["kernel_share"], f["index_bytes"] / (size(f)[0] * size(f)[1])
         bar = f"{title(f)}: kernel at least {LEAST_SHARE_OF_PEAK:.0%} of its peak"
         yield Bar(bar, f"{share:.1%}", share >= LEAST_SHARE_OF_PEAK)
-        yield Bar(f"{title(f)}: index at most {MOST_BYTES} bytes per row and tree", f"{n_bytes:.3f}", n_bytes <= MOST_BYTES)
+        bar = f"{title(f)}: index at most {MOST_BYTES} bytes per row and tree"
+        yield Bar(bar, f"{n_bytes:.3f}", n_bytes <= MOST_BYTES)
         yield from judge_speed(f)
         yield from judge_fit(f)
 

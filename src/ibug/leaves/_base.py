@@ -54,7 +54,7 @@ class LeafReader(ABC):
     def read_leaves(
         self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
     ) -> NDArray[np.int32]:
-        """Return what `leaves` returns, the fastest way; of the given trees only, (n_rows, n_chosen), if any are given."""
+        """Return what `leaves` returns, the fastest way; if trees are given, of these only: (n_rows, n_chosen)."""
         leaves = self.leaves(X)
         return leaves if trees is None else leaves[:, trees]
 
