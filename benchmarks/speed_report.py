@@ -9,8 +9,6 @@ from typing import Any
 
 from speed_models import LARGE, MATCHING, SMALL, USUAL_FEATURES, Setting
 
-BEGIN, END = "<!-- benchmarks/speed.py writes from here -->", "<!-- benchmarks/speed.py writes to here -->"
-
 LEAST_SHARE_OF_PEAK = 0.6
 LEAST_SPEEDUP = {"LightGBM": 150.0, "XGBoost": 150.0, "CatBoost": 40.0}  # to the walk over leaf members, large, batch
 LEAST_READING_SPEEDUP = 2.0  # of ibug's tree walk to the library's leaf numbers and predictions, or it is not worth it
@@ -46,14 +44,15 @@ def text(ours: Named, peers: Named) -> str:
     return "\n".join(lines)
 
 
-def write(path: Path, content: str) -> None:
-    """Put the output between the two marks of a document."""
+def write(path: Path, content: str, script: str = "benchmarks/speed.py") -> None:
+    """Put the output of a script between its two marks in a document."""
+    first, last = f"<!-- {script} writes from here -->", f"<!-- {script} writes to here -->"
     document = path.read_text(encoding="utf-8")
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = document.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise SystemExit(f"{path} has not the lines {BEGIN!r} and {END!r}.")
-    path.write_text(f"{before}{BEGIN}\n\n```\n{content}\n```\n\n{END}{after}", encoding="utf-8")
+        raise SystemExit(f"{path} has not the lines {first!r} and {last!r}.")
+    path.write_text(f"{before}{begin}\n\n```\n{content}\n```\n\n{end}{after}", encoding="utf-8")
 
 
 def versions(results: list[Result]) -> str:
