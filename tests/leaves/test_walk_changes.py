@@ -99,3 +99,59 @@ def test_huge_and_missing_values_in_frames(library):
     reader.prepare(X)
     assert_same(reader, queries)
     assert_same(reader, queries[1:2])
+
+
+def lightgbm_boosters(X, y):
+    lightgbm = pytest.importorskip("lightgbm")
+    params = {"verbose": -1, "num_threads": 1}
+
+    def train(**options):
+        return lightgbm.train(params, lightgbm.Dataset(X, y, free_raw_data=False), 12, **options)
+
+    yield train().refit(X, 2 * y, decay_rate=0.3)
+    yield train(init_model=train())
+    for change in (
+        lambda booster: booster.rollback_one_iter(),
+        lambda booster: booster.shuffle_models(),
+        lambda booster: setattr(booster, "best_iteration", 5),
+    ):
+        booster = train()
+        change(booster)
+        yield booster
+
+
+def xgboost_boosters(X, y):
+    xgboost = pytest.importorskip("xgboost")
+    params, rows = {"max_depth": 4, "nthread": 1}, xgboost.DMatrix(X, y)
+    booster = xgboost.train(params, rows, 12)
+    yield from (booster[3:9], booster[2:12:2], xgboost.train(params, rows, 5, xgb_model=booster))
+    yield xgboost.train(params, xgboost.DMatrix(X, y, base_margin=0.5 * y), 8)
+
+
+def catboost_models(X, y):
+    catboost = pytest.importorskip("catboost")
+    options = {"iterations": 12, "depth": 4, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
+    model = catboost.CatBoostRegressor(**options).fit(X, y)
+    yield catboost.CatBoostRegressor(**options).fit(X, y, init_model=model)
+    yield catboost.CatBoostRegressor(**options).fit(X, y, baseline=0.4 * y)
+    yield catboost.sum_models([model, catboost.CatBoostRegressor(**options, random_seed=4).fit(X, y)], weights=[0.5, 2])
+    for change in (
+        lambda model: model.set_scale_and_bias(2.5, -1.0),
+        lambda model: model.shrink(9),
+        lambda model: model.shrink(9, ntree_start=3),
+    ):
+        copy = model.copy()
+        change(copy)
+        yield copy
+
+
+@pytest.mark.parametrize("models", [lightgbm_boosters, xgboost_boosters, catboost_models])
+def test_models_that_were_changed_after_training(models, rows):
+    for model in models(rows.X, rows.y):
+        reader = read_leaves_of(model)
+        reader.prepare(rows.X)
+        assert reader.how == "compiled walk"
+        for found, expected in zip(
+            reader.read(rows.queries), (reader.leaves(rows.queries), reader.predict(rows.queries)), strict=True
+        ):
+            assert_allclose(found, expected, rtol=1e-9)
