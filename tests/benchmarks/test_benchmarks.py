@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
@@ -143,3 +144,59 @@ def test_wins_ties_and_losses():
     assert signs == [-1, 1, 0, 0]
     assert wins_ties_losses(signs) == "1-2-1"
     assert outcome({0: 1.0}, {0: 2.0, 1: 3.0}) == (0, -1.0)  # one fold proves nothing
+
+
+def marked(tmp_path, script):
+    """Return a document with a place for the tables of a script, between two others."""
+    page = tmp_path / "page.md"
+    marks = [
+        f"<!-- benchmarks/{name} writes from here -->\nstale {name}\n<!-- to here -->" for name in ("a", script, "z")
+    ]
+    page.write_text("before\n" + "\n".join(marks) + "\nafter\n")
+    return page
+
+
+def written(page, script):
+    """Return what a script has put into its place; everything else is as it was."""
+    text = page.read_text()
+    assert text.startswith("before\n<!-- benchmarks/a writes from here -->\nstale a\n<!-- to here -->\n")
+    assert text.endswith("<!-- benchmarks/z writes from here -->\nstale z\n<!-- to here -->\nafter\n")
+    assert f"stale {script}" not in text
+    return text.split(f"benchmarks/{script} writes from here -->\n\n```\n")[1].split("\n```\n")[0]
+
+
+def test_speed_of_fits_writes_its_report(tmp_path):
+    page = marked(tmp_path, "posterior.py")
+    printed = run("posterior.py", "--rows", "60", "--k", "10", "--report", str(page))
+    assert written(page, "posterior.py") == printed.strip()
+    assert [line.split()[0] for line in printed.splitlines()[3:11]][:3] == ["normal", "skewnormal", "lognormal"]
+
+
+def test_a_spike_lowers_the_nll_and_nothing_else(tmp_path):
+    page = marked(tmp_path, "posterior_spike.py")
+    printed = run("posterior_spike.py", "--report", str(page))
+    table = written(page, "posterior_spike.py")
+    assert table == printed.strip()
+    scores = np.array([[float(cell) for cell in line.split()[-3:]] for line in table.splitlines()[-6:]])
+    assert np.all(np.diff(scores[:, 0]) < 0)
+    assert scores[-1, 0] < -5
+    assert np.all(np.diff(scores[2:, 1:], axis=0) > 0)
+
+
+def test_choice_of_a_family_writes_its_report(tmp_path):
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("pandas")
+    page = marked(tmp_path, "posterior_choice.py")
+    printed = run("posterior_choice.py", "--folds", "1", "--booster", "lightgbm", "--report", str(page))
+    assert [line.rstrip() for line in printed.splitlines()] == written(page, "posterior_choice.py").splitlines()
+    assert printed.splitlines()[1].startswith("diabetes")
+
+
+def test_a_document_without_a_place_for_tables_is_refused(tmp_path):
+    sys.path.insert(0, str(FOLDER))
+    import marks
+
+    page = tmp_path / "page.md"
+    page.write_text("nothing")
+    with pytest.raises(SystemExit, match="has not the lines"):
+        marks.write(page, "posterior.py", "table")

@@ -147,7 +147,7 @@ def test_shape_for_given_moments_is_the_best_of_a_fine_grid(instruction_set, law
     mean, std = values.mean(axis=1) + 0.3, 1.2 * values.std(axis=1)
     shape = np.empty(len(values))
     likelihood.most_likely_shape(law, values, mean, std, shape, instruction_set)
-    grid = {"student_t": np.geomspace(2.1, 1000, 60), "skewnormal": np.sinh(np.linspace(-12.2, 12.2, 121))}[law]
+    grid = {"student_t": np.geomspace(2.1, 1000, 60), "skewnormal": np.sinh(np.linspace(-2.998, 2.998, 121))}[law]
 
     def at(row, m, s, candidate):
         unit = LAWS[law](candidate)
