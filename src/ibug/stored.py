@@ -49,7 +49,7 @@ def describe_estimator(regressor: Any, parameters: dict[str, Any], saving: Savin
     if fitted:
         before = len(saving.model_digests)
         description["model"] = save_model(regressor.estimator_, saving)
-        description["learned_with"] = saving.model_digests[before:]
+        description["learned_with"] = sorted(saving.model_digests[before:])
     if not fitted or estimator is not regressor.estimator_:  # else it was trained before, and is stored already
         description["estimator"] = save_model(estimator, saving, fitted=regressor.prefit)
     encoded = encode_parameters(describe_parameters(parameters), saving.encoder, "parameters")
@@ -62,7 +62,7 @@ def restore_estimator(cls: type, spec: dict[str, Any], loading: Loading) -> Any:
     if "model" in spec:
         before = len(loading.model_digests)
         model = load_model(spec["model"], loading)
-        unchanged = loading.model_digests[before:] == spec["learned_with"]
+        unchanged = sorted(loading.model_digests[before:]) == spec["learned_with"]
     estimator = load_model(spec["estimator"], loading) if "estimator" in spec else model
     regressor = cls(estimator=estimator, **restore_parameters(loading.decoder.decode(spec["parameters"])))
     if model is not None:
