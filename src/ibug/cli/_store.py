@@ -1,0 +1,77 @@
+"""The model file: what the command keeps in it beside the estimator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ibug
+from ibug.cli._describe import schema_of_model
+from ibug.cli._model_columns import columns_of
+from ibug.cli._schema import Schema
+from ibug.exceptions import InvalidInputError
+
+#: The command's part of the metadata.
+_KEY = "ibug.cli"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a model's training rows came from."""
+
+    path: str | None  # None for standard input
+    n_rows: int
+    id: str | None
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model file's content."""
+
+    path: str
+    estimator: Any
+    schema: Schema
+    origin: Origin | None  # None for a model that was saved from Python
+    versions: dict[str, Any]  # of the format and of the libraries that wrote it
+
+
+def save(path: str, estimator: Any, schema: Schema, origin: Origin) -> None:
+    """Write a model file, all or nothing. Of the training file its name is kept, as seen from the model file."""
+    kept = {"schema": schema.to_json(), "train": {"path": origin.path, "rows": origin.n_rows, "id": origin.id}}
+    estimator.save(path, metadata={_KEY: kept})
+
+
+def load(path: str, *, jobs: int) -> StoredModel:
+    """Load a model file, from the command or from Python."""
+    estimator = ibug.load(path)
+    if not hasattr(estimator, "kneighbors"):
+        raise InvalidInputError(f"{path} holds a {type(estimator).__name__}; the command works with IBUGRegressor.")
+    estimator.n_jobs = jobs
+    estimator.verbose = 0
+    kept = _kept(estimator)
+    if kept is None:
+        return StoredModel(path, estimator, _schema_of(estimator), None, {'written_by':{}})
+    train = kept.get("train") or {}
+    origin = Origin(train.get("path"), int(train.get("rows") or 0), train.get("id"))
+    return StoredModel(path, estimator, Schema.from_json(kept["schema"]), origin, {"written_by":{}})
+
+
+def _kept(estimator: Any) -> dict[str, Any] | None:
+    kept = (getattr(estimator, "metadata_", None) or {}).get(_KEY)
+    return kept if isinstance(kept, dict) and "schema" in kept else None
+
+
+def _schema_of(estimator: Any) -> Schema:
+    """Find out what a model takes that was saved from Python."""
+    columns = columns_of(estimator.estimator_, estimator.n_features_in_)
+    names = getattr(estimator, "feature_names_in_", None)
+    if columns.unplaced or any(values is None for values in columns.categories.values()) and not columns.texts:
+        raise InvalidInputError(
+            "The model has categorical columns, and its file does not tell their categories. Wrap it with ibug fit "
+            "--model, which keeps them."
+        )
+    if names is not None:
+        return schema_of_model(columns, [str(name) for name in names], None, named=True)
+    placeholders = [f"column {i}" for i in range(columns.n)]
+    schema = schema_of_model(columns, placeholders, None, named=False)
+    return Schema(schema.columns, None, named=False, texts=schema.texts, placed=True)

@@ -1,0 +1,126 @@
+"""Tables written all or not at all: into a temporary file beside the target, which takes its place when all is done."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+
+from ibug.cli._formats import FORMATS, STANDARD_STREAM, format_of
+from ibug.exceptions import InvalidInputError
+
+
+def check_output(path: str, *inputs: str | None) -> None:
+    """Refuse early an output that cannot be written, or that is one of the inputs."""
+    if path == STANDARD_STREAM:
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise InvalidInputError(f"{path} is a folder: name a file in it.")
+    if not target.parent.is_dir():
+        raise InvalidInputError(f"The folder {target.parent} of the output {path} does not exist.")
+    if not os.access(target.parent, os.W_OK):
+        raise InvalidInputError(f"The folder {target.parent} of the output {path} cannot be written to.")
+    for given in inputs:
+        if given is not None and target.exists() and Path(given).exists() and target.samefile(given):
+            raise InvalidInputError(f"{path} is an input of this very command: choose another name for the output.")
+
+
+@contextmanager
+def atomic(path: str) -> Iterator[BinaryIO]:
+    """Open a file to write that appears under its name only when all is written; without a trace if an error comes."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced
+        with open(target, "wb") as stream:
+            yield stream
+        return
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+class TableWriter:
+    """Writes one table after another, all of one schema; made by `writing`."""
+
+    def __init__(self, stream: Any, format: str, resources: ExitStack) -> None:
+        self._stream = stream
+        self._format = format
+        self._resources = resources
+        self._writer: Any = None
+
+    def write(self, table: Any) -> None:
+        """Append rows."""
+        if self._writer is None:
+            self._writer = self._resources.enter_context(_WRITERS[self._format](self._stream, table.schema))
+        self._writer.write_table(table)
+
+
+@contextmanager
+def writing(path: str) -> Iterator[TableWriter]:
+    """Open a table to write, in the format that the name's ending tells; ``-`` is CSV on standard output."""
+    format = "csv" if path == STANDARD_STREAM else format_of(path)
+    with ExitStack() as resources:
+        if path == STANDARD_STREAM:
+            stream: Any = sys.stdout.buffer
+        else:
+            stream = resources.enter_context(atomic(path))
+            if path.lower().endswith(".gz"):
+                stream = resources.enter_context(gzip.GzipFile("", "wb", compresslevel=6, fileobj=stream, mtime=0))
+        yield TableWriter(stream, format, resources)
+
+
+def _csv(delimiter: str) -> Any:
+    options = pyarrow.csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
+    return lambda stream, schema: pyarrow.csv.CSVWriter(_keep_open(stream), schema, write_options=options)
+
+
+def _keep_open(stream: Any) -> Any:
+    # Arrow's writers close what they write to; the temporary file and standard output are not theirs.
+    return pa.PythonFile(_Unclosed(stream), mode="w")
+
+
+class _Unclosed:
+    """A stream that does not let itself be closed."""
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, data: Any) -> int:
+        return int(self._stream.write(data))
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def close(self) -> None:
+        self.flush()
+
+
+_WRITERS = {
+    "csv": _csv(","),
+    "tsv": _csv("\t"),
+    "parquet": lambda stream, schema: pyarrow.parquet.ParquetWriter(_keep_open(stream), schema, compression="zstd"),
+    "feather": lambda stream, schema: pyarrow.ipc.new_file(
+        _keep_open(stream), schema, options=pyarrow.ipc.IpcWriteOptions(compression="lz4")
+    ),
+}
+assert set(_WRITERS) == set(FORMATS)
