@@ -21,7 +21,8 @@ Prediction intervals and whole distributions from gradient-boosted trees, on fil
 
   ibug evaluate model.ibug test.csv
 
-[dim]Exit codes: 0 done; 1 a file or model cannot be used; 2 wrong usage; 3 a library is missing; 70 a fault of ibug; 130 interrupted.[/]
+[dim]Exit codes: 0 done; 1 a file or model cannot be used; 2 wrong usage; 3 a library is missing; 70 a fault of ibug;
+130 interrupted.[/]
 """
 
 app = typer.Typer(

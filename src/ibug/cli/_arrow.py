@@ -17,8 +17,9 @@ from ibug.exceptions import InvalidInputError
 class TypedTable(Table):
     """A table whose columns have types of their own."""
 
-    def __init__(self, name: str, schema: Any) -> None:
+    def __init__(self, name: str, source: Any, schema: Any) -> None:
         self.name = name
+        self._source = source
         schema = schema.remove_metadata()
         self.columns = list(schema.names)
         self.types = {field.name: field.type for field in schema}
@@ -30,6 +31,9 @@ class TypedTable(Table):
     @property
     def position(self) -> float:
         return self._rows
+
+    def close(self) -> None:
+        self._source.close()
 
     @abstractmethod
     def _raw_batches(self, columns: list[str]) -> Iterator[Any]:
@@ -56,7 +60,7 @@ class ParquetTable(TypedTable):
             self._file = pyarrow.parquet.ParquetFile(source)
         except (pa.ArrowInvalid, OSError) as error:
             raise damaged(name, error) from error
-        super().__init__(name, self._file.schema_arrow)
+        super().__init__(name, source, self._file.schema_arrow)
         self.size = self._file.metadata.num_rows
 
     def _raw_batches(self, columns: list[str]) -> Iterator[Any]:
@@ -71,7 +75,7 @@ class FeatherTable(TypedTable):
             self._file = pyarrow.ipc.open_file(source)
         except (pa.ArrowInvalid, OSError) as error:
             raise damaged(name, error) from error
-        super().__init__(name, self._file.schema)
+        super().__init__(name, source, self._file.schema)
         self.size = None
 
     def _raw_batches(self, columns: list[str]) -> Iterator[Any]:

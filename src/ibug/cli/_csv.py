@@ -9,6 +9,7 @@ import io
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -49,13 +50,16 @@ class TextTable(Table):
     def position(self) -> float:
         return float(self._raw.tell()) if self._path is not None else 0.0
 
+    def close(self) -> None:
+        self._raw.close()
+
     def batches(self, types: Mapping[str, Any]) -> Iterator[Any]:
-        with self._explained(types):
+        with self._explained():
             for batch in pyarrow.csv.open_csv(self._stream, **self._settings(list(types), types)):
                 yield self._with_missing(batch)
 
     def read(self, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
-        with self._explained(types):
+        with self._explained():
             return self._with_missing(pyarrow.csv.read_csv(self._stream, **self._settings(columns, types)))
 
     def where(self, row: int) -> str:
@@ -116,10 +120,17 @@ class TextTable(Table):
         self._bad_row = row
         return "error"
 
-    def _explained(self, types: Mapping[str, Any]) -> Any:
-        return _Explained(self, types)
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Make errors of pyarrow ours."""
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            raise self._explain(error) from error
+        except (EOFError, gzip.BadGzipFile, UnicodeError) as error:
+            raise _unreadable(self.name, error) from error
 
-    def explain(self, error: Exception, types: Mapping[str, Any]) -> InvalidInputError:
+    def _explain(self, error: Exception) -> InvalidInputError:
         """Return an error that tells the line and the column."""
         message = str(error)
         if "Empty CSV file" in message:
@@ -165,22 +176,6 @@ class TextTable(Table):
                         return number
                 inside ^= number > self._header_lines and line.count(b'"') % 2 == 1
         return None
-
-
-class _Explained:
-    """A context in which errors of pyarrow become ours."""
-
-    def __init__(self, table: TextTable, types: Mapping[str, Any]) -> None:
-        self._table, self._types = table, types
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if isinstance(error, pa.ArrowInvalid):
-            raise self._table.explain(error, self._types) from error
-        if isinstance(error, (EOFError, gzip.BadGzipFile, UnicodeError)):
-            raise _unreadable(self._table.name, error) from error
 
 
 class _Recoded(io.RawIOBase):

@@ -75,8 +75,8 @@ def names_in_file(model: ModelColumns, written_as: Any, columns: Sequence[str], 
     if model.names is None:
         if len(columns) != model.n:
             raise InvalidInputError(
-                f"The model was trained on {model.n} columns without names; {file} has {len(columns)} beside the target: "
-                f"{listed(columns)}. Leave out those that are no features (--drop)."
+                f"The model was trained on {model.n} columns without names; {file} has {len(columns)} beside the "
+                f"target: {listed(columns)}. Leave out those that are no features (--drop)."
             )
         return list(columns)
     by_name = {written_as(column): column for column in columns}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ibug.cli._show import percent
 from ibug.cli._training_rows import TrainingRows
 
 
@@ -98,18 +99,18 @@ def reasons(facts: dict[str, Any], unseen: list[str]) -> list[str]:
     threshold = facts["affinity_threshold"]
     if share < threshold:
         lines.append(
-            f"It is unlike the training data: its neighbours share {share:.0%} of the leaves with it, and all but 1 % of "
-            f"the validation rows had {threshold:.0%} or more."
+            f"It is unlike the training data: its neighbours share {percent(share)} of the leaves with it, and all but "
+            f"1 % of the validation rows had {percent(threshold)} or more."
         )
     else:
-        lines.append(f"Its {near['neighbors']} nearest training rows share {share:.0%} of the leaves with it.")
+        lines.append(f"Its {near['neighbors']} nearest training rows share {percent(share)} of the leaves with it.")
     lines.append(
         f"Their targets go from {near['min']:.4g} to {near['max']:.4g}, mean {near['mean']:.4g}, standard deviation "
         f"{near['std']:.4g}."
     )
     if facts["compared_with"] > 1:
         lines.append(
-            f"Its spread is wider than that of {facts['wider_than']:.0%} of the {facts['compared_with']} rows it was "
-            "compared with."
+            f"Its spread is wider than that of {percent(facts['wider_than'])} of the {facts['compared_with']} rows it "
+            "was compared with."
         )
     return lines

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +21,8 @@ from ibug.cli._session import Session
 from ibug.cli._training_data import LabelledRows, read_labelled
 from ibug.exceptions import IBUGError, InvalidInputError
 from ibug.leaves import read_leaves_of
+
+_NUMBERS_FOR_ONE_THREAD = 200_000
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,9 @@ def train(booster: Booster, training: Training, request: Request, session: Sessi
     _look_at_categories(schema, len(rows.y), booster, table.name, session)
     valid = _read_valid(request, schema, session)
     categorical = tuple(column.name for column in schema.columns if column.kind == CATEGORY)
-    training = replace(training, categorical=categorical)
+    # On few numbers threads wait for each other most of the time.
+    small = len(rows.y) * len(names) < _NUMBERS_FOR_ONE_THREAD
+    training = replace(training, categorical=categorical, jobs=1 if small and training.jobs < 0 else training.jobs)
     with session.stages():
         with _explained(booster.library), session.status("finding the number of trees"):
             model, _ = booster.estimator(training, rows.X, rows.y, rows.weight)
@@ -97,7 +102,7 @@ def train(booster: Booster, training: Training, request: Request, session: Sessi
 
 
 def _open(request: Request, session: Session) -> tuple[Table, list[str]]:
-    table = open_table(request.train, request.reading)
+    table = open_table(request.train, request.reading, session)
     require_column(table, request.target, "target")
     for name, role in [(request.weight, "weight"), *((name, "id") for name in request.ids)]:
         if name is not None:
@@ -128,7 +133,7 @@ def _read(
 def _read_valid(request: Request, schema: Schema, session: Session) -> LabelledRows | None:
     if request.valid is None:
         return None
-    table = open_table(request.valid, request.reading)
+    table = open_table(request.valid, request.reading, session)
     require_column(table, request.target, "target")
     others = [request.target, request.weight, *request.ids, *request.drop]
     schema = match(table, schema, others, session, strict=False)
@@ -161,8 +166,8 @@ def _look_at_categories(schema: Schema, n_rows: int, booster: Booster, file: str
         n = len(column.categories or ())
         if n > booster.most_categories:
             raise InvalidInputError(
-                f"{file}: column {column.name!r} has {n} categories; scikit-learn takes {booster.most_categories} at most. "
-                f"Choose another --booster, or leave it out (--drop {column.name})."
+                f"{file}: column {column.name!r} has {n} categories; scikit-learn takes {booster.most_categories} at "
+                f"most. Choose another --booster, or leave it out (--drop {column.name})."
             )
         if n > 100 and n > n_rows / 2:
             session.note(
@@ -178,19 +183,16 @@ def _fit(estimator: Any, what: str, rows: LabelledRows, valid: LabelledRows | No
     estimator.fit(rows.X, rows.y, **given)
 
 
-class _explained:  # noqa: N801 - reads as a statement
-    """A context in which whatever a booster complains of is an error of ours; each library has errors of its own."""
-
-    def __init__(self, library: str) -> None:
-        self._library = library
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if isinstance(error, Exception) and not isinstance(error, (IBUGError, MemoryError, OSError)):
-            text = str(error).strip() or type(error).__name__
-            raise InvalidInputError(f"{self._library} could not be trained: {text.splitlines()[0]}") from error
+@contextmanager
+def _explained(library: str) -> Iterator[None]:
+    """Make whatever a booster complains of an error of ours; each library has errors of its own."""
+    try:
+        yield
+    except (IBUGError, MemoryError, OSError):
+        raise
+    except Exception as error:
+        text = str(error).strip() or type(error).__name__
+        raise InvalidInputError(f"{library} could not be trained: {text.splitlines()[0]}") from error
 
 
 def default_booster() -> str:

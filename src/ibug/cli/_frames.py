@@ -33,7 +33,7 @@ class Unseen:
         """Count the unseen categories of a chunk whose first row has this number; return which rows have some."""
         if not found:
             return None
-        anywhere = np.any(np.stack(list(found.values())), axis=0)
+        anywhere: NDArray[np.bool_] = np.any(np.stack(list(found.values())), axis=0)
         for name, mask in found.items():
             self.rows[name] = self.rows.get(name, 0) + int(mask.sum())
             examples = self.examples.setdefault(name, [])

@@ -42,7 +42,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         session = Session(json=json, quiet=quiet, verbose=verbose)
         before = _on_termination()
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), session.resources:
                 _tell_warnings(session)
                 command(session=session, **options)
                 sys.stdout.flush()
@@ -82,9 +82,9 @@ def _explain(error: BaseException, session: Session) -> int:
 
 def _meaning(error: BaseException) -> tuple[int, str]:
     if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED, "interrupted; no output was written."
+        return INTERRUPTED, "interrupted."
     if isinstance(error, Terminated):
-        return TERMINATED, "terminated; no output was written."
+        return TERMINATED, "terminated."
     if isinstance(error, MissingDependencyError):
         return MISSING_LIBRARY, str(error)
     if isinstance(error, IBUGError):
@@ -95,7 +95,8 @@ def _meaning(error: BaseException) -> tuple[int, str]:
     if isinstance(error, MemoryError):
         return UNUSABLE, "not enough memory. Fewer rows, --chunk-rows or a machine with more memory would help."
     return BUG, (
-        f"{type(error).__name__}: {error}\nThis was not foreseen. IBUG_DEBUG=1 shows where it happened; please report it."
+        f"{type(error).__name__}: {error}\n"
+        "This was not foreseen. IBUG_DEBUG=1 shows where it happened; please report it."
     )
 
 

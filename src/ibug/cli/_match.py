@@ -48,8 +48,8 @@ def match(table: Table, schema: Schema, others: Iterable[str | None], session: S
     missing = [name for name in schema.names if name not in table.columns]
     if missing:
         raise InvalidInputError(
-            f"{table.name} lacks {len(missing)} of the model's {len(schema.columns)} columns: {_hints(missing, table)}. "
-            f"It has: {listed(table.columns)}."
+            f"{table.name} lacks {len(missing)} of the model's {len(schema.columns)} columns: "
+            f"{_hints(missing, table)}. It has: {listed(table.columns)}."
         )
     extra = [name for name in table.columns if name not in known and name not in schema.names]
     if extra and strict:

@@ -12,14 +12,15 @@ import pyarrow as pa
 from ibug.cli._arrow import FeatherTable, ParquetTable
 from ibug.cli._csv import TextTable
 from ibug.cli._formats import GZIP, STANDARD_STREAM, format_by_content, format_of
+from ibug.cli._session import Session
 from ibug.cli._table import ReadOptions, Table
 from ibug.exceptions import InvalidInputError
 
 __all__ = ["ReadOptions", "Table", "open_table"]
 
 
-def open_table(path: str, options: ReadOptions | None = None) -> Table:
-    """Open a table and read the names of its columns.
+def open_table(path: str, options: ReadOptions, session: Session) -> Table:
+    """Open a table and read the names of its columns; it is closed at the end of the command.
 
     Parameters
     ----------
@@ -27,8 +28,15 @@ def open_table(path: str, options: ReadOptions | None = None) -> Table:
         A file, or ``-`` for standard input.
     options
         What its name does not tell.
+    session
+        Closes it.
     """
-    options = options or ReadOptions()
+    table = _opened(path, options)
+    session.resources.callback(table.close)
+    return table
+
+
+def _opened(path: str, options: ReadOptions) -> Table:
     name = "standard input" if path == STANDARD_STREAM else path
     stream = _open(path, name)
     start = stream.peek(8)[:8]  # type: ignore[attr-defined]
@@ -42,7 +50,8 @@ def open_table(path: str, options: ReadOptions | None = None) -> Table:
     if binary is not None:
         if told in ("csv", "tsv"):
             raise InvalidInputError(f"{name} is a {binary} file, not {told}: rename it, or say --format {binary}.")
-        source = pa.BufferReader(stream.read()) if path == STANDARD_STREAM else pa.memory_map(path)
+        with stream:
+            source = pa.BufferReader(stream.read()) if path == STANDARD_STREAM else pa.memory_map(path)
         return ParquetTable(name, source) if binary == "parquet" else FeatherTable(name, source)
     delimiter = options.delimiter or ("\t" if told == "tsv" else ",")
     again = None if path == STANDARD_STREAM else path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -37,6 +37,7 @@ class Session:
         self.json = json
         self.verbose = verbose
         self.notes: list[str] = []
+        self.resources = ExitStack()  # closed at the end of the command
         self.out = Console(theme=_THEME, highlight=False, soft_wrap=not sys.stdout.isatty())
         self.err = Console(theme=_THEME, highlight=False, stderr=True, soft_wrap=not sys.stderr.isatty())
         self._tells = not quiet
@@ -100,17 +101,19 @@ class Session:
         if not self._chats or not self.err.is_terminal:
             yield
             return
-        with Progress(
-            SpinnerColumn(finished_text="[good]✓[/]"),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-            console=self.err,
-            transient=not self.verbose,
-        ) as bars:
-            with _progress.shown_by(_Bars(bars)):
-                yield
+        with (
+            Progress(
+                SpinnerColumn(finished_text="[good]✓[/]"),
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=30),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+                console=self.err,
+                transient=not self.verbose,
+            ) as bars,
+            _progress.shown_by(_Bars(bars)),
+        ):
+            yield
 
 
 class _Bars:
@@ -137,6 +140,6 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
-    if isinstance(value, float) and not (value - value == 0):
+    if isinstance(value, float) and value - value != 0:
         return None
     return value

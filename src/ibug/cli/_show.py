@@ -43,6 +43,11 @@ def plain_table(*columns: str, first: str = "left") -> Table:
     return table
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """Return a share as text."""
+    return f"{100 * share:.{digits}f} %"
+
+
 def number(value: float, digits: int = 4) -> str:
     """Return a number with so many digits that matter."""
     if value is None or not np.isfinite(value):
@@ -144,12 +149,26 @@ def fit_text(facts: dict[str, Any]) -> Any:
     return Group(head, facts_table(lines))
 
 
-def scores_table(scores: Any, plain: Any, file: str) -> Any:
-    """Return the scores beside the uncalibrated ones."""
+def scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide: bool) -> Any:
+    """Return the scores beside the uncalibrated ones; in a wide terminal with their meanings."""
+    per_level = [f"{100 * level:g}" for level in levels]
     table = plain_table("score", "calibrated", "uncalibrated")
-    table.add_column("meaning", style="label", no_wrap=False)
-    meanings = scores.meanings
+    if wide:
+        table.add_column("", style="label")
     for name, value in scores.items():
-        table.add_row(name, Text(number(value), style="value"), number(plain[name]), meanings[name])
-    head = Text.from_markup(f"[value]{scores.n_rows:,}[/] rows of [value]{escape(file)}[/]\n")
-    return Group(head, table)
+        if name.startswith(("coverage_", "width_")):
+            continue
+        cells = [name, Text(number(value), style="value"), number(plain[name])]
+        table.add_row(*cells, *([scores.meanings[name]] if wide else []))
+    intervals = plain_table("interval", "inside", "uncalibrated", "width", "uncalibrated")
+    for level in per_level:
+        inside, width = f"coverage_{level}", f"width_{level}"
+        intervals.add_row(
+            f"{level} %",
+            Text(percent(scores[inside], 1), style="value"),
+            percent(plain[inside], 1),
+            Text(number(scores[width]), style="value"),
+            number(plain[width]),
+        )
+    head = Text.from_markup(f"[value]{scores.n_rows:,}[/] rows of [value]{escape(file)}[/]")
+    return Group(head, "", table, "", intervals)

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ibug.cli._show import number, plain_table
+from ibug.cli._show import number, percent, plain_table
 
 _MOST_FEATURES = 10
 _BAR = 10
@@ -21,7 +21,8 @@ def explanation(facts: dict[str, Any], file: str) -> Any:
     head = Text.from_markup(
         f"[label]{escape(file)}, {escape(facts['where'])}[/]\n"
         f"[value]{number(facts['prediction'])}[/]  "
-        f"[label]{100 * interval['coverage']:g} % interval[/] {number(interval['lower'])} … {number(interval['upper'])}  "
+        f"[label]{100 * interval['coverage']:g} % interval[/] "
+        f"{number(interval['lower'])} … {number(interval['upper'])}  "
         f"[label]std[/] {number(facts['std'])}"
     )
     parts: list[Any] = [head, ""]
@@ -42,7 +43,7 @@ def _neighbors(facts: dict[str, Any]) -> Table:
         share = neighbor["affinity"]
         bar = "█" * round(share * _BAR)
         identity = [escape(str(neighbor.get("id")))] if with_id else []
-        cells = [str(neighbor["row"]), *identity, number(neighbor["target"]), f"{share:.0%}"]
+        cells = [str(neighbor["row"]), *identity, number(neighbor["target"]), percent(share)]
         table.add_row(*cells, Text(bar.ljust(_BAR, "░"), style="cyan"))
     return table
 

@@ -34,6 +34,11 @@ class StoredModel:
     origin: Origin | None  # None for a model that was saved from Python
     versions: dict[str, Any]  # of the format and of the libraries that wrote it
 
+    @property
+    def id(self) -> str | None:
+        """The column that names rows, in the training file and probably in others."""
+        return None if self.origin is None else self.origin.id
+
 
 def save(path: str, estimator: Any, schema: Schema, origin: Origin) -> None:
     """Write a model file, all or nothing. Of the training file its name is kept, as seen from the model file."""
@@ -50,10 +55,10 @@ def load(path: str, *, jobs: int) -> StoredModel:
     estimator.verbose = 0
     kept = _kept(estimator)
     if kept is None:
-        return StoredModel(path, estimator, _schema_of(estimator), None, {'written_by':{}})
+        return StoredModel(path, estimator, _schema_of(estimator), None, {"written_by": {}})
     train = kept.get("train") or {}
     origin = Origin(train.get("path"), int(train.get("rows") or 0), train.get("id"))
-    return StoredModel(path, estimator, Schema.from_json(kept["schema"]), origin, {"written_by":{}})
+    return StoredModel(path, estimator, Schema.from_json(kept["schema"]), origin, {"written_by": {}})
 
 
 def _kept(estimator: Any) -> dict[str, Any] | None:
@@ -65,7 +70,7 @@ def _schema_of(estimator: Any) -> Schema:
     """Find out what a model takes that was saved from Python."""
     columns = columns_of(estimator.estimator_, estimator.n_features_in_)
     names = getattr(estimator, "feature_names_in_", None)
-    if columns.unplaced or any(values is None for values in columns.categories.values()) and not columns.texts:
+    if columns.unplaced or (any(values is None for values in columns.categories.values()) and not columns.texts):
         raise InvalidInputError(
             "The model has categorical columns, and its file does not tell their categories. Wrap it with ibug fit "
             "--model, which keeps them."

@@ -58,6 +58,10 @@ class Table(ABC):
     def read(self, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
         """Return a whole table of some columns; of text, types that are not given are found out from all rows."""
 
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file."""
+
     def where(self, row: int) -> str:
         """Say where a row is, counted from 0."""
         return f"row {row}"

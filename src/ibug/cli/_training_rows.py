@@ -99,8 +99,8 @@ def _same_targets(chunk: Any, target: str, expected: NDArray[np.float64], table:
 
 def _other_file(table: Table, why: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{table.name} is not the file that the model was fitted on, or has changed since: {why}. Name the right one by "
-        "--train, or leave the features out by --no-features."
+        f"{table.name} is not the file that the model was fitted on, or has changed since: {why}. Name the right one "
+        "by --train, or leave the features out by --no-features."
     )
 
 

@@ -6,13 +6,13 @@ import gzip
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.csv
+import pyarrow.compute as pc
 import pyarrow.ipc
 import pyarrow.parquet
 
@@ -87,9 +87,34 @@ def writing(path: str) -> Iterator[TableWriter]:
         yield TableWriter(stream, format, resources)
 
 
-def _csv(delimiter: str) -> Any:
-    options = pyarrow.csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
-    return lambda stream, schema: pyarrow.csv.CSVWriter(_keep_open(stream), schema, write_options=options)
+class _TextWriter:
+    """Writes CSV with quotes only where they are needed; numbers in the shortest form that reads as the same number."""
+
+    def __init__(self, stream: Any, schema: Any, delimiter: str) -> None:
+        self._stream = stream
+        self._delimiter = delimiter
+        self._special = f'["\\r\\n{delimiter}]'
+        self._lines(pa.array([delimiter.join(self._quoted(pa.array(schema.names)).to_pylist())]))
+
+    def write_table(self, table: Any) -> None:
+        cells = [self._cells(column) for column in table.combine_chunks().columns]
+        self._lines(pc.binary_join_element_wise(*cells, self._delimiter).combine_chunks())
+
+    def _cells(self, column: Any) -> Any:
+        text = column.cast(pa.string())
+        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        return pc.fill_null(self._quoted(text) if is_text else text, "")
+
+    def _quoted(self, text: Any) -> Any:
+        special = pc.match_substring_regex(text, self._special)
+        if not pc.any(special).as_py():
+            return text
+        return pc.if_else(
+            special, pc.binary_join_element_wise('"', pc.replace_substring(text, '"', '""'), '"', ""), text
+        )
+
+    def _lines(self, lines: Any) -> None:
+        self._stream.write("".join(f"{line}\n" for line in lines.to_pylist()).encode())
 
 
 def _keep_open(stream: Any) -> Any:
@@ -115,9 +140,9 @@ class _Unclosed:
         self.flush()
 
 
-_WRITERS = {
-    "csv": _csv(","),
-    "tsv": _csv("\t"),
+_WRITERS: dict[str, Callable[[Any, Any], Any]] = {
+    "csv": lambda stream, schema: nullcontext(_TextWriter(stream, schema, ",")),
+    "tsv": lambda stream, schema: nullcontext(_TextWriter(stream, schema, "\t")),
     "parquet": lambda stream, schema: pyarrow.parquet.ParquetWriter(_keep_open(stream), schema, compression="zstd"),
     "feather": lambda stream, schema: pyarrow.ipc.new_file(
         _keep_open(stream), schema, options=pyarrow.ipc.IpcWriteOptions(compression="lz4")

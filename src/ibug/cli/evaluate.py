@@ -13,17 +13,19 @@ from ibug.cli._match import match, require_column
 from ibug.cli._plots import draw_all, require_matplotlib
 from ibug.cli._reading import open_table
 from ibug.cli._session import Session
-from ibug.cli._show import scores_table
+from ibug.cli._show import scores_text
 from ibug.cli._store import load
 from ibug.cli._training_data import LabelledRows, read_labelled
 from ibug.metrics import evaluate as all_scores
 
 _LEVELS = "0.5,0.8,0.9,0.95"
+_WIDE = 90  # columns of a terminal, from which on meanings are shown
 
 HELP = """
 Score the model on TEST: rows that it has not seen, with their targets.
 
-Scores stand beside those of the same model without calibration. --plots draws calibration curve, PIT, intervals and more as PNG.
+Scores stand beside those of the same model without calibration. --plots draws calibration curve, PIT, intervals and
+more as PNG.
 
 [dim]Examples:[/]
 
@@ -62,9 +64,9 @@ def evaluate(
     name = target or stored.schema.target
     if name is None:
         raise typer.BadParameter("the model file does not tell the target: name its column.", param_hint="--target")
-    table = open_table(test, reading)
+    table = open_table(test, reading, session)
     require_column(table, name, "target")
-    schema = match(table, stored.schema, [name, *o.names(id)], session, strict=strict)
+    schema = match(table, stored.schema, [name, stored.id, *o.names(id)], session, strict=strict)
     rows, _ = read_labelled(table, schema.names, schema.types, name, None, lambda data: schema, session)
     with session.stages():
         scores, plain = _both(stored.estimator, rows, coverages)
@@ -73,8 +75,9 @@ def evaluate(
         result = {"rows": len(rows.y), "scores": dict(scores), "uncalibrated": dict(plain), "plots": drawn}
         session.report(result)
     else:
-        session.show(scores_table(scores, plain, table.name))
-        session.say("\n".join(f"[good]✓[/] {path}" for path in drawn)) if drawn else None
+        session.show(scores_text(scores, plain, coverages, table.name, wide=session.out.width >= _WIDE))
+        for path in drawn:
+            session.say(f"[good]✓[/] {path}")
 
 
 def _both(estimator: Any, rows: LabelledRows, coverages: list[float]) -> tuple[Any, Any]:

@@ -29,8 +29,8 @@ _ROWS_AT_A_TIME = 2**14
 HELP = """
 Explain one prediction: its interval, the nearest training rows, and which features differ. Why is this row uncertain?
 
-Rows are counted from 0. The features of training rows are read from the training file, which the model file remembers by name
-only; --train names it if it has moved.
+Rows are counted from 0. The features of training rows are read from the training file, which the model file remembers
+by name only; --train names it if it has moved.
 
 [dim]Examples:[/]
 
@@ -68,10 +68,10 @@ def explain(
         raise typer.BadParameter("say which row: --row 17, or --id column=value.", param_hint="--row / --id")
     column, value = _parse_id(id)
     stored = load(model, jobs=jobs)
-    table = open_table(data, reading)
+    table = open_table(data, reading, session)
     if column is not None:
         require_column(table, column, "id")
-    schema = match(table, stored.schema, [column], session, strict=False)
+    schema = match(table, stored.schema, [column, stored.id], session, strict=False)
     number, chunk, at = _find(table, schema, row, column, value)
     context = chunk.slice(max(0, min(at, chunk.num_rows - _COMPARED_WITH)), _COMPARED_WITH)
     one = rows_of(chunk.slice(at, 1), schema, table.name)
@@ -135,10 +135,9 @@ def _training(
     if path == STANDARD_STREAM:
         raise typer.BadParameter("name a file.", param_hint="--train")
     # What was said of the format is said of DATA; the rest is probably so of both.
-    table = open_table(path, ReadOptions(None, reading.delimiter, reading.encoding, reading.missing))
+    table = open_table(path, ReadOptions(None, reading.delimiter, reading.encoding, reading.missing), session)
     rows = [neighbor["row"] for neighbor in facts["neighbors"]]
-    id = None if origin is None else origin.id
-    return read_training_rows(table, stored.schema, rows, stored.estimator._targets, id, session)
+    return read_training_rows(table, stored.schema, rows, stored.estimator._targets, stored.id, session)
 
 
 def _compare(facts: dict[str, Any], here: dict[str, Any], training: TrainingRows) -> None:

@@ -19,7 +19,6 @@ from ibug.cli._show import fit_facts, fit_text
 from ibug.cli._store import Origin, save
 from ibug.cli._writing import check_output
 from ibug.distributions import families
-from ibug.exceptions import InvalidInputError
 
 Scoring = Enum("Scoring", {name: name for name in ("crps", "nll")}, type=str)  # type: ignore[misc]
 Spread = Enum("Spread", {name: name for name in ("auto", "targets", "residuals")}, type=str)  # type: ignore[misc]
@@ -27,13 +26,15 @@ Conformal = Enum("Conformal", {name: name for name in ("none", "scale", "distrib
 Family = Enum("Family", {name: name for name in (*families(), "tune")}, type=str)  # type: ignore[misc]
 BoosterName = Enum("BoosterName", {name: name for name in BOOSTERS}, type=str)  # type: ignore[misc]
 
+_CRPS, _AUTO, _NONE, _NORMAL = Scoring("crps"), Spread("auto"), Conformal("none"), Family("normal")
+
 _COLUMNS, _TRAINING, _UNCERTAINTY = "Columns", "Training, without --model", "Uncertainty"
 
 HELP = """
 Wrap a trained model, or train one, and save it as one file.
 
-With [bold]--model[/] the model is used as it is; TRAIN are the rows that it was trained on, and --valid rows that it was not.
-Without, a model is trained: early stopping finds the number of trees, five clones give honest residuals of all rows.
+With --model the model is used as it is; TRAIN are the rows that it was trained on, and --valid rows that it was not.
+Without, one is trained: early stopping finds the number of trees, five clones give honest residuals of all rows.
 
 [dim]Examples:[/]
 
@@ -92,16 +93,16 @@ def fit(
     ] = "tune",
     scoring: Annotated[
         Scoring, typer.Option("--scoring", help="What tunes and calibrates.", rich_help_panel=_UNCERTAINTY)
-    ] = Scoring.crps,
+    ] = _CRPS,
     distribution: Annotated[
         Family, typer.Option("--distribution", "-d", help="The family of laws.", rich_help_panel=_UNCERTAINTY)
-    ] = Family.normal,
+    ] = _NORMAL,
     spread: Annotated[
         Spread, typer.Option("--spread", help="What the variance is made of.", rich_help_panel=_UNCERTAINTY)
-    ] = Spread.auto,
+    ] = _AUTO,
     conformal: Annotated[
         Conformal, typer.Option("--conformal", help="Make coverage sure.", rich_help_panel=_UNCERTAINTY)
-    ] = Conformal.none,
+    ] = _NONE,
     support: Annotated[
         str | None, typer.Option("--support", help="Bounds of the target: 0,inf.", rich_help_panel=_UNCERTAINTY)
     ] = None,
@@ -191,6 +192,3 @@ def _check_usage(request: Request, model: str | None, training: dict[str, Any]) 
             "and to calibrate. Without such rows, --k 100 makes intervals that are not calibrated.",
             param_hint="--valid",
         )
-
-
-__all__ = ["HELP", "InvalidInputError", "fit"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -45,9 +46,8 @@ def info(session: Session, model: o.ModelFile) -> None:
         lines["target"] = stored.schema.target
     if origin is not None:
         lines["training file"] = origin.path or "standard input"
-    lines["unfamiliar"] = f"rows with an affinity score below {number(facts['affinity_threshold'])}"
-    if not facts["affinity_threshold"] == facts["affinity_threshold"]:
-        del lines["unfamiliar"]
+    if not math.isnan(facts["affinity_threshold"]):
+        lines["unfamiliar"] = f"rows with an affinity score below {number(facts['affinity_threshold'])}"
     lines["written by"] = ", ".join(f"{name} {version}" for name, version in facts["written_by"].items())
     session.show(Group(facts_table(lines), "", _columns_table(stored.schema)))
 

@@ -16,6 +16,7 @@ from ibug.cli._match import match, require_column
 from ibug.cli._predicting import Predictor, Wanted
 from ibug.cli._reading import Table, open_table
 from ibug.cli._session import Session
+from ibug.cli._show import percent
 from ibug.cli._store import load
 from ibug.cli._writing import check_output, writing
 from ibug.exceptions import InvalidInputError
@@ -27,8 +28,8 @@ _LEAST_ROWS, _MOST_ROWS = 256, 2**16
 HELP = """
 Predict every row of DATA, in chunks, so that files larger than memory work.
 
-Without --interval, --quantiles and --samples the 90 % interval is written. The output has one line per row, in the same order:
-ids, prediction, std, then what was asked for. Neighbours are rows of the training file, counted from 0.
+Without --interval, --quantiles and --samples the 90 % interval is written. The output has one line per row, in the same
+order: ids, prediction, std, then what was asked for. Neighbours are rows of the training file, counted from 0.
 
 [dim]Examples:[/]
 
@@ -85,10 +86,10 @@ def predict(
         raise InvalidInputError(
             f"--neighbors {neighbors}: the model has only {stored.estimator.index_.n_rows} training rows."
         )
-    table = open_table(data, reading)
+    table = open_table(data, reading, session)
     for name in ids:
         require_column(table, name, "id")
-    schema = match(table, stored.schema, ids, session, strict=strict)
+    schema = match(table, stored.schema, [*ids, stored.id], session, strict=strict)
     table.verbatim = frozenset(ids) - set(schema.names)
     types = {**dict.fromkeys(ids, pa.string()), **schema.types}
     size = chunk_rows or _chunk_rows(len(types) + len(wanted.columns()))
@@ -129,8 +130,8 @@ def _tell(predictor: Predictor, table: Table, output: str, seconds: float, sessi
     if predictor.n_unfamiliar:
         assert predictor.first_unfamiliar is not None
         session.note(
-            f"{table.name}: {predictor.n_unfamiliar} of {n} rows ({predictor.n_unfamiliar / n:.1%}; 1 % is usual) are "
-            f"unlike the training data, first {table.where(predictor.first_unfamiliar)}. --flags marks them."
+            f"{table.name}: {predictor.n_unfamiliar} of {n} rows ({percent(predictor.n_unfamiliar / n, 1)}; 1 % is "
+            f"usual) are unlike the training data, first {table.where(predictor.first_unfamiliar)}. --flags marks them."
         )
     if session.json:
         session.report(facts, to_stderr=output == STANDARD_STREAM)
