@@ -66,7 +66,7 @@ class LightGBMStore(ModelStore):
         }
 
     def _load_booster(self, spec: dict[str, Any], loading: Loading) -> Any:
-        booster = lightgbm.Booster(model_str=loading.model(spec["member"]).decode("utf-8"), params={"verbosity": -1})
+        booster = lightgbm.Booster(model_str=loading.model(spec["member"]).decode("utf-8"))
         state = loading.decoder.decode(spec["booster"])
         booster.best_iteration = int(state["best_iteration"])
         booster.best_score = state["best_score"]

@@ -29,10 +29,6 @@ def check_trees(model: Any) -> None:
             _require(0 <= part.get_state(legacy=True)[2] <= _KEYS_OF_MERSENNE_TWISTER)
 
 
-def check_width(model: Any, n_features: int) -> None:
-    """Raise FormatProblem for trees that ask for more features than the model has."""
-
-
 def _check_tree(tree: Any) -> None:
     n, width = tree.node_count, tree.n_features
     left, right = tree.children_left, tree.children_right

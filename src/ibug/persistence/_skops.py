@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
+from collections.abc import Iterable
 from io import BytesIO
 from typing import Any
 
-from ibug.exceptions import MissingDependencyError, NotStorableError
+from ibug.exceptions import IBUGWarning, MissingDependencyError, NotStorableError
 from ibug.persistence._format import FormatProblem
 from ibug.persistence._session import Loading, Saving
 
@@ -27,6 +29,8 @@ _TRUSTED = (
     "sklearn._loss.loss.PinballLoss",
     "sklearn.compose._column_transformer._RemainderColsList",
     "sklearn.utils._bunch.Bunch",
+    "sklearn.utils.validation.check_array",  # with which HistGradientBoosting reads columns beside categorical ones,
+    "functools.partial",  # as a partial function: one of a function that must be trusted itself
 )
 
 
@@ -41,6 +45,14 @@ def dump(model: Any, saving: Saving) -> str:
             f"skops cannot save this {type(model).__name__} ({type(error).__name__}: {error}). Pickle and joblib may take "
             "it, for those who trust the file."
         ) from error
+    unknown = _untrusted(io, data)
+    if unknown:
+        warnings.warn(
+            f"This {type(model).__name__} holds types that ibug.load does not trust by itself: {unknown}. Whoever loads "
+            "the file has to pass them: ibug.load(path, trusted=[...]).",
+            IBUGWarning,
+            stacklevel=2,
+        )
     return saving.add_model(data, ".skops")
 
 
@@ -50,7 +62,7 @@ def parse(name: str, loading: Loading) -> Any:
     data = loading.model(name)
     _check_sizes(data)
     try:
-        untrusted = sorted(set(io.get_untrusted_types(data=data)) - {*_TRUSTED, *loading.trusted})
+        untrusted = _untrusted(io, data, loading.trusted)
         if not untrusted:
             return io.loads(data, trusted=[*_TRUSTED, *loading.trusted])
     except Exception as error:  # of many kinds, on files that skops has not written, or for another scikit-learn
@@ -62,6 +74,10 @@ def parse(name: str, loading: Loading) -> Any:
         f"its scikit-learn model holds types that are not trusted: {untrusted}. If you know them and trust whoever "
         "wrote the file, pass them: ibug.load(path, trusted=[...])"
     )
+
+
+def _untrusted(io: Any, data: bytes, trusted: Iterable[str] = ()) -> list[str]:
+    return sorted(set(io.get_untrusted_types(data=data)) - {*_TRUSTED, *trusted})
 
 
 def _check_sizes(data: bytes) -> None:

@@ -134,7 +134,7 @@ def load(
             return load_regressor(manifest["estimator"], loading)
         except FormatProblem as problem:
             raise container.error(str(problem)) from problem
-        except (IBUGError, MemoryError):
+        except (IBUGError, MemoryError, Warning):  # a warning, where the user has made them errors
             raise
         except Exception as error:  # what a library or our own classes say of values that nobody has saved
             raise container.error(

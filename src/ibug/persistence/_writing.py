@@ -33,7 +33,7 @@ class ContainerWriter:
     file
         A new file, open for writing and reading.
     compress
-        Compress members; else they are stored as they are, and arrays can be mapped into memory.
+        Compress arrays; else they are stored as they are, and can be mapped into memory. Models always are.
     """
 
     def __init__(self, file: BinaryIO, *, compress: bool) -> None:
@@ -44,18 +44,18 @@ class ContainerWriter:
 
     def add_bytes(self, name: str, data: bytes | bytearray, **facts: Any) -> str:
         """Add a member, and return its name."""
-        self._add(name, [data], len(data), facts)
+        self._add(name, [data], len(data), True, facts)
         return name
 
     def add_array(self, name: str, array: NDArray[Any]) -> str:
         """Add an array as a .npy file, and return the member's name."""
         if array.dtype.hasobject:
             raise NotStorableError(f"The array {name!r} holds Python objects, which cannot be saved without pickle.")
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array, order="C")  # which leaves an array without axes as it is
         header = _npy_header(array)
         payload = array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
         facts = {"dtype": array.dtype.str, "shape": list(array.shape)}
-        self._add(name, [header, memoryview(payload)], len(header) + len(payload), facts)
+        self._add(name, [header, memoryview(payload)], len(header) + len(payload), self._compress, facts)
         return name
 
     def close(self, manifest: dict[str, Any]) -> None:
@@ -68,9 +68,9 @@ class ContainerWriter:
         self._write(CHECKSUM, [checksum], len(checksum), zipfile.ZIP_STORED)
         self._zip.close()
 
-    def _add(self, name: str, parts: list[Any], size: int, facts: dict[str, Any]) -> None:
+    def _add(self, name: str, parts: list[Any], size: int, compress: bool, facts: dict[str, Any]) -> None:
         assert name not in self.members, f"two members are called {name!r}"
-        pack = self._compress and size >= _LEAST_COMPRESSED
+        pack = compress and size >= _LEAST_COMPRESSED
         info = self._write(name, parts, size, zipfile.ZIP_DEFLATED if pack else zipfile.ZIP_STORED)
         self.members[name] = {
             "size": size,
