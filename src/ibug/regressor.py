@@ -21,9 +21,11 @@ from ibug.fitting import ModelFitter
 from ibug.learning import Floats
 from ibug.leaves import reader_type
 from ibug.metrics import Scoring
+from ibug.persistence import storable
+from ibug.stored import StoredRegressor
 
 
-class IBUGRegressor(ProbabilisticRegressorMixin, ModelFitter, BaseEstimator):
+class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, BaseEstimator):
     """Turn a gradient-boosted tree regressor into a probabilistic one.
 
     The mean of each prediction is the model's own. Its variance comes from the training rows that share most leaves
@@ -335,3 +337,6 @@ class IBUGRegressor(ProbabilisticRegressorMixin, ModelFitter, BaseEstimator):
         if hasattr(model, "__sklearn_tags__"):  # a native Booster has none
             tags.input_tags = get_tags(model).input_tags
         return tags
+
+
+storable(IBUGRegressor)
