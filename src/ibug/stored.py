@@ -83,7 +83,9 @@ def restore_columns(regressor: Any, learned: Mapping[str, Any]) -> None:
     regressor.n_features_in_ = n
     if names is not None:
         names = np.asarray(names, object)
-        require(names.shape == (n,) and all(isinstance(name, str) for name in names), "its features' names are impossible")
+        require(
+            names.shape == (n,) and all(isinstance(name, str) for name in names), "its features' names are impossible"
+        )
         regressor.feature_names_in_ = names
 
 

@@ -104,7 +104,7 @@ def _tell_warnings(session: Session) -> None:
     """Show ibug's own warnings as notes; those of the libraries below only with --verbose."""
 
     def show(message: Any, category: type[Warning], *args: Any, **options: Any) -> None:
-        if issubclass(category, IBUGWarning) or session.verbose:
+        if issubclass(category, IBUGWarning) or (session.verbose and issubclass(category, UserWarning)):
             session.note(str(message))
 
     warnings.simplefilter("always")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import ibug
@@ -10,6 +11,8 @@ from ibug.cli._describe import schema_of_model
 from ibug.cli._model_columns import columns_of
 from ibug.cli._schema import Schema
 from ibug.exceptions import InvalidInputError
+from ibug.persistence._manifest import read_manifest as container_manifest
+from ibug.persistence._reading import Container
 
 #: The command's part of the metadata.
 _KEY = "ibug.cli"
@@ -48,21 +51,31 @@ def save(path: str, estimator: Any, schema: Schema, origin: Origin) -> None:
 
 def load(path: str, *, jobs: int) -> StoredModel:
     """Load a model file, from the command or from Python."""
+    manifest = read_manifest(path)
     estimator = ibug.load(path)
     if not hasattr(estimator, "kneighbors"):
         raise InvalidInputError(f"{path} holds a {type(estimator).__name__}; the command works with IBUGRegressor.")
     estimator.n_jobs = jobs
     estimator.verbose = 0
-    kept = _kept(estimator)
+    kept = _kept(manifest)
+    versions = {name: manifest[name] for name in ("format_version", "written_by")}
     if kept is None:
-        return StoredModel(path, estimator, _schema_of(estimator), None, {"written_by": {}})
+        return StoredModel(path, estimator, _schema_of(estimator), None, versions)
     train = kept.get("train") or {}
     origin = Origin(train.get("path"), int(train.get("rows") or 0), train.get("id"))
-    return StoredModel(path, estimator, Schema.from_json(kept["schema"]), origin, {"written_by": {}})
+    return StoredModel(path, estimator, Schema.from_json(kept["schema"]), origin, versions)
 
 
-def _kept(estimator: Any) -> dict[str, Any] | None:
-    kept = (getattr(estimator, "metadata_", None) or {}).get(_KEY)
+def read_manifest(path: str) -> dict[str, Any]:
+    """Read what a model file tells of itself, without loading the model."""
+    if not Path(path).is_file():
+        raise InvalidInputError(f"The model file {path} does not exist.")
+    with Container(path) as container:
+        return container_manifest(container)
+
+
+def _kept(manifest: dict[str, Any]) -> dict[str, Any] | None:
+    kept = manifest["metadata"].get(_KEY)
     return kept if isinstance(kept, dict) and "schema" in kept else None
 
 

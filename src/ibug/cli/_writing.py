@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -18,6 +17,7 @@ import pyarrow.parquet
 
 from ibug.cli._formats import FORMATS, STANDARD_STREAM, format_of
 from ibug.exceptions import InvalidInputError
+from ibug.persistence import replacing
 
 
 def check_output(path: str, *inputs: str | None) -> None:
@@ -39,22 +39,13 @@ def check_output(path: str, *inputs: str | None) -> None:
 @contextmanager
 def atomic(path: str) -> Iterator[BinaryIO]:
     """Open a file to write that appears under its name only when all is written; without a trace if an error comes."""
-    target = Path(os.path.realpath(path))
+    target = Path(path)
     if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced
         with open(target, "wb") as stream:
             yield stream
         return
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        if target.exists():
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(target) as stream:
+        yield stream
 
 
 class TableWriter:

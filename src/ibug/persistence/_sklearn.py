@@ -19,8 +19,8 @@ from sklearn.pipeline import Pipeline
 from ibug.persistence._format import FormatProblem
 from ibug.persistence._models import ModelStore, load_model, not_storable, save_model
 from ibug.persistence._session import Loading, Saving
-from ibug.persistence._skops import dump, parse
 from ibug.persistence._sklearn_trees import check_trees
+from ibug.persistence._skops import dump, parse
 
 _WRAPPERS = (Pipeline, TransformedTargetRegressor, FrozenEstimator)
 
@@ -90,7 +90,9 @@ def _is_sklearn_throughout(model: Any) -> bool:
             model = getattr(model, "regressor_", model.regressor)
         else:
             model = model.estimator
-    return all(cls.__module__.partition(".")[0] not in ("lightgbm", "xgboost", "catboost") for cls in type(model).__mro__)
+    return all(
+        cls.__module__.partition(".")[0] not in ("lightgbm", "xgboost", "catboost") for cls in type(model).__mro__
+    )
 
 
 STORE = SklearnStore()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ibug.exceptions import IBUGError, InvalidInputError, NotStorableError
 from ibug.persistence._atomic import replacing
 from ibug.persistence._format import FormatProblem
-from ibug.persistence._manifest import check_libraries, check_members, make_manifest, read_manifest
+from ibug.persistence._manifest import check_libraries, check_members, check_metadata, make_manifest, read_manifest
 from ibug.persistence._reading import Container
 from ibug.persistence._session import Loading, Saving
 from ibug.persistence._writing import ContainerWriter
@@ -22,7 +22,9 @@ _CLASSES: dict[str, type[Storable]] = {}
 class Storable:
     """A regressor that can be saved to a file without pickle."""
 
-    def save(self, path: str | os.PathLike[str], *, compress: bool = True) -> None:
+    def save(
+        self, path: str | os.PathLike[str], *, compress: bool = True, metadata: Mapping[str, Any] | None = None
+    ) -> None:
         """Save the fitted regressor to one file, which ``ibug.load`` reads.
 
         The file is a zip container: the tree model in its library's own format, arrays as ``.npy``, and a manifest with
@@ -36,6 +38,9 @@ class Storable:
         compress
             ``True``: a small file. ``False``: arrays lie in the file as they do in memory, so that `load` can map them
             instead of reading them, and processes share them.
+        metadata
+            Whatever is to be kept along with it, as JSON knows it: where the data came from, say. It is in the manifest,
+            and changes nothing.
 
         Raises
         ------
@@ -49,7 +54,7 @@ class Storable:
             writer = ContainerWriter(file, compress=compress)
             saving = Saving(writer)
             estimator = save_regressor(self, saving)
-            writer.close(make_manifest(saving.libraries, estimator))
+            writer.close(make_manifest(saving.libraries, estimator, check_metadata(metadata)))
 
     def _describe(self, saving: Saving) -> dict[str, Any]:
         """Return parameters and learned values as JSON; arrays and models become members of the file."""
