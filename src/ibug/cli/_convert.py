@@ -36,18 +36,39 @@ def kind_of_type(kind: Any) -> str:
 
 
 def as_numbers(column: Any, name: str, file: str) -> NDArray[np.float64]:
-    """Return a column of numbers or booleans as floats, (n_rows,), NaN where it is missing."""
+    """Return a column of numbers, booleans or texts of numbers as floats, (n_rows,), NaN where it is missing."""
     column = decoded(column)
     kind = kind_of_type(column.type)
+    if kind == "text":
+        column, kind = _parsed(column, name, file), "number"
     if kind not in ("number", "boolean"):
         raise InvalidInputError(
-            f"{file}: column {name!r} has {'text' if kind == 'text' else kind}, and the model expects numbers. Convert "
-            "it as it was in the training data."
+            f"{file}: column {name!r} has {kind}, and numbers are expected. Convert it as it was in the training data."
         )
     if kind == "boolean":
         column = column.cast(pa.int8())
     numbers: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return np.array(numbers, np.float64)  # a copy: what Arrow shares cannot be written to
+
+
+def _parsed(column: Any, name: str, file: str) -> Any:
+    """Return texts as numbers, as they would be read from CSV."""
+    try:
+        return column.cast(pa.float64())
+    except pa.ArrowInvalid as error:
+        first = next(text for text in column.drop_null().to_pylist() if not _is_number(text))
+        raise InvalidInputError(
+            f"{file}: column {name!r} has text ({first!r:.80}, say), and numbers are expected. Convert it as it was in "
+            "the training data."
+        ) from error
+
+
+def _is_number(text: str) -> bool:
+    try:
+        pa.array([text]).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def as_texts(column: Any, name: str, file: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from difflib import get_close_matches
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -39,7 +39,15 @@ def open_table(path: str, options: ReadOptions, session: Session) -> Table:
 def _opened(path: str, options: ReadOptions) -> Table:
     name = "standard input" if path == STANDARD_STREAM else path
     stream = _open(path, name)
-    start = stream.peek(8)[:8]  # type: ignore[attr-defined]
+    try:
+        return _table_of(stream, path, name, options)
+    except BaseException:
+        stream.close()
+        raise
+
+
+def _table_of(stream: Any, path: str, name: str, options: ReadOptions) -> Table:
+    start = stream.peek(8)[:8]
     if not start:
         raise InvalidInputError(f"{name} is empty: a line with the names of the columns is expected, then rows.")
     binary = format_by_content(start)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ibug.cli._convert import as_numbers, kind_of_type
+from ibug.cli._convert import as_numbers
 from ibug.cli._frames import Rows, Unseen, rows_of
 from ibug.cli._schema import Schema
 from ibug.cli._session import Session
@@ -71,11 +71,7 @@ def read_labelled(
 
 
 def _numbers(data: Any, name: str, role: str, table: Table) -> Floats:
-    column = data.column(name)
-    kind = kind_of_type(column.type)
-    if kind not in ("number", "boolean"):
-        raise InvalidInputError(f"{table.name}: the {role}, column {name!r}, must be numbers, and has {kind}.")
-    values = as_numbers(column.combine_chunks(), name, table.name)
+    values = as_numbers(data.column(name).combine_chunks(), name, table.name)
     bad = ~np.isfinite(values)
     if bad.any():
         first = int(np.argmax(bad))
