@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -101,7 +102,9 @@ class _LightGBM(Booster):
         model = self._checked(training, n_estimators=_MOST_TREES)
         X, y, weight = held_out
         stop = self.require().early_stopping(_PATIENCE, verbose=False)
-        model.fit(*train[:2], sample_weight=train[2], eval_set=[(X, y)], eval_sample_weight=[weight], callbacks=[stop])
+        newer = "eval_X" in inspect.signature(model.fit).parameters  # LightGBM 4.7 has new names
+        rows = {"eval_X": X, "eval_y": y} if newer else {"eval_set": [(X, y)]}
+        model.fit(*train[:2], sample_weight=train[2], **rows, eval_sample_weight=[weight], callbacks=[stop])
         return max(1, int(model.best_iteration_))
 
 

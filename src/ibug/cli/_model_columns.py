@@ -72,8 +72,9 @@ def _lightgbm(model: Any, names: list[str] | None) -> ModelColumns:
     return ModelColumns(n, names, unplaced=known)
 
 
-def _xgboost(model: Any, names: list[str] | None) -> ModelColumns:
+def _xgboost(model: Any, _: list[str] | None) -> ModelColumns:
     booster = model.get_booster() if hasattr(model, "get_booster") else model
+    names = booster.feature_names  # also where the reader leaves their check to XGBoost
     types = booster.feature_types or []
     stored = _xgboost_categories(booster)
     # Without names it was trained on an array: there categories are numbers, too.
