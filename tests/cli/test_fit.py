@@ -116,8 +116,8 @@ def test_a_model_that_was_trained_on_an_array(files, training):
 def test_training_with_every_booster(files, booster):
     pytest.importorskip("skops" if booster == "sklearn" else booster)
     facts = files.json(
-        "fit", files["train.csv"], "-t", "target", "--id", "order", "-b", booster, "--trees", "15", "--conformal", "scale",
-        "--support", "0,", "-o", files["t.ibug"],
+        "fit", files["train.csv"], "-t", "target", "--id", "order", "-b", booster, "--trees", "15", "--conformal",
+        "scale", "--support", "0,", "-o", files["t.ibug"],
     )  # fmt: skip
     assert facts["trees"] == 15
     assert facts["categorical"] == ["hour"]
@@ -165,10 +165,11 @@ def test_the_same_seed_gives_the_same_file(files):
 
 def test_parquet_and_csv_train_the_same(files):
     fit = ("-t", "target", "--drop", "order", "--trees", "10", "-b", "lightgbm")
+    found = set()
     for name in ("train.csv", "train.parquet", "train.feather", "train.csv.gz"):
         files.run("fit", files[name], *fit, "-o", files["m.ibug"])
-        out = files.run("predict", files["m.ibug"], files["test.csv"], "-q").stdout
-        assert out == (first := out if name == "train.csv" else first)  # noqa: F821
+        found.add(files.run("predict", files["m.ibug"], files["test.csv"], "-q").stdout)
+    assert len(found) == 1
 
 
 def test_weights_parameters_and_categories(files):

@@ -87,6 +87,8 @@ def plain_values(row: dict[str, Any], schema: Schema) -> dict[str, Any]:
         if column.kind == CATEGORY:
             value = as_texts(pa.array([value.as_py()], value.type), column.name, "")[0]
         plain = value.as_py()
+        if column.kind == NUMBER and isinstance(plain, str):  # as `as_numbers` reads it
+            plain = float(plain)
         values[column.name] = None if isinstance(plain, float) and np.isnan(plain) else plain
     return values
 
