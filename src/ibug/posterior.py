@@ -88,7 +88,9 @@ class Posterior:
             )
         name, family = resolve_family(state["name"])
         support = None if state["support"] is None else tuple(float(bound) for bound in state["support"])
-        if state["location"] not in LOCATIONS or (support is not None and not (len(support) == 2 and support[0] < support[1])):
+        if state["location"] not in LOCATIONS or (
+            support is not None and not (len(support) == 2 and support[0] < support[1])
+        ):
             raise InvalidInputError("The location or the support of the laws is impossible.")
         options = {str(key): value for key, value in state["options"].items()}
         return cls(name, family, state["location"], support, options, float(state["lowest"]))

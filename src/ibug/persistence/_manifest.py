@@ -112,5 +112,3 @@ def _as_numbers(text: str) -> tuple[int, ...]:
         if digits != part:
             break
     return tuple(numbers)
-
-

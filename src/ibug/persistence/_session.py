@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ibug.persistence._format import FormatProblem
+from ibug.persistence._format import FormatProblemError
 from ibug.persistence._reading import Container
 from ibug.persistence._values import Decoder, Encoder
 from ibug.persistence._writing import ContainerWriter
@@ -83,7 +83,7 @@ class Loading:
 
     def _facts(self, name: Any) -> dict[str, Any]:
         if not isinstance(name, str) or name not in self.members:
-            raise FormatProblem(f"it has no member {name!r:.100}")
+            raise FormatProblemError(f"it has no member {name!r:.100}")
         return self.members[name]
 
 

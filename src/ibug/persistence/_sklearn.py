@@ -16,11 +16,11 @@ from sklearn.ensemble import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ibug.persistence._format import FormatProblem
+from ibug.persistence._format import FormatProblemError
 from ibug.persistence._models import ModelStore, load_model, not_storable, save_model
 from ibug.persistence._session import Loading, Saving
-from ibug.persistence._skops import dump, parse
 from ibug.persistence._sklearn_trees import check_trees
+from ibug.persistence._skops import dump, parse
 
 _WRAPPERS = (Pipeline, TransformedTargetRegressor, FrozenEstimator)
 
@@ -69,7 +69,7 @@ class SklearnStore(ModelStore):
             return FrozenEstimator(load_model(spec["inner"], loading))
         model = parse(spec["member"], loading)
         if type(model) is not cls:
-            raise FormatProblem(f"a {cls.__name__} was announced, and a {type(model).__name__} found")
+            raise FormatProblemError(f"a {cls.__name__} was announced, and a {type(model).__name__} found")
         if "template" in spec:
             model.regressor = load_model(spec["template"], loading)
         if "inner" in spec:
@@ -90,7 +90,9 @@ def _is_sklearn_throughout(model: Any) -> bool:
             model = getattr(model, "regressor_", model.regressor)
         else:
             model = model.estimator
-    return all(cls.__module__.partition(".")[0] not in ("lightgbm", "xgboost", "catboost") for cls in type(model).__mro__)
+    return all(
+        cls.__module__.partition(".")[0] not in ("lightgbm", "xgboost", "catboost") for cls in type(model).__mro__
+    )
 
 
 STORE = SklearnStore()

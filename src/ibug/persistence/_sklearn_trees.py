@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from ibug.persistence._format import FormatProblem
+from ibug.persistence._format import FormatProblemError
 
 _KEYS_OF_MERSENNE_TWISTER = 624
 
 
 def check_trees(model: Any) -> None:
-    """Raise FormatProblem for trees that lead out of their own arrays, wherever in the model they are.
+    """Raise FormatProblemError for trees that lead out of their own arrays, wherever in the model they are.
 
     A walk down such a tree would read memory that is not its own.
     """
@@ -52,12 +52,12 @@ def _check_children(left: NDArray[Any], right: NDArray[Any], is_leaf: NDArray[An
     _require(n_nodes > 0)
     parents = np.flatnonzero(~is_leaf)
     for children in (left[parents], right[parents]):
-        _require(bool(np.all((children > parents) & (children < n_nodes))))
+        _require(np.all((children > parents) & (children < n_nodes)))
 
 
 def _require(condition: bool) -> None:
     if not condition:
-        raise FormatProblem("its scikit-learn model has a tree that leads out of its own arrays")
+        raise FormatProblemError("its scikit-learn model has a tree that leads out of its own arrays")
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from ibug.exceptions import InvalidInputError, NotStorableError
 
 #: A dictionary whose only key is one of these stands for a value that JSON does not know.
-_FLOAT, _TUPLE, _ARRAY, _MISSING, _PAIRS, _RANDOM = "$float", "$tuple", "$array", "$not_stored", "$dict", "$random_state"
+_FLOAT, _TUPLE, _ARRAY, _MISSING, _PAIRS, _RANDOM = (
+    "$float",
+    "$tuple",
+    "$array",
+    "$not_stored",
+    "$dict",
+    "$random_state",
+)
 _RANDOM_KEYS, _MOST_RANDOM_PLACE = 624, 624  # of the Mersenne twister
 _DEEPEST = 40
 
