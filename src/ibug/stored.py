@@ -46,7 +46,9 @@ def describe_estimator(regressor: Any, parameters: dict[str, Any], saving: Savin
     estimator = parameters.pop("estimator")
     description: dict[str, Any] = {}
     if fitted:
+        before = len(saving.model_digests)
         description["model"] = save_model(regressor.estimator_, saving)
+        description["learned_with"] = saving.model_digests[before:]
     if not fitted or estimator is not regressor.estimator_:  # else it was trained before, and is stored already
         description["estimator"] = save_model(estimator, saving, fitted=regressor.prefit)
     encoded = encode_parameters(describe_parameters(parameters), saving.encoder, "parameters")
@@ -55,11 +57,16 @@ def describe_estimator(regressor: Any, parameters: dict[str, Any], saving: Savin
 
 def restore_estimator(cls: type, spec: dict[str, Any], loading: Loading) -> Any:
     """Return a regressor with its parameters, and with its model as ``estimator_`` if it was fitted."""
-    model = load_model(spec["model"], loading) if "model" in spec else None
+    model, unchanged = None, False
+    if "model" in spec:
+        before = len(loading.model_digests)
+        model = load_model(spec["model"], loading)
+        unchanged = loading.model_digests[before:] == spec["learned_with"]
     estimator = load_model(spec["estimator"], loading) if "estimator" in spec else model
     regressor = cls(estimator=estimator, **restore_parameters(loading.decoder.decode(spec["parameters"])))
     if model is not None:
         regressor.estimator_ = model
+        require(unchanged, "its model does not match its index: it is not the one that the rest was learned with")
     return regressor
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import platform
 import warnings
 from importlib.metadata import PackageNotFoundError, version
@@ -10,7 +12,7 @@ from typing import Any
 
 from ibug.exceptions import OlderLibraryWarning
 from ibug.persistence._digest import digest
-from ibug.persistence._format import CHECKSUM, FORMAT, FORMAT_VERSION, MANIFEST
+from ibug.persistence._format import CHECKSUM, FORMAT, FORMAT_VERSION, MANIFEST, STORED
 from ibug.persistence._reading import Container
 
 _PACKAGES = {"sklearn": "scikit-learn"}
@@ -47,8 +49,8 @@ def read_manifest(container: Container) -> dict[str, Any]:
         raise container.error(f"the version of its format is {number!r:.100}")
     if number > FORMAT_VERSION:
         raise container.error(
-            f"its format has version {number}, written by ibug {_writer(manifest)}, and this ibug {version('ibug')} reads "
-            f"up to version {FORMAT_VERSION}. Install a newer one: pip install --upgrade ibug"
+            f"its format has version {number}, written by ibug {_writer(manifest)}, and this ibug {version('ibug')} "
+            f"reads up to version {FORMAT_VERSION}. Install a newer one: pip install --upgrade ibug"
         )
     for name, kind in (("members", dict), ("written_by", dict), ("needs", list), ("estimator", dict)):
         if not isinstance(manifest.get(name), kind):
@@ -57,7 +59,7 @@ def read_manifest(container: Container) -> dict[str, Any]:
 
 
 def check_members(container: Container, manifest: dict[str, Any], *, verify: bool) -> dict[str, dict[str, Any]]:
-    """Return the facts about the members, after comparing them with the file: names, sizes and, by default, checksums."""
+    """Return the facts about the members, compared with the file: names, sizes and, if asked for, checksums."""
     members: dict[str, dict[str, Any]] = manifest["members"]
     expected, found = {MANIFEST, CHECKSUM, *members}, container.names
     if expected != found:
@@ -68,11 +70,30 @@ def check_members(container: Container, manifest: dict[str, Any], *, verify: boo
     for name, facts in members.items():
         if not isinstance(facts, dict) or any(facts.get(k) != v for k, v in container.facts(name).items()):
             raise container.error(f"its member {name!r} does not have the size that its {MANIFEST} tells")
+    _check_memory(container, members)
     if verify:
         for name, facts in members.items():
             if container.digests(name) != facts.get("sha256"):
                 raise container.error(f"its member {name!r} is damaged (its checksum is another one)")
     return members
+
+
+def _check_memory(container: Container, members: dict[str, dict[str, Any]]) -> None:
+    """Refuse what the machine has no memory for, before any is taken; what can be mapped needs none."""
+    needed = sum(facts["size"] for facts in members.values() if facts["compression"] != STORED)
+    if needed > memory_bytes():
+        raise container.error(
+            f"it would need {needed / 2**30:.1f} GiB of memory, and this machine has {memory_bytes() / 2**30:.1f}. If "
+            "that is meant, save it with compress=False, so that its arrays can be mapped"
+        )
+
+
+def memory_bytes() -> float:
+    """Return how much memory the machine has; where it does not tell, there is no limit."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 def check_libraries(container: Container, manifest: dict[str, Any]) -> None:

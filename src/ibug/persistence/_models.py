@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from ibug.exceptions import MissingDependencyError, NotStorableError
 from ibug.persistence._format import FormatProblemError
@@ -27,7 +27,7 @@ class ModelStore(ABC):
     """How the models of one library are saved and loaded."""
 
     #: The classes that can be, by name.
-    classes: dict[str, type]
+    classes: ClassVar[dict[str, type]]
 
     def save(self, model: Any, saving: Saving, *, fitted: bool) -> dict[str, Any]:
         """Return the description of a model; its trees become a member, if it is to be saved as fitted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
@@ -31,7 +31,7 @@ class SklearnStore(ModelStore):
     What wraps a model of another library is saved without it, and the model in its own native format.
     """
 
-    classes = {
+    classes: ClassVar[dict[str, type]] = {
         cls.__name__: cls
         for cls in (
             ExtraTreesRegressor,
@@ -68,8 +68,9 @@ class SklearnStore(ModelStore):
         if cls is FrozenEstimator:
             return FrozenEstimator(load_model(spec["inner"], loading))
         model = parse(spec["member"], loading)
-        if type(model) is not cls:
-            raise FormatProblemError(f"a {cls.__name__} was announced, and a {type(model).__name__} found")
+        name = type(model).__name__
+        if self.classes.get(name) is not type(model) or name != cls.__name__:
+            raise FormatProblemError(f"a {cls.__name__} was announced, and a {name} found")
         if "template" in spec:
             model.regressor = load_model(spec["template"], loading)
         if "inner" in spec:
@@ -90,9 +91,8 @@ def _is_sklearn_throughout(model: Any) -> bool:
             model = getattr(model, "regressor_", model.regressor)
         else:
             model = model.estimator
-    return all(
-        cls.__module__.partition(".")[0] not in ("lightgbm", "xgboost", "catboost") for cls in type(model).__mro__
-    )
+    libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    return not libraries & {"lightgbm", "xgboost", "catboost"}
 
 
 STORE = SklearnStore()

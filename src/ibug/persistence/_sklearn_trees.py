@@ -26,7 +26,8 @@ def check_trees(model: Any) -> None:
         elif kind == "TreePredictor":
             _check_predictor(part)
         elif isinstance(part, np.random.RandomState):
-            _require(0 <= part.get_state(legacy=True)[2] <= _KEYS_OF_MERSENNE_TWISTER)
+            state: Any = part.get_state(legacy=True)
+            _require(0 <= state[2] <= _KEYS_OF_MERSENNE_TWISTER)
 
 
 def _check_tree(tree: Any) -> None:
@@ -55,7 +56,7 @@ def _check_children(left: NDArray[Any], right: NDArray[Any], is_leaf: NDArray[An
         _require(np.all((children > parents) & (children < n_nodes)))
 
 
-def _require(condition: bool) -> None:
+def _require(condition: Any) -> None:
     if not condition:
         raise FormatProblemError("its scikit-learn model has a tree that leads out of its own arrays")
 

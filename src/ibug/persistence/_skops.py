@@ -42,14 +42,14 @@ def dump(model: Any, saving: Saving) -> str:
         data = io.dumps(model)
     except Exception as error:  # of many kinds, from deep inside the object
         raise NotStorableError(
-            f"skops cannot save this {type(model).__name__} ({type(error).__name__}: {error}). Pickle and joblib may take "
-            "it, for those who trust the file."
+            f"skops cannot save this {type(model).__name__} ({type(error).__name__}: {error}). Pickle and joblib may "
+            "take it, for those who trust the file."
         ) from error
     unknown = _untrusted(io, data)
     if unknown:
         warnings.warn(
-            f"This {type(model).__name__} holds types that ibug.load does not trust by itself: {unknown}. Whoever loads "
-            "the file has to pass them: ibug.load(path, trusted=[...]).",
+            f"This {type(model).__name__} holds types that ibug.load does not trust by itself: {unknown}. Whoever "
+            "loads the file has to pass them: ibug.load(path, trusted=[...]).",
             IBUGWarning,
             stacklevel=2,
         )

@@ -71,8 +71,8 @@ def save_regressor(regressor: Any, saving: Saving, *, fitted: bool = True) -> di
     name = type(regressor).__name__
     if _CLASSES.get(name) is not type(regressor):
         raise NotStorableError(
-            f"ibug saves {sorted(_CLASSES)}; this {type(regressor).__module__}.{name} is none of them. Pickle and joblib "
-            "take it, for those who trust the file."
+            f"ibug saves {sorted(_CLASSES)}; this {type(regressor).__module__}.{name} is none of them. Pickle and "
+            "joblib take it, for those who trust the file."
         )
     return {"class": name, **regressor._describe(saving, fitted=fitted)}
 
@@ -106,8 +106,8 @@ def load(
 ) -> Any:
     """Load a regressor that ``save`` has written.
 
-    No code in the file is run, whoever wrote it: the manifest is JSON, arrays hold numbers and text, and tree models are
-    read by their own libraries. Everything is checked first, and an error says what is wrong.
+    No code in the file is run, whoever wrote it: the manifest is JSON, arrays hold numbers and text, and tree models
+    are read by their own libraries. Everything is checked first, and an error says what is wrong.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class ContainerWriter:
         header = _npy_header(array)
         payload = array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
         facts = {"dtype": array.dtype.str, "shape": list(array.shape)}
-        self._add(name, [header, memoryview(payload)], len(header) + len(payload), self._compress, facts)
+        self._add(name, [header, payload.data], len(header) + len(payload), self._compress, facts)
         return name
 
     def close(self, manifest: dict[str, Any]) -> None:
