@@ -25,11 +25,12 @@ class StoredRegressor(Storable):
 
     def _describe(self, saving: Saving, *, fitted: bool) -> dict[str, Any]:
         regressor: Any = self
+        learned = _learned(regressor) if fitted else None  # what predictions need is told first if it cannot be saved
         parameters = regressor.get_params(deep=False)
         parameters["distribution"] = _by_name(parameters["distribution"])
         description = describe_estimator(regressor, parameters, saving, fitted=fitted)
-        if fitted:
-            description["learned"] = saving.encoder.encode(_learned(regressor), "learned")
+        if learned is not None:
+            description["learned"] = saving.encoder.encode(learned, "learned")
         return description
 
     @classmethod

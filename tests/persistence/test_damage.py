@@ -125,7 +125,9 @@ def test_members_that_are_missing_or_unknown(parts, tmp_path):
     refuses(put_together(tmp_path / "more.ibug", {**members, "run.py": b"1"}, manifest), r"unknown .*run\.py")
 
 
-@pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../b", "C:\\x", "a//b", "a/", "ü", ".hidden", "x" * 300])
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "../up", "a/../../b", "C:\\x", "a//b", "a/", "ü", ".hidden", "x" * 300]
+)
 def test_path_tricks(name, parts, tmp_path):
     members, manifest = parts
     manifest["members"][name] = {}
@@ -150,7 +152,7 @@ def test_links(parts, tmp_path):
 
 def test_a_bomb(parts, tmp_path):
     """A member that would need gigabytes is refused before memory is taken for it."""
-    members, manifest = parts
+    members, _ = parts
     name = next(name for name in members if "targets" in name)
     path = tmp_path / "model.ibug"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -160,7 +162,7 @@ def test_a_bomb(parts, tmp_path):
         stored = archive.getinfo(name).compress_size
     data = path.read_bytes().replace((10**8).to_bytes(4, "little"), (4 * 10**9).to_bytes(4, "little"))
     path.write_bytes(data)
-    assert 4 * 10**9 > 1032 * stored
+    assert 1032 * stored < 4 * 10**9
     refuses(path, "absurd size")
 
 
@@ -174,7 +176,12 @@ def test_more_than_the_memory(wrapped, tmp_path, monkeypatch):
 def test_arrays_that_are_not_as_described(verify, parts, tmp_path):
     members, manifest = parts
     name = next(name for name in members if "targets" in name)
-    for array in (np.zeros(3), np.zeros(240, np.float32), np.array([None] * 240), np.asfortranarray(np.zeros((20, 12)))):
+    for array in (
+        np.zeros(3),
+        np.zeros(240, np.float32),
+        np.array([None] * 240),
+        np.asfortranarray(np.zeros((20, 12))),
+    ):
         file = io.BytesIO()
         np.save(file, array, allow_pickle=True)
         changed = {**members, name: file.getvalue()}
@@ -282,5 +289,5 @@ def test_no_pickle_inside(saved):
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
 def test_an_unreadable_file_is_an_error_of_the_system(saved, tmp_path):
-    with pytest.raises(OSError):
+    with pytest.raises(IsADirectoryError):
         ibug.load(tmp_path)

@@ -98,11 +98,11 @@ def memory_bytes() -> float:
 
 def check_libraries(container: Container, manifest: dict[str, Any]) -> None:
     """Warn of libraries that are older than those that wrote the file."""
-    for name in manifest["needs"]:
+    for name in filter(lambda name: isinstance(name, str), manifest["needs"]):
         wrote = manifest["written_by"].get(name)
         try:
-            here = version(name) if isinstance(name, str) else ""
-        except PackageNotFoundError:
+            here = version(name)
+        except (PackageNotFoundError, ValueError):
             continue  # told where it is needed
         if isinstance(wrote, str) and _as_numbers(here) < _as_numbers(wrote):
             warnings.warn(

@@ -68,9 +68,7 @@ class SklearnStore(ModelStore):
         if cls is FrozenEstimator:
             return FrozenEstimator(load_model(spec["inner"], loading))
         model = parse(spec["member"], loading)
-        name = type(model).__name__
-        if self.classes.get(name) is not type(model) or name != cls.__name__:
-            raise FormatProblemError(f"a {cls.__name__} was announced, and a {name} found")
+        self._check_class(model, cls)
         if "template" in spec:
             model.regressor = load_model(spec["template"], loading)
         if "inner" in spec:
@@ -81,6 +79,10 @@ class SklearnStore(ModelStore):
                 model.regressor_ = inner
         check_trees(model)
         return model
+
+    def _check_class(self, model: Any, cls: type) -> None:
+        if type(model) is not cls:
+            raise FormatProblemError(f"a {cls.__name__} was announced, and a {type(model).__name__} found")
 
 
 def _is_sklearn_throughout(model: Any) -> bool:

@@ -45,11 +45,10 @@ class Storable:
         check_is_fitted(self)
         if not isinstance(compress, bool):
             raise InvalidInputError(f"compress must be True or False; got {compress!r}.")
-        with replacing(path) as file:
-            writer = ContainerWriter(file, compress=compress)
+        with replacing(path) as file, ContainerWriter(file, compress=compress) as writer:
             saving = Saving(writer)
             estimator = save_regressor(self, saving)
-            writer.close(make_manifest(saving.libraries, estimator))
+            writer.finish(make_manifest(saving.libraries, estimator))
 
     def _describe(self, saving: Saving, *, fitted: bool) -> dict[str, Any]:
         """Return parameters and, if `fitted`, learned values as JSON; arrays and models become members of the file."""
