@@ -83,14 +83,15 @@ class Posterior:
         """Return the posterior that has this state."""
         if state["name"] not in families():
             raise InvalidInputError(
-                f"The laws are of the family {state['name']!r:.100}, which is not known here. If it is one of your own, "
-                "make it known first: ibug.distributions.register(name, family)."
+                f"The laws are of the family {state['name']!r:.100}, which is not known here. If it is one of your "
+                "own, make it known first: ibug.distributions.register(name, family)."
             )
         name, family = resolve_family(state["name"])
-        support = None if state["support"] is None else tuple(float(bound) for bound in state["support"])
-        if state["location"] not in LOCATIONS or (
-            support is not None and not (len(support) == 2 and support[0] < support[1])
-        ):
+        support = None
+        if state["support"] is not None:
+            lower, upper = (float(bound) for bound in state["support"])
+            support = lower, upper
+        if state["location"] not in LOCATIONS or (support is not None and not support[0] < support[1]):
             raise InvalidInputError("The location or the support of the laws is impossible.")
         options = {str(key): value for key, value in state["options"].items()}
         return cls(name, family, state["location"], support, options, float(state["lowest"]))

@@ -128,6 +128,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         The number of features.
     feature_names_in_ : ndarray of str
         Their names, where X had names.
+    feature_types_ : list of dict
+        For each column of X its ``name``, its ``dtype`` and, where it has some, its ``categories``.
 
     Examples
     --------

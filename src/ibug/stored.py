@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from ibug.affinity import AffinitySearch
 from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibrator_state
 from ibug.distributions import families, resolve_family
-from ibug.exceptions import IBUGError
 from ibug.leaves import LeafReader, read_leaves_of
 from ibug.neighbors import LeafIndex
-from ibug.persistence import FormatProblem, Loading, Saving, Storable, encode_parameters, load_model, save_model
+from ibug.persistence import FormatProblemError, Loading, Saving, Storable, encode_parameters, load_model, save_model
 from ibug.posterior import Posterior
 from ibug.spread import QUANTITIES, Spread, spread_from_state
 
@@ -24,33 +23,52 @@ _NUMBERS = ("k_", "min_variance_", "gamma_", "delta_", "affinity_threshold_")
 class StoredRegressor(Storable):
     """The part of IBUGRegressor that takes it apart and puts it together."""
 
-    def _describe(self, saving: Saving) -> dict[str, Any]:
+    def _describe(self, saving: Saving, *, fitted: bool) -> dict[str, Any]:
         regressor: Any = self
+        learned = _learned(regressor) if fitted else None  # what predictions need is told first if it cannot be saved
         parameters = regressor.get_params(deep=False)
-        parameters.pop("estimator")
         parameters["distribution"] = _by_name(parameters["distribution"])
-        description = {
-            "parameters": encode_parameters(describe_parameters(parameters), saving.encoder, "parameters"),
-            "model": save_model(regressor.estimator_, saving),
-            "learned": saving.encoder.encode(_learned(regressor), "learned"),
-        }
-        if regressor.estimator is not regressor.estimator_:  # else it was trained before, and is stored already
-            description["estimator"] = save_model(regressor.estimator, saving, fitted=False)
+        description = describe_estimator(regressor, parameters, saving, fitted=fitted)
+        if learned is not None:
+            description["learned"] = saving.encoder.encode(learned, "learned")
         return description
 
     @classmethod
     def _restore(cls, spec: dict[str, Any], loading: Loading) -> StoredRegressor:
-        model = load_model(spec["model"], loading)
-        estimator = load_model(spec["estimator"], loading) if "estimator" in spec else model
-        parameters = restore_parameters(loading.decoder.decode(spec["parameters"]))
-        regressor: Any = cls(estimator=estimator, **parameters)
-        learned = loading.decoder.decode(spec["learned"])
-        regressor.estimator_ = model
-        try:
-            _set_learned(regressor, learned, read_leaves_of(model))
-        except IBUGError as error:
-            raise FormatProblem(str(error)) from error
+        regressor: Any = restore_estimator(cls, spec, loading)
+        if "learned" in spec:
+            learned = loading.decoder.decode(spec["learned"])
+            _set_learned(regressor, learned, read_leaves_of(regressor.estimator_))
         return regressor  # type: ignore[no-any-return]
+
+
+def describe_estimator(regressor: Any, parameters: dict[str, Any], saving: Saving, *, fitted: bool) -> dict[str, Any]:
+    """Return the parameters of a regressor around a model, and the model if it is fitted."""
+    estimator = parameters.pop("estimator")
+    description: dict[str, Any] = {}
+    if fitted:
+        before = len(saving.model_digests)
+        description["model"] = save_model(regressor.estimator_, saving)
+        description["learned_with"] = saving.model_digests[before:]
+    if not fitted or estimator is not regressor.estimator_:  # else it was trained before, and is stored already
+        description["estimator"] = save_model(estimator, saving, fitted=regressor.prefit)
+    encoded = encode_parameters(describe_parameters(parameters), saving.encoder, "parameters")
+    return {"parameters": encoded, **description}
+
+
+def restore_estimator(cls: type, spec: dict[str, Any], loading: Loading) -> Any:
+    """Return a regressor with its parameters, and with its model as ``estimator_`` if it was fitted."""
+    model, unchanged = None, False
+    if "model" in spec:
+        before = len(loading.model_digests)
+        model = load_model(spec["model"], loading)
+        unchanged = loading.model_digests[before:] == spec["learned_with"]
+    estimator = load_model(spec["estimator"], loading) if "estimator" in spec else model
+    regressor = cls(estimator=estimator, **restore_parameters(loading.decoder.decode(spec["parameters"])))
+    if model is not None:
+        regressor.estimator_ = model
+        require(unchanged, "its model does not match its index: it is not the one that the rest was learned with")
+    return regressor
 
 
 def describe_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +91,7 @@ def describe_columns(regressor: Any) -> dict[str, Any]:
     return {
         "n_features_in_": regressor.n_features_in_,
         "feature_names_in_": getattr(regressor, "feature_names_in_", None),
+        "feature_types_": regressor.feature_types_,
     }
 
 
@@ -83,16 +102,18 @@ def restore_columns(regressor: Any, learned: Mapping[str, Any]) -> None:
     regressor.n_features_in_ = n
     if names is not None:
         names = np.asarray(names, object)
-        require(
-            names.shape == (n,) and all(isinstance(name, str) for name in names), "its features' names are impossible"
-        )
+        known = names.shape == (n,) and all(isinstance(name, str) for name in names)
+        require(known, "its features' names are impossible")
         regressor.feature_names_in_ = names
+    types = learned["feature_types_"]
+    require(isinstance(types, list) and len(types) in (0, n), "its features' types are impossible")
+    regressor.feature_types_ = types
 
 
 def require(condition: Any, problem: str) -> None:
-    """Raise FormatProblem unless the condition holds."""
+    """Raise FormatProblemError unless the condition holds."""
     if not condition:
-        raise FormatProblem(problem)
+        raise FormatProblemError(problem)
 
 
 def _by_name(distribution: Any) -> Any:

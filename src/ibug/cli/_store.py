@@ -11,8 +11,7 @@ from ibug.cli._describe import schema_of_model
 from ibug.cli._model_columns import columns_of
 from ibug.cli._schema import Schema
 from ibug.exceptions import InvalidInputError
-from ibug.persistence._manifest import read_manifest as container_manifest
-from ibug.persistence._reading import Container
+from ibug.persistence import inspect
 
 #: The command's part of the metadata.
 _KEY = "ibug.cli"
@@ -70,8 +69,7 @@ def read_manifest(path: str) -> dict[str, Any]:
     """Read what a model file tells of itself, without loading the model."""
     if not Path(path).is_file():
         raise InvalidInputError(f"The model file {path} does not exist.")
-    with Container(path) as container:
-        return container_manifest(container)
+    return inspect(path)
 
 
 def _kept(manifest: dict[str, Any]) -> dict[str, Any] | None:

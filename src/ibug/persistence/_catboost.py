@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import catboost
 
@@ -15,7 +15,10 @@ from ibug.persistence._session import Loading, Saving
 class CatBoostStore(ModelStore):
     """Saves ``CatBoostRegressor`` and ``CatBoost``."""
 
-    classes = {"CatBoost": catboost.CatBoost, "CatBoostRegressor": catboost.CatBoostRegressor}
+    classes: ClassVar[dict[str, type]] = {
+        "CatBoost": catboost.CatBoost,
+        "CatBoostRegressor": catboost.CatBoostRegressor,
+    }
 
     def describe(self, model: Any, saving: Saving, *, fitted: bool) -> dict[str, Any]:
         """Return parameters and, if fitted, the model."""

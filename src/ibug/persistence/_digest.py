@@ -11,7 +11,7 @@ from joblib import cpu_count
 from ibug.persistence._format import CHUNK_BYTES
 
 
-def digest(data: bytes | memoryview) -> str:
+def digest(data: bytes | bytearray | memoryview) -> str:
     """Return the SHA-256 of the data in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 

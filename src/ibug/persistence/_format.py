@@ -24,5 +24,5 @@ MAX_MANIFEST_BYTES = 2**27
 MAX_DEFLATE_RATIO = 1032
 
 
-class FormatProblem(Exception):
+class FormatProblemError(Exception):
     """Something in a file is not as it should be; whoever knows the file's name makes a FileFormatError of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import lightgbm
 
@@ -26,7 +26,7 @@ _LEARNED = (
 class LightGBMStore(ModelStore):
     """Saves ``Booster`` and ``LGBMRegressor``."""
 
-    classes = {"Booster": lightgbm.Booster, "LGBMRegressor": lightgbm.LGBMRegressor}
+    classes: ClassVar[dict[str, type]] = {"Booster": lightgbm.Booster, "LGBMRegressor": lightgbm.LGBMRegressor}
 
     def describe(self, model: Any, saving: Saving, *, fitted: bool) -> dict[str, Any]:
         """Return parameters and, if fitted, the booster's text and what belongs to it."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import platform
 import warnings
 from collections.abc import Mapping
@@ -11,7 +13,7 @@ from typing import Any
 
 from ibug.exceptions import InvalidInputError, OlderLibraryWarning
 from ibug.persistence._digest import digest
-from ibug.persistence._format import CHECKSUM, FORMAT, FORMAT_VERSION, MANIFEST
+from ibug.persistence._format import CHECKSUM, FORMAT, FORMAT_VERSION, MANIFEST, STORED
 from ibug.persistence._reading import Container
 
 _PACKAGES = {"sklearn": "scikit-learn"}
@@ -61,8 +63,8 @@ def read_manifest(container: Container) -> dict[str, Any]:
         raise container.error(f"the version of its format is {number!r:.100}")
     if number > FORMAT_VERSION:
         raise container.error(
-            f"its format has version {number}, written by ibug {_writer(manifest)}, and this ibug {version('ibug')} reads "
-            f"up to version {FORMAT_VERSION}. Install a newer one: pip install --upgrade ibug"
+            f"its format has version {number}, written by ibug {_writer(manifest)}, and this ibug {version('ibug')} "
+            f"reads up to version {FORMAT_VERSION}. Install a newer one: pip install --upgrade ibug"
         )
     manifest.setdefault("metadata", {})
     kinds = {"members": dict, "written_by": dict, "needs": list, "estimator": dict, "metadata": dict}
@@ -73,7 +75,7 @@ def read_manifest(container: Container) -> dict[str, Any]:
 
 
 def check_members(container: Container, manifest: dict[str, Any], *, verify: bool) -> dict[str, dict[str, Any]]:
-    """Return the facts about the members, after comparing them with the file: names, sizes and, by default, checksums."""
+    """Return the facts about the members, compared with the file: names, sizes and, if asked for, checksums."""
     members: dict[str, dict[str, Any]] = manifest["members"]
     expected, found = {MANIFEST, CHECKSUM, *members}, container.names
     if expected != found:
@@ -84,6 +86,7 @@ def check_members(container: Container, manifest: dict[str, Any], *, verify: boo
     for name, facts in members.items():
         if not isinstance(facts, dict) or any(facts.get(k) != v for k, v in container.facts(name).items()):
             raise container.error(f"its member {name!r} does not have the size that its {MANIFEST} tells")
+    _check_memory(container, members)
     if verify:
         for name, facts in members.items():
             if container.digests(name) != facts.get("sha256"):
@@ -91,13 +94,31 @@ def check_members(container: Container, manifest: dict[str, Any], *, verify: boo
     return members
 
 
+def _check_memory(container: Container, members: dict[str, dict[str, Any]]) -> None:
+    """Refuse what the machine has no memory for, before any is taken; what can be mapped needs none."""
+    needed = sum(facts["size"] for facts in members.values() if facts["compression"] != STORED)
+    if needed > memory_bytes():
+        raise container.error(
+            f"it would need {needed / 2**30:.1f} GiB of memory, and this machine has {memory_bytes() / 2**30:.1f}. If "
+            "that is meant, save it with compress=False, so that its arrays can be mapped"
+        )
+
+
+def memory_bytes() -> float:
+    """Return how much memory the machine has; where it does not tell, there is no limit."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
 def check_libraries(container: Container, manifest: dict[str, Any]) -> None:
     """Warn of libraries that are older than those that wrote the file."""
-    for name in manifest["needs"]:
+    for name in filter(lambda name: isinstance(name, str), manifest["needs"]):
         wrote = manifest["written_by"].get(name)
         try:
-            here = version(name) if isinstance(name, str) else ""
-        except PackageNotFoundError:
+            here = version(name)
+        except (PackageNotFoundError, ValueError):
             continue  # told where it is needed
         if isinstance(wrote, str) and _as_numbers(here) < _as_numbers(wrote):
             warnings.warn(

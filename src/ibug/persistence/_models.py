@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 from ibug.exceptions import MissingDependencyError, NotStorableError
-from ibug.persistence._format import FormatProblem
+from ibug.persistence._format import FormatProblemError
 from ibug.persistence._parameters import encode_parameters
 from ibug.persistence._session import Loading, Saving
 
@@ -27,7 +27,7 @@ class ModelStore(ABC):
     """How the models of one library are saved and loaded."""
 
     #: The classes that can be, by name.
-    classes: dict[str, type]
+    classes: ClassVar[dict[str, type]]
 
     def save(self, model: Any, saving: Saving, *, fitted: bool) -> dict[str, Any]:
         """Return the description of a model; its trees become a member, if it is to be saved as fitted."""
@@ -40,7 +40,7 @@ class ModelStore(ABC):
         """Return the model of a description."""
         name = spec["class"]
         if name not in self.classes:
-            raise FormatProblem(f"a model of the class {name!r:.100} is not known to this version of ibug")
+            raise FormatProblemError(f"a model of the class {name!r:.100} is not known to this version of ibug")
         return self.restore(self.classes[name], spec, loading)
 
     @abstractmethod
@@ -81,7 +81,7 @@ def load_model(spec: Any, loading: Loading) -> Any:
         return None
     library = spec["library"]
     if library not in _MODULES:
-        raise FormatProblem(f"a model of the library {library!r:.100} is not known to this version of ibug")
+        raise FormatProblemError(f"a model of the library {library!r:.100} is not known to this version of ibug")
     try:
         store: ModelStore = import_module(_MODULES[library]).STORE
     except ImportError as error:

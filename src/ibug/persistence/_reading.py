@@ -8,10 +8,11 @@ import stat
 import struct
 import zipfile
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ from ibug.persistence._format import (
     MEMBER_NAME,
     STORED,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing from Python 3.11 on
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")  # signature, …, method, …, lengths of name and extra field
 _METHODS = {zipfile.ZIP_STORED: STORED, zipfile.ZIP_DEFLATED: DEFLATED}
@@ -75,16 +79,14 @@ class Container:
                 self._map.close()
                 raise
 
-    def __enter__(self) -> Container:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
+        with suppress(BufferError):  # where arrays are mapped on it, it is closed when the last of them is gone
             self._map.close()
-        except BufferError:  # arrays are mapped on it: it is closed when the last of them is gone
-            pass
 
     @property
     def names(self) -> set[str]:

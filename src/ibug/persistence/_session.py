@@ -7,7 +7,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ibug.persistence._format import FormatProblem
+from ibug.persistence._digest import digest
+from ibug.persistence._format import FormatProblemError
 from ibug.persistence._reading import Container
 from ibug.persistence._values import Decoder, Encoder
 from ibug.persistence._writing import ContainerWriter
@@ -23,7 +24,7 @@ class Saving:
         self.writer = writer
         self.encoder = Encoder(self.add_array)
         self.libraries: set[str] = set()
-        self._n_models = 0
+        self.model_digests: list[str] = []
 
     def need(self, library: str) -> None:
         """Remember that a library is needed to read the file."""
@@ -35,8 +36,8 @@ class Saving:
 
     def add_model(self, data: bytes | bytearray, extension: str) -> str:
         """Store a model in its library's format."""
-        self._n_models += 1
-        return self.writer.add_bytes(f"models/{self._n_models}{extension}", data)
+        self.model_digests.append(digest(data))
+        return self.writer.add_bytes(f"models/{len(self.model_digests)}{extension}", data)
 
     def _free(self, name: str, extension: str) -> str:
         candidate, n = f"{name}{extension}", 1
@@ -68,6 +69,7 @@ class Loading:
         self.members = members
         self.mapped = mapped
         self.trusted = trusted
+        self.model_digests: list[str] = []
         self.decoder = Decoder(self.array)
 
     def array(self, name: str) -> NDArray[Any]:
@@ -79,11 +81,13 @@ class Loading:
     def model(self, name: str) -> bytes:
         """Return the bytes of a model."""
         self._facts(name)
-        return self.container.read(name)
+        data = self.container.read(name)
+        self.model_digests.append(digest(data))
+        return data
 
     def _facts(self, name: Any) -> dict[str, Any]:
         if not isinstance(name, str) or name not in self.members:
-            raise FormatProblem(f"it has no member {name!r:.100}")
+            raise FormatProblemError(f"it has no member {name!r:.100}")
         return self.members[name]
 
 

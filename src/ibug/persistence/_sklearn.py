@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
@@ -16,7 +16,7 @@ from sklearn.ensemble import (
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ibug.persistence._format import FormatProblem
+from ibug.persistence._format import FormatProblemError
 from ibug.persistence._models import ModelStore, load_model, not_storable, save_model
 from ibug.persistence._session import Loading, Saving
 from ibug.persistence._sklearn_trees import check_trees
@@ -31,7 +31,7 @@ class SklearnStore(ModelStore):
     What wraps a model of another library is saved without it, and the model in its own native format.
     """
 
-    classes = {
+    classes: ClassVar[dict[str, type]] = {
         cls.__name__: cls
         for cls in (
             ExtraTreesRegressor,
@@ -68,8 +68,7 @@ class SklearnStore(ModelStore):
         if cls is FrozenEstimator:
             return FrozenEstimator(load_model(spec["inner"], loading))
         model = parse(spec["member"], loading)
-        if type(model) is not cls:
-            raise FormatProblem(f"a {cls.__name__} was announced, and a {type(model).__name__} found")
+        self._check_class(model, cls)
         if "template" in spec:
             model.regressor = load_model(spec["template"], loading)
         if "inner" in spec:
@@ -81,6 +80,10 @@ class SklearnStore(ModelStore):
         check_trees(model)
         return model
 
+    def _check_class(self, model: Any, cls: type) -> None:
+        if type(model) is not cls:
+            raise FormatProblemError(f"a {cls.__name__} was announced, and a {type(model).__name__} found")
+
 
 def _is_sklearn_throughout(model: Any) -> bool:
     while isinstance(model, _WRAPPERS):
@@ -90,9 +93,8 @@ def _is_sklearn_throughout(model: Any) -> bool:
             model = getattr(model, "regressor_", model.regressor)
         else:
             model = model.estimator
-    return all(
-        cls.__module__.partition(".")[0] not in ("lightgbm", "xgboost", "catboost") for cls in type(model).__mro__
-    )
+    libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    return not libraries & {"lightgbm", "xgboost", "catboost"}
 
 
 STORE = SklearnStore()

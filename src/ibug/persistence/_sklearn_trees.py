@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from ibug.persistence._format import FormatProblem
+from ibug.persistence._format import FormatProblemError
 
 _KEYS_OF_MERSENNE_TWISTER = 624
 
 
 def check_trees(model: Any) -> None:
-    """Raise FormatProblem for trees that lead out of their own arrays, wherever in the model they are.
+    """Raise FormatProblemError for trees that lead out of their own arrays, wherever in the model they are.
 
     A walk down such a tree would read memory that is not its own.
     """
@@ -26,7 +26,8 @@ def check_trees(model: Any) -> None:
         elif kind == "TreePredictor":
             _check_predictor(part)
         elif isinstance(part, np.random.RandomState):
-            _require(0 <= part.get_state(legacy=True)[2] <= _KEYS_OF_MERSENNE_TWISTER)
+            state: Any = part.get_state(legacy=True)
+            _require(0 <= state[2] <= _KEYS_OF_MERSENNE_TWISTER)
 
 
 def _check_tree(tree: Any) -> None:
@@ -52,12 +53,12 @@ def _check_children(left: NDArray[Any], right: NDArray[Any], is_leaf: NDArray[An
     _require(n_nodes > 0)
     parents = np.flatnonzero(~is_leaf)
     for children in (left[parents], right[parents]):
-        _require(bool(np.all((children > parents) & (children < n_nodes))))
+        _require(np.all((children > parents) & (children < n_nodes)))
 
 
-def _require(condition: bool) -> None:
+def _require(condition: Any) -> None:
     if not condition:
-        raise FormatProblem("its scikit-learn model has a tree that leads out of its own arrays")
+        raise FormatProblemError("its scikit-learn model has a tree that leads out of its own arrays")
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from ibug.exceptions import IBUGWarning, MissingDependencyError, NotStorableError
-from ibug.persistence._format import FormatProblem
+from ibug.persistence._format import FormatProblemError
 from ibug.persistence._session import Loading, Saving
 
 #: Trusted beyond what skops trusts by itself (scikit-learn's estimators, NumPy, SciPy's functions). skops leaves trees
@@ -42,14 +42,14 @@ def dump(model: Any, saving: Saving) -> str:
         data = io.dumps(model)
     except Exception as error:  # of many kinds, from deep inside the object
         raise NotStorableError(
-            f"skops cannot save this {type(model).__name__} ({type(error).__name__}: {error}). Pickle and joblib may take "
-            "it, for those who trust the file."
+            f"skops cannot save this {type(model).__name__} ({type(error).__name__}: {error}). Pickle and joblib may "
+            "take it, for those who trust the file."
         ) from error
     unknown = _untrusted(io, data)
     if unknown:
         warnings.warn(
-            f"This {type(model).__name__} holds types that ibug.load does not trust by itself: {unknown}. Whoever loads "
-            "the file has to pass them: ibug.load(path, trusted=[...]).",
+            f"This {type(model).__name__} holds types that ibug.load does not trust by itself: {unknown}. Whoever "
+            "loads the file has to pass them: ibug.load(path, trusted=[...]).",
             IBUGWarning,
             stacklevel=2,
         )
@@ -66,11 +66,11 @@ def parse(name: str, loading: Loading) -> Any:
         if not untrusted:
             return io.loads(data, trusted=[*_TRUSTED, *loading.trusted])
     except Exception as error:  # of many kinds, on files that skops has not written, or for another scikit-learn
-        raise FormatProblem(
+        raise FormatProblemError(
             f"its scikit-learn model cannot be read by this version of skops and scikit-learn ({type(error).__name__}: "
             f"{error})"
         ) from error
-    raise FormatProblem(
+    raise FormatProblemError(
         f"its scikit-learn model holds types that are not trusted: {untrusted}. If you know them and trust whoever "
         "wrote the file, pass them: ibug.load(path, trusted=[...])"
     )
@@ -86,9 +86,9 @@ def _check_sizes(data: bytes) -> None:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             infos = archive.infolist()
     except Exception as error:
-        raise FormatProblem(f"its scikit-learn model is damaged ({error})") from error
+        raise FormatProblemError(f"its scikit-learn model is damaged ({error})") from error
     if any(info.compress_type != zipfile.ZIP_STORED for info in infos) or sum(i.file_size for i in infos) > len(data):
-        raise FormatProblem("its scikit-learn model claims an absurd size")
+        raise FormatProblemError("its scikit-learn model claims an absurd size")
 
 
 def _skops() -> Any:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ibug.exceptions import IBUGError, InvalidInputError, NotStorableError
 from ibug.persistence._atomic import replacing
-from ibug.persistence._format import FormatProblem
+from ibug.persistence._format import FormatProblemError
 from ibug.persistence._manifest import check_libraries, check_members, check_metadata, make_manifest, read_manifest
 from ibug.persistence._reading import Container
 from ibug.persistence._session import Loading, Saving
@@ -39,8 +39,8 @@ class Storable:
             ``True``: a small file. ``False``: arrays lie in the file as they do in memory, so that `load` can map them
             instead of reading them, and processes share them.
         metadata
-            Whatever is to be kept along with it, as JSON knows it: where the data came from, say. It is in the manifest,
-            and changes nothing.
+            Whatever is to be kept along with it, as JSON knows it: where the data came from, say. It is in the
+            manifest (``ibug.persistence.inspect``), and changes nothing.
 
         Raises
         ------
@@ -50,19 +50,19 @@ class Storable:
         check_is_fitted(self)
         if not isinstance(compress, bool):
             raise InvalidInputError(f"compress must be True or False; got {compress!r}.")
-        with replacing(path) as file:
-            writer = ContainerWriter(file, compress=compress)
+        kept = check_metadata(metadata)
+        with replacing(path) as file, ContainerWriter(file, compress=compress) as writer:
             saving = Saving(writer)
             estimator = save_regressor(self, saving)
-            writer.close(make_manifest(saving.libraries, estimator, check_metadata(metadata)))
+            writer.finish(make_manifest(saving.libraries, estimator, kept))
 
-    def _describe(self, saving: Saving) -> dict[str, Any]:
-        """Return parameters and learned values as JSON; arrays and models become members of the file."""
+    def _describe(self, saving: Saving, *, fitted: bool) -> dict[str, Any]:
+        """Return parameters and, if `fitted`, learned values as JSON; arrays and models become members of the file."""
         raise NotImplementedError(f"{type(self).__name__} has to say what it consists of.")
 
     @classmethod
     def _restore(cls, spec: dict[str, Any], loading: Loading) -> Storable:
-        """Return the regressor of a description; FormatProblem, KeyError and so on tell that there can be none."""
+        """Return the regressor of a description; FormatProblemError, KeyError and so on tell that there can be none."""
         raise NotImplementedError(f"{cls.__name__} has to say what it consists of.")
 
 
@@ -71,22 +71,35 @@ def storable(cls: type[Storable]) -> None:
     _CLASSES[cls.__name__] = cls
 
 
-def save_regressor(regressor: Any, saving: Saving) -> dict[str, Any]:
-    """Return the description of a regressor, as JSON."""
+def save_regressor(regressor: Any, saving: Saving, *, fitted: bool = True) -> dict[str, Any]:
+    """Return the description of a regressor, as JSON; of its parameters alone if not `fitted`."""
     name = type(regressor).__name__
     if _CLASSES.get(name) is not type(regressor):
         raise NotStorableError(
-            f"ibug saves {sorted(_CLASSES)}; this {type(regressor).__module__}.{name} is none of them. Pickle and joblib "
-            "take it, for those who trust the file."
+            f"ibug saves {sorted(_CLASSES)}; this {type(regressor).__module__}.{name} is none of them. Pickle and "
+            "joblib take it, for those who trust the file."
         )
-    return {"class": name, **regressor._describe(saving)}
+    return {"class": name, **regressor._describe(saving, fitted=fitted)}
 
 
 def load_regressor(spec: Any, loading: Loading) -> Any:
     """Return the regressor of a description."""
     if spec["class"] not in _CLASSES:
-        raise FormatProblem(f"an estimator of the class {spec['class']!r:.100} is not known to this version of ibug")
+        raise FormatProblemError(
+            f"an estimator of the class {spec['class']!r:.100} is not known to this version of ibug"
+        )
     return _CLASSES[spec["class"]]._restore(spec, loading)
+
+
+def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the manifest of a saved file: versions, members, parameters and learned values, as they are stored.
+
+    No model is loaded, so that no library is needed. The manifest's own checksum and the members' sizes are checked.
+    """
+    with Container(path) as container:
+        manifest = read_manifest(container)
+        check_members(container, manifest, verify=False)
+        return manifest
 
 
 def load(
@@ -98,8 +111,8 @@ def load(
 ) -> Any:
     """Load a regressor that ``save`` has written.
 
-    No code in the file is run, whoever wrote it: the manifest is JSON, arrays hold numbers and text, and tree models are
-    read by their own libraries. Everything is checked first, and an error says what is wrong.
+    No code in the file is run, whoever wrote it: the manifest is JSON, arrays hold numbers and text, and tree models
+    are read by their own libraries. Everything is checked first, and an error says what is wrong.
 
     Parameters
     ----------
@@ -137,11 +150,13 @@ def load(
         loading = Loading(container, members, mapped=mmap, trusted=tuple(trusted))
         try:
             return load_regressor(manifest["estimator"], loading)
-        except FormatProblem as problem:
+        except FormatProblemError as problem:
             raise container.error(str(problem)) from problem
+        except InvalidInputError as error:  # our own classes' word on values that nobody has saved
+            raise container.error(str(error).rstrip(".")) from error
         except (IBUGError, MemoryError, Warning):  # a warning, where the user has made them errors
             raise
-        except Exception as error:  # what a library or our own classes say of values that nobody has saved
+        except Exception as error:  # what a library says of them
             raise container.error(
                 f"what it describes cannot be restored here ({type(error).__name__}: {error}). Either a library is too "
                 f"old or too new (it was written with {manifest['written_by']}), or the file was changed"

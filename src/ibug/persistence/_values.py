@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug.exceptions import InvalidInputError, NotStorableError
+from ibug.exceptions import NotStorableError
 
 #: A dictionary whose only key is one of these stands for a value that JSON does not know.
 _FLOAT, _TUPLE, _ARRAY, _MISSING, _PAIRS, _RANDOM = (
@@ -37,8 +37,8 @@ class NotStored:
         return f"<not stored: {self.what}>"
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Raise InvalidInputError: what would be called here is not known."""
-        raise InvalidInputError(
+        """Raise NotStorableError: what would be called here is not known."""
+        raise NotStorableError(
             f"This parameter was {self.what}, which a file saved by ibug cannot hold: give it again with set_params."
         )
 

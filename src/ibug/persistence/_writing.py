@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
+from contextlib import nullcontext, suppress
 from io import BytesIO
-from typing import Any, BinaryIO
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,9 @@ from numpy.typing import NDArray
 from ibug.exceptions import NotStorableError
 from ibug.persistence._digest import chunk_ranges, digest
 from ibug.persistence._format import CHECKSUM, DEFLATED, MANIFEST, STORED
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing from Python 3.11 on
 
 # The kernel reads arrays by cache lines; NumPy pads the header of a .npy file to as many bytes.
 _ALIGNMENT = 64
@@ -42,6 +47,16 @@ class ContainerWriter:
         self._compress = compress
         self.members: dict[str, dict[str, Any]] = {}
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Where writing has failed, the end of the container cannot be written either, and nobody will read it.
+        with suppress(OSError, ValueError) if kind else nullcontext():
+            self._zip.close()
+
     def add_bytes(self, name: str, data: bytes | bytearray, **facts: Any) -> str:
         """Add a member, and return its name."""
         self._add(name, [data], len(data), True, facts)
@@ -55,18 +70,17 @@ class ContainerWriter:
         header = _npy_header(array)
         payload = array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
         facts = {"dtype": array.dtype.str, "shape": list(array.shape)}
-        self._add(name, [header, memoryview(payload)], len(header) + len(payload), self._compress, facts)
+        self._add(name, [header, payload.data], len(header) + len(payload), self._compress, facts)
         return name
 
-    def close(self, manifest: dict[str, Any]) -> None:
-        """Write the manifest and the end of the container."""
+    def finish(self, manifest: dict[str, Any]) -> None:
+        """Write the manifest; leaving the context then writes the end of the container."""
         text = json.dumps({**manifest, "members": self.members}, indent=1, allow_nan=False, ensure_ascii=False)
         data = text.encode("utf-8")
         # As `sha256sum --check` reads it.
         checksum = f"{digest(data)}  {MANIFEST}\n".encode("ascii")
         self._write(MANIFEST, [data], len(data), zipfile.ZIP_DEFLATED)
         self._write(CHECKSUM, [checksum], len(checksum), zipfile.ZIP_STORED)
-        self._zip.close()
 
     def _add(self, name: str, parts: list[Any], size: int, compress: bool, facts: dict[str, Any]) -> None:
         assert name not in self.members, f"two members are called {name!r}"

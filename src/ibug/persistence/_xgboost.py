@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import xgboost
 
@@ -13,7 +13,7 @@ from ibug.persistence._session import Loading, Saving
 class XGBoostStore(ModelStore):
     """Saves ``Booster``, ``XGBRegressor`` and ``XGBRFRegressor``."""
 
-    classes = {
+    classes: ClassVar[dict[str, type]] = {
         "Booster": xgboost.Booster,
         "XGBRegressor": xgboost.XGBRegressor,
         "XGBRFRegressor": xgboost.XGBRFRegressor,
