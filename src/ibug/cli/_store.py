@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import ibug
 from ibug.cli._describe import schema_of_model
-from ibug.cli._model_columns import columns_of
+from ibug.cli._model_columns import ModelColumns, columns_of
 from ibug.cli._schema import Schema
 from ibug.exceptions import InvalidInputError
 from ibug.persistence import inspect
@@ -77,9 +78,17 @@ def _kept(manifest: dict[str, Any]) -> dict[str, Any] | None:
     return kept if isinstance(kept, dict) and "schema" in kept else None
 
 
+def _with_types(columns: ModelColumns, types: Sequence[Mapping[str, Any]]) -> ModelColumns:
+    """Take from the training frame what the model itself does not tell: which columns are categories, and which."""
+    found = {i: list(kind["categories"]) for i, kind in enumerate(types) if "categories" in kind}
+    if not found or columns.any or columns.texts:
+        return columns
+    return replace(columns, categories=dict(found), unplaced=[])
+
+
 def _schema_of(estimator: Any) -> Schema:
     """Find out what a model takes that was saved from Python."""
-    columns = columns_of(estimator.estimator_, estimator.n_features_in_)
+    columns = _with_types(columns_of(estimator.estimator_, estimator.n_features_in_), estimator.feature_types_)
     names = getattr(estimator, "feature_names_in_", None)
     if columns.unplaced or (any(values is None for values in columns.categories.values()) and not columns.texts):
         raise InvalidInputError(
