@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import marks
 import numpy as np
 from scipy.stats import ttest_rel
 
 SIGNIFICANCE = 0.05
-BEGIN, END = "<!-- benchmarks/accuracy.py writes from here -->", "<!-- to here -->"
 
 #: What is compared with what.
 PAIRS = (
@@ -128,8 +128,4 @@ def times(rows: list[dict[str, Any]], method: str, scoring: str) -> list[float]:
 
 def write(path: Path, text: str) -> None:
     """Put the tables between the two marks of a document."""
-    document = path.read_text()
-    if BEGIN not in document or END not in document:
-        raise SystemExit(f"{path} has not the lines {BEGIN!r} and {END!r}.")
-    before, after = document.split(BEGIN)[0], document.split(END)[1]
-    path.write_text(f"{before}{BEGIN}\n\n```\n{text}\n```\n\n{END}{after}")
+    marks.write(path, "accuracy.py", text)

@@ -1,6 +1,7 @@
 """Does a family chosen on validation rows beat the normal law? The paper's experiment on posteriors (section 5.4).
 
     IBUG_DATA=folder python benchmarks/posterior_choice.py [--datasets wine,bike] [--folds 10] [--max-rows 10000]
+        [--report docs/posterior.md]
 
 For each dataset and fold: CatBoost is trained (LightGBM with --booster lightgbm), the family and k are chosen on a
 fifth of the training part by NLL, the model is trained anew on all of it, and the NLL on the test part is compared with
@@ -19,6 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import marks
 import numpy as np
 from data import data_folder, load, names
 from numpy.typing import NDArray
@@ -37,10 +39,11 @@ def main() -> None:
     options = parse_options()
     folder = data_folder(options.data)
     chosen = options.datasets.split(",") if options.datasets else names(folder)
-    print(
-        f"{'dataset':13}{'ties':>6}  {'family (folds)':26}{'NLL normal':>12}{'chosen':>9}{'rounded: normal':>17}"
+    lines = [
+        f"{'dataset':13}{'ties':>6}  {'family (folds)':30}{'NLL normal':>11}{'chosen':>9}{'rounded: normal':>17}"
         f"{'chosen':>9}{'CRPS normal':>13}{'chosen':>10}   {'paper normal':>12} {'chosen':>16}"
-    )
+    ]
+    print(lines[0], flush=True)
     for name in chosen:
         X, y = load(name, folder, options.max_rows)
         rows = []
@@ -48,7 +51,10 @@ def main() -> None:
         for number, (train, test) in enumerate(folds, 1):
             print(f"{name}: fold {number} of {len(folds)} …", file=sys.stderr, flush=True)
             rows.append(one_fold(X, y, train, test, options.booster))
-        report(name, rows)
+        lines.append(line_of(name, rows))
+        print(lines[-1], flush=True)
+    if options.report:
+        marks.write(options.report, Path(__file__).name, "\n".join(line.rstrip() for line in lines))
 
 
 def one_fold(X: Any, y: Floats, train: Any, test: Any, booster: str) -> dict[str, Any]:
@@ -94,17 +100,16 @@ def rounded_nll(y: Floats, law: Any, y_train: Floats) -> float:
     return float(np.mean(np.log(high - low) - np.log(probability)))
 
 
-def report(name: str, rows: list[dict[str, Any]]) -> None:
-    """Print one line."""
+def line_of(name: str, rows: list[dict[str, Any]]) -> str:
+    """Return the line of one dataset."""
     families, counts = np.unique([row["family"] for row in rows], return_counts=True)
     order = np.argsort(-counts)
     shown = ", ".join(f"{families[i]} ({counts[i]})" for i in order[:2])
     normal, chosen = (np.mean([row[kind] for row in rows], axis=0) for kind in ("normal", "tune"))
     paper = PAPER.get(name, ("", ""))
-    print(
-        f"{name:13}{np.mean([row['ties'] for row in rows]):6.0%}  {shown:26}{normal[0]:12.3f}{chosen[0]:9.3f}"
-        f"{normal[1]:17.3f}{chosen[1]:9.3f}{normal[2]:13.4g}{chosen[2]:10.4g}   {paper[0]:>12} {paper[1]:>16}",
-        flush=True,
+    return (
+        f"{name:13}{np.mean([row['ties'] for row in rows]):6.0%}  {shown:30}{normal[0]:11.3f}{chosen[0]:9.3f}"
+        f"{normal[1]:17.3f}{chosen[1]:9.3f}{normal[2]:13.4g}{chosen[2]:10.4g}   {paper[0]:>12} {paper[1]:>16}"
     )
 
 
@@ -114,6 +119,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--datasets", help="names, with commas; default: all")
     parser.add_argument("--folds", type=int, default=10, help="so many of the ten folds")
     parser.add_argument("--max-rows", type=int, default=10_000)
+    parser.add_argument("--report", type=Path, help="a document into which the table is written")
     parser.add_argument("--booster", choices=("catboost", "lightgbm"), default="catboost")
     return parser.parse_args()
 

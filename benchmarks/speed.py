@@ -1,8 +1,16 @@
-"""Measure the speed and memory of ibug on synthetic data, one thread, beside a walk over leaf members and the model.
+"""Measure the speed and memory of ibug on synthetic data, one thread, beside the model and other ways.
 
-    python benchmarks/speed.py            all settings, some minutes
-    python benchmarks/speed.py --quick    small ones, some seconds: does it run?
-    python benchmarks/speed.py --huge     500,000 rows of 90 features, 1,000 trees: half an hour and some gigabytes
+Beside the model's own `predict`, that is, a walk over leaf members, and other packages that predict uncertainty.
+
+    python benchmarks/speed.py --report docs/performance.md    everything but the huge size
+    python benchmarks/speed.py --huge                          500,000 rows of 90 features, 1,000 trees as well
+    python benchmarks/speed.py --quick                         small sizes: does it run?
+
+Every setting is measured in a process of its own, on one processor. With --results FILE each result is kept as a line
+of JSON as soon as it is there, and what the file has already is not measured again: a run can be stopped and taken up.
+A setting that fails is said to have failed, and the others go on; a package that is not installed is said to be absent.
+Some packages want older versions of NumPy and scikit-learn: --peers-python names the Python of an environment that has
+them.
 
 Times are processor times of one thread. "Peak" is what the kernel's counting loop reaches where its data fit the
 first-level cache; "kernel" is the whole search for the nearest rows, by its comparisons of leaf codes.
@@ -12,188 +20,139 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import shlex
+import subprocess
 import sys
-from dataclasses import asdict, dataclass
+import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from speed_measure import Figures
+import speed_report
+from speed_models import FEATURES_OF_HUGE, HUGE, LARGE, MATCHING, MODELS, QUICK, SMALL, USUAL_FEATURES
+from speed_peers import PEERS
+from speed_timing import use_one_thread
 
-LIBRARIES = ("LightGBM", "XGBoost", "CatBoost", "HistGradientBoosting")
-LARGE, SMALL, QUICK, HUGE = (40_000, 2_000), (7_000, 500), (2_000, 100), (500_000, 1_000)  # rows, trees
-FEATURES_OF_HUGE = 90
-
-LEAST_SHARE_OF_PEAK = 0.6
-LEAST_SPEEDUP = {"LightGBM": 150.0, "XGBoost": 150.0, "CatBoost": 40.0}  # to the walk over leaf members, large, batch
-LEAST_READING_SPEEDUP = 2.0  # of ibug's tree walk to the library's leaf numbers and predictions, or it is not worth it
-MOST_TO_PREDICT = 2.0  # of a single row to the model's own prediction, small
-MOST_BYTES = 1.1
+FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Bar:
-    """A figure and the bar that it should clear."""
+class Unit:
+    """One setting, to be measured by one process."""
 
-    text: str
-    figure: str
-    met: bool
+    script: str
+    name: str
+    n_rows: int
+    n_trees: int
+    n_features: int = USUAL_FEATURES
+
+    def command(self, python: str, n_rounds: int) -> list[str]:
+        """Return how to measure it."""
+        rounds = ["--rounds", str(n_rounds)]
+        script = str(FOLDER / self.script)
+        if self.script == "speed_peers.py":
+            return [python, script, self.name, "--rows", str(self.n_rows), "--trees", str(self.n_trees), *rounds]
+        size = [str(self.n_rows), str(self.n_trees), "--features", str(self.n_features)]
+        return [sys.executable, script, self.name, *size, *rounds]
+
+    @property
+    def key(self) -> str:
+        """What tells it from other units."""
+        return f"{self.script} {self.name} {self.n_rows} {self.n_trees} {self.n_features}"
 
 
 def main() -> None:
     options = parse_options()
-    use_one_thread()
-    # These load NumPy and the like, which read the number of threads when they are loaded.
-    from speed_measure import Setting, measure
-
-    from ibug.neighbors._index import instruction_sets
-
-    n_features = {"n_features": FEATURES_OF_HUGE} if options.huge else {}
-    libraries = options.library or LIBRARIES
-    settings = [Setting(library, *size, **n_features) for size in sizes(options) for library in libraries]
-    print(f"One thread, instruction set {instruction_sets()[-1]}.", flush=True)
+    use_one_thread()  # which the processes that measure inherit
+    done = read_results(options.results)
     n_rounds = options.rounds or (1 if options.quick else 5)
-    measured = []
-    for setting in settings:
-        measured.append(measure(setting, n_rounds, progress))
-        print_figures(measured[-1])
-    bars = judge(measured)
-    print_bars(bars)
-    if options.json is not None:
-        content = {"figures": [asdict(f) for f in measured], "bars": [asdict(bar) for bar in bars]}
-        options.json.write_text(json.dumps(content, indent=2) + "\n")
+    units = plan(options)
+    for number, unit in enumerate(units, 1):
+        title = f"[{number}/{len(units)}] {unit.name}, {unit.n_rows:,} rows, {unit.n_trees:,} trees"
+        if unit.key in done:
+            progress(f"{title}: measured before")
+            continue
+        progress(title)
+        start = time.monotonic()
+        done[unit.key] = run(unit.command(options.peers_python, n_rounds))
+        progress(f"{title}: {time.monotonic() - start:.0f} s")
+        if options.results is not None and "failed" not in done[unit.key]:
+            with options.results.open("a") as file:
+                file.write(json.dumps({"key": unit.key, **done[unit.key]}) + "\n")
+    ours = [(unit, done[unit.key]) for unit in units if unit.script == "speed_measure.py"]
+    peers = [(unit, done[unit.key]) for unit in units if unit.script == "speed_peers.py"]
+    text = speed_report.text([(u.name, r) for u, r in ours], [(u.name, r) for u, r in peers])
+    print(text)
+    if options.report is not None:
+        speed_report.write(options.report, f"$ python {shlex.join(sys.argv)}\n{text}")
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--huge", action="store_true", help="500,000 rows of 90 features, 1,000 trees, instead")
-    parser.add_argument("--library", action="append", choices=LIBRARIES, help="measure this library only (repeatable)")
+    parser.add_argument("--huge", action="store_true", help="500,000 rows of 90 features, 1,000 trees as well")
+    parser.add_argument("--library", action="append", choices=MODELS, help="measure this library only (repeatable)")
+    parser.add_argument("--peer", action="append", choices=PEERS, help="measure this package only (repeatable)")
+    parser.add_argument("--no-peers", action="store_true", help="measure no other packages")
+    parser.add_argument("--peers-python", default=sys.executable, help="the Python that has the other packages")
     parser.add_argument("--rows", type=int, help="measure this number of training rows instead")
     parser.add_argument("--trees", type=int, help="measure this number of trees instead")
     parser.add_argument("--rounds", type=int, help="how often each task is timed (default: 5, quick: 1)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="keep results here, and go on from what is there")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the output into this document")
     return parser.parse_args()
 
 
-def sizes(options: argparse.Namespace) -> list[tuple[int, int]]:
-    """Return the (rows, trees) to measure; an override of either replaces the whole list by one size."""
-    chosen = [QUICK] if options.quick else [HUGE] if options.huge else [LARGE, SMALL]
-    if options.rows is None and options.trees is None:
-        return chosen
-    rows, trees = chosen[0]
-    return [(options.rows or rows, options.trees or trees)]
+def plan(options: argparse.Namespace) -> list[Unit]:
+    """Return what to measure; an override of rows or trees replaces all sizes by one."""
+    libraries = options.library or list(MODELS)
+    peers = [] if options.no_peers else options.peer or list(PEERS)
+    sizes, matching = [LARGE, SMALL, MATCHING], MATCHING
+    if options.quick or options.rows is not None or options.trees is not None:
+        rows, trees = QUICK if options.quick else LARGE
+        matching = (options.rows or rows, options.trees or trees)
+        sizes = [matching]
+    units = [Unit("speed_measure.py", library, *size) for size in sizes for library in libraries]
+    units += [Unit("speed_peers.py", peer, *matching) for peer in peers]
+    if options.huge:
+        units += [Unit("speed_measure.py", library, *HUGE, FEATURES_OF_HUGE) for library in libraries]
+    return units
 
 
-def use_one_thread() -> None:
-    """Keep every library to one thread; CatBoost, which predicts with all processors, by giving it only one."""
-    for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB_MAXIMUM"):
-        os.environ[f"{library}_NUM_THREADS"] = "1"
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+def run(command: list[str]) -> dict[str, Any]:
+    """Return what the command prints as JSON, or the last words of one that failed; its progress is passed on."""
+    last = ""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for line in process.stderr:  # one line is all that comes on the other stream, at the end
+            progress(f"    {line.rstrip()}")
+            last = line.strip() or last
+        printed = process.stdout.read()
+    if process.returncode != 0:
+        return {"failed": f"{last} (exit code {process.returncode})"}
+    try:
+        result: dict[str, Any] = json.loads(printed.strip().rpartition("\n")[2])
+    except json.JSONDecodeError:
+        return {"failed": f"it printed no result: {printed!r}"}
+    return result
+
+
+def read_results(path: Path | None) -> dict[str, dict[str, Any]]:
+    """Return the results of an earlier run; a line that was cut short does not count."""
+    results = {}
+    if path is not None and path.exists():
+        for line in path.read_text().splitlines():
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            results[row.pop("key")] = row
+    return results
 
 
 def progress(text: str) -> None:
-    print(f"... {text}", file=sys.stderr, flush=True)
-
-
-def print_figures(f: Figures) -> None:
-    print(f"\n{f.setting}, codes of type {f.code_type}")
-    print(
-        f"  kernel    {f.kernel_share:.0%} of the peak; at best {f.best_kernel_rate / 1e9:.1f} of "
-        f"{f.best_peak_rate / 1e9:.1f} billion comparisons a second ({f.best_kernel_rate / f.best_peak_rate:.0%})"
-    )
-    print(
-        f"  index     {f.index_bytes / 1e6:.1f} MB, {f.bytes_per_row_and_tree:.3f} bytes per row and tree "
-        f"(the walk's matrix: {f.walk_bytes_per_row_and_tree:.1f})"
-    )
-    print(
-        f"  fit       {f.fit_time:.2f} s with {f.n_validation} validation rows: {f.fit_time / f.training_time:.0%} of "
-        f"the model's training, {f.training_time:.2f} s; memory grew by {f.peak_memory / 1e6:.0f} MB"
-    )
-    print(f"  leaves    {f.how}")
-    print_times(f)
-    print_ratios(f)
-    sys.stdout.flush()
-
-
-def print_times(f: Figures) -> None:
-    print(f"  {'time per row':<42}in a batch       alone")
-    for text, name in (
-        ("predict_dist", "predict_dist"),
-        ("  of which search", "search"),
-        ("  of which leaf numbers and predictions", "read"),
-        ("the model's predict", "predict"),
-        ("the library's leaf numbers", "leaves"),
-        ("walk over leaf members, whole path", "walk"),
-        (f"  of which search, {f.fastest_walk}", "walk search"),
-        ("no walk: search by a dense product", "scan search"),
-    ):
-        if name in f.per_row:
-            print_line(text, f.per_row[name], f.per_row.get(f"{name} alone"), scale=1e3, digits=4, unit="ms")
-
-
-def print_ratios(f: Figures) -> None:
-    print(f"  {'ratios':<42}in a batch       alone")
-    for text, slow, fast in (
-        ("predict_dist to the model's predict", "predict_dist", "predict"),
-        ("library's leaves + predict to ibug's", "leaves + predict", "read"),
-        ("walk to predict_dist", "walk", "predict_dist"),
-        ("walk's search to ibug's search", "walk search", "search"),
-        ("dense product's search to ibug's search", "scan search", "search"),
-    ):
-        alone = f.ratios.get(f"{slow} alone / {fast} alone")
-        if f"{slow} / {fast}" in f.ratios:
-            print_line(text, f.ratios[f"{slow} / {fast}"], alone, scale=1, digits=1, unit="x ")
-
-
-def print_line(text: str, batch: float, alone: float | None, *, scale: float, digits: int, unit: str) -> None:
-    shown = [f"{value * scale:9.{digits}f} {unit}" for value in (batch, alone) if value is not None]
-    print(f"    {text:<40}{''.join(shown)}".rstrip())
-
-
-def judge(measured: list[Figures]) -> list[Bar]:
-    """Hold the figures of the full sizes against the bars."""
-    bars = []
-    for f in measured:
-        size = (f.setting.n_rows, f.setting.n_trees)
-        if size not in (LARGE, SMALL):
-            continue
-        share, n_bytes = f.kernel_share, f.bytes_per_row_and_tree
-        text = f"{f.setting}: kernel at least {LEAST_SHARE_OF_PEAK:.0%} of its peak"
-        bars.append(Bar(text, f"{share:.1%}", share >= LEAST_SHARE_OF_PEAK))
-        text = f"{f.setting}: index at most {MOST_BYTES} bytes per row and tree"
-        bars.append(Bar(text, f"{n_bytes:.3f}", n_bytes <= MOST_BYTES))
-        bars += judge_speed(f, size)
-    return bars
-
-
-def judge_speed(f: Figures, size: tuple[int, int]) -> list[Bar]:
-    bars = []
-    for alone in ("", " alone"):
-        speedup = f.ratios[f"leaves + predict{alone} / read{alone}"]
-        text = (
-            f"{f.setting}{alone and ', one row'}: leaves and predictions {LEAST_READING_SPEEDUP:.0f} x faster at least"
-        )
-        bars.append(Bar(text, f"{speedup:.1f} x", speedup >= LEAST_READING_SPEEDUP))
-    share = f.fit_time / f.training_time
-    bars.append(Bar(f"{f.setting}: fitting costs less than training the model", f"{share:.0%}", share < 1))
-    if size == LARGE and f.setting.library in LEAST_SPEEDUP:
-        speedup, least = f.ratios["walk / predict_dist"], LEAST_SPEEDUP[f.setting.library]
-        text = f"{f.setting}: predict_dist at least {least:.0f} x faster than the walk over leaf members"
-        bars.append(Bar(text, f"{speedup:.1f} x", speedup >= least))
-    if size == SMALL:
-        ratio = f.ratios["predict_dist alone / predict alone"]
-        text = f"{f.setting}, one row: predict_dist below {MOST_TO_PREDICT:.0f} x the model's predict"
-        bars.append(Bar(text, f"{ratio:.2f} x", ratio < MOST_TO_PREDICT))
-    return bars
-
-
-def print_bars(bars: list[Bar]) -> None:
-    print("\nBars" if bars else "\nThe bars are judged at the full sizes only.")
-    for bar in bars:
-        print(f"  {'met' if bar.met else 'MISSED':<8}{bar.figure:>8}  {bar.text}")
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

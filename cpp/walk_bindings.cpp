@@ -2,10 +2,12 @@
 // together, releases the GIL and runs in the caller's thread.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -73,16 +75,25 @@ ibug::CategorySets sets_of(const Offsets& first, const Integers& members, const 
     return {first.shape(0) - 1, first.data(), members.data(), n_categories.data()};
 }
 
+ibug::ChosenTrees chosen_of(const ibug::Forest& forest, const std::optional<Integers>& trees) {
+    if (!trees) return {nullptr, forest.trees.size()};
+    for (std::size_t i = 0; i < trees->shape(0); ++i)
+        require(trees->data()[i] >= 0 && static_cast<std::size_t>(trees->data()[i]) < forest.trees.size(),
+                "a chosen tree is not there");
+    return {trees->data(), trees->shape(0)};
+}
+
 template <class T>
 void register_walk(nb::class_<ibug::Forest>& forest) {
     forest.def(
         "walk",
         [](const ibug::Forest& self, Array<const T, 2> rows, std::size_t start, std::size_t stop,
-           Array<std::int32_t, 2> leaves, Array<double, 1> sums, const std::string& instruction_set) {
+           Array<std::int32_t, 2> leaves, Array<double, 1> sums, const std::string& instruction_set,
+           std::optional<Integers> trees) {
+            const ibug::ChosenTrees chosen = chosen_of(self, trees);
             require(rows.shape(1) == self.reading.n_features, "the rows have another number of features");
             require(start <= stop && stop <= rows.shape(0), "the range exceeds the rows");
-            require(leaves.shape(0) == rows.shape(0) && leaves.shape(1) == self.trees.size() &&
-                        sums.shape(0) == rows.shape(0),
+            require(leaves.shape(0) == rows.shape(0) && leaves.shape(1) == chosen.n && sums.shape(0) == rows.shape(0),
                     "leaves must be (n_rows, n_trees), sums (n_rows,)");
             const ibug::WalkSet& set = walk_set(instruction_set);
             ibug::RowsView view{nullptr, nullptr, rows.shape(1)};
@@ -90,10 +101,12 @@ void register_walk(nb::class_<ibug::Forest>& forest) {
             else view.doubles = rows.data();
             const ibug::WalkFunction walk = self.fits_bytes() ? set.walk8 : set.walk16;
             nb::gil_scoped_release released;
-            return walk(self, view, start, stop, leaves.data(), sums.data());
+            return walk(self, chosen, view, start, stop, leaves.data(), sums.data());
         },
         "rows"_a.noconvert(), "start"_a, "stop"_a, "leaves"_a.noconvert(), "sums"_a.noconvert(), "instruction_set"_a = "",
-        "Write leaf numbers and sums of leaf values of a range of rows; return False where a row cannot be taken.");
+        "trees"_a.noconvert() = nb::none(),
+        "Write leaf numbers and sums of leaf values of a range of rows, in all trees or the given ones; return False where "
+        "a row cannot be taken.");
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ from ibug.distributions import Laplace, Normal
 from ibug.evidence import CrossFittedRows
 from ibug.metrics import crps, nll
 from ibug.posterior import Posterior
-from ibug.selection import Settings, clipped_scales, collect, combination_features, select
+from ibug.selection import Settings, best_factor, clipped_scales, collect, combination_features, select
 from ibug.tuning import candidates_up_to
 
 SCORES = {"crps": crps, "nll": nll}
@@ -105,6 +105,22 @@ def test_a_family_is_chosen_with_each_spread():
     for spread in ("targets", "residuals", "combination"):
         assert set(table["distribution"][table["spread"] == spread]) == {"normal", "laplace"}
     assert choice.tuning.posterior.name in ("normal", "laplace")
+
+
+def test_a_familys_own_factor_is_never_worse_than_one():
+    assert best_factor(lambda factor: (factor - 2.0) ** 2, 1.0) == pytest.approx((2.0, 0.0), abs=1e-2)
+    assert best_factor(lambda factor: 1.0 + (factor != 1.0), 1.0) == (1.0, 1.0)
+    assert best_factor(lambda factor: np.inf, np.inf) == (1.0, np.inf)
+    laplace = (Posterior("laplace", Laplace),)
+    choice, table = choose(make_rows(0), posteriors=laplace, scoring="nll")
+    for spread in ("targets", "residuals", "combination"):
+        rows = (table["spread"] == spread) & np.isfinite(table["calibrated"])
+        assert table["calibrated"][rows] <= table["score"][rows]
+    # for normal laws a combination is calibrated as it is
+    assert choose(make_rows(0), scoring="nll")[0].gamma == 1.0
+    if choice.spread.name == "combination":
+        assert choice.gamma != 1.0
+        assert choice.delta == 0.0
 
 
 def test_calibration_by_name():

@@ -70,18 +70,22 @@ Range range_of(const double* v, std::size_t k) {
 }
 
 void log_moments(const Rows& rows, double* center, double* spread) {
-    std::vector<double> logarithms(rows.k);
-    double* out = logarithms.data();
+    const double n = static_cast<double>(rows.k);
     for (std::size_t i = rows.start; i < rows.stop; ++i) {
         const double* v = rows.row(i);
         const auto [low, high] = range_of(v, rows.k);
         const double smallest = std::max(low, smallest_ratio * high), inverse = 1.0 / smallest;
-#pragma omp simd
-        for (std::size_t j = 0; j < rows.k; ++j)
-            out[j] = vector_log_ratio(v[j] > smallest ? v[j] : smallest, smallest, inverse);
-        const Moments m = moments_of(out, rows.k);
-        center[i] = std::log(smallest) + m.center;
-        spread[i] = m.spread;
+        // Both ends of the range are among the values, so that the variance is at least range²/2k: it is no small
+        // difference of the two sums.
+        double sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum, squares)
+        for (std::size_t j = 0; j < rows.k; ++j) {
+            const double x = vector_log_ratio(v[j] > smallest ? v[j] : smallest, smallest, inverse);
+            sum += x, squares += x * x;
+        }
+        const double mean = sum / n;
+        center[i] = std::log(smallest) + mean;
+        spread[i] = std::sqrt(std::max(squares / n - mean * mean, 0.0));
     }
 }
 

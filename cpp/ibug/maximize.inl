@@ -77,7 +77,7 @@ Maximum maximize(const Standardized& row, Point start, double least_gain = toler
     for (int i = 0; i < n; ++i) start[i] = std::clamp(start[i], lowest[i], highest[i]);
     Maximum best{start, 0};
     Quadratic q = expand<L>(row, start);
-    double damping = 1e-3;
+    double damping = L::n_shapes > 0 ? 1e-3 : 1e-8;  // without a shape the likelihood is all but concave
     for (int step = 0; step < most_steps; ++step) {
         // Where the Hessian is not negative definite, damping by its own diagonal turns the step towards the gradient.
         std::array<Point, 3> matrix = q.hessian;
@@ -89,6 +89,14 @@ Maximum maximize(const Standardized& row, Point start, double least_gain = toler
         Quadratic next{};
         bool better = false;
         if (solve<n>(matrix, q.gradient, move)) {
+            if constexpr (L::n_shapes == 0) {
+                // A step that gains next to nothing by the quadratic is taken without looking where it leads.
+                const double gain = 0.5 * (move[0] * q.gradient[0] + move[1] * q.gradient[1]);
+                if (step > 0 && damping < 1e-3 && gain >= 0 && gain <= least_gain) {
+                    for (int i = 0; i < n; ++i) best.at[i] = std::clamp(best.at[i] + move[i], lowest[i], highest[i]);
+                    break;
+                }
+            }
             for (int i = 0; i < n; ++i)
                 proposed[i] = std::clamp(best.at[i] + std::clamp(move[i], -longest_step, longest_step), lowest[i], highest[i]);
             next = expand<L>(row, proposed);

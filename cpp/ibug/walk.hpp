@@ -15,10 +15,16 @@ struct RowsView {
     std::size_t n_features;
 };
 
-// Writes for the rows from `start` to `stop` the leaf numbers to leaves (n_rows, n_trees) and the sums of the leaf values
+// The trees to walk, by their numbers, in this order.
+struct ChosenTrees {
+    const std::int32_t* numbers;  // null for all trees
+    std::size_t n;
+};
+
+// Writes for the rows from `start` to `stop` the leaf numbers to leaves (n_rows, n_chosen) and the sums of the leaf values
 // to sums (n_rows,). Returns false, with both unfinished, where the library would not take a row.
-using WalkFunction = bool (*)(const Forest& forest, const RowsView& rows, std::size_t start, std::size_t stop,
-                              std::int32_t* leaves, double* sums);
+using WalkFunction = bool (*)(const Forest& forest, const ChosenTrees& chosen, const RowsView& rows, std::size_t start,
+                              std::size_t stop, std::int32_t* leaves, double* sums);
 
 struct WalkSet {
     const char* name;

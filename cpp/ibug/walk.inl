@@ -201,8 +201,8 @@ inline std::uint32_t rank(double x, const double* thresholds, std::size_t n) {
 template <class Code>
 class Walker {
    public:
-    Walker(const Forest& forest, const RowsView& rows, std::int32_t* leaves, double* sums)
-        : forest_(forest), rows_(rows), leaves_(leaves), sums_(sums) {
+    Walker(const Forest& forest, const ChosenTrees& chosen, const RowsView& rows, std::int32_t* leaves, double* sums)
+        : forest_(forest), chosen_(chosen), rows_(rows), leaves_(leaves), sums_(sums) {
         constexpr std::size_t slot = slot_bytes / sizeof(Code);
         const std::size_t n_columns = std::max<std::size_t>(forest.columns.size(), 1);
         const std::size_t n_codes = (n_columns + most_results + tree_group) * block_rows + forest.n_numbers * slot;
@@ -245,11 +245,11 @@ class Walker {
     void all_trees() {
         alignas(64) Sum sums[block_rows];
         std::fill_n(sums, n_, static_cast<Sum>(forest_.reading.start));
-        for (std::size_t t = 0; t < forest_.trees.size(); t += tree_group) {
-            const std::size_t end = std::min(t + tree_group, forest_.trees.size());
+        for (std::size_t t = 0; t < chosen_.n; t += tree_group) {
+            const std::size_t end = std::min(t + tree_group, chosen_.n);
             reach(t, end);
             const double* values[tree_group];
-            for (std::size_t i = t; i < end; ++i) values[i - t] = forest_.values.data() + forest_.trees[i].first_value;
+            for (std::size_t i = t; i < end; ++i) values[i - t] = forest_.values.data() + tree_at(i).first_value;
             std::size_t r = 0;
             for (; r + 8 <= n_; r += 8) add_values(values, reached_ + r, end - t, sums + r);
             for (; r < n_; ++r)
@@ -318,7 +318,7 @@ class Walker {
             return;
         }
         for (std::size_t i = t; i < end; ++i) {
-            const Tree& tree = forest_.trees[i];
+            const Tree& tree = tree_at(i);
             Code* leaf = reached_ + (i - t) * block_rows;
             if (forest_.oblivious) levels(tree, leaf);
             else if (tree.evaluated) steps(tree, leaf);
@@ -407,7 +407,7 @@ class Walker {
         std::int32_t n_inner[trees_abreast], at[trees_abreast];
         bool categorical = false;
         for (std::size_t i = 0; i < trees_abreast; ++i) {
-            const Tree& tree = forest_.trees[std::min(t + i, end - 1)];
+            const Tree& tree = tree_at(std::min(t + i, end - 1));
             nodes[i] = forest_.down.data() + tree.first_down;
             ranks[i] = ranks_ + r;
             n_inner[i] = tree.n_inner;
@@ -422,7 +422,7 @@ class Walker {
 
     // Writes the numbers of the reached leaves to their rows.
     void write(std::size_t t, std::size_t end) {
-        const std::size_t n_trees = forest_.trees.size();
+        const std::size_t n_trees = chosen_.n;
         std::int32_t* out = leaves_ + first_ * n_trees + t;
         std::size_t r = 0;
         for (; r + 16 <= n_; r += 16) {
@@ -438,10 +438,15 @@ class Walker {
                       std::size_t last_row) {
         for (std::size_t r = first_row; r < last_row; ++r)
             for (std::size_t i = first_tree; i < last_tree; ++i)
-                out[r * forest_.trees.size() + i] = static_cast<std::int32_t>(reached_[i * block_rows + r]);
+                out[r * chosen_.n + i] = static_cast<std::int32_t>(reached_[i * block_rows + r]);
+    }
+
+    const Tree& tree_at(std::size_t i) const {
+        return forest_.trees[chosen_.numbers ? static_cast<std::size_t>(chosen_.numbers[i]) : i];
     }
 
     const Forest& forest_;
+    const ChosenTrees& chosen_;
     const RowsView& rows_;
     std::int32_t* leaves_;
     double* sums_;
@@ -452,9 +457,9 @@ class Walker {
 };
 
 template <class Code>
-bool walk(const Forest& forest, const RowsView& rows, std::size_t start, std::size_t stop, std::int32_t* leaves,
-          double* sums) {
-    Walker<Code> walker(forest, rows, leaves, sums);
+bool walk(const Forest& forest, const ChosenTrees& chosen, const RowsView& rows, std::size_t start, std::size_t stop,
+          std::int32_t* leaves, double* sums) {
+    Walker<Code> walker(forest, chosen, rows, leaves, sums);
     for (std::size_t r = start; r < stop; r += block_rows)
         if (!walker.block(r, std::min(r + block_rows, stop))) return false;
     return true;

@@ -128,7 +128,10 @@ class AffinitySearch:
         if predictions is not None and not self.reader.predicts_by_walk:
             predictions[:], predictions = self.reader.predict(X), None
         size = _chunk_size(self.n_model_trees + 4 * k)  # a neighbour is a row number, an affinity, a target and more
-        with Progress(title, _num_samples(X), enabled=verbose) as progress:
+        if not verbose:  # a single row should not pay for what nobody sees
+            yield from _leaf_chunks(self.reader, X, size, self.trees, None, None, n_jobs, predictions)
+            return
+        with Progress(title, _num_samples(X), enabled=True) as progress:
             yield from _leaf_chunks(self.reader, X, size, self.trees, None, progress, n_jobs, predictions)
 
 
@@ -142,7 +145,7 @@ def _leaf_chunks(
     size: int,
     trees: NDArray[np.intp] | None,
     rows: NDArray[np.intp] | None,
-    progress: Progress,
+    progress: Progress | None,
     n_jobs: int | None = None,
     predictions: NDArray[np.float64] | None = None,
 ) -> Iterator[tuple[slice, NDArray[np.int32]]]:
@@ -152,11 +155,13 @@ def _leaf_chunks(
         whole = rows is None and n_rows <= size
         chunk = X if whole else _safe_indexing(X, where if rows is None else rows[where])
         if predictions is None:
-            leaves = reader.read_leaves(chunk, n_jobs=n_jobs)
-        else:
+            leaves = reader.read_leaves(chunk, n_jobs=n_jobs, trees=trees)
+        else:  # which takes the leaf values of all trees
             leaves, predictions[where] = reader.read(chunk, n_jobs=n_jobs)
-        yield where, leaves if trees is None else leaves[:, trees]
-        progress.advance(where.stop - where.start)
+            leaves = leaves if trees is None else leaves[:, trees]
+        yield where, leaves
+        if progress is not None:
+            progress.advance(where.stop - where.start)
 
 
 def check_sampling(tree_fraction: float, tree_order: str, row_fraction: float) -> None:

@@ -34,6 +34,11 @@ class Posterior:
         """Whether mean and variance are not enough."""
         return self.family is not Normal or self.location != "model"
 
+    @property
+    def needs_own_calibration(self) -> bool:
+        """Whether a variance that is calibrated for the normal law may not be the best one."""
+        return self.location == "model" and (self.family is not Normal or self.support is not None)
+
     def law(self, mean: Floats, variance: Floats, values: Floats | None) -> Distribution:
         """Return the laws, inside the support; see :meth:`fit` and :meth:`inside_support`."""
         return self.inside_support(self.fit(mean, variance, values))

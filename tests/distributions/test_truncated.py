@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
 
-from ibug.distributions import Empirical, Lognormal, Normal, Truncated, Weibull
+from ibug.distributions import KDE, Empirical, Lognormal, Normal, SkewNormal, Truncated, Weibull
 from ibug.distributions._tilted import Tilted
 from ibug.exceptions import InvalidInputError
 
@@ -113,6 +113,24 @@ def test_a_law_with_kinks():
     np.testing.assert_allclose(law.std(), quantiles.std(axis=1), rtol=5e-3)
     expected = np.mean(2 * ((quantiles > 0.7) - p) * (quantiles - 0.7), axis=1)
     np.testing.assert_allclose(law.crps(0.7), expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize("family", [KDE, SkewNormal])
+@pytest.mark.parametrize("bounds", [(0.0, np.inf), (-np.inf, 3.0), (0.5, 4.0)])
+def test_a_law_with_costly_quantiles(family, bounds):
+    # Integrals over values agree with those over quantiles, which every other law has.
+    values = np.random.default_rng(0).gamma(2, size=(6, 30)) + np.array([[0.0], [1], [-1], [0], [0.5], [-0.3]])
+    law = Truncated(family.fit(values), *bounds)
+    y = np.clip(values[:, :3], *bounds)
+    fast = law.mean(), law.std(), law.crps(y), law.crps(y[:, 0])
+    p = (np.arange(200_000)[None] + 0.5) / 200_000
+    for i in (0, 3):
+        quantiles = law[i : i + 1].ppf(p)[0]
+        np.testing.assert_allclose([fast[0][i], fast[1][i]], [quantiles.mean(), quantiles.std()], rtol=1e-4)
+        expected = [np.mean(2 * ((quantiles > value) - p[0]) * (quantiles - value)) for value in y[i]]
+        np.testing.assert_allclose(fast[2][i], expected, rtol=1e-4)
+        np.testing.assert_allclose(law[i].crps(y[i]), fast[2][i], rtol=1e-3)  # of one row: over quantiles
+    np.testing.assert_array_equal(fast[3], fast[2][:, 0])
 
 
 def test_limits_beyond_the_support_change_nothing():

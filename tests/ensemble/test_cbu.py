@@ -167,7 +167,7 @@ def test_split_calibrate_refit(recorder, diabetes):
 def test_the_split_is_that_of_ibug(recorder, diabetes):
     X, y = diabetes["train"]
     CBURegressor(recorder, random_state=3).fit(X, y)
-    IBUGRegressor(recorder, random_state=3).fit(X, y)
+    IBUGRegressor(recorder, spread="targets", random_state=3).fit(X, y)
     np.testing.assert_array_equal(recorder.calls[0]["X"], recorder.calls[2]["X"])
 
 

@@ -167,7 +167,9 @@ def test_one_part_is_held_out_to_calibrate_the_ensemble(constants, diabetes, ref
 def test_calibration_on_given_rows(diabetes):
     X_val, y_val = diabetes["validation"]
     plain, calibrated = (
-        ProbabilisticEnsemble(members(), calibrate=calibrate).fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+        ProbabilisticEnsemble(members(), calibrate=calibrate, random_state=0).fit(
+            *diabetes["train"], X_val=X_val, y_val=y_val
+        )
         for calibrate in (False, True)
     )
     assert crps(y_val, calibrated.predict_dist(X_val)) <= crps(y_val, plain.predict_dist(X_val))
@@ -260,7 +262,7 @@ def test_members_hold_out_the_same_rows(diabetes):
             seen.append(X)
             return super().fit(X, y)
 
-    both = [("a", IBUGRegressor(Watched(n_estimators=3))), ("b", IBUGRegressor(Watched(n_estimators=5)))]
+    both = [(f"{n}", IBUGRegressor(Watched(n_estimators=n), spread="targets")) for n in (3, 5)]
     ProbabilisticEnsemble(both, random_state=0).fit(*diabetes["train"])
     np.testing.assert_array_equal(seen[0], seen[2])
     assert [len(X) for X in seen] == [240, 300, 240, 300]

@@ -146,9 +146,47 @@ def test_a_wrapper_that_predicts_otherwise_predicts_by_itself(full_rows):
 
     model = Doubled(MODELS["scikit-learn"]()).fit(full_rows.X, full_rows.y)
     reader = prepared(model, full_rows.X)
-    leaves, predictions = reader.read(full_rows.queries)
-    assert_array_equal(leaves, reader.leaves(full_rows.queries))
-    assert_array_equal(predictions, model.predict(full_rows.queries))
+    for _ in range(2):  # to prepare again must not make it forget
+        leaves, predictions = reader.read(full_rows.queries)
+        assert_array_equal(leaves, reader.leaves(full_rows.queries))
+        assert_array_equal(predictions, model.predict(full_rows.queries))
+        reader.prepare(full_rows.X)
+
+
+def test_training_rows_that_only_the_library_reads_leave_everything_to_it(polars_rows, rows):
+    model = MODELS["LightGBM"]().fit(rows.X, rows.y)
+    reader = prepared(model, polars_rows.X)
+    assert "the training rows are no array" in reader.how
+    assert_array_equal(reader.read(rows.queries)[0], reader.leaves(rows.queries))
+
+
+def test_mapped_arrays_are_walked(rows, tmp_path, monkeypatch):
+    np.save(tmp_path / "rows.npy", rows.X)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    assert_walked(monkeypatch, prepared(MODELS["LightGBM"]().fit(rows.X, rows.y), mapped), mapped)
+
+
+@pytest.mark.parametrize("trained_on", ["the same categories", "others"])
+def test_rare_categories_are_among_the_rows_to_check(trained_on):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    codes = np.zeros(20_000, np.int8)
+    unlooked = np.setdiff1d(np.arange(20_000), np.linspace(0, 19_999, 512).astype(int))
+    codes[unlooked[7000:7004]], codes[unlooked[8000:8004]] = 1, 2  # rarer than the rows that are looked at
+    y = rng.normal(size=20_000) * 0.01 + np.array([0, 50, -50])[codes]
+
+    def frame(categories):
+        named = np.array(["usual", "high", "low"])[codes]
+        return pandas.DataFrame({"kind": pandas.Categorical(named, categories), "x": rng.normal(size=20_000)})
+
+    X = frame(["usual", "high", "low"])
+    other = X.assign(kind=X["kind"].cat.reorder_categories(["usual", "low", "high"]))
+    model = MODELS["XGBoost"](enable_categorical=True, min_child_weight=0).fit(X, y)
+    reader = prepared(model, X if trained_on == "the same categories" else other)
+    for queries in (X[7000:9000], other[7000:9000]):
+        leaves, predictions = reader.read(queries)
+        assert_array_equal(leaves, reader.leaves(queries))
+        assert_array_equal(predictions, reader.predict(queries))
 
 
 def test_what_only_the_library_reads_goes_to_the_library(fitted, rows):

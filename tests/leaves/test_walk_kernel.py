@@ -145,6 +145,26 @@ def test_oblivious_trees(seed, depths):
     assert_walks(trees, rows)
 
 
+@pytest.mark.parametrize("n_rows", [1, 3, 40, 200])  # which go different ways
+@pytest.mark.parametrize("oblivious", [False, True])
+def test_chosen_trees(oblivious, n_rows):
+    rng = np.random.default_rng(n_rows)
+    trees = random_trees(rng, rng.integers(1, 600, 300), {}, categorical=True)
+    if oblivious:
+        levels = random_trees(rng, [2] * 1200, {}).nodes[::3].copy()
+        values = rng.normal(size=16 * 300)
+        trees = Trees(offsets([4] * 300), levels, {"n_features": N_FEATURES}, leaf_values=values)
+    walk, rows = TreeWalk(trees), random_rows(rng, trees, n_rows)
+    every = walk_trees(trees, rows)[0]
+    for chosen in (np.arange(300), np.array([299]), rng.permutation(300)[:270], np.array([5, 5, 0])):
+        for instruction_set in _walk.instruction_sets():
+            leaves, _ = walk(rows, trees=chosen.astype(np.int32), instruction_set=instruction_set)
+            assert_array_equal(leaves, every[:, chosen])
+    for wrong in ([300], [-1]):
+        with pytest.raises(ValueError, match="not there"):
+            walk(rows, trees=np.array(wrong, np.int32))
+
+
 def test_a_range_call_writes_only_its_own_rows():
     rng = np.random.default_rng(0)
     trees = random_trees(rng, [10] * 20, {})

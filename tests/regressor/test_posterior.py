@@ -1,5 +1,7 @@
 """Families of laws inside IBUGRegressor."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -30,7 +32,8 @@ def fit(skewed, **parameters):
 @pytest.mark.parametrize("name", families())
 def test_a_family_changes_the_shape_only(skewed, name):
     X, _ = skewed[3]
-    u, normal = (fit(skewed, distribution=family, k=60, spread="targets") for family in (name, "normal"))
+    options = {"k": 60, "spread": "targets", "calibrate": False}
+    u, normal = (fit(skewed, distribution=family, **options) for family in (name, "normal"))
     law = u.predict_dist(X)
     np.testing.assert_allclose(law.mean(), normal.predict_dist(X).mean(), rtol=1e-6)
     np.testing.assert_allclose(law.std(), normal.predict_dist(X).std(), rtol=1e-5)
@@ -39,6 +42,22 @@ def test_a_family_changes_the_shape_only(skewed, name):
     assert u.distribution_ == name
     assert u.predict_interval(X[:3], 0.8).shape == (3, 2)
     assert np.all(np.isfinite(law.logpdf(law.mean())))
+
+
+@pytest.mark.parametrize("spread", ["targets", "auto"])
+@pytest.mark.parametrize("name", ["laplace", "lognormal", "kde"])
+def test_the_variance_is_calibrated_for_the_family_itself(skewed, name, spread):
+    (X_val, y_val), (X, _) = skewed[2:]
+    u = fit(skewed, distribution=name, k=60, spread=spread, scoring="nll")
+    law = u.predict_dist(X)
+    np.testing.assert_allclose(law.mean(), u.predict(X), rtol=1e-6)
+    np.testing.assert_allclose(law.var(), u.predict_var(X), rtol=1e-5)
+    score = nll(y_val, u.predict_dist(X_val))
+    assert score == pytest.approx(np.nanmin(u.tuning_["calibrated"]), rel=1e-9)
+    for factor in (0.7, 0.95, 1.05, 1.4):  # no other factor is better
+        other = copy(u)
+        other.gamma_, other.delta_ = factor * u.gamma_, factor * u.delta_
+        assert score <= nll(y_val, other.predict_dist(X_val)) + 1e-4
 
 
 @pytest.mark.parametrize("name", ["normal", "student_t", "lognormal", "kde"])

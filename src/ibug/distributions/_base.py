@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _NODES, _WEIGHTS = leggauss(48)
+#: Standardised distances are cut here, so that their squares stay finite.
+FARTHEST = 1e150
 _FAR = 7.9  # beyond it a standard normal value is about as rare as probabilities are precise
 
 
@@ -34,6 +36,9 @@ class Distribution(ABC):
 
     #: The names of the parameters, which are also the arguments of the constructor.
     parameters: ClassVar[tuple[str, ...]]
+    #: Whether a quantile costs much more than a probability, while both tails are about as light as normal ones: then
+    #: integrals are taken over values, not over quantiles.
+    costly_quantiles: ClassVar[bool] = False
 
     def __init__(self, **parameters: ArrayLike) -> None:
         arrays: Sequence[Floats] = [np.asarray(value, np.float64) for value in parameters.values()]
@@ -210,3 +215,30 @@ def check_confidence(confidence: float) -> None:
     """Raise InvalidInputError unless the coverage of an interval is a number strictly between 0 and 1."""
     if not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
         raise InvalidInputError(f"The coverage of an interval must be between 0 and 1 (0.9, say); got {confidence!r}.")
+
+
+def standardised(x: Floats, center: Floats, scale: Floats) -> Floats:
+    """Return (x − center)/scale, cut where squares would overflow; infinite x is cut, too."""
+    with np.errstate(over="ignore"):
+        z = np.asarray(x - center)
+        np.divide(z, scale, out=z)
+    return np.clip(z, -FARTHEST, FARTHEST, out=z)
+
+
+def checked_moments(n: int, loc: ArrayLike | None, scale: ArrayLike | None) -> tuple[Floats | None, Floats | None]:
+    """Return the means and standard deviations to keep, each of shape ``(n,)`` or None."""
+    mean, spread = _per_row("means to keep (loc)", n, loc), _per_row("standard deviations to keep (scale)", n, scale)
+    if mean is not None and not np.isfinite(mean).all():
+        raise InvalidInputError("The means to keep (loc) must be finite.")
+    if spread is not None and not ((spread > 0).all() and np.isfinite(spread).all()):
+        raise InvalidInputError("The standard deviations to keep (scale) must be finite and above zero.")
+    return mean, spread
+
+
+def _per_row(what: str, n: int, given: ArrayLike | None) -> Floats | None:
+    if given is None:
+        return None
+    array = np.asarray(given, np.float64)
+    if array.shape not in ((), (1,), (n,)):
+        raise InvalidInputError(f"Expected one number for each of {n} rows as {what}; got the shape {array.shape}.")
+    return np.broadcast_to(array, (n,))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import exp1
 
 from ibug.distributions._base import Floats
@@ -41,19 +40,14 @@ class Gumbel(LocationScale):
     def _var(*shape: Floats) -> float:
         return float(np.pi**2 / 6)
 
-    def crps(self, y: ArrayLike) -> Floats:
-        """Return the continuous ranked probability score, in closed form (Friederichs and Thorarinsdottir, 2012)."""
-        x, loc, scale = self._match(y)
-        z = (x - loc) / scale
+    @staticmethod
+    def _crps(z: Floats, *shape: Floats) -> Floats:
+        # Friederichs and Thorarinsdottir, 2012.
         # Far above the law exp1 grows like z − γ, and z itself cancels half of it; from 36 on the rest is rounded away.
         above = z > 36
         inner = np.where(above, 0.0, z)
-        score = np.where(
-            above,
-            z - np.euler_gamma - np.log(2),
-            -inner + np.euler_gamma - np.log(2) + 2 * exp1(_exp(-inner)),
-        )
-        return np.asarray(scale * score)
+        near = -inner + np.euler_gamma - np.log(2) + 2 * exp1(_exp(-inner))
+        return np.asarray(np.where(above, z - np.euler_gamma - np.log(2), near))
 
 
 def _exp(x: Floats) -> Floats:

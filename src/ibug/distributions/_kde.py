@@ -10,17 +10,8 @@ from scipy.special import erf, erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 from sklearn.utils import check_random_state
 
 from ibug.distributions._bandwidth import BANDWIDTHS
-from ibug.distributions._base import Floats
-from ibug.distributions._sample import (
-    SampleLaw,
-    blocks,
-    checked_moments,
-    checked_sample,
-    deviation,
-    least_width,
-    resolution,
-    standardised,
-)
+from ibug.distributions._base import Floats, checked_moments, standardised
+from ibug.distributions._sample import SampleLaw, blocks, checked_sample, deviation, least_width, resolution
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -52,6 +43,7 @@ class KDE(SampleLaw):
     """
 
     parameters: ClassVar[tuple[str, ...]] = ("values", "bandwidth")
+    costly_quantiles: ClassVar[bool] = True
     bandwidth: Floats
 
     def __init__(self, values: ArrayLike, bandwidth: ArrayLike) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ibug.distributions._base import Floats
 from ibug.distributions._load import likelihood, per_row
@@ -42,11 +41,20 @@ class Laplace(LocationScale):
     def _var(*shape: Floats) -> float:
         return 2.0
 
-    def crps(self, y: ArrayLike) -> Floats:
-        """Return the continuous ranked probability score, in closed form (Jordan et al., 2019)."""
-        x, loc, scale = self._match(y)
-        z = np.abs((x - loc) / scale)
-        return np.asarray(scale * (z + np.exp(-z) - 0.75))
+    @staticmethod
+    def _crps(z: Floats, *shape: Floats) -> Floats:
+        distance = np.abs(z)  # Jordan et al., 2019
+        return np.asarray(distance + np.exp(-distance) - 0.75)
+
+    @classmethod
+    def _fit_moment(cls, values: Floats, mean: Floats | None, std: Floats | None) -> tuple[Floats, Floats]:
+        if mean is None:
+            assert std is not None
+            return per_row(likelihood.median_deviation, values)[0], std
+        deviation = np.abs(values - mean[:, None]).mean(axis=1)
+        if not np.all(deviation > 0):
+            deviation = np.where(deviation > 0, deviation, center_and_spread(values)[1])
+        return mean, np.sqrt(2) * deviation
 
     @classmethod
     def _fit_all(cls, values: Floats) -> Self:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug.distributions._base import Distribution, Floats
+from ibug.distributions._base import FARTHEST, Distribution, Floats, checked_moments, standardised
 from ibug.distributions._load import likelihood, per_row, rows_of_values
+from ibug.distributions._profile import most_likely_number
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 # Equal values have no spread: they get this share of their own size, or a number whose square can still be divided by.
 _LEAST_RELATIVE_SPREAD = 1e-8
 _LEAST_SPREAD = 1e-100
+# Where a mean or a standard deviation is looked for while the other one is given: the logarithm of the latter, relative
+# to the root mean square, and how far beyond the values the mean may be, in standard deviations.
+_LOG_RATIOS = (-6.0, 3.0)
+_BEYOND = 3.0
 
 
 def center_and_spread(values: Floats) -> tuple[Floats, Floats]:
@@ -44,8 +49,10 @@ class LocationScale(Distribution):
     scale: Floats
 
     def __init__(self, loc: ArrayLike, scale: ArrayLike, *shapes: ArrayLike, **named: ArrayLike) -> None:
-        values = {**dict(zip(self.parameters, (loc, scale, *shapes), strict=False)), **named}
-        super().__init__(**{name: values[name] for name in self.parameters})
+        given = dict(zip(self.parameters[2:], shapes, strict=False)) | named
+        if len(shapes) + len(named) != len(given) or set(given) != set(self.parameters[2:]):
+            raise TypeError(f"{type(self).__name__} takes {', '.join(self.parameters)}, each once.")
+        super().__init__(loc=loc, scale=scale, **{name: given[name] for name in self.parameters[2:]})
         if not (np.isfinite(self.loc).all() and (self.scale > 0).all() and np.isfinite(self.scale).all()):
             raise InvalidInputError(
                 f"A law of the family {type(self).__name__} needs finite locations and finite scales above zero."
@@ -55,14 +62,12 @@ class LocationScale(Distribution):
     def fit(cls, values: Floats, *, loc: Floats | None = None, scale: Floats | None = None) -> Self:
         """Fit one law per row; see :meth:`Distribution.fit`."""
         values = rows_of_values(values)
-        if loc is None and scale is None:
+        mean, std = checked_moments(len(values), loc, scale)
+        if mean is None and std is None:
             return cls._fit_all(values)
-        if loc is None or scale is None:
-            center, spread = center_and_spread(values)
-            loc = center if loc is None else loc
-            # Without a given scale it is the root mean square around the given mean.
-            scale = np.hypot(spread, center - loc) if scale is None else scale
-        return cls._fit_shape(values, np.asarray(loc, np.float64), np.asarray(scale, np.float64))
+        if mean is None or std is None:
+            mean, std = cls._fit_moment(values, mean, std)
+        return cls._fit_shape(values, mean, std)
 
     @classmethod
     def from_moments(cls, mean: Floats, std: Floats, *shape: Floats) -> Self:
@@ -73,12 +78,13 @@ class LocationScale(Distribution):
     def logpdf(self, y: ArrayLike) -> Floats:
         """Return the log density at y."""
         x, loc, scale, *shape = self._match(y)
-        return np.asarray(self._logpdf((x - loc) / scale, *shape) - np.log(scale))
+        density = self._logpdf(standardised(x, loc, scale), *shape) - np.log(scale)
+        return np.where(np.isinf(x), -np.inf, density)
 
     def cdf(self, y: ArrayLike) -> Floats:
         """Return the probability of a value of at most y."""
         x, loc, scale, *shape = self._match(y)
-        return np.asarray(self._cdf((x - loc) / scale, *shape))
+        return np.asarray(self._cdf(standardised(x, loc, scale), *shape))
 
     def ppf(self, q: ArrayLike) -> Floats:
         """Return the quantile at probability q."""
@@ -92,6 +98,17 @@ class LocationScale(Distribution):
     def var(self) -> Floats:
         """Return the variances."""
         return np.asarray(np.square(self.scale) * self._var(*self._shapes()))
+
+    def crps(self, y: ArrayLike) -> Floats:
+        """Return the continuous ranked probability score, in closed form where the standard law has one."""
+        x, loc, scale, *shape = self._match(y)
+        z = standardised(x, loc, scale)
+        score = self._crps(z, *shape)
+        if score is None:
+            return super().crps(y)
+        # Beyond the cut the score grows with the distance itself.
+        far = np.abs(z) >= FARTHEST
+        return np.asarray(scale * score + np.where(far, np.abs(x - loc) - scale * np.abs(z), 0.0))
 
     def _shapes(self) -> tuple[Floats, ...]:
         return tuple(getattr(self, name) for name in self.parameters[2:])
@@ -109,6 +126,11 @@ class LocationScale(Distribution):
     def _ppf(p: Floats, *shape: Floats) -> Floats: ...
 
     @staticmethod
+    def _crps(z: Floats, *shape: Floats) -> Floats | None:
+        """Return the continuous ranked probability score of the standard law, None without a closed form."""
+        return None
+
+    @staticmethod
     @abstractmethod
     def _mean(*shape: Floats) -> Floats | float: ...
 
@@ -123,6 +145,27 @@ class LocationScale(Distribution):
         parameters = np.empty((len(values), 3))
         likelihood.most_likely(cls.compiled, values, center, spread, parameters)
         return cls(*parameters.T[: len(cls.parameters)])
+
+    @classmethod
+    def _fit_moment(cls, values: Floats, mean: Floats | None, std: Floats | None) -> tuple[Floats, Floats]:
+        """Return means and standard deviations where one of them is given: the other one is the most likely."""
+        center, spread = center_and_spread(values)
+        if mean is not None:
+            # The root mean square around the mean, for which a normal law is best, is a scale for the others.
+            unit, fixed = np.hypot(spread, center - mean), mean
+            ends = (np.full(len(values), end) for end in (*_LOG_RATIOS, 0.0))
+            log_ratio = most_likely_number(lambda t: cls._fit_shape(values, fixed, unit * np.exp(t)), values, *ends)
+            return mean, unit * np.exp(log_ratio)
+        assert std is not None
+        kept = std
+        distance = most_likely_number(
+            lambda t: cls._fit_shape(values, center + kept * t, kept),
+            values,
+            (values.min(axis=1) - center) / std - _BEYOND,
+            (values.max(axis=1) - center) / std + _BEYOND,
+            np.zeros(len(values)),
+        )
+        return center + std * distance, std
 
     @classmethod
     def _fit_shape(cls, values: Floats, mean: Floats, std: Floats) -> Self:

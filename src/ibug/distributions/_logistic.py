@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from ibug.distributions._base import Floats
@@ -38,8 +37,7 @@ class Logistic(LocationScale):
     def _var(*shape: Floats) -> float:
         return float(np.pi**2 / 3)
 
-    def crps(self, y: ArrayLike) -> Floats:
-        """Return the continuous ranked probability score, in closed form (Jordan et al., 2019)."""
-        x, loc, scale = self._match(y)
-        z = np.abs((x - loc) / scale)
-        return np.asarray(scale * (z + 2 * np.log1p(np.exp(-z)) - 1))
+    @staticmethod
+    def _crps(z: Floats, *shape: Floats) -> Floats:
+        distance = np.abs(z)  # Jordan et al., 2019
+        return np.asarray(distance + 2 * np.log1p(np.exp(-distance)) - 1)

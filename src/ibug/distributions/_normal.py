@@ -68,12 +68,19 @@ class Normal(LocationScale):
         score, loc, scale = self._match(w)
         return np.asarray(loc + scale * score)
 
-    def crps(self, y: ArrayLike) -> Floats:
-        """Return the continuous ranked probability score, in closed form (Gneiting and Raftery, 2007, Eq. 21)."""
-        x, loc, scale = self._match(y)
-        z = (x - loc) / scale
-        density = np.exp(self._logpdf(z))
-        return np.asarray(scale * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi)))
+    @staticmethod
+    def _crps(z: Floats, *shape: Floats) -> Floats:
+        # Gneiting and Raftery, 2007, Eq. 21.
+        density = np.exp(Normal._logpdf(z))
+        return np.asarray(z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
+
+    @classmethod
+    def _fit_moment(cls, values: Floats, mean: Floats | None, std: Floats | None) -> tuple[Floats, Floats]:
+        center, spread = center_and_spread(values)
+        if mean is None:
+            assert std is not None
+            return center, std
+        return mean, np.hypot(spread, center - mean)
 
     @classmethod
     def _fit_all(cls, values: Floats) -> Self:

@@ -12,7 +12,6 @@ from ibug.distributions._base import Distribution, Floats
 from ibug.exceptions import InvalidInputError
 
 _CHUNK = 2**17  # doubles held at a time: few enough for a processor's cache, so that more would be slower
-_FARTHEST = 1e150  # standardised distances are cut here, so that their squares stay finite
 
 
 class SampleLaw(Distribution):
@@ -82,14 +81,6 @@ def blocks(count: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + step, count))
 
 
-def standardised(x: Floats, center: Floats, scale: Floats) -> Floats:
-    """Return (x − center)/scale, cut where squares would overflow; infinite x is cut, too."""
-    with np.errstate(over="ignore"):
-        z = x - center
-        z /= scale
-    return np.clip(z, -_FARTHEST, _FARTHEST, out=z)
-
-
 def least_width(values: Floats) -> Floats:
     """Return the width of a law whose values are all the same, of shape ``(n,)`` for values ``(n, k)``."""
     return np.asarray(np.maximum(1e-8 * np.abs(values).max(axis=1), 1e-100))
@@ -108,17 +99,6 @@ def checked_sample(values: ArrayLike) -> Floats:
     if not np.all(np.isfinite(x)):
         raise InvalidInputError("The values to fit to must be finite.")
     return x
-
-
-def checked_moments(n: int, loc: ArrayLike | None, scale: ArrayLike | None) -> tuple[Floats | None, Floats | None]:
-    """Return the means and standard deviations to keep, each of shape ``(n,)`` or None."""
-    mean = None if loc is None else np.broadcast_to(np.asarray(loc, np.float64), (n,))
-    spread = None if scale is None else np.broadcast_to(np.asarray(scale, np.float64), (n,))
-    if mean is not None and not np.all(np.isfinite(mean)):
-        raise InvalidInputError("The means to keep (loc) must be finite.")
-    if spread is not None and not np.all((spread > 0) & np.isfinite(spread)):
-        raise InvalidInputError("The standard deviations to keep (scale) must be finite and above zero.")
-    return mean, spread
 
 
 def deviation(values: Floats) -> Floats:

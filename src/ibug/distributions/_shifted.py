@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ibug.distributions._base import Distribution, Floats
+from ibug.distributions._base import Distribution, Floats, checked_moments
 from ibug.distributions._load import rows_of_values
+from ibug.distributions._profile import most_likely_number
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ SMALLEST_VARIATION = 1e-8
 
 _LARGEST_EXPONENT = 690.0  # exp of it is 1e299
 _MARGIN = 0.05
+_LOG_RATIOS = (-6.0, 3.0)  # where a standard deviation is looked for, relative to the root mean square
 
 
 class Shifted(Distribution):
@@ -78,7 +81,7 @@ class Shifted(Distribution):
             The neighbours' targets, above the shift.
         loc, scale : ndarray of shape (n,), optional
             Means and standard deviations to keep. With both, the law has no parameter left to fit; with one of them,
-            the other moment is that of the values, the spread that around the given mean. A model may predict a mean
+            the other one is the most likely. A model may predict a mean
             below the support: one below ``shift + scale / 1000`` is put there. A standard deviation below 1e-8 of the
             mean's distance to the shift is raised to it.
         shift
@@ -95,12 +98,35 @@ class Shifted(Distribution):
             )
         if loc is None and scale is None:
             return cls._most_likely(x, shift)
-        mean = x.mean(axis=1) if loc is None else np.asarray(loc, np.float64) - shift
-        # Without a given scale it is the root mean square around the mean.
-        std = np.hypot(x.std(axis=1), x.mean(axis=1) - mean) if scale is None else np.asarray(scale, np.float64)
+        mean, std = checked_moments(len(x), loc, scale)
+        if mean is not None:
+            mean = mean - shift
+        if mean is not None and std is not None:
+            return cls._near_moments(x, mean, std, shift)
+        return cls._with_one_moment(x, mean, std, shift)
+
+    @classmethod
+    def _near_moments(cls, x: Floats, mean: Floats, std: Floats, shift: float) -> Self:
+        """Return the laws with these means above the shift and standard deviations, as near as they can be had."""
         # The last floor is for a mean at the shift without any spread, which leaves no scale but that of the values.
         mean = np.maximum(np.maximum(mean, SMALLEST_MEAN * std), SMALLEST_VARIATION * x.max(axis=1))
         return cls._with_moments(mean, np.maximum(std / mean, SMALLEST_VARIATION), shift)
+
+    @classmethod
+    def _with_one_moment(cls, x: Floats, mean: Floats | None, std: Floats | None, shift: float) -> Self:
+        """Return the most likely laws with these means above the shift, or with these standard deviations."""
+        center, values = x.mean(axis=1), x + shift
+        law_of: Callable[[Floats], Self]
+        if mean is not None:
+            kept, unit = mean, np.maximum(np.hypot(x.std(axis=1), center - mean), SMALLEST_VARIATION * center)
+            ends = [np.full(len(x), end) for end in (*_LOG_RATIOS, 0.0)]
+            law_of = lambda t: cls._near_moments(x, kept, unit * np.exp(t), shift)  # noqa: E731
+        else:
+            assert std is not None
+            width, least = std, np.maximum(x.min(axis=1), SMALLEST_MEAN * std)
+            ends = [np.log(least) - 1, np.log(np.maximum(x.max(axis=1), std)) + 1, np.log(np.maximum(center, least))]
+            law_of = lambda t: cls._near_moments(x, np.exp(t), width, shift)  # noqa: E731
+        return law_of(most_likely_number(law_of, values, *ends))
 
     @classmethod
     @abstractmethod

@@ -10,6 +10,7 @@ from scipy.special import beta, gammaln, stdtr, stdtrit
 
 from ibug.distributions._base import Floats
 from ibug.distributions._location_scale import LocationScale
+from ibug.exceptions import InvalidInputError
 
 
 class StudentT(LocationScale):
@@ -20,12 +21,17 @@ class StudentT(LocationScale):
     loc, scale : array-like of shape (n,) or scalar
         Location and scale; the variance is ``scale² df / (df − 2)``, infinite for ``df <= 2``.
     df : array-like of shape (n,) or scalar
-        The degrees of freedom.
+        The degrees of freedom, above zero; the CRPS is infinite for ``df <= 1``.
     """
 
     parameters: ClassVar[tuple[str, ...]] = ("loc", "scale", "df")
     compiled: ClassVar[str] = "student_t"
     df: Floats
+
+    def __init__(self, loc: ArrayLike, scale: ArrayLike, df: ArrayLike) -> None:
+        super().__init__(loc, scale, df)
+        if not (self.df > 0).all():
+            raise InvalidInputError("The degrees of freedom of a t law must be above zero.")
 
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:
@@ -52,12 +58,13 @@ class StudentT(LocationScale):
         df = np.asarray(shape[0])
         return np.where(df > 2, df / np.maximum(df - 2, 1e-12), np.inf)
 
-    def crps(self, y: ArrayLike) -> Floats:
-        """Return the continuous ranked probability score, in closed form (Jordan et al., 2019); df must be above 1."""
-        x, loc, scale, df = self._match(y)
-        z = (x - loc) / scale
-        density = np.exp(self._logpdf(z, df))
+    @staticmethod
+    def _crps(z: Floats, *shape: Floats) -> Floats:
+        # Jordan et al., 2019; infinite for at most 1 degree of freedom.
+        exists = shape[0] > 1
+        df = np.where(exists, shape[0], 2.0)
+        density = np.exp(StudentT._logpdf(z, df))
         spread = 2 * np.sqrt(df) / (df - 1) * beta(0.5, df - 0.5) / np.square(beta(0.5, df / 2))
         # density · (df + z²) with a huge z: the density falls faster than z² rises
         tail = 2 * (density * df + density * np.abs(z) * np.abs(z)) / (df - 1)
-        return np.asarray(scale * (z * (2 * stdtr(df, z) - 1) + tail - spread))
+        return np.where(exists, z * (2 * stdtr(df, z) - 1) + tail - spread, np.inf)

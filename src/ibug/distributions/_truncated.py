@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 
+from ibug.distributions import _by_value as by_value
 from ibug.distributions._base import Distribution, Floats
 from ibug.distributions._tails import score_of_tails
 from ibug.distributions._tilted import Tilted
@@ -26,6 +27,7 @@ _NODES, _WEIGHTS = leggauss(12)
 # Beyond this score, or between scores closer to each other, a difference of log-probabilities has too few digits.
 _FARTHEST_SCORE = 1e4
 _CLOSEST_SCORES = 1e-9
+_LEAST_LOG_MASS = -9.0  # of the mass inside, so that a difference of probabilities has 12 digits
 _NARROWEST = 1e-12  # what stands for a law without mass inside, relative to the bound
 
 
@@ -140,6 +142,8 @@ class Truncated(Distribution):
         interpolated between points, about 1e-3.
         """
         x, low, _, log_mass = self._match_scores(y)
+        if self._integrates_values:
+            return self._replace(self._crps_by_value(x), "crps", x)
         v_y = self.law.normal_score(x)
         easy = bool(np.all(_is_easy(self._low, self._high, self._log_mass)))
         total = np.zeros(v_y.shape)
@@ -153,7 +157,26 @@ class Truncated(Distribution):
                     total += weight * (above - probability) * (self._inside(v) - x)
         return self._replace(2 * total, "crps", x)
 
+    @property
+    def _integrates_values(self) -> bool:
+        """Whether integrals are over values: differences of probabilities must have digits enough."""
+        return self.law.costly_quantiles and bool(self._shape) and bool(np.all(self._log_mass > _LEAST_LOG_MASS))
+
+    def _probability(self) -> Callable[[Floats], Floats]:
+        """Return the function that takes one value per row, inside the limits, to the probability of at most that."""
+        below = self.law.cdf(self.lower) if self.lower > -np.inf else np.zeros(self._shape)
+        mass = np.exp(self._log_mass)
+        return lambda x: np.clip((self.law.cdf(x) - below) / mass, 0.0, 1.0)
+
+    def _crps_by_value(self, x: Floats) -> Floats:
+        cdf, edges = self._probability(), by_value.edges_of(self.ppf, self.lower, self.upper)
+        columns = np.broadcast_to(x if x.ndim == 2 else x[..., None], (len(self), x.shape[1] if x.ndim == 2 else 1))
+        scores = np.stack([by_value.crps(cdf, edges, column) for column in columns.T], axis=1)
+        return scores if x.ndim == 2 else scores[:, 0]
+
     def _moments(self) -> tuple[Floats, Floats]:
+        if self._integrates_values:
+            return by_value.moments(self._probability(), by_value.edges_of(self.ppf, self.lower, self.upper))
         center = self.from_normal_score(0.0)
         mass, first, second = (np.zeros(self._shape) for _ in range(3))
         for begin, end in self._panels():

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 
 def array_as_floats(X: Any, integers: type[np.floating[Any]]) -> NDArray[Any] | None:
@@ -23,7 +25,7 @@ def array_as_floats(X: Any, integers: type[np.floating[Any]]) -> NDArray[Any] | 
     ndarray of float32 or float64, shape (n_rows, n_features), or None
         The rows themselves where they are floats; ``None`` for what is no plain array of numbers.
     """
-    if type(X) is not np.ndarray or X.ndim != 2:
+    if type(X) not in (np.ndarray, np.memmap) or X.ndim != 2:
         return None
     if X.dtype == np.float64 or X.dtype == np.float32:
         return np.ascontiguousarray(X)
@@ -35,6 +37,14 @@ def is_pandas(X: Any) -> bool:
     if type(X) is np.ndarray:
         return False
     return any(cls.__name__ == "DataFrame" and cls.__module__.partition(".")[0] == "pandas" for cls in type(X).__mro__)
+
+
+def some_rows(X: Any, n: int) -> Any:
+    """Return about n rows from all over X, and the first one of each category of a pandas frame: none is too rare."""
+    chosen = [np.linspace(0, _num_samples(X) - 1, n).astype(np.intp)]
+    if is_pandas(X):
+        chosen += [np.unique(X.iloc[:, i].cat.codes, return_index=True)[1] for i, _ in categories_of(X)]
+    return _safe_indexing(X, np.unique(np.concatenate(chosen)))
 
 
 def categories_of(X: Any) -> list[tuple[int, list[Any]]]:

@@ -18,7 +18,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from ibug.leaves._base import (
@@ -31,8 +30,8 @@ from ibug.leaves._base import (
     unsupported,
 )
 from ibug.leaves._hist_gradient_boosting import HistGradientBoostingReader
-
-_CHECKED_ROWS = 64
+from ibug.leaves._matrix import some_rows
+from ibug.leaves._walking import CHECKED_ROWS
 
 
 def find(model: Any) -> type[LeafReader]:
@@ -122,9 +121,13 @@ class WrapperReader(LeafReader):
 
     def prepare(self, X: Any = None) -> None:
         """Prepare the inner reader, and see whether the outer model makes of its predictions what is expected."""
-        self.inner.prepare(None if X is None else self._inner_rows(X))
-        if X is not None and self.inner.predicts_by_walk:
-            sample = _safe_indexing(X, slice(0, _CHECKED_ROWS))
+        if X is None:
+            self.inner.prepare()
+            return
+        self._agrees = True  # until the rows show that it does not
+        sample = some_rows(X, CHECKED_ROWS)  # so that not all rows are transformed at once
+        self.inner.prepare(self._inner_rows(sample))
+        if self.inner.predicts_by_walk:
             self._agrees = np.allclose(self.read(sample)[1], self.predict(sample), rtol=1e-9, atol=0, equal_nan=True)
 
     @property
@@ -144,9 +147,11 @@ class WrapperReader(LeafReader):
         leaves, predictions = self.inner.read(self._inner_rows(X), n_jobs=n_jobs)
         return leaves, self._outer_predictions(predictions)
 
-    def read_leaves(self, X: Any, *, n_jobs: int | None = None) -> NDArray[np.int32]:
+    def read_leaves(
+        self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
+    ) -> NDArray[np.int32]:
         """Return the inner model's leaf numbers, the fastest way."""
-        return self.inner.read_leaves(self._inner_rows(X), n_jobs=n_jobs)
+        return self.inner.read_leaves(self._inner_rows(X), n_jobs=n_jobs, trees=trees)
 
     def _inner_rows(self, X: Any) -> Any:
         """Return the rows as the wrapped model sees them."""

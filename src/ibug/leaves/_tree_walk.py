@@ -40,7 +40,12 @@ class TreeWalk:
         return self._forest.n_trees
 
     def __call__(
-        self, rows: NDArray[Any], *, n_jobs: int | None = None, instruction_set: str = ""
+        self,
+        rows: NDArray[Any],
+        *,
+        n_jobs: int | None = None,
+        instruction_set: str = "",
+        trees: NDArray[np.int32] | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]] | None:
         """Walk rows down the trees.
 
@@ -52,10 +57,12 @@ class TreeWalk:
             Threads, in joblib's convention.
         instruction_set
             The best of the machine if empty.
+        trees : ndarray of int32, shape (n_chosen,), optional
+            Walk these trees only, in this order; all if ``None``.
 
         Returns
         -------
-        leaves : ndarray of int32, shape (n_rows, n_trees)
+        leaves : ndarray of int32, shape (n_rows, n_trees) or (n_rows, n_chosen)
             The leaf numbers, as the library numbers them.
         sums : ndarray of shape (n_rows,)
             The sums of the leaves' values, added as the library adds them.
@@ -63,16 +70,16 @@ class TreeWalk:
         None is returned where the library would not take the rows.
         """
         n_rows = len(rows)
-        leaves = np.empty((n_rows, self.n_trees), np.int32)
+        leaves = np.empty((n_rows, self.n_trees if trees is None else len(trees)), np.int32)
         sums = np.empty(n_rows)
         n_tasks = min(effective_n_jobs(n_jobs), leaves.size // _LEAVES_PER_TASK) if n_jobs not in (None, 1) else 1
         if n_tasks <= 1:
-            done = self._forest.walk(rows, 0, n_rows, leaves, sums, instruction_set)
+            done = self._forest.walk(rows, 0, n_rows, leaves, sums, instruction_set, trees)
         else:
             edges = [n_rows * i // n_tasks for i in range(n_tasks + 1)]
             done = all(
                 Parallel(n_jobs=n_jobs, require="sharedmem")(
-                    delayed(self._forest.walk)(rows, start, stop, leaves, sums, instruction_set)
+                    delayed(self._forest.walk)(rows, start, stop, leaves, sums, instruction_set, trees)
                     for start, stop in pairwise(edges)
                 )
             )

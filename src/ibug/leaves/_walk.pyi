@@ -46,4 +46,5 @@ class Forest:
         leaves: NDArray[np.int32],
         sums: NDArray[np.float64],
         instruction_set: str = "",
+        trees: NDArray[np.int32] | None = None,
     ) -> bool: ...

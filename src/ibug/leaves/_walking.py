@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
 from ibug.leaves._base import LeafReader
+from ibug.leaves._matrix import some_rows
 from ibug.leaves._probes import probes
 from ibug.leaves._tree_walk import TreeWalk
 from ibug.leaves._trees import NotWalkableError, Trees
 
 # So many training rows, and so many made-up rows, on which the walk must agree with the library.
-_CHECKED_ROWS, _PROBES = 512, 256
+CHECKED_ROWS, _PROBES = 512, 256
 _TOLERANCE = 1e-9  # of predictions, relative
 
 Link = Callable[[NDArray[np.float64]], NDArray[Any]]
@@ -113,26 +112,31 @@ class WalkingReader(LeafReader):
         leaves, sums = walked
         return leaves, self.predict(X) if self._link is None else self._link(sums)
 
-    def read_leaves(self, X: Any, *, n_jobs: int | None = None) -> NDArray[np.int32]:
-        """Return leaf numbers of shape (n_rows, n_trees)."""
-        walked = self._walked(X, n_jobs)
-        return super().read_leaves(X) if walked is None else walked[0]
+    def read_leaves(
+        self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
+    ) -> NDArray[np.int32]:
+        """Return leaf numbers of shape (n_rows, n_trees), or of the given trees, which alone are walked."""
+        walked = self._walked(X, n_jobs, trees)
+        return super().read_leaves(X, trees=trees) if walked is None else walked[0]
 
-    def _walked(self, X: Any, n_jobs: int | None) -> tuple[NDArray[np.int32], NDArray[np.float64]] | None:
+    def _walked(
+        self, X: Any, n_jobs: int | None, trees: NDArray[np.intp] | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]] | None:
         if self._walk is None:
             return None
         matrix = self._matrix(X)
         if matrix is None or matrix.shape[1] != self._walk.n_features:
             return None
-        return self._walk(matrix, n_jobs=n_jobs)
+        return self._walk(matrix, n_jobs=n_jobs, trees=None if trees is None else trees.astype(np.int32))
 
     def _check(self, walk: TreeWalk, X: Any, made_up: NDArray[np.float64]) -> None:
         """Compare with the library on training rows and on probes; forget the link where predictions differ."""
         if X is not None:
-            sample = _safe_indexing(X, np.unique(np.linspace(0, _num_samples(X) - 1, _CHECKED_ROWS).astype(np.intp)))
+            sample = some_rows(X, CHECKED_ROWS)
             matrix = self._matrix(sample)
-            if matrix is not None:
-                self._compare(walk, matrix, (self.leaves(sample), self.predict(sample)), "training rows")
+            if matrix is None:  # rows that come in another form later could not be trusted
+                raise NotWalkableError("the training rows are no array or pandas frame of numbers that ibug can read")
+            self._compare(walk, matrix, (self.leaves(sample), self.predict(sample)), "training rows")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of names that the probes have not
             answers = self._ask_library(made_up)

@@ -1,0 +1,22 @@
+"""Tables of a benchmark, written into a document between two marks: no figure is typed by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+END = "<!-- to here -->"
+
+
+def begin(script: str) -> str:
+    """Return the line that a document has before the tables of a script."""
+    return f"<!-- benchmarks/{script} writes from here -->"
+
+
+def write(path: Path, script: str, text: str) -> None:
+    """Put the tables of a script into a document, in place of what is between its two marks."""
+    document = path.read_text(encoding="utf-8")
+    before, mark, rest = document.partition(begin(script))
+    _, end, after = rest.partition(END)
+    if not mark or not end:
+        raise SystemExit(f"{path} has not the lines {begin(script)!r} and {END!r} after it.")
+    path.write_text(f"{before}{mark}\n\n```\n{text}\n```\n\n{end}{after}", encoding="utf-8")
