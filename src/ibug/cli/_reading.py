@@ -75,12 +75,12 @@ def _open(path: str, name: str) -> BinaryIO:
     try:
         return open(path, "rb")
     except FileNotFoundError:
-        raise InvalidInputError(f"{name} does not exist{_similar(Path(path))}.") from None
+        raise InvalidInputError(f"{name} does not exist{_similar(Path(path))}") from None
 
 
 def _similar(path: Path) -> str:
     try:
-        close = get_close_matches(path.name, os.listdir(path.parent), 1)
+        close = get_close_matches(path.name, os.listdir(path.parent), 1, cutoff=0.7)
     except OSError:
-        return ""
-    return f"; did you mean {path.with_name(close[0])}?"[:-1] if close else ""
+        return "."
+    return f"; did you mean {path.with_name(close[0])}?" if close else "."

@@ -117,13 +117,18 @@ class Session:
 
 
 class _Bars:
-    """Draws the library's stages with rich."""
+    """Draws the library's stages with rich; a stage that comes again, for each clone say, has one line."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
+        self._known: dict[str, Any] = {}
 
     def begin(self, title: str, total: int) -> Any:
-        return self._bars.add_task(title, total=total)
+        if title in self._known:
+            self._bars.reset(self._known[title], total=total)
+        else:
+            self._known[title] = self._bars.add_task(title, total=total)
+        return self._known[title]
 
     def advance(self, stage: Any, done: int) -> None:
         self._bars.update(stage, completed=done)
