@@ -4,6 +4,7 @@
 //   IBUG_VECTOR_BYTES  the width of a vector register
 //   IBUG_GROUP         queries at a time, so that their counters stay in registers
 // Everything here is in an unnamed namespace: code compiled for one instruction set must never be linked into another.
+#include <bit>
 #include <cstring>
 
 #include "scan.hpp"
@@ -24,6 +25,16 @@
 namespace ibug {
 namespace {
 
+// A vector covers all 16 rows of one or more trees, or a part of the rows of one tree.
+template <class Code>
+struct Shape {
+    static constexpr std::size_t lanes = IBUG_VECTOR_BYTES / sizeof(Code);
+    static constexpr std::size_t row_parts = lanes < tile_rows ? tile_rows / lanes : 1;  // vectors for one tree's rows
+    static constexpr std::size_t line_parts = 64 / IBUG_VECTOR_BYTES;                    // vectors in a line
+    static constexpr std::size_t line_codes = 64 / sizeof(Code);
+    static constexpr std::size_t tiles_at_a_time = quad_tiles / row_parts;
+};
+
 #if defined(__GNUC__) || defined(__clang__)
 
 template <class Code>
@@ -31,12 +42,47 @@ struct VectorOf {
     typedef Code type __attribute__((vector_size(IBUG_VECTOR_BYTES)));
 };
 
+// The 4 bytes of a query's codes that belong to a line, as a vector to compare part `part` of the line with: each code as
+// often as a tree has rows.
+#if defined(__AVX2__)
+// From which byte of the 4 each byte of a line comes.
 template <class Code>
-inline typename VectorOf<Code>::type broadcast(std::uint32_t splat) {
-    // One 32-bit broadcast straight from memory costs no shuffle, whatever the width of the codes.
-    using Words = typename VectorOf<std::uint32_t>::type;
-    return reinterpret_cast<typename VectorOf<Code>::type>(Words{} + splat);
+struct SpreadTable {
+    alignas(64) std::uint8_t from[64];
+
+    constexpr SpreadTable() : from() {
+        for (std::size_t i = 0; i < 64; ++i)
+            from[i] = static_cast<std::uint8_t>(i / (tile_rows * sizeof(Code)) * sizeof(Code) + i % sizeof(Code));
+    }
+};
+template <class Code>
+constexpr SpreadTable<Code> spread_table{};
+
+template <class Code>
+inline typename VectorOf<Code>::type spread(std::uint32_t word, std::size_t part) {
+    using Vector = typename VectorOf<Code>::type;
+    const std::uint8_t* from = spread_table<Code>.from + part * IBUG_VECTOR_BYTES;
+#if IBUG_VECTOR_BYTES == 64
+    const __m512i words = _mm512_set1_epi32(static_cast<int>(word));
+    if constexpr (sizeof(Code) == 4) return (Vector)words;
+    return (Vector)_mm512_shuffle_epi8(words, _mm512_load_si512(from));
+#else
+    const __m256i words = _mm256_set1_epi32(static_cast<int>(word));
+    if constexpr (sizeof(Code) == 4) return (Vector)words;
+    return (Vector)_mm256_shuffle_epi8(words, _mm256_load_si256(reinterpret_cast<const __m256i*>(from)));
+#endif
 }
+#else
+template <class Code>
+inline typename VectorOf<Code>::type spread(std::uint32_t word, std::size_t part) {
+    // A vector of 16 bytes lies within one tree. Its code over 32 bits is one multiplication, and one broadcast spreads it.
+    static_assert(IBUG_VECTOR_BYTES == 16);
+    using Words = typename VectorOf<std::uint32_t>::type;
+    if constexpr (sizeof(Code) == 1) word = (word >> (8 * part) & 0xff) * 0x01010101u;
+    if constexpr (sizeof(Code) == 2) word = (word >> (8 * (part & 2)) & 0xffff) * 0x00010001u;
+    return reinterpret_cast<typename VectorOf<Code>::type>(Words{} + word);
+}
+#endif
 
 template <class Code>
 inline void count_equal(typename VectorOf<Code>::type& counter, typename VectorOf<Code>::type rows,
@@ -71,9 +117,12 @@ struct VectorOf {
 };
 
 template <class Code>
-inline typename VectorOf<Code>::type broadcast(std::uint32_t splat) {
+inline typename VectorOf<Code>::type spread(std::uint32_t word, std::size_t part) {
     typename VectorOf<Code>::type out;
-    for (auto& lane : out.lane) lane = static_cast<Code>(splat);
+    for (std::size_t i = 0; i < Shape<Code>::lanes; ++i) {
+        const std::size_t tree = (part * Shape<Code>::lanes + i) / tile_rows;
+        out.lane[i] = static_cast<Code>(word >> (8 * sizeof(Code) * tree));
+    }
     return out;
 }
 
@@ -86,27 +135,81 @@ inline void count_equal(typename VectorOf<Code>::type& counter, const typename V
 
 #endif
 
+inline std::uint32_t word_of(const void* codes) {
+    std::uint32_t word;
+    std::memcpy(&word, codes, sizeof word);
+    return word;
+}
+
+// Adds up a counter's trees: row r of a tile is in the lanes r, r + 16, ...; `part` is the part of the rows it covers.
+template <class Code>
+inline void add_lanes(const typename VectorOf<Code>::type& counter, std::size_t part, std::uint16_t* counts) {
+    constexpr std::size_t lanes = Shape<Code>::lanes;
+    constexpr std::size_t rows = lanes < tile_rows ? lanes : tile_rows;
+    Code spilled[lanes];
+    std::memcpy(spilled, &counter, sizeof spilled);
+    std::uint16_t* own = counts + part * rows;
+    for (std::size_t r = 0; r < rows; ++r) {
+        unsigned sum = own[r];
+        for (std::size_t lane = r; lane < lanes; lane += rows) sum += spilled[lane];
+        own[r] = static_cast<std::uint16_t>(sum);
+    }
+}
+
 template <class Code, std::size_t group>
-void count(const Code* tile, std::size_t n_trees, const std::uint32_t* queries, std::uint16_t* counts) {
+void count(const Code* tiles, std::size_t tile_stride, std::size_t n_lines, const Code* queries,
+           std::size_t query_stride, std::uint16_t* counts) {
+    using S = Shape<Code>;
     using Vector = typename VectorOf<Code>::type;
-    constexpr std::size_t lanes = sizeof(Vector) / sizeof(Code);
-    constexpr std::size_t parts = tile_rows / lanes;
-    Vector counter[group][parts] = {};
-    for (std::size_t tree = 0; tree < n_trees; ++tree, tile += tile_rows, queries += group) {
-        Vector rows[parts];
-        IBUG_UNROLL for (std::size_t p = 0; p < parts; ++p) std::memcpy(&rows[p], tile + p * lanes, sizeof(Vector));
-        IBUG_UNROLL for (std::size_t q = 0; q < group; ++q) {
-            const Vector query = broadcast<Code>(queries[q]);
-            IBUG_UNROLL for (std::size_t p = 0; p < parts; ++p) count_equal<Code>(counter[q][p], rows[p], query);
+    constexpr std::size_t at_a_time = S::tiles_at_a_time;
+    for (std::size_t first = 0; first < quad_tiles; first += at_a_time, tiles += at_a_time * tile_stride) {
+        Vector counter[group][at_a_time][S::row_parts] = {};
+        const Code* line = tiles;
+        const Code* query = queries;
+        for (std::size_t i = 0; i < n_lines; ++i, line += S::line_codes, query += trees_per_line<Code>) {
+            IBUG_UNROLL for (std::size_t p = 0; p < S::line_parts; ++p) {
+                Vector rows[at_a_time];
+                IBUG_UNROLL for (std::size_t j = 0; j < at_a_time; ++j)
+                    std::memcpy(&rows[j], line + j * tile_stride + p * S::lanes, sizeof(Vector));
+                IBUG_UNROLL for (std::size_t q = 0; q < group; ++q) {
+                    const Vector own = spread<Code>(word_of(query + q * query_stride), p);
+                    IBUG_UNROLL for (std::size_t j = 0; j < at_a_time; ++j)
+                        count_equal<Code>(counter[q][j][p % S::row_parts], rows[j], own);
+                }
+            }
         }
+        for (std::size_t q = 0; q < group; ++q)
+            for (std::size_t j = 0; j < at_a_time; ++j)
+                for (std::size_t p = 0; p < S::row_parts; ++p)
+                    add_lanes<Code>(counter[q][j][p], p, counts + q * quad_rows + (first + j) * tile_rows);
     }
-    IBUG_UNROLL for (std::size_t q = 0; q < group; ++q) {
-        Code spilled[tile_rows];
-        IBUG_UNROLL for (std::size_t p = 0; p < parts; ++p)
-            std::memcpy(spilled + p * lanes, &counter[q][p], sizeof(Vector));
-        for (std::size_t r = 0; r < tile_rows; ++r)
-            counts[q * tile_rows + r] = static_cast<std::uint16_t>(counts[q * tile_rows + r] + spilled[r]);
+}
+
+template <class Code>
+bool visit(const Code* tile, const Code* query, std::size_t n_lines, std::size_t block_lines,
+           const std::uint8_t* bounds, std::size_t bounds_stride, std::uint32_t bound, std::uint32_t needed,
+           std::uint16_t* counts) {
+    using S = Shape<Code>;
+    using Vector = typename VectorOf<Code>::type;
+    std::memset(counts, 0, tile_rows * sizeof *counts);
+    while (n_lines > 0) {
+        const std::size_t now = n_lines < block_lines ? n_lines : block_lines;
+        Vector counter[S::row_parts] = {};
+        for (std::size_t i = 0; i < now; ++i, tile += S::line_codes, query += trees_per_line<Code>)
+            IBUG_UNROLL for (std::size_t p = 0; p < S::line_parts; ++p) {
+                Vector rows;
+                std::memcpy(&rows, tile + p * S::lanes, sizeof rows);
+                count_equal<Code>(counter[p % S::row_parts], rows, spread<Code>(word_of(query), p));
+            }
+        for (std::size_t p = 0; p < S::row_parts; ++p) add_lanes<Code>(counter[p], p, counts);
+        n_lines -= now;
+        bound -= *bounds;
+        bounds += bounds_stride;
+        std::uint16_t best = 0;
+        for (std::size_t r = 0; r < tile_rows; ++r) best = counts[r] > best ? counts[r] : best;
+        if (best + bound < needed) return false;
     }
+    return true;
 }
 
 std::uint64_t at_least(const std::uint16_t* counts, std::uint16_t needed) {
@@ -123,27 +226,31 @@ std::uint64_t at_least(const std::uint16_t* counts, std::uint16_t needed) {
         return _mm_cmpeq_epi16(_mm_subs_epu16(least, eight), _mm_setzero_si128());
     };
     std::uint64_t mask = 0;
-    for (std::size_t r = 0; r < tile_rows; r += 16) {
+    for (std::size_t r = 0; r < quad_rows; r += 16) {
         const int bits = _mm_movemask_epi8(_mm_packs_epi16(reaches(r), reaches(r + 8)));
         mask |= static_cast<std::uint64_t>(static_cast<unsigned>(bits)) << r;
     }
     return mask;
 #else
     std::uint64_t mask = 0;
-    for (std::size_t r = 0; r < tile_rows; ++r) mask |= std::uint64_t{counts[r] >= needed} << r;
+    for (std::size_t r = 0; r < quad_rows; ++r) mask |= std::uint64_t{counts[r] >= needed} << r;
     return mask;
 #endif
 }
+
+#include "sums.inl"
 
 }  // namespace
 
 const InstructionSet IBUG_SET = {
     IBUG_SET_NAME,
     IBUG_GROUP,
-    {count<std::uint8_t, IBUG_GROUP>, count<std::uint8_t, 1>},
-    {count<std::uint16_t, IBUG_GROUP>, count<std::uint16_t, 1>},
-    {count<std::uint32_t, IBUG_GROUP>, count<std::uint32_t, 1>},
+    {count<std::uint8_t, IBUG_GROUP>, count<std::uint8_t, 1>, visit<std::uint8_t>},
+    {count<std::uint16_t, IBUG_GROUP>, count<std::uint16_t, 1>, visit<std::uint16_t>},
+    {count<std::uint32_t, IBUG_GROUP>, count<std::uint32_t, 1>, visit<std::uint32_t>},
     at_least,
+    tile_bounds,
+    superblock_bounds,
 };
 
 }  // namespace ibug
