@@ -22,6 +22,7 @@
 #include "ibug/prune.hpp"
 #include "ibug/scan.hpp"
 #include "ibug/top_k.hpp"
+#include "ibug/two_stage.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -176,6 +177,7 @@ void register_codes(nb::module_& m) {
                 if (!ibug::find_places(tiles.data(), n_rows, n_trees, leaf_counts.data(), max_words, masks.data(),
                                        starts.data(), *words))
                     return std::nullopt;
+                words->resize(words->size() + 7);  // so that eight words can be read wherever one is
                 words->shrink_to_fit();
             }
             return nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>(words->data(), {words->size()}, owner);
@@ -234,6 +236,27 @@ void register_codes(nb::module_& m) {
         "Find what `scan` finds, but skip the tiles that cannot have a row among the best.");
 
     m.def(
+        "two_stage",
+        [](Array<const Code, 3> tiles, Array<const std::uint32_t, 1> order, std::size_t n_trees,
+           Array<const Code, 2> queries, std::size_t first_trees, std::size_t n_candidates, std::size_t query_start,
+           std::size_t query_stop, Array<std::int32_t, 2> affinities, Array<std::int64_t, 2> rows,
+           const std::string& instruction_set) {
+            const auto index = tiles_of(tiles, order, n_trees);
+            const Task task{0, tiles.shape(0), query_start, query_stop, affinities, rows};
+            task.check(index, queries, tiles.shape(0), ibug::quad_tiles);
+            require(first_trees > 0 && first_trees % ibug::tree_step == 0, "first_trees must be a multiple of 4");
+            require(n_candidates >= rows.shape(1) && n_candidates <= index.n_rows, "from k to n_rows candidates are expected");
+            const ibug::InstructionSet& set = ibug::instruction_set(instruction_set);
+            nb::gil_scoped_release released;
+            ibug::two_stage(index, queries.data(), rows.shape(1), first_trees, n_candidates, query_start, query_stop,
+                            affinities.data(), rows.data(), set);
+        },
+        "tiles"_a.noconvert(), "order"_a.noconvert(), "n_trees"_a, "queries"_a.noconvert(), "first_trees"_a,
+        "n_candidates"_a, "query_start"_a, "query_stop"_a, "affinities"_a.noconvert(), "rows"_a.noconvert(),
+        "instruction_set"_a = "",
+        "Find k rows of high affinity among candidates that the first trees propose.");
+
+    m.def(
         "count_repeatedly",
         [](Array<const Code, 3> tiles, Array<const Code, 2> queries, std::size_t repeats,
            const std::string& instruction_set) {
@@ -278,10 +301,10 @@ NB_MODULE(_kernel, m) {
                 if (chunk % 8 == 0 && starts.data()[leaf * starts.shape(1) + chunk / 8] != next) return false;
                 next += static_cast<std::size_t>(std::popcount(masks.data()[i]));
             }
-            return next == n_words;
+            return next + 7 == n_words;
         },
         "masks"_a.noconvert(), "starts"_a.noconvert(), "n_rows"_a, "n_words"_a,
-        "Whether every leaf's words are among `n_words`, one after the other.");
+        "Whether every leaf's words are among `n_words`, one after the other, and seven more behind them.");
     register_numbering(m);
     register_codes<std::uint8_t>(m);
     register_codes<std::uint16_t>(m);

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "bounds.hpp"
@@ -31,6 +34,7 @@ class PrunedSearch {
         n_blocks_ = (tiles.width() + block_trees_ - 1) / block_trees_;
         const std::size_t n_chunks = bounds.places.n_chunks;
         leaves_.resize(tiles.n_trees);
+        words_.resize(tiles.n_trees);
         block_start_.resize(n_blocks_ + 1);
         superblock_.resize(bounds.places.n_groups() * group_superblocks);
         first_.resize(tiles.n_trees + 1);
@@ -43,33 +47,58 @@ class PrunedSearch {
     // `most_visits` tiles seem to be needed. `visits` is the number of tiles visited.
     bool find(const Code* query, std::size_t tile_start, std::size_t tile_stop, std::size_t most_visits, TopK& best,
               std::size_t& visits) {
-        visits = 0;
         look_up(query);
         std::fill(first_.begin(), first_.end(), none);
         std::fill(waiting_.begin(), waiting_.end(), 0u);
         rank_chunks(tile_start, tile_stop);
-        std::size_t check_at = 8 + most_visits / 16;
-        std::size_t chunk = 0;
-        for (auto bound = static_cast<std::uint32_t>(leaves_in_use_) + 1; bound-- > 0;) {
+        visits_ = 0;
+        std::size_t chunk = 0, check_at = 8 + most_visits / 16;
+        for (auto bound = static_cast<std::uint32_t>(n_leaves_) + 1; bound-- > 0;) {
             if (best.full() && bound < best.needed()) break;
-            while (chunk < ranked_.size() && ranked_[chunk].bound >= bound) bound_tiles(ranked_[chunk++].chunk, best);
+            while (chunk < ranked_.size() && ranked_[chunk].bound >= bound) open(query, ranked_[chunk++].chunk, best);
             for (std::uint32_t tile = first_[bound]; tile != none; tile = next_[tile]) {
                 --waiting_[bound];
                 prefetch(next_[tile]);
                 if (!best.can_enter(bound, bounds_.least_row[tile])) continue;
                 visit(query, tile, bound, best);
-                if (++visits == check_at) {
+                if (visits_ >= check_at) {
+                    visits = visits_;
                     if (visits > most_visits || visits + waiting(best.needed(), bound) / 2 > most_visits) return false;
                     check_at = std::min(2 * check_at, most_visits + 1);
                 }
             }
         }
+        visits = visits_;
         return true;
+    }
+
+    // A place near which the query's nearest rows may be: the tile that has most of its leaves in a few trees.
+    std::uint32_t likely_tile(const Code* query, std::size_t tile_start, std::size_t tile_stop) {
+        constexpr std::size_t n_sampled = 32;
+        look_up(query);
+        if (n_leaves_ == 0) return 0;
+        const std::size_t step = std::max<std::size_t>(1, n_leaves_ / n_sampled);
+        std::uint8_t sums[chunk_tiles];
+        LeafWords sample[n_sampled];
+        std::uint32_t best = 0, found = 0;
+        for (std::size_t c = tile_start / chunk_tiles; c * chunk_tiles < tile_stop; ++c) {
+            collect(c / chunks_per_group);
+            std::size_t n = 0;
+            for (std::size_t i = 0; i < n_leaves_ && n < n_sampled; i += step) sample[n++] = words_[i];
+            set_.tile_bounds(sample, n, c % chunks_per_group * 8, sums);
+            const auto* most = std::max_element(sums, sums + chunk_tiles);
+            if (*most > best) {
+                best = *most;
+                found = static_cast<std::uint32_t>(c * chunk_tiles + static_cast<std::size_t>(most - sums));
+            }
+        }
+        return found;
     }
 
    private:
     static constexpr std::uint32_t none = 0xffffffffu;
-    static constexpr std::size_t group_superblocks = 64;
+    static constexpr std::size_t chunks_per_group = 8;
+    static constexpr std::size_t group_superblocks = chunks_per_group * chunk_superblocks;
 
     struct Ranked {
         std::uint32_t bound, chunk;
@@ -87,24 +116,37 @@ class PrunedSearch {
                 n += leaf < bounds_.first_leaf[t + 1];
             }
         }
-        block_start_[n_blocks_] = leaves_in_use_ = n;
+        block_start_[n_blocks_] = n_leaves_ = n;
+        group_ = none;
+    }
+
+    // Their places among the superblocks of a group.
+    void collect(std::size_t group) {
+        if (group == group_) return;
+        group_ = group;
+        const Places& places = bounds_.places;
+        for (std::size_t i = 0; i < n_leaves_; ++i) {
+            const std::size_t leaf = leaves_[i];
+            std::memcpy(&words_[i].superblocks, places.masks + leaf * places.n_chunks + chunks_per_group * group, 8);
+            words_[i].words = places.words + places.starts[leaf * places.n_groups() + group];
+        }
     }
 
     // Chunks by falling bound. Where there are few, their bounds would cost more than they spare.
     void rank_chunks(std::size_t tile_start, std::size_t tile_stop) {
         const std::size_t start = tile_start / chunk_tiles, stop = (tile_stop + chunk_tiles - 1) / chunk_tiles;
         ranked_.clear();
-        if (stop - start <= 2) {
-            for (std::size_t c = start; c < stop; ++c)
-                ranked_.push_back({static_cast<std::uint32_t>(leaves_in_use_), static_cast<std::uint32_t>(c)});
+        if (stop - start == 1) {
+            ranked_.push_back({static_cast<std::uint32_t>(n_leaves_), static_cast<std::uint32_t>(start)});
             return;
         }
-        constexpr std::size_t chunks_per_group = 8;
         std::fill(superblock_.begin(), superblock_.end(), std::uint16_t{0});
-        for (std::size_t g = start / chunks_per_group; g * chunks_per_group < stop; ++g)
+        for (std::size_t g = start / chunks_per_group; g * chunks_per_group < stop; ++g) {
+            collect(g);
             for (std::size_t b = 0; b < n_blocks_; ++b)
-                set_.superblock_bounds(bounds_.places, leaves_.data() + block_start_[b],
-                                       block_start_[b + 1] - block_start_[b], g, superblock_.data() + g * group_superblocks);
+                set_.superblock_bounds(words_.data() + block_start_[b], block_start_[b + 1] - block_start_[b],
+                                       superblock_.data() + g * group_superblocks);
+        }
         for (std::size_t c = start; c < stop; ++c) {
             const std::uint16_t* own = superblock_.data() + c * chunk_superblocks;
             ranked_.push_back({*std::max_element(own, own + chunk_superblocks), static_cast<std::uint32_t>(c)});
@@ -114,36 +156,58 @@ class PrunedSearch {
         });
     }
 
-    // Queues the tiles of a chunk by their bounds, unless they cannot have a row among the best.
-    void bound_tiles(std::size_t chunk, const TopK& best) {
+    // Bounds the tiles of a chunk, and queues those that may have a row among the best.
+    void open(const Code* query, std::size_t chunk, TopK& best) {
         std::uint8_t* sums = sums_.data() + chunk * chunk_tiles * n_blocks_;
-        std::uint16_t total[chunk_tiles] = {};
+        alignas(64) std::uint16_t total[chunk_tiles] = {};
+        collect(chunk / chunks_per_group);
         for (std::size_t b = 0; b < n_blocks_; ++b, sums += chunk_tiles) {
-            set_.tile_bounds(bounds_.places, leaves_.data() + block_start_[b], block_start_[b + 1] - block_start_[b],
-                             chunk, sums);
+            set_.tile_bounds(words_.data() + block_start_[b], block_start_[b + 1] - block_start_[b],
+                             chunk % chunks_per_group * 8, sums);
             for (std::size_t i = 0; i < chunk_tiles; ++i) total[i] = static_cast<std::uint16_t>(total[i] + sums[i]);
         }
         const std::size_t first = chunk * chunk_tiles;
         const std::size_t n = std::min(chunk_tiles, (tiles_.n_rows + tile_rows - 1) / tile_rows - first);
-        for (std::size_t i = n; i-- > 0;) {
-            if (total[i] < best.needed()) continue;
-            next_[first + i] = first_[total[i]];
-            first_[total[i]] = static_cast<std::uint32_t>(first + i);
-            ++waiting_[total[i]];
+        const auto [start, stop] = visit_likely(query, first, total, n, best);
+        for (std::size_t i0 = n / 64 * 64 + 64; i0 > 0;) {
+            i0 -= 64;
+            if (i0 >= n) continue;
+            std::uint64_t mask = set_.at_least(total + i0, static_cast<std::uint16_t>(best.needed()));
+            if (n - i0 < 64) mask &= (std::uint64_t{1} << (n - i0)) - 1;
+            for (; mask != 0; mask &= mask - 1) {
+                const std::size_t i = i0 + static_cast<std::size_t>(std::countr_zero(mask));
+                if (i >= start && i < stop) continue;
+                next_[first + i] = first_[total[i]];
+                first_[total[i]] = static_cast<std::uint32_t>(first + i);
+                ++waiting_[total[i]];
+            }
         }
     }
 
+    // While there are fewer than k rows every tile would be queued. So the tiles around the most promising one come
+    // first, [start, stop) of the chunk: what they have is a good start, and most others need not be queued any more.
+    std::pair<std::size_t, std::size_t> visit_likely(const Code* query, std::size_t first, const std::uint16_t* total,
+                                                     std::size_t n, TopK& best) {
+        if (best.full()) return {0, 0};
+        const auto top = static_cast<std::size_t>(std::max_element(total, total + n) - total);
+        std::size_t start = top, stop = top;
+        while (!best.full() && stop - start < n) {
+            const bool up = stop < n && (start == 0 || total[stop] >= total[start - 1]);
+            const std::size_t i = up ? stop++ : --start;
+            visit(query, first + i, total[i], best);
+        }
+        return {start, stop};
+    }
+
     void visit(const Code* query, std::size_t tile, std::uint32_t bound, TopK& best) {
+        ++visits_;
         std::uint16_t counts[tile_rows];
         const std::uint8_t* sums = sums_.data() + tile / chunk_tiles * chunk_tiles * n_blocks_ + tile % chunk_tiles;
-        const bool reaches = counters<Code>(set_).visit(tiles_.tile(tile), query, tiles_.n_lines(),
-                                                        block_trees_ / trees_per_line<Code>, sums, chunk_tiles, bound,
-                                                        best.needed(), counts);
-        if (!reaches) return;
+        const std::uint32_t reaching = counters<Code>(set_).visit(
+            tiles_.tile(tile), query, tiles_.n_lines(), block_trees_ / trees_per_line<Code>, sums, chunk_tiles, bound,
+            best.needed(), counts);
         const std::size_t place = tile * tile_rows;
-        std::uint64_t mask = 0;
-        for (std::size_t r = 0; r < tile_rows; ++r) mask |= std::uint64_t{counts[r] >= best.needed()} << r;
-        best.offer(counts, tiles_.order + place, mask & tiles_.valid(place, tile_rows));
+        if (reaching != 0) best.offer(counts, tiles_.order + place, reaching & tiles_.valid(place, tile_rows));
     }
 
     // Tiles still queued with a bound from `least` to `most`.
@@ -167,8 +231,9 @@ class PrunedSearch {
     const Bounds& bounds_;
     const InstructionSet& set_;
     std::size_t block_trees_, n_blocks_;
-    std::size_t leaves_in_use_ = 0;
+    std::size_t n_leaves_ = 0, group_ = none, visits_ = 0;
     std::vector<std::uint32_t> leaves_;       // positions in places, by tree
+    std::vector<LeafWords> words_;            // the same leaves in the superblocks of group_
     std::vector<std::size_t> block_start_;    // where each block's leaves start
     std::vector<std::uint16_t> superblock_;   // bounds
     std::vector<Ranked> ranked_;
@@ -187,9 +252,16 @@ void search(const Tiles<Code>& tiles, const Bounds& bounds, const Code* queries,
     const std::size_t width = tiles.width();
     PrunedSearch<Code> pruned(tiles, bounds, set);
     TopK best;
+    // Queries that are alike come after each other: they visit the same tiles, which are still in the cache.
+    std::vector<std::pair<std::uint32_t, std::size_t>> queue(query_stop - query_start);
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+        const std::size_t q = query_start + i;
+        queue[i] = {queue.size() < 8 ? 0 : pruned.likely_tile(queries + q * width, tile_start, tile_stop), q};
+    }
+    std::sort(queue.begin(), queue.end());
     std::vector<std::uint32_t> left;
     std::size_t tried = 0, failed = 0;
-    for (std::size_t q = query_start; q < query_stop; ++q) {
+    for (const auto& [tile, q] : queue) {
         best.reset(k, tiles.n_trees);
         std::size_t visited = 0;
         // Where most queries so far had to give up, only some of the rest are tried.
@@ -205,6 +277,7 @@ void search(const Tiles<Code>& tiles, const Bounds& bounds, const Code* queries,
         }
     }
     if (left.empty()) return;
+    std::sort(left.begin(), left.end());
     std::vector<Code> codes(left.size() * width);
     for (std::size_t i = 0; i < left.size(); ++i)
         std::copy_n(queries + left[i] * width, width, codes.data() + i * width);

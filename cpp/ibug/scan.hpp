@@ -40,19 +40,20 @@ using CountFunction = void (*)(const Code* tiles, std::size_t tile_stride, std::
                                std::size_t query_stride, std::uint16_t* counts);
 
 // The affinities of one tile to one query, tree block by tree block of `block_lines` lines. bounds[b * bounds_stride]
-// says how many matches a row can have in block b at most, and `bound` is their sum. Returns whether a row can reach
-// `needed`; if none can, counting stops early and `counts` (tile_rows) are not complete.
+// says how many matches a row can have in block b at most, and `bound` is their sum. Returns the rows that reach `needed`,
+// one bit per row; where none can, counting stops early and `counts` (tile_rows) are not complete.
 template <class Code>
-using VisitFunction = bool (*)(const Code* tile, const Code* query, std::size_t n_lines, std::size_t block_lines,
-                               const std::uint8_t* bounds, std::size_t bounds_stride, std::uint32_t bound,
-                               std::uint32_t needed, std::uint16_t* counts);
+using VisitFunction = std::uint32_t (*)(const Code* tile, const Code* query, std::size_t n_lines, std::size_t block_lines,
+                                        const std::uint8_t* bounds, std::size_t bounds_stride, std::uint32_t bound,
+                                        std::uint32_t needed, std::uint16_t* counts);
 
 // The rows of four tiles whose count is at least `needed`, one bit per row.
 using AtLeastFunction = std::uint64_t (*)(const std::uint16_t* counts, std::uint16_t needed);
 
 // Where each leaf occurs. A chunk is eight superblocks, a superblock 64 tiles. One bit tells whether the leaf occurs in a
 // superblock, and where it does, one word tells in which tiles. The words of a leaf follow each other; `starts` has the
-// first one of every eight chunks. Behind `masks` there are seven more bytes, so that eight can always be read at once.
+// first one of every eight chunks. Behind `masks` there are seven more bytes and behind `words` seven more words, so that
+// eight can always be read at once.
 struct Places {
     const std::uint8_t* masks;    // (n_leaves, n_chunks)
     const std::uint32_t* starts;  // (n_leaves, ceil(n_chunks / 8))
@@ -62,13 +63,17 @@ struct Places {
     std::size_t n_groups() const { return (n_chunks + 7) / 8; }
 };
 
-// For each tile of a chunk how many of `n_leaves` leaves occur in it, at most 255: out[tile].
-using TileBoundsFunction = void (*)(const Places& places, const std::uint32_t* leaves, std::size_t n_leaves,
-                                    std::size_t chunk, std::uint8_t* out);
+// Where a leaf occurs among 64 superblocks, and the first of its words there.
+struct LeafWords {
+    std::uint64_t superblocks;
+    const std::uint64_t* words;
+};
 
-// For each of 64 superblocks, of eight chunks, how many of `n_leaves` leaves occur in it: added to out[superblock].
-using SuperblockBoundsFunction = void (*)(const Places& places, const std::uint32_t* leaves, std::size_t n_leaves,
-                                          std::size_t group, std::uint16_t* out);
+// For each tile of eight superblocks, bits `shift` to `shift + 7`, how many of `n_leaves` leaves, at most 255, occur in it.
+using TileBoundsFunction = void (*)(const LeafWords* leaves, std::size_t n_leaves, std::size_t shift, std::uint8_t* out);
+
+// For each of 64 superblocks how many of `n_leaves` leaves occur in it: added to out[superblock].
+using SuperblockBoundsFunction = void (*)(const LeafWords* leaves, std::size_t n_leaves, std::uint16_t* out);
 
 template <class Code>
 struct Counters {

@@ -141,19 +141,46 @@ inline std::uint32_t word_of(const void* codes) {
     return word;
 }
 
-// Adds up a counter's trees: row r of a tile is in the lanes r, r + 16, ...; `part` is the part of the rows it covers.
+// Rows that a vector has a lane of: all 16 of a tile, or a part of them.
 template <class Code>
-inline void add_lanes(const typename VectorOf<Code>::type& counter, std::size_t part, std::uint16_t* counts) {
-    constexpr std::size_t lanes = Shape<Code>::lanes;
-    constexpr std::size_t rows = lanes < tile_rows ? lanes : tile_rows;
-    Code spilled[lanes];
-    std::memcpy(spilled, &counter, sizeof spilled);
-    std::uint16_t* own = counts + part * rows;
-    for (std::size_t r = 0; r < rows; ++r) {
-        unsigned sum = own[r];
-        for (std::size_t lane = r; lane < lanes; lane += rows) sum += spilled[lane];
-        own[r] = static_cast<std::uint16_t>(sum);
-    }
+constexpr std::size_t rows_per_vector = Shape<Code>::lanes < tile_rows ? Shape<Code>::lanes : tile_rows;
+
+// Adds up a counter's trees, and adds them to its rows' counts: row r of a tile is in the lanes r, r + 16, ...
+template <class Code>
+inline void add_lanes(const typename VectorOf<Code>::type& counter, std::uint16_t* counts) {
+    constexpr std::size_t rows = rows_per_vector<Code>;
+#if defined(__GNUC__) || defined(__clang__)
+    // A block of trees is small enough for the sum of all its trees to fit the lanes, too.
+    typedef Code Rows __attribute__((vector_size(rows * sizeof(Code))));
+    typedef std::uint16_t Counts __attribute__((vector_size(rows * sizeof(std::uint16_t))));
+    Rows sum[Shape<Code>::lanes / rows];
+    std::memcpy(&sum, &counter, sizeof sum);
+    IBUG_UNROLL for (std::size_t i = 1; i < Shape<Code>::lanes / rows; ++i) sum[0] += sum[i];
+    Counts total;
+    std::memcpy(&total, counts, sizeof total);
+    total += __builtin_convertvector(sum[0], Counts);
+    std::memcpy(counts, &total, sizeof total);
+#else
+    for (std::size_t lane = 0; lane < Shape<Code>::lanes; ++lane)
+        counts[lane % rows] = static_cast<std::uint16_t>(counts[lane % rows] + counter.lane[lane]);
+#endif
+}
+
+// One bit for each of 16 counts that is at least `needed`.
+inline std::uint32_t reaches(const std::uint16_t* counts, std::uint16_t needed) {
+#if defined(IBUG_X86)
+    // needed - count, stopped at zero, is zero just where the count reaches it; two results make 16 bits of the mask.
+    const __m128i least = _mm_set1_epi16(static_cast<short>(needed));
+    const auto eight = [&](std::size_t r) {
+        const __m128i own = _mm_loadu_si128(reinterpret_cast<const __m128i*>(counts + r));
+        return _mm_cmpeq_epi16(_mm_subs_epu16(least, own), _mm_setzero_si128());
+    };
+    return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(eight(0), eight(8))));
+#else
+    std::uint32_t mask = 0;
+    for (std::size_t r = 0; r < tile_rows; ++r) mask |= std::uint32_t{counts[r] >= needed} << r;
+    return mask;
+#endif
 }
 
 template <class Code, std::size_t group>
@@ -181,17 +208,19 @@ void count(const Code* tiles, std::size_t tile_stride, std::size_t n_lines, cons
         for (std::size_t q = 0; q < group; ++q)
             for (std::size_t j = 0; j < at_a_time; ++j)
                 for (std::size_t p = 0; p < S::row_parts; ++p)
-                    add_lanes<Code>(counter[q][j][p], p, counts + q * quad_rows + (first + j) * tile_rows);
+                    add_lanes<Code>(counter[q][j][p], counts + q * quad_rows + (first + j) * tile_rows +
+                                                          p * rows_per_vector<Code>);
     }
 }
 
 template <class Code>
-bool visit(const Code* tile, const Code* query, std::size_t n_lines, std::size_t block_lines,
-           const std::uint8_t* bounds, std::size_t bounds_stride, std::uint32_t bound, std::uint32_t needed,
-           std::uint16_t* counts) {
+std::uint32_t visit(const Code* tile, const Code* query, std::size_t n_lines, std::size_t block_lines,
+                    const std::uint8_t* bounds, std::size_t bounds_stride, std::uint32_t bound, std::uint32_t needed,
+                    std::uint16_t* counts) {
     using S = Shape<Code>;
     using Vector = typename VectorOf<Code>::type;
     std::memset(counts, 0, tile_rows * sizeof *counts);
+    std::uint32_t reaching = 0;
     while (n_lines > 0) {
         const std::size_t now = n_lines < block_lines ? n_lines : block_lines;
         Vector counter[S::row_parts] = {};
@@ -201,15 +230,14 @@ bool visit(const Code* tile, const Code* query, std::size_t n_lines, std::size_t
                 std::memcpy(&rows, tile + p * S::lanes, sizeof rows);
                 count_equal<Code>(counter[p % S::row_parts], rows, spread<Code>(word_of(query), p));
             }
-        for (std::size_t p = 0; p < S::row_parts; ++p) add_lanes<Code>(counter[p], p, counts);
+        for (std::size_t p = 0; p < S::row_parts; ++p) add_lanes<Code>(counter[p], counts + p * rows_per_vector<Code>);
         n_lines -= now;
         bound -= *bounds;
         bounds += bounds_stride;
-        std::uint16_t best = 0;
-        for (std::size_t r = 0; r < tile_rows; ++r) best = counts[r] > best ? counts[r] : best;
-        if (best + bound < needed) return false;
+        reaching = reaches(counts, static_cast<std::uint16_t>(needed > bound ? needed - bound : 0));
+        if (reaching == 0) break;
     }
-    return true;
+    return reaching;
 }
 
 std::uint64_t at_least(const std::uint16_t* counts, std::uint16_t needed) {
@@ -218,22 +246,9 @@ std::uint64_t at_least(const std::uint16_t* counts, std::uint16_t needed) {
     const std::uint64_t low = _mm512_cmpge_epu16_mask(_mm512_loadu_si512(counts), least);
     const std::uint64_t high = _mm512_cmpge_epu16_mask(_mm512_loadu_si512(counts + 32), least);
     return low | high << 32;
-#elif defined(IBUG_X86)
-    const __m128i least = _mm_set1_epi16(static_cast<short>(needed));
-    // least - count, stopped at zero, is zero just where the count reaches it; two results make 16 bits of the mask.
-    const auto reaches = [&](std::size_t r) {
-        const __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(counts + r));
-        return _mm_cmpeq_epi16(_mm_subs_epu16(least, eight), _mm_setzero_si128());
-    };
-    std::uint64_t mask = 0;
-    for (std::size_t r = 0; r < quad_rows; r += 16) {
-        const int bits = _mm_movemask_epi8(_mm_packs_epi16(reaches(r), reaches(r + 8)));
-        mask |= static_cast<std::uint64_t>(static_cast<unsigned>(bits)) << r;
-    }
-    return mask;
 #else
     std::uint64_t mask = 0;
-    for (std::size_t r = 0; r < quad_rows; ++r) mask |= std::uint64_t{counts[r] >= needed} << r;
+    for (std::size_t r = 0; r < quad_rows; r += tile_rows) mask |= std::uint64_t{reaches(counts + r, needed)} << r;
     return mask;
 #endif
 }

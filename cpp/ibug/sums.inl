@@ -5,10 +5,6 @@
 
 constexpr std::size_t n_planes = 8;  // sums up to 255
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi"  // nothing here is called from outside, so that no ABI matters
-#endif
-
 #if defined(__GNUC__) || defined(__clang__)
 typedef std::uint64_t Words8 __attribute__((vector_size(64)));
 #else
@@ -52,20 +48,48 @@ inline void add_up(std::size_t n, Load load, Words (&planes)[n_planes]) {
     if (i < n) add_eight([&] { return i < n ? load(i++) : Words{}; });
 }
 
-inline std::uint64_t superblocks_of(const Places& places, std::size_t leaf, std::size_t group) {
-    std::uint64_t bits;
-    std::memcpy(&bits, places.masks + leaf * places.n_chunks + 8 * group, sizeof bits);
-    return bits;
-}
+#if defined(__AVX2__) && !defined(__AVX512F__)
+// For each set of four places the 32-bit halves of the words that go there, taken in order.
+struct ExpandTable {
+    alignas(32) std::uint32_t places[16][8];
 
-// The words of a leaf in the eight superblocks of a chunk; where it does not occur there is no word, and the result is zero.
-inline Words8 words_of(const Places& places, std::size_t leaf, std::size_t group, std::size_t shift) {
-    const std::uint64_t bits = superblocks_of(places, leaf, group);
-    const auto before = static_cast<std::size_t>(std::popcount(bits & ((std::uint64_t{1} << shift) - 1)));
-    const std::uint64_t* first = places.words + places.starts[leaf * places.n_groups() + group] + before;
+    constexpr ExpandTable() : places() {
+        for (std::uint32_t set = 0; set < 16; ++set)
+            for (std::uint32_t i = 0, next = 0; i < 4; ++i) {
+                const bool there = set >> i & 1;
+                places[set][2 * i] = there ? 2 * next : 0x80000000u;
+                places[set][2 * i + 1] = there ? 2 * next + 1 : 0x80000000u;
+                next += there;
+            }
+    }
+};
+constexpr ExpandTable expand_table;
+#endif
+
+// The words of a leaf in eight superblocks; where it does not occur there is no word, and the result is zero.
+inline Words8 words_of(const LeafWords& leaf, std::size_t shift) {
+    const std::uint64_t bits = leaf.superblocks;
+    const std::uint64_t* first = leaf.words + std::popcount(bits & ((std::uint64_t{1} << shift) - 1));
     const auto here = static_cast<std::uint8_t>(bits >> shift);
 #if defined(__AVX512F__)
-    return (Words8)_mm512_maskz_expandloadu_epi64(here, first);
+    __m512i loaded = _mm512_loadu_si512(first);
+#if defined(__GNUC__) || defined(__clang__)
+    asm("" : "+v"(loaded));  // an expansion straight from memory is several times slower on some machines
+#endif
+    return (Words8)_mm512_maskz_expand_epi64(here, loaded);
+#elif defined(__AVX2__)
+    const unsigned low = here & 15u, high = here >> 4;
+    const auto four = [](const std::uint64_t* from, unsigned which) {
+        const __m256i loaded = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+        const __m256i places = _mm256_load_si256(reinterpret_cast<const __m256i*>(expand_table.places[which]));
+        // A place without a word has the highest bit set, which the comparison with zero spreads.
+        const __m256i empty = _mm256_cmpgt_epi32(_mm256_setzero_si256(), places);
+        return _mm256_andnot_si256(empty, _mm256_permutevar8x32_epi32(loaded, places));
+    };
+    const __m256i halves[2] = {four(first, low), four(first + std::popcount(low), high)};
+    Words8 found;
+    std::memcpy(&found, halves, sizeof found);
+    return found;
 #else
     Words8 found = {};
     for (unsigned left = here; left != 0; left &= left - 1) found[std::countr_zero(left)] = *first++;
@@ -93,11 +117,9 @@ inline void read_planes(const std::uint64_t (&planes)[n_planes], std::uint8_t* o
 #endif
 }
 
-void tile_bounds(const Places& places, const std::uint32_t* leaves, std::size_t n_leaves, std::size_t chunk,
-                 std::uint8_t* out) {
-    const std::size_t group = chunk / 8, shift = chunk % 8 * 8;
+void tile_bounds(const LeafWords* leaves, std::size_t n_leaves, std::size_t shift, std::uint8_t* out) {
     Words8 planes[n_planes];
-    add_up(n_leaves, [&](std::size_t i) { return words_of(places, leaves[i], group, shift); }, planes);
+    add_up(n_leaves, [=](std::size_t i) { return words_of(leaves[i], shift); }, planes);
     for (std::size_t s = 0; s < 8; ++s) {
         std::uint64_t own[n_planes];
         for (std::size_t p = 0; p < n_planes; ++p) own[p] = planes[p][s];
@@ -105,10 +127,9 @@ void tile_bounds(const Places& places, const std::uint32_t* leaves, std::size_t 
     }
 }
 
-void superblock_bounds(const Places& places, const std::uint32_t* leaves, std::size_t n_leaves, std::size_t group,
-                       std::uint16_t* out) {
+void superblock_bounds(const LeafWords* leaves, std::size_t n_leaves, std::uint16_t* out) {
     std::uint64_t planes[n_planes];
-    add_up(n_leaves, [&](std::size_t i) { return superblocks_of(places, leaves[i], group); }, planes);
+    add_up(n_leaves, [=](std::size_t i) { return leaves[i].superblocks; }, planes);
     std::uint8_t sums[64];
     read_planes(planes, sums);
     for (std::size_t s = 0; s < 64; ++s) out[s] = static_cast<std::uint16_t>(out[s] + sums[s]);

@@ -121,16 +121,16 @@ inline std::size_t query_block_size(std::size_t bytes_per_query, std::size_t gro
     return std::clamp<std::size_t>(fitting / group * group, group, 64);
 }
 
-// counts: (n_queries, quad_rows), overwritten with the affinities of the rows of four tiles, of which the next four come
-// closer meanwhile.
+// counts: (n_queries, quad_rows), overwritten with the affinities of the rows of four tiles, by the first `n_trees` of the
+// `width` trees, multiples of tree_step.
 template <class Code>
-void count_quad(const Code* tiles, std::size_t width, const Code* queries, std::size_t n_queries, std::uint16_t* counts,
-                const InstructionSet& set) {
+void count_quad(const Code* tiles, std::size_t width, std::size_t n_trees, const Code* queries, std::size_t n_queries,
+                std::uint16_t* counts, const InstructionSet& set) {
     const Counters<Code>& functions = counters<Code>(set);
     const std::size_t tile_stride = width * tile_rows;
     std::fill(counts, counts + n_queries * quad_rows, std::uint16_t{0});
-    for (std::size_t first = 0; first < width; first += tree_block) {
-        const std::size_t n_lines = std::min(tree_block, width - first) / trees_per_line<Code>;
+    for (std::size_t first = 0; first < n_trees; first += tree_block) {
+        const std::size_t n_lines = std::min(tree_block, n_trees - first) / trees_per_line<Code>;
         for (std::size_t q = 0; q < n_queries;) {
             const bool in_group = q + set.group_size <= n_queries;
             (in_group ? functions.group : functions.single)(tiles + first * tile_rows, tile_stride, n_lines,
@@ -141,12 +141,13 @@ void count_quad(const Code* tiles, std::size_t width, const Code* queries, std::
 }
 
 // The k nearest of the rows in tiles [tile_start, tile_stop), both multiples of quad_tiles, for some queries: the codes
-// (n_queries, width) and for each its row of `affinities` and `rows`, both (..., k).
+// (n_queries, width) and for each its row of `affinities` and `rows`, both (..., k). Only the first `first_trees` are
+// counted, if there are more.
 template <class Code>
 void scan(const Tiles<Code>& tiles, const Code* queries, const std::uint32_t* outputs, std::size_t n_queries, std::size_t k,
           std::size_t tile_start, std::size_t tile_stop, std::int32_t* affinities, std::int64_t* rows,
-          const InstructionSet& set) {
-    const std::size_t width = tiles.width();
+          const InstructionSet& set, std::size_t first_trees = ~std::size_t{0}) {
+    const std::size_t width = tiles.width(), n_trees = std::min(width, first_trees);
     const std::size_t block_size = query_block_size(width * sizeof(Code), set.group_size);
     std::vector<std::uint16_t> counts(block_size * quad_rows);
     std::vector<TopK> best(std::min(block_size, n_queries));
@@ -157,7 +158,7 @@ void scan(const Tiles<Code>& tiles, const Code* queries, const std::uint32_t* ou
             const std::size_t place = tile * tile_rows;
             const std::uint64_t valid = tiles.valid(place, quad_rows);
             if (valid == 0) break;
-            count_quad(tiles.tile(tile), width, queries + first * width, size, counts.data(), set);
+            count_quad(tiles.tile(tile), width, n_trees, queries + first * width, size, counts.data(), set);
             for (std::size_t q = 0; q < size; ++q) {
                 const std::uint16_t* own = counts.data() + q * quad_rows;
                 const std::uint64_t mask = set.at_least(own, static_cast<std::uint16_t>(best[q].needed())) & valid;
@@ -177,7 +178,7 @@ std::uint64_t count_repeatedly(const Code* tiles, std::size_t width, const Code*
     std::vector<std::uint16_t> counts(n_queries * quad_rows);
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < repeats; ++i) {
-        count_quad(tiles, width, queries, n_queries, counts.data(), set);
+        count_quad(tiles, width, width, queries, n_queries, counts.data(), set);
         sum += counts[i % counts.size()];
     }
     return sum;

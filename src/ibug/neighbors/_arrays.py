@@ -14,9 +14,7 @@ from ibug.neighbors._load import kernel
 CODE_TYPES = (np.uint8, np.uint16, np.uint32)
 
 
-def check_arrays(
-    arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...], bounds_names: tuple[str, ...]
-) -> None:
+def check_arrays(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...], bounds_names: tuple[str, ...]) -> None:
     """Raise InvalidInputError unless the arrays can be those of one index.
 
     Everything that the kernel uses as a position is checked: the look-up table, the counts, and where words start. The
@@ -72,9 +70,7 @@ def _check(array: NDArray[Any], name: str, n_dim: int, types: tuple[type[np.gene
         raise InvalidInputError(f"{name} must be stored row by row (C order): numpy.ascontiguousarray makes it so.")
 
 
-def _check_numbering(
-    numbering: NDArray[np.int32], leaf_counts: NDArray[np.int32], code_type: np.dtype[Any]
-) -> None:
+def _check_numbering(numbering: NDArray[np.int32], leaf_counts: NDArray[np.int32], code_type: np.dtype[Any]) -> None:
     if len(numbering) != len(leaf_counts):
         raise InvalidInputError(f"numbering has {len(numbering)} trees, leaf_counts has {len(leaf_counts)}.")
     if leaf_counts.min() < 1 or leaf_counts.max() - 1 > np.iinfo(code_type).max:

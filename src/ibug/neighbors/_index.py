@@ -48,7 +48,8 @@ class LeafIndex:
     array([[1, 0]])
     """
 
-    _ARRAYS = ("tiles", "order", "numbering", "leaf_counts")
+    #: The names of the arrays that every index has; the others are bounds, without which every query looks at all rows.
+    REQUIRED_ARRAYS = ("tiles", "order", "numbering", "leaf_counts")
 
     def __init__(
         self,
@@ -126,9 +127,9 @@ class LeafIndex:
             By the names that :meth:`arrays` gives them. They are checked to fit together, which reads the smaller
             ones, but neither the codes nor the words of the bounds.
         """
-        check_arrays(arrays, cls._ARRAYS, BOUNDS)
+        check_arrays(arrays, cls.REQUIRED_ARRAYS, BOUNDS)
         bounds = Bounds(**{name: arrays[name] for name in BOUNDS}) if BOUNDS[0] in arrays else None
-        return cls(*(arrays[name] for name in cls._ARRAYS), bounds)
+        return cls(*(arrays[name] for name in cls.REQUIRED_ARRAYS), bounds)
 
     @property
     def n_rows(self) -> int:
@@ -157,7 +158,13 @@ class LeafIndex:
         return f"LeafIndex(n_rows={self.n_rows}, n_trees={self.n_trees}, code_type={self.code_type})"
 
     def query(
-        self, leaves: ArrayLike, k: int, *, n_jobs: int | None = None, instruction_set: str | None = None
+        self,
+        leaves: ArrayLike,
+        k: int,
+        *,
+        candidates: int | None = None,
+        n_jobs: int | None = None,
+        instruction_set: str | None = None,
     ) -> Neighbors:
         """Find the k training rows of highest affinity for each query.
 
@@ -168,6 +175,11 @@ class LeafIndex:
             matches none.
         k
             From 1 to ``n_rows``.
+        candidates
+            ``None`` finds the nearest rows exactly. A number from k to ``n_rows`` asks for an approximation in two
+            stages: the first quarter of the trees proposes that many candidates, all trees decide among them (and the
+            rows stored beside them). Affinities are exact, but a nearer row may be missing. It helps where the exact
+            search has to look at most rows; ``python benchmarks/search.py`` measures the recall.
         n_jobs
             Threads, in joblib's convention: ``None`` is one, ``-1`` all. The result does not depend on it.
         instruction_set
@@ -184,13 +196,15 @@ class LeafIndex:
             raise InvalidInputError(
                 f"k must be an integer from 1 to the number of training rows, {self.n_rows}; got {k!r}."
             )
+        if candidates is not None:
+            candidates = check_candidates(candidates, int(k), self.n_rows)
         tiles, queries = self._encode(self._check_queries(leaves))
-        tasks = self._tasks(len(queries), int(k), effective_n_jobs(n_jobs))
-        name = instruction_set or ""
+        tasks = self._tasks(len(queries), int(k), candidates, 1 if n_jobs is None else effective_n_jobs(n_jobs))
+        options = int(k), candidates, instruction_set or ""
         if len(tasks) == 1:
-            return self._run(tiles, queries, int(k), tasks[0], name)
+            return self._run(tiles, queries, tasks[0], *options)
         parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
-            delayed(self._run)(tiles, queries, int(k), task, name) for task in tasks
+            delayed(self._run)(tiles, queries, task, *options) for task in tasks
         )
         return join(tasks, parts, int(k))
 
@@ -225,15 +239,25 @@ class LeafIndex:
         """Whether bounds can help: not if a large part of all rows is asked for."""
         return self._bounds is not None and k <= self.n_rows // 8
 
-    def _tasks(self, n_queries: int, k: int, n_threads: int) -> list[Task]:
+    def _tasks(self, n_queries: int, k: int, candidates: int | None, n_threads: int) -> list[Task]:
         n_tiles, comparisons = len(self._tiles), n_queries * self._tiles.size
+        if candidates is not None:
+            return divide(n_queries, n_tiles, n_tiles, comparisons // 4, n_threads)
         if self._prunes(k):
             return divide(n_queries, n_tiles, kernel.CHUNK_TILES, comparisons // _SPARED, n_threads)
         return divide(n_queries, n_tiles, kernel.QUAD_TILES, comparisons, n_threads)
 
-    def _run(self, tiles: NDArray[Any], queries: NDArray[Any], k: int, task: Task, instruction_set: str) -> Neighbors:
+    def _run(
+        self,
+        tiles: NDArray[Any],
+        queries: NDArray[Any],
+        task: Task,
+        k: int,
+        candidates: int | None,
+        instruction_set: str,
+    ) -> Neighbors:
         own = queries[task.first_query : task.last_query]
-        if self._bounds is not None and self._prunes(k):
+        if candidates is None and self._bounds is not None and self._prunes(k):
             share = _MOST_VISITED if len(own) > 1 else _MOST_VISITED_ALONE
             tile_range = task.first_tile, task.last_tile
             most = int(share * (task.last_tile - task.first_tile))
@@ -242,10 +266,16 @@ class LeafIndex:
                 tile_range=tile_range, most_visits=most, instruction_set=instruction_set,
             )[:2]  # fmt: skip
         affinities, rows = np.empty((len(own), k), np.int32), np.empty((len(own), k), np.int64)
-        kernel.scan(
-            tiles, self._order, self.n_trees, own, task.first_tile, task.last_tile, 0, len(own),
-            affinities, rows, instruction_set,
-        )  # fmt: skip
+        if candidates is None:
+            kernel.scan(
+                tiles, self._order, self.n_trees, own, task.first_tile, task.last_tile, 0, len(own),
+                affinities, rows, instruction_set,
+            )  # fmt: skip
+        else:
+            kernel.two_stage(
+                tiles, self._order, self.n_trees, own, padded_trees(-(-self.n_trees // 4)), candidates, 0, len(own),
+                affinities, rows, instruction_set,
+            )  # fmt: skip
         return affinities, rows
 
     def _check_queries(self, leaves: ArrayLike) -> NDArray[np.int32]:
@@ -271,6 +301,16 @@ class LeafIndex:
 def instruction_sets() -> list[str]:
     """Return the instruction sets that the kernel can use on this machine, best last."""
     return kernel.instruction_sets()
+
+
+def check_candidates(candidates: int, k: int, n_rows: int) -> int:
+    """Return the number of candidates, or raise InvalidInputError if k neighbours cannot be chosen from so many."""
+    if isinstance(candidates, bool) or not isinstance(candidates, (int, np.integer)) or not k <= candidates <= n_rows:
+        raise InvalidInputError(
+            f"candidates must be None or an integer from k={k} to the number of training rows, {n_rows}; "
+            f"got {candidates!r}."
+        )
+    return int(candidates)
 
 
 def _as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:

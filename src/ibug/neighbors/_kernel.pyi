@@ -60,4 +60,17 @@ def search(
     visits: NDArray[np.int64],
     instruction_set: str = "",
 ) -> None: ...
+def two_stage(
+    tiles: _Codes,
+    order: NDArray[np.uint32],
+    n_trees: int,
+    queries: _Codes,
+    first_trees: int,
+    n_candidates: int,
+    query_start: int,
+    query_stop: int,
+    affinities: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    instruction_set: str = "",
+) -> None: ...
 def count_repeatedly(tiles: _Codes, queries: _Codes, repeats: int, instruction_set: str = "") -> int: ...
