@@ -4,9 +4,9 @@
     python benchmarks/search.py --growth     10,000 to 1,000,000 rows of made data with five features
     python benchmarks/search.py --write      either, and put the tables into docs/performance.md
 
-Times are processor times of one thread, the best of several rounds taken in turn. "Full" compares every row; "alone" is one
-row a call. "Visited" is the share of the tiles of 16 rows that a query has to look at. "Recall" is the share of the exact
-neighbours that the two-stage search finds, with 10 candidates for each neighbour.
+Times are processor times of one thread, the best of several rounds taken in turn. "Full" compares every row; "alone"
+is one row a call. "Visited" is the share of the tiles of 16 rows that a query has to look at. "Recall" is the share of
+the exact neighbours that the two-stage search finds, with 10 candidates for each neighbour.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import data
 import numpy as np
-from accuracy_report import END
 from lightgbm import LGBMRegressor
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from speed_measure import without_bounds
 
 from ibug import LeafIndex
-from ibug.leaves import read_leaves_of
+from ibug.leaves import LeafReader, read_leaves_of
 from ibug.neighbors import _bounds
 from ibug.neighbors._builder import Builder
 
@@ -39,7 +38,7 @@ BATCH, ALONE, ROUNDS = 512, 32, 5
 CANDIDATES = 10  # for each neighbour, in two stages
 GROWTH = (10_000, 40_000, 160_000, 640_000, 1_000_000)
 DOCUMENT = Path(__file__).parent.parent / "docs" / "performance.md"
-BEGIN = "<!-- benchmarks/search.py {} writes from here -->"
+BEGIN, END = "<!-- {} writes from here -->", "<!-- {} writes to here -->"
 
 LEAST_SPEEDUP, MOST_SLOWDOWN, MOST_GROWTH = 8.0, 1.1, 4.0
 
@@ -74,7 +73,9 @@ def datasets(options: argparse.Namespace) -> str:
 def one_dataset(name: str, library: str, X: Any, y: Any, n_trees: int, bars: list[str]) -> list[str]:
     """Return the lines of a dataset and a library, and add to the bars."""
     X_train, X_test, y_train, _ = train_test_split(X, y, test_size=0.1, random_state=1)
-    model, reader = trained(library, X_train, y_train, n_trees)
+    if library == "CatBoost":  # category numbers, as LightGBM sees them, instead of statistics of the target
+        X_train, X_test = as_numbers(X_train), as_numbers(X_test)
+    reader = trained(library, X_train, y_train, n_trees)
     reader.prepare(X_train)
     start = time.process_time()
     leaves = reader.read_leaves(X_train)
@@ -99,16 +100,13 @@ def one_dataset(name: str, library: str, X: Any, y: Any, n_trees: int, bars: lis
         lines.append(line)
         if k == KS[0]:
             bars += judged(f"{name}, {library}", name, figures)
-    what = "building the order costs less than the leaf numbers"
-    return [
-        *lines,
-        *bars_of([(order_time < leaf_time, f"{order_time / leaf_time:.2f} x", f"{name}, {library}: {what}")], bars),
-    ]
+    text = f"{name}, {library}: building the order costs less than the leaf numbers"
+    bars.append(bar(order_time < leaf_time, f"{order_time / leaf_time:.2f} x", text))
+    return lines
 
 
-def bars_of(found: list[tuple[bool, str, str]], bars: list[str]) -> list[str]:
-    bars += [f"  {'met' if met else 'MISSED':8}{figure:>9}  {text}" for met, figure, text in found]
-    return []
+def bar(met: bool, figure: str, text: str) -> str:
+    return f"  {'met' if met else 'MISSED':8}{figure:>9}  {text}"
 
 
 def judged(title: str, name: str, figures: dict[str, float]) -> list[str]:
@@ -120,7 +118,7 @@ def judged(title: str, name: str, figures: dict[str, float]) -> list[str]:
             met, text = 1 / speedup <= MOST_SLOWDOWN, f"{title}: at most 10 % slower than the full scan, {where}"
         else:
             met, text = speedup >= LEAST_SPEEDUP, f"{title}: at least 8 x faster than the full scan, {where}"
-        bars_of([(met, f"{speedup:.2f} x", text)], bars)
+        bars.append(bar(met, f"{speedup:.2f} x", text))
     return bars
 
 
@@ -168,18 +166,19 @@ def visited(index: LeafIndex, queries: NDArray[Any], k: int) -> float:
     return float(_bounds.search(tiles, index._order, index._bounds, codes, k)[2].mean() / len(tiles))
 
 
-def trained(library: str, X: Any, y: Any, n_trees: int) -> tuple[Any, Any]:
-    """Return a trained model and its leaf reader."""
+def as_numbers(X: Any) -> Any:
+    return X.apply(lambda column: column.cat.codes if str(column.dtype) == "category" else column)
+
+
+def trained(library: str, X: Any, y: Any, n_trees: int) -> LeafReader:
+    """Return the leaf reader of a trained model."""
     if library == "LightGBM":
         model = LGBMRegressor(n_estimators=n_trees, n_jobs=1, verbose=-1).fit(X, y)
     else:
         from catboost import CatBoostRegressor
 
-        # CatBoost would give categories statistics of the target; codes keep what the trees see the same for both.
-        frame = X.apply(lambda c: c.cat.codes if str(c.dtype) == "category" else c) if hasattr(X, "apply") else X
-        model = CatBoostRegressor(n_estimators=n_trees, thread_count=1, verbose=0, allow_writing_files=False)
-        model.fit(frame, y)
-    return model, read_leaves_of(model)
+        model = CatBoostRegressor(n_estimators=n_trees, thread_count=1, verbose=0, allow_writing_files=False).fit(X, y)
+    return read_leaves_of(model)
 
 
 def growth(sizes: list[int], n_trees: int) -> str:
@@ -190,7 +189,7 @@ def growth(sizes: list[int], n_trees: int) -> str:
         f"LightGBM, {n_trees} trees trained on 40,000 rows of 5 features; k = 10",
         f"  {'rows':>10}{'full':>12}{'skipping':>12}{'ratio':>8}{'alone':>12}{'visited':>10}{'tiles':>8}{'order':>10}",
     )
-    model, reader = trained("LightGBM", *made(40_000, seed=0), n_trees)
+    reader = trained("LightGBM", *made(40_000, seed=0), n_trees)
     queries = reader.read_leaves(made(BATCH, seed=1)[0])
     times: dict[int, float] = {}
     for n in sizes:
@@ -236,11 +235,12 @@ def show(lines: list[str], *new: str) -> None:
 
 def write(path: Path, options: str, text: str) -> None:
     """Put a table between the two marks of its own in a document."""
-    document, begin = path.read_text(), BEGIN.format(options).replace("  ", " ")
-    if begin not in document:
-        raise SystemExit(f"{path} has not the line {begin!r}.")
-    before, rest = document.split(begin, 1)
-    path.write_text(f"{before}{begin}\n\n```\n{text.strip()}\n```\n\n{END}{rest.split(END, 1)[1]}")
+    document, command = path.read_text(), f"benchmarks/search.py {options}".strip()
+    begin, end = BEGIN.format(command), END.format(command)
+    if begin not in document or end not in document:
+        raise SystemExit(f"{path} has not the lines {begin!r} and {end!r}.")
+    before, after = document.split(begin)[0], document.split(end)[1]
+    path.write_text(f"{before}{begin}\n\n```\n{text.strip()}\n```\n\n{end}{after}")
 
 
 if __name__ == "__main__":

@@ -133,7 +133,8 @@ void register_codes(nb::module_& m) {
         "order_rows",
         [](Array<const Code, 3> tiles, std::size_t n_trees, std::size_t n_sampled, Array<std::uint32_t, 1> order) {
             require_tiles(tiles, order.shape(0), n_trees);
-            require(n_sampled > 0 && n_sampled <= n_trees, "a sample has from one to all trees");
+            require(n_sampled > 0 && n_sampled <= n_trees && n_sampled <= 1024,
+                    "a sample has from one to all trees, at most 1024");
             nb::gil_scoped_release released;
             const auto sample = ibug::sample_trees(tiles.data(), order.shape(0), n_trees, n_sampled);
             ibug::Bisection(sample.data(), order.shape(0), n_sampled).write(order.data());

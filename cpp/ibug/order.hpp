@@ -30,7 +30,7 @@ class Bisection {
     // Leaves are told apart modulo this number, which keeps the tables of a sample within the first-level cache.
     static constexpr std::size_t buckets = 64;
 
-    // codes: (n_rows, n_sampled), a sample of the trees, row-major, modulo `buckets`. It must outlive this object.
+    // codes: (n_rows, n_sampled), a sample of at most 1,024 trees, row-major, modulo `buckets`. It must outlive this object.
     Bisection(const std::uint8_t* codes, std::size_t n_rows, std::size_t n_sampled)
         : codes_(codes), n_sampled_(n_sampled), rows_(n_rows), gain_(n_sampled * buckets), occurs_(n_sampled * buckets) {
         for (std::size_t i = 0; i < n_rows; ++i) rows_[i].row = static_cast<std::uint32_t>(i);
@@ -73,7 +73,8 @@ class Bisection {
             const std::size_t middle = start + half(stop - start);
             score_by_pivots(start, stop);
             split(start, middle, stop);
-            for (int i = 0; i < refinements; ++i) {
+            // The upper levels decide most and cost least for each row, so they get a second look.
+            for (int i = 0; i < (stop - start > superblock_rows ? 2 : 1); ++i) {
                 score_by_halves(start, middle, stop);
                 split(start, middle, stop);
             }
@@ -88,8 +89,16 @@ class Bisection {
     }
 
     std::int32_t affinity(const std::uint8_t* a, const std::uint8_t* b) const {
+        // Byte counters side by side, which become one vector register; a sample is too small for them to overflow.
+        constexpr std::size_t lanes = 16;
+        std::uint8_t equal[lanes] = {};
+        std::size_t t = 0;
+        for (; t + lanes <= n_sampled_; t += lanes)
+            for (std::size_t i = 0; i < lanes; ++i)
+                equal[i] = static_cast<std::uint8_t>(equal[i] + (a[t + i] == b[t + i]));
         std::int32_t sum = 0;
-        for (std::size_t t = 0; t < n_sampled_; ++t) sum += a[t] == b[t];
+        for (const std::uint8_t n : equal) sum += n;
+        for (; t < n_sampled_; ++t) sum += a[t] == b[t];
         return sum;
     }
 
@@ -146,7 +155,6 @@ class Bisection {
             gain_[j] = static_cast<std::int16_t>(gain_[j] + sign * static_cast<int>(static_cast<float>(occurs_[j]) * scale));
     }
 
-    static constexpr int refinements = 2;
     static constexpr std::size_t sample = 128;
     static constexpr std::size_t ahead = 8;
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -39,8 +39,8 @@ class PrunedSearch {
         superblock_.resize(bounds.places.n_groups() * group_superblocks);
         first_.resize(tiles.n_trees + 1);
         waiting_.resize(tiles.n_trees + 1);
-        next_.resize(n_chunks * chunk_tiles);
-        sums_.resize(n_chunks * chunk_tiles * n_blocks_);
+        next_ = std::make_unique_for_overwrite<std::uint32_t[]>(n_chunks * chunk_tiles);
+        sums_ = std::make_unique_for_overwrite<std::uint8_t[]>(n_chunks * chunk_tiles * n_blocks_);
     }
 
     // The best rows among tiles [tile_start, tile_stop), whole chunks. Gives up and returns false when more than
@@ -158,7 +158,7 @@ class PrunedSearch {
 
     // Bounds the tiles of a chunk, and queues those that may have a row among the best.
     void open(const Code* query, std::size_t chunk, TopK& best) {
-        std::uint8_t* sums = sums_.data() + chunk * chunk_tiles * n_blocks_;
+        std::uint8_t* sums = sums_.get() + chunk * chunk_tiles * n_blocks_;
         alignas(64) std::uint16_t total[chunk_tiles] = {};
         collect(chunk / chunks_per_group);
         for (std::size_t b = 0; b < n_blocks_; ++b, sums += chunk_tiles) {
@@ -202,7 +202,7 @@ class PrunedSearch {
     void visit(const Code* query, std::size_t tile, std::uint32_t bound, TopK& best) {
         ++visits_;
         std::uint16_t counts[tile_rows];
-        const std::uint8_t* sums = sums_.data() + tile / chunk_tiles * chunk_tiles * n_blocks_ + tile % chunk_tiles;
+        const std::uint8_t* sums = sums_.get() + tile / chunk_tiles * chunk_tiles * n_blocks_ + tile % chunk_tiles;
         const std::uint32_t reaching = counters<Code>(set_).visit(
             tiles_.tile(tile), query, tiles_.n_lines(), block_trees_ / trees_per_line<Code>, sums, chunk_tiles, bound,
             best.needed(), counts);
@@ -237,9 +237,10 @@ class PrunedSearch {
     std::vector<std::size_t> block_start_;    // where each block's leaves start
     std::vector<std::uint16_t> superblock_;   // bounds
     std::vector<Ranked> ranked_;
-    std::vector<std::uint32_t> first_, next_;  // queues of tiles, one for each bound
-    std::vector<std::uint32_t> waiting_;       // their lengths
-    std::vector<std::uint8_t> sums_;           // [chunk][block of trees][tile]: the bounds' parts
+    // Queues of tiles, one for each bound: the first tile, and the next of each tile; and how many are waiting.
+    std::vector<std::uint32_t> first_, waiting_;
+    std::unique_ptr<std::uint32_t[]> next_;
+    std::unique_ptr<std::uint8_t[]> sums_;  // [chunk][block of trees][tile]: the bounds' parts
 };
 
 // The k nearest rows among tiles [tile_start, tile_stop) for queries [query_start, query_stop), whose rows of `affinities`

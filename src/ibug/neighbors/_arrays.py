@@ -34,8 +34,8 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...], bou
     expected = n_tiles, -(-n_trees // kernel.TREE_STEP) * kernel.TREE_STEP, kernel.TILE_ROWS
     if tiles.shape != expected or not 1 <= n_trees <= kernel.MAX_TREES or not len(order):
         raise InvalidInputError(
-            f"tiles of {len(order)} rows and {n_trees} trees, at least one and at most {kernel.MAX_TREES} trees, must be "
-            f"of shape {expected}; got {tiles.shape}."
+            f"tiles of {len(order)} rows and {n_trees} trees (at least one, and at most {kernel.MAX_TREES} trees) must "
+            f"be of shape {expected}; got {tiles.shape}."
         )
     if not np.array_equal(np.bincount(order[order < len(order)], minlength=len(order)), np.ones(len(order))):
         raise InvalidInputError(f"order must hold each row number from 0 to {len(order) - 1} once.")
@@ -45,9 +45,11 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...], bou
 
 
 def _check_bounds(arrays: Mapping[str, NDArray[Any]]) -> None:
-    types = {"masks": (1, np.uint8), "starts": (2, np.uint32), "words": (1, np.uint64)}
-    for name, (n_dim, dtype) in {**types, "first_leaf": (1, np.uint32), "least_row": (1, np.uint32)}.items():
-        _check(arrays[name], name, n_dim, (dtype,))
+    _check(arrays["masks"], "masks", 1, (np.uint8,))
+    _check(arrays["starts"], "starts", 2, (np.uint32,))
+    _check(arrays["words"], "words", 1, (np.uint64,))
+    for name in ("first_leaf", "least_row"):
+        _check(arrays[name], name, 1, (np.uint32,))
     first_leaf, starts, masks = arrays["first_leaf"], arrays["starts"], arrays["masks"]
     if not np.array_equal(first_leaf, np.concatenate([[0], np.cumsum(arrays["leaf_counts"])])):
         raise InvalidInputError("first_leaf must be the running sum of leaf_counts, from 0 on.")

@@ -78,7 +78,8 @@ def first_leaves(leaf_counts: NDArray[np.int32]) -> NDArray[np.uint32]:
 def _least_rows(order: NDArray[np.uint32], n_tiles: int) -> NDArray[np.uint32]:
     padded = np.full(n_tiles * kernel.TILE_ROWS, 2**32 - 1, np.uint32)
     padded[: len(order)] = order
-    return padded.reshape(n_tiles, -1).min(axis=1)
+    least: NDArray[np.uint32] = padded.reshape(n_tiles, -1).min(axis=1)
+    return least
 
 
 def _pays(tiles: NDArray[Any], order: NDArray[np.uint32], bounds: Bounds) -> bool:

@@ -17,8 +17,8 @@ from ibug.neighbors._load import kernel
 from ibug.neighbors._order import Neighbors
 from ibug.neighbors._tasks import Task, divide, join
 
-# A search by bounds gives up in favour of a full scan when it seems to need more than this share of the tiles: a tile that
-# is visited alone costs about four times what it costs in a scan of several queries, and twice a scan of one.
+# A search by bounds gives up in favour of a full scan when it seems to need more than this share of the tiles: a tile
+# that is visited alone costs about four times what it costs in a scan of several queries, and twice a scan of one.
 _MOST_VISITED, _MOST_VISITED_ALONE = 0.25, 0.5
 # What a search by bounds costs compared with a full scan, at least; for the number of threads.
 _SPARED = 8
@@ -129,7 +129,7 @@ class LeafIndex:
         """
         check_arrays(arrays, cls.REQUIRED_ARRAYS, BOUNDS)
         bounds = Bounds(**{name: arrays[name] for name in BOUNDS}) if BOUNDS[0] in arrays else None
-        return cls(*(arrays[name] for name in cls.REQUIRED_ARRAYS), bounds)
+        return cls(arrays["tiles"], arrays["order"], arrays["numbering"], arrays["leaf_counts"], bounds)
 
     @property
     def n_rows(self) -> int:
