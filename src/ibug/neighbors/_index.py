@@ -319,7 +319,10 @@ def _as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:
         raise InvalidInputError(
             f"Leaf numbers must be integers of shape (n_rows, n_trees); got {array.dtype} of shape {array.shape}."
         )
-    if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int32).max - 1):
+    if array.dtype.itemsize < 4:
+        array = array.astype(np.int32)
+    # As unsigned numbers of the same width, negative ones are the largest: one look at the array instead of two.
+    if array.size and array.view(array.dtype.str.replace("i", "u")).max() > np.iinfo(np.int32).max - 1:
         raise InvalidInputError(
             f"Leaf numbers must be from 0 to 2**31 - 2; got numbers from {array.min()} to {array.max()}."
         )
