@@ -21,6 +21,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import data
+import marks
 import numpy as np
 from lightgbm import LGBMRegressor
 from numpy.typing import NDArray
@@ -38,7 +39,6 @@ BATCH, ALONE, ROUNDS = 512, 32, 5
 CANDIDATES = 10  # for each neighbour, in two stages
 GROWTH = (10_000, 40_000, 160_000, 640_000, 1_000_000)
 DOCUMENT = Path(__file__).parent.parent / "docs" / "performance.md"
-BEGIN, END = "<!-- {} writes from here -->", "<!-- {} writes to here -->"
 
 LEAST_SPEEDUP, MOST_SLOWDOWN, MOST_GROWTH = 8.0, 1.1, 4.0
 
@@ -54,7 +54,7 @@ def main() -> None:
     options = parser.parse_args()
     text = growth(options.rows, options.trees) if options.growth else datasets(options)
     if options.write:
-        write(DOCUMENT, "--growth" if options.growth else "", text)
+        marks.write(DOCUMENT, "search.py --growth" if options.growth else "search.py", text.strip())
 
 
 def datasets(options: argparse.Namespace) -> str:
@@ -231,16 +231,6 @@ def show(lines: list[str], *new: str) -> None:
     for line in new:
         print(line, flush=True)
         lines.append(line)
-
-
-def write(path: Path, options: str, text: str) -> None:
-    """Put a table between the two marks of its own in a document."""
-    document, command = path.read_text(), f"benchmarks/search.py {options}".strip()
-    begin, end = BEGIN.format(command), END.format(command)
-    if begin not in document or end not in document:
-        raise SystemExit(f"{path} has not the lines {begin!r} and {end!r}.")
-    before, after = document.split(begin)[0], document.split(end)[1]
-    path.write_text(f"{before}{begin}\n\n```\n{text.strip()}\n```\n\n{end}{after}")
 
 
 if __name__ == "__main__":

@@ -53,7 +53,6 @@ def test_index_is_built_in_chunks():
     )
 
 
-<<<<<<< HEAD
 # A process of its own, in which nothing else has touched the memory. `getrusage` of a child begins with what its parent
 # had, so that the system's own account is asked where there is one.
 FIT = """
@@ -91,25 +90,3 @@ def test_fitting_needs_little_more_than_the_index():
     assert index_of_many > 80e6  # so that a second copy of it would show
     assert many - few < 1.5 * (index_of_many - index_of_few)
     assert few < 1.5 * index_of_few + 100e6
-=======
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems count the peak in other units")
-@pytest.mark.parametrize("n_trees", [64, 400])
-def test_building_needs_half_of_the_index_beside_it(n_trees):
-    # The kernel's own memory is not traced, so the peak of a whole process is measured, in which nothing else happens.
-    code = f"""
-import resource, numpy as np
-from ibug import LeafIndex
-def chunks():
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        yield np.repeat(rng.integers(0, 9, (20, {n_trees}), dtype=np.int32), 200, axis=0)
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-LeafIndex.from_chunks([np.zeros((4000, {n_trees}), np.int32)], 4000)
-before = peak()
-index = LeafIndex.from_chunks(chunks(), 120_000)
-print((peak() - before) / index.nbytes)
-"""
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert float(found.stdout) < 1.5 + 20e6 / (120_000 * n_trees)  # and a constant for the chunks
->>>>>>> 3bbb167 (Documents of the search, memory test, cheaper order)

@@ -146,7 +146,6 @@ def test_wins_ties_and_losses():
     assert outcome({0: 1.0}, {0: 2.0, 1: 3.0}) == (0, -1.0)  # one fold proves nothing
 
 
-<<<<<<< HEAD
 def marked(tmp_path, script):
     """Return a document with a place for the tables of a script, between two others."""
     page = tmp_path / "page.md"
@@ -201,7 +200,8 @@ def test_a_document_without_a_place_for_tables_is_refused(tmp_path):
     page.write_text("nothing")
     with pytest.raises(SystemExit, match="has not the lines"):
         marks.write(page, "posterior.py", "table")
-=======
+
+
 def test_search():
     pytest.importorskip("lightgbm")
     pytest.importorskip("catboost")
@@ -211,4 +211,3 @@ def test_search():
     assert "diabetes, CatBoost: 397 rows, 20 trees" in printed
     printed = run("search.py", "--growth", "--rows", "2000", "40000", "--trees", "20")
     assert "40,000" in printed
->>>>>>> 3bbb167 (Documents of the search, memory test, cheaper order)
