@@ -200,3 +200,14 @@ def test_a_document_without_a_place_for_tables_is_refused(tmp_path):
     page.write_text("nothing")
     with pytest.raises(SystemExit, match="has not the lines"):
         marks.write(page, "posterior.py", "table")
+
+
+def test_search():
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("catboost")
+    pytest.importorskip("pandas")
+    printed = run("search.py", "--trees", "20")
+    assert "diabetes, LightGBM: 397 rows, 20 trees" in printed
+    assert "diabetes, CatBoost: 397 rows, 20 trees" in printed
+    printed = run("search.py", "--growth", "--rows", "2000", "40000", "--trees", "20")
+    assert "40,000" in printed
