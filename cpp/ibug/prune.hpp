@@ -261,11 +261,13 @@ void search(const Tiles<Code>& tiles, const Bounds& bounds, const Code* queries,
     const std::size_t width = tiles.width();
     PrunedSearch<Code> pruned(tiles, bounds, set);
     TopK best;
-    // Queries that are alike come after each other: they visit the same tiles, which are still in the cache.
+    // Queries that are alike come after each other: they visit the same tiles, which are still in the cache. Not in a
+    // large index: looking at all of its chunks for this would grow with the rows.
+    const bool sorts = query_stop - query_start >= 8 && tile_stop - tile_start <= 8 * chunk_tiles;
     std::vector<std::pair<std::uint32_t, std::size_t>> queue(query_stop - query_start);
     for (std::size_t i = 0; i < queue.size(); ++i) {
         const std::size_t q = query_start + i;
-        queue[i] = {queue.size() < 8 ? 0 : pruned.likely_tile(queries + q * width, tile_start, tile_stop), q};
+        queue[i] = {sorts ? pruned.likely_tile(queries + q * width, tile_start, tile_stop) : 0, q};
     }
     std::sort(queue.begin(), queue.end());
     std::vector<std::uint32_t> left;
