@@ -112,7 +112,7 @@ def rows_of(outcome: Outcome) -> list[Row]:
 
 
 def _work(task: Task, *, folder: Path | None, memory: Path) -> list[Row]:
-    logging.getLogger().setLevel(logging.ERROR)  # MAPIE tells of every crossing of quantiles
+    logging.disable(logging.WARNING)  # MAPIE tells of every crossing of quantiles
     warnings.simplefilter("ignore")
     versions = installed(METHODS[task.method].package)
     return [{**row, "versions": versions} for row in protocol.run(task, folder, memory)]

@@ -25,7 +25,7 @@ LEAVES = (15, 31, 61, 91)
 LEAST_ROWS = (1, 20)
 DEPTHS = (2, 3, 5, 7, None)
 
-QUICK_TREES = 400
+QUICK_TREES = 300
 QUICK_RATE = 0.1
 PATIENCE = 20
 FEWEST_TREES = 10
@@ -148,7 +148,8 @@ class UncertainCatBoost(CatBoost):
     options: ClassVar[dict[str, Any]] = {"loss_function": "RMSEWithUncertainty", "posterior_sampling": True}
 
     def predict_first(self, model: Any, X: Floats, trees: int) -> Floats:
-        return np.asarray(model.predict(X, prediction_type="RMSEWithUncertainty", ntree_end=trees, thread_count=1))[:, 0]
+        found = model.predict(X, prediction_type="RMSEWithUncertainty", ntree_end=trees, thread_count=1)
+        return np.asarray(found)[:, 0]
 
 
 class LightGBM(Booster):
@@ -218,11 +219,10 @@ class XGBoost(Booster):
 
 
 class HistGradientBoosting(Booster):
-    """scikit-learn's HistGradientBoostingRegressor, which cannot be stopped on given rows: all trees are grown, then
-    the best number of them.
-    """
+    """scikit-learn's HistGradientBoostingRegressor. It cannot be stopped on given rows, so it is grown bit by bit."""
 
     name, package = "hist", "sklearn"
+    bit: ClassVar[int] = 50
 
     def grid(self) -> Iterator[dict[str, Any]]:
         for rate, leaves, least in product(RATES, LEAVES, LEAST_ROWS):
@@ -241,10 +241,15 @@ class HistGradientBoosting(Booster):
         )
 
     def fit_stopped(self, model: Any, split: Split) -> tuple[Any, int]:
-        model.fit(split.X_part, split.y_part)
-        errors = [self.loss(split.y_val, mean) for mean in model.staged_predict(split.X_val)]
-        trees = int(np.argmin(errors)) + 1
-        return model.set_params(max_iter=trees).fit(split.X_part, split.y_part), trees
+        most, grown, best = model.get_params()["max_iter"], 0, 0
+        while grown < most and grown - best <= PATIENCE:
+            grown = min(grown + self.bit, most)
+            model.set_params(max_iter=grown, warm_start=True).fit(split.X_part, split.y_part)
+            errors = [self.loss(split.y_val, mean) for mean in model.staged_predict(split.X_val)]
+            best = int(np.argmin(errors)) + 1
+        if best < grown:
+            model.set_params(max_iter=best, warm_start=False).fit(split.X_part, split.y_part)
+        return model, best
 
     def predict_first(self, model: Any, X: Floats, trees: int) -> Floats:
         for number, mean in enumerate(model.staged_predict(X), start=1):
