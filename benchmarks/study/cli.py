@@ -49,6 +49,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     figures_options.add_argument("--images", type=Path, default=IMAGES, help="folder for the images")
     figures_options.add_argument("--only", help="names of figures, with commas; default: all")
     fetch_options.add_argument("--datasets", default="all")
+    fetch_options.add_argument("--raw", type=Path, help="the source's own table as CSV, in place of a download")
     options = parser.parse_args(arguments)
     resolve(parser, options)
     return options
@@ -127,8 +128,16 @@ def _figures(options: argparse.Namespace) -> None:
 def _fetch(options: argparse.Namespace) -> None:
     from benchmarks.study.sources import fetch
 
+    if options.raw is not None and len(options.datasets) != 1:
+        raise DatasetError("--raw is the file of one dataset: name it by --datasets.")
+    failures = []
     for name in options.datasets:
-        print(fetch(name, options.folder))
+        try:
+            print(fetch(name, options.folder, options.raw))
+        except DatasetError as error:
+            failures.append(str(error))
+    if failures:
+        raise DatasetError("\n".join(failures))
 
 
 COMMANDS = {"run": _run, "status": _status, "tables": _tables, "figures": _figures, "fetch": _fetch}

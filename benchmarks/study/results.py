@@ -1,4 +1,4 @@
-"""The results: one JSON object a line, appended as soon as a task is done. Stopped at any moment, none is lost or half."""
+"""The results: one JSON object a line, appended as soon as a task is done, so that a stop loses none."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.study.protocol import Task
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing from Python 3.11 on
 
 Row = dict[str, Any]
 
@@ -58,7 +61,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._path.open("a+b")
         _lock(self._file, self._path)

@@ -1,4 +1,4 @@
-"""Which tasks are to be done, and doing them: in processes, with progress, each result stored as soon as it is there."""
+"""Which tasks are to be done, and doing them: in processes, with progress, each result stored at once."""
 
 from __future__ import annotations
 
@@ -22,11 +22,6 @@ from benchmarks.study.results import Row, Store, complete, read, task_of
 from benchmarks.study.workers import Outcome, run_all
 
 SETTINGS = 2 * len(SCORINGS)
-
-PACKAGES = (
-    "ibug", "numpy", "scipy", "scikit-learn", "pandas", "catboost", "lightgbm", "xgboost", "ngboost", "pgbm", "stochtree",
-    "mapie", "quantile-forest",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -119,10 +114,10 @@ def _work(task: Task, *, folder: Path | None, memory: Path) -> list[Row]:
 
 
 def installed(*packages: str) -> dict[str, str]:
-    """Return the versions of the packages; all of the study's by default."""
+    """Return the versions of ibug, NumPy, scikit-learn and the packages."""
     names = {"sklearn": "scikit-learn", "quantile_forest": "quantile-forest"}
     found = {}
-    for package in ("ibug", *packages) if packages else PACKAGES:
+    for package in ("ibug", "numpy", "sklearn", *packages):
         name = names.get(package, package)
         try:
             found[name] = version(name)

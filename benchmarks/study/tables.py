@@ -75,9 +75,7 @@ TABLES = (
     Table("CRPS without calibration", "crps_uncalibrated", "crps", MAIN, calibrated=False),
     Table("NLL without calibration", "nll_uncalibrated", "nll", MAIN, scoring="nll", calibrated=False),
     Table("IBUG on different base models: CRPS", "crps_base_model", "crps", BASES, heads=tuple(BASES)),
-    Table(
-        "IBUG on different base models: NLL", "nll_base_model", "nll", BASES, scoring="nll", heads=tuple(BASES)
-    ),
+    Table("IBUG on different base models: NLL", "nll_base_model", "nll", BASES, scoring="nll", heads=tuple(BASES)),
     Table("Nearest neighbours: CRPS", "crps_knn", "crps", _KNN, heads=("ibug-catboost",)),
     Table(
         "BART: CRPS",

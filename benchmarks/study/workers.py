@@ -57,7 +57,9 @@ class Worker:
             status, result, reason = self.connection.recv()
         except (EOFError, OSError):
             self._process.join(10)
-            return Outcome(self.task, "died", None, f"the process died (exit code {self._process.exitcode})", self.seconds)
+            return Outcome(
+                self.task, "died", None, f"the process died (exit code {self._process.exitcode})", self.seconds
+            )
         return Outcome(self.task, status, result, reason, self.seconds)
 
     def end(self) -> None:

@@ -132,9 +132,7 @@ class CatBoost(Booster):
         )
 
     def fit_stopped(self, model: Any, split: Split) -> tuple[Any, int]:
-        model.fit(
-            split.X_part, split.y_part, eval_set=(split.X_val, split.y_val), early_stopping_rounds=PATIENCE
-        )
+        model.fit(split.X_part, split.y_part, eval_set=(split.X_val, split.y_val), early_stopping_rounds=PATIENCE)
         return model, model.tree_count_
 
     def predict_first(self, model: Any, X: Floats, trees: int) -> Floats:

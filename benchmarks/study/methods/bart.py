@@ -39,7 +39,8 @@ class FittedBART(Fitted):
         self._tiny = split.tiny
         self._final = _sampled(split.X_train, split.y_train, best, chains, samples, split.seed)
         self.held_out = dict.fromkeys(SCORINGS, tried[best])
-        self.parameters = dict.fromkeys(SCORINGS, {"trees": best, "chains": chains, "samples": samples})
+        chosen = {"trees": best, "chains": chains, "samples": samples}
+        self.parameters = dict.fromkeys(SCORINGS, chosen)
 
     def predict(self, X: Floats, scoring: str) -> Moments:
         return _moments(self._final, X, self._tiny)

@@ -42,7 +42,8 @@ class FittedForest(Fitted):
         self._tiny = split.tiny
         self._final = _make(trees, *best, split.seed).fit(split.X_train, split.y_train)
         self.held_out = dict.fromkeys(SCORINGS, tried[best])
-        self.parameters = dict.fromkeys(SCORINGS, {"trees": trees, "min_samples_leaf": best[0], "features": best[1]})
+        chosen = {"trees": trees, "min_samples_leaf": best[0], "features": best[1]}
+        self.parameters = dict.fromkeys(SCORINGS, chosen)
 
     def predict(self, X: Floats, scoring: str) -> Moments:
         return _moments(self._final, X, self._tiny)
