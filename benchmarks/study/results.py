@@ -64,8 +64,12 @@ class Store:
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._path.open("a+b")
-        _lock(self._file, self._path)
-        self._cut_torn_line()
+        try:
+            _lock(self._file, self._path)
+            self._cut_torn_line()
+        except BaseException:
+            self._file.close()
+            raise
         return self
 
     def __exit__(

@@ -167,7 +167,8 @@ def _categories(shape: Shape) -> Shape:
 
 def _communities(frame: Frame) -> Frame:
     """Give the one missing OtherPerCap the mean; leave out columns with missing values."""
-    frame = frame.replace("?", np.nan).drop(columns=["state", "communityname", "fold"])
+    frame = frame.drop(columns=["state", "communityname", "fold"]).astype(object)
+    frame = frame.mask(frame == "?", np.nan)
     other = frame["OtherPerCap"].astype(np.float64)
     frame["OtherPerCap"] = other.fillna(other.mean())
     return _plain("ViolentCrimesPerPop")(frame.dropna(axis=1).astype(np.float64))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 T = TypeVar("T")
 
 _SECONDS_BETWEEN_LOOKS = 1.0
+_READY = "ready"
 
 
 class Outcome(NamedTuple):
@@ -39,20 +40,21 @@ class Worker:
         self._process.start()
         theirs.close()
         self.task: Any = None
-        self.started = 0.0
+        self._started = time.monotonic()
+        self._ready = False
 
     def give(self, task: Any) -> None:
         """Hand over a task."""
-        self.task, self.started = task, time.monotonic()
+        self.task, self._started = task, time.monotonic()
         self.connection.send(task)
 
     @property
     def seconds(self) -> float:
-        """How long the task has been in hand."""
-        return time.monotonic() - self.started
+        """How long the task has been worked on: while the process starts it is not."""
+        return time.monotonic() - self._started if self._ready else 0.0
 
-    def receive(self) -> Outcome:
-        """Return the outcome of the task; the process may have died."""
+    def receive(self) -> Outcome | None:
+        """Return the outcome of the task, or None if the process has just started; it may have died, too."""
         try:
             status, result, reason = self.connection.recv()
         except (EOFError, OSError):
@@ -60,6 +62,9 @@ class Worker:
             return Outcome(
                 self.task, "died", None, f"the process died (exit code {self._process.exitcode})", self.seconds
             )
+        if status == _READY:
+            self._started, self._ready = time.monotonic(), True
+            return None
         return Outcome(self.task, status, result, reason, self.seconds)
 
     def end(self) -> None:
@@ -114,7 +119,8 @@ def run_all(
 def _finished(busy: list[Worker], time_limit: float | None) -> list[tuple[Worker, Outcome]]:
     connections = {worker.connection: worker for worker in busy}
     ready = wait(list(connections), timeout=_SECONDS_BETWEEN_LOOKS)
-    done = [(connections[each], connections[each].receive()) for each in ready if isinstance(each, Connection)]
+    received = [(connections[each], connections[each].receive()) for each in ready if isinstance(each, Connection)]
+    done = [(worker, outcome) for worker, outcome in received if outcome is not None]
     if time_limit is not None:
         late = [worker for worker in busy if worker.seconds > time_limit and worker.connection not in ready]
         reason = f"passed the time limit of {time_limit:g} s"
@@ -124,6 +130,7 @@ def _finished(busy: list[Worker], time_limit: float | None) -> list[tuple[Worker
 
 def _serve(connection: Connection, function: Callable[[Any], Any], skip: type[Exception]) -> None:
     """Run tasks until the other end is closed."""
+    connection.send((_READY, None, ""))
     while True:
         try:
             task = connection.recv()
