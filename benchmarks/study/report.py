@@ -53,7 +53,9 @@ def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
             versions.setdefault(name, set()).add(version)
     listed = ", ".join(f"{name} {'/'.join(sorted(found))}" for name, found in sorted(versions.items()))
     counts = Counter(scores.fold_counts().values())
-    folds = "; ".join(f"{count} folds: {datasets} datasets" for count, datasets in sorted(counts.items(), reverse=True))
+    listed_folds = [
+        f"{count} for {datasets} of the datasets" for count, datasets in sorted(counts.items(), reverse=True)
+    ]
     return "\n".join(
         [
             "## How it was run",
@@ -65,7 +67,7 @@ def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
             "```",
             "",
             f"Run {_between(dates)}, Python {platform.python_version()}. Versions: {listed}.",
-            f"Of ten folds, the first ones were run. {folds}.",
+            f"Of ten folds, the first ones were run: {', '.join(listed_folds) or 'none'}.",
             "",
             "Each cell: the mean over folds ± its standard error / the paper's value. Bold: the best, and those whose "
             "standard errors overlap with it. W-T-L: datasets on which the method of the row is better, not "

@@ -154,7 +154,7 @@ def test_the_document_is_written_between_its_marks(tmp_path):
     assert "stale" not in text
     assert "--folds 5 --grid quick" in text
     assert "on 2020-01-02" in text
-    assert "2 folds: 1 datasets" in text
+    assert "the first ones were run: 2 for 1 of the datasets." in text
     assert "| BART (stochtree) | failed | no / reason | Wine 1 |" in text
     report.write(plan, results, document)
     assert document.read_text() == text
