@@ -67,7 +67,7 @@ def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
             "```",
             "",
             f"Run {_between(dates)}, Python {platform.python_version()}. Versions: {listed}.",
-            f"Of ten folds, the first ones were run: {', '.join(listed_folds) or 'none'}.",
+            f"Of ten folds, the first ones were run: {folds or 'none'}.",
             "",
             "Each cell: the mean over folds ± its standard error / the paper's value. Bold: the best, and those whose "
             "standard errors overlap with it. W-T-L: datasets on which the method of the row is better, not "

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
+from inspect import signature
 from itertools import product
 from typing import Any, ClassVar
 
@@ -178,7 +179,10 @@ class LightGBM(Booster):
         from lightgbm import early_stopping
 
         stop = early_stopping(PATIENCE, verbose=False)
-        model.fit(split.X_part, split.y_part, eval_set=[(split.X_val, split.y_val)], callbacks=[stop])
+        watched: dict[str, Any] = {"eval_set": [(split.X_val, split.y_val)]}
+        if "eval_X" in signature(model.fit).parameters:  # from LightGBM 4.7 on, which deprecates the other
+            watched = {"eval_X": split.X_val, "eval_y": split.y_val}
+        model.fit(split.X_part, split.y_part, callbacks=[stop], **watched)
         return model, model.best_iteration_
 
     def predict_first(self, model: Any, X: Floats, trees: int) -> Floats:
