@@ -53,9 +53,7 @@ def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
             versions.setdefault(name, set()).add(version)
     listed = ", ".join(f"{name} {'/'.join(sorted(found))}" for name, found in sorted(versions.items()))
     counts = Counter(scores.fold_counts().values())
-    listed_folds = [
-        f"{count} for {datasets} of the datasets" for count, datasets in sorted(counts.items(), reverse=True)
-    ]
+    folds = ", ".join(f"{count} for {n} of the datasets" for count, n in sorted(counts.items(), reverse=True))
     return "\n".join(
         [
             "## How it was run",

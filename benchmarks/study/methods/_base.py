@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.study.memory import Memory
+from ibug.distributions import Distribution
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +33,11 @@ class Moments(NamedTuple):
 
     mean: Floats
     variance: Floats
+
+
+def moments_of(law: Distribution) -> Moments:
+    """Return means and variances of laws."""
+    return Moments(law.mean(), law.var())
 
 
 @dataclass

@@ -107,6 +107,11 @@ class Booster(ABC):
         return chosen, best
 
 
+def _own(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that have the library's own names."""
+    return {name: value for name, value in parameters.items() if name not in ("trees", "rate")}
+
+
 class CatBoost(Booster):
     """CatBoost with symmetric trees; -1 for the depth is the library's own, 6."""
 
@@ -120,7 +125,6 @@ class CatBoost(Booster):
     def make(self, parameters: dict[str, Any], seed: int) -> Any:
         from catboost import CatBoostRegressor
 
-        own = {name: value for name, value in parameters.items() if name not in ("trees", "rate")}
         return CatBoostRegressor(
             iterations=parameters["trees"],
             learning_rate=parameters["rate"],
@@ -128,7 +132,7 @@ class CatBoost(Booster):
             thread_count=1,
             verbose=0,
             allow_writing_files=False,
-            **own,
+            **_own(parameters),
             **self.options,
         )
 
@@ -164,14 +168,13 @@ class LightGBM(Booster):
     def make(self, parameters: dict[str, Any], seed: int) -> Any:
         from lightgbm import LGBMRegressor
 
-        own = {name: value for name, value in parameters.items() if name not in ("trees", "rate")}
         return LGBMRegressor(
             n_estimators=parameters["trees"],
             learning_rate=parameters["rate"],
             random_state=seed,
             n_jobs=1,
             verbose=-1,
-            **own,
+            **_own(parameters),
             **self.options,
         )
 
@@ -201,14 +204,13 @@ class XGBoost(Booster):
     def make(self, parameters: dict[str, Any], seed: int) -> Any:
         from xgboost import XGBRegressor
 
-        own = {name: value for name, value in parameters.items() if name not in ("trees", "rate")}
         return XGBRegressor(
             n_estimators=parameters["trees"],
             learning_rate=parameters["rate"],
             random_state=seed,
             n_jobs=1,
             tree_method="hist",
-            **own,
+            **_own(parameters),
         )
 
     def fit_stopped(self, model: Any, split: Split) -> tuple[Any, int]:
@@ -226,20 +228,24 @@ class HistGradientBoosting(Booster):
     name, package = "hist", "sklearn"
     bit: ClassVar[int] = 50
 
+    @staticmethod
+    def regressor() -> type[Any]:
+        """Return the class."""
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        return HistGradientBoostingRegressor
+
     def grid(self) -> Iterator[dict[str, Any]]:
         for rate, leaves, least in product(RATES, LEAVES, LEAST_ROWS):
             yield {"rate": rate, "max_leaf_nodes": leaves, "min_samples_leaf": least}
 
     def make(self, parameters: dict[str, Any], seed: int) -> Any:
-        from sklearn.ensemble import HistGradientBoostingRegressor
-
-        own = {name: value for name, value in parameters.items() if name not in ("trees", "rate")}
-        return HistGradientBoostingRegressor(
+        return self.regressor()(
             max_iter=parameters["trees"],
             learning_rate=parameters["rate"],
             early_stopping=False,
             random_state=seed,
-            **own,
+            **_own(parameters),
         )
 
     def fit_stopped(self, model: Any, split: Split) -> tuple[Any, int]:

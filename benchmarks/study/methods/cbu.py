@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split
+from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split, moments_of
 from benchmarks.study.methods._boosters import UncertainCatBoost
 from ibug import CBURegressor
 
@@ -25,13 +25,8 @@ class FittedCBU(Fitted):
         settings = {"prefit": True, "calibrate": False, "n_jobs": 1}
         part = CBURegressor(tuned.part, **settings).fit(split.X_part, split.y_part)
         self._final = CBURegressor(tuned.full, **settings).fit(split.X_train, split.y_train)
-        self.held_out = dict.fromkeys(SCORINGS, _moments(part, split.X_val))
+        self.held_out = dict.fromkeys(SCORINGS, moments_of(part.predict_dist(split.X_val)))
         self.parameters = dict.fromkeys(SCORINGS, tuned.parameters)
 
     def predict(self, X: Floats, scoring: str) -> Moments:
-        return _moments(self._final, X)
-
-
-def _moments(regressor: CBURegressor, X: Floats) -> Moments:
-    law = regressor.predict_dist(X)
-    return Moments(law.mean(), law.var())
+        return moments_of(self._final.predict_dist(X))

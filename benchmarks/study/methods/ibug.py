@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split
+from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split, moments_of
 from benchmarks.study.methods._boosters import Booster, CatBoost, HistGradientBoosting, LightGBM, XGBoost
 from ibug import IBUGRegressor
 
@@ -27,19 +27,14 @@ class FittedIBUG(Fitted):
             settings = {"prefit": True, "spread": "targets", "scoring": scoring, "calibrate": False, "n_jobs": 1}
             chosen = IBUGRegressor(tuned.part, **settings)
             chosen.fit(split.X_part, split.y_part, X_val=split.X_val, y_val=split.y_val)
-            self.held_out[scoring] = _moments(chosen, split.X_val)
+            self.held_out[scoring] = moments_of(chosen.predict_dist(split.X_val))
             final = IBUGRegressor(tuned.full, k=chosen.k_, **settings).fit(split.X_train, split.y_train)
             final.min_variance_ = chosen.min_variance_
             self._final[scoring] = final
             self.parameters[scoring] = {**tuned.parameters, "k": chosen.k_, "rho": chosen.min_variance_}
 
     def predict(self, X: Floats, scoring: str) -> Moments:
-        return _moments(self._final[scoring], X)
-
-
-def _moments(regressor: IBUGRegressor, X: Floats) -> Moments:
-    law = regressor.predict_dist(X)
-    return Moments(law.mean(), law.var())
+        return moments_of(self._final[scoring].predict_dist(X))
 
 
 class IBUGCatBoost(IBUG):

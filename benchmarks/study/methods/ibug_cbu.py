@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split
+from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split, moments_of
 from benchmarks.study.methods._boosters import CatBoost, UncertainCatBoost
 from benchmarks.study.methods.cbu import FittedCBU
 from benchmarks.study.methods.ibug import FittedIBUG
@@ -74,5 +74,4 @@ class FittedAverage(Fitted):
         return self._moments(X, scoring, True)
 
     def _moments(self, X: Floats, scoring: str, calibrated: bool) -> Moments:
-        law = self._ensembles[scoring, calibrated].predict_dist(X)
-        return Moments(law.mean(), law.var())
+        return moments_of(self._ensembles[scoring, calibrated].predict_dist(X))

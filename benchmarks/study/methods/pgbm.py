@@ -20,17 +20,11 @@ class Booster(HistGradientBoosting):
 
     name = package = "pgbm"
 
-    def make(self, parameters: dict[str, Any], seed: int) -> Any:
+    @staticmethod
+    def regressor() -> type[Any]:
         from pgbm.sklearn import HistGradientBoostingRegressor
 
-        own = {name: value for name, value in parameters.items() if name not in ("trees", "rate")}
-        return HistGradientBoostingRegressor(
-            max_iter=parameters["trees"],
-            learning_rate=parameters["rate"],
-            early_stopping=False,
-            random_state=seed,
-            **own,
-        )
+        return HistGradientBoostingRegressor
 
 
 class PGBM(Method):
