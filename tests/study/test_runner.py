@@ -28,7 +28,7 @@ def work(task):
     if task.method == "cbu":
         raise ValueError("no such thing")
     if task.method == "knn":
-        time.sleep(60)
+        time.sleep(100_000)
     if task.method == "bart":
         os.kill(os.getpid(), signal.SIGKILL)
     if task.method == "pgbm":
@@ -61,9 +61,7 @@ def test_what_fails_is_recorded_and_the_others_go_on(path):
 
 def test_a_method_that_hangs_is_ended(path):
     plan = Plan(["yacht"], ["knn", "ngboost"], folds=1)
-    start = time.monotonic()
     runner.run(plan, path, None, jobs=1, time_limit=8, stream=io.StringIO(), work=work)
-    assert time.monotonic() - start < 50
     states = {each["method"]: each for each in read(path)}
     assert states["knn"]["status"] == "timeout"
     assert states["knn"]["reason"] == "passed the time limit of 8 s"
