@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks.study.datasets import DATASETS, DatasetError, at_hand, data_folder
 from benchmarks.study.methods import GRIDS, METHODS
+from benchmarks.study.results import read
 from benchmarks.study.runner import Plan, run, status
 
 RESULTS = Path("study-results/results.jsonl")
@@ -78,7 +79,10 @@ def resolve(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
             parser.error(f"there is no {', '.join(unknown)}; {what} are: {', '.join(known)}")
         setattr(options, what, names)
         if what == "datasets" and given == "all" and options.command in ("run", "figures", "status"):
-            options.datasets = at_hand(options.folder)
+            found = set(at_hand(options.folder))
+            if options.command == "status":  # wherever the data are by now
+                found |= {row["dataset"] for row in read(options.results)}
+            options.datasets = [name for name in known if name in found]
     if hasattr(options, "folds") and not 1 <= options.folds <= 10:
         parser.error(f"--folds must be 1 to 10; got {options.folds}")
     if getattr(options, "jobs", 1) < 1:

@@ -110,16 +110,17 @@ def score(fitted: Fitted, split: Split, X_test: Floats, y_test: Floats) -> list[
         seconds = (time.process_time() - started) / len(y_test)
         _check(plain, "test rows")
         for calibrated in (True, False):
-            moments = plain
-            if calibrated:
-                special = fitted.calibrated(X_test, scoring)
-                moments = Moments(plain.mean, calibrator.transform(plain.variance)) if special is None else special
-            row = {"scoring": scoring, "calibrated": calibrated, "predict_seconds": seconds, **metrics(moments, y_test)}
+            moments, learned = plain, {}
+            if calibrated and (special := fitted.calibrated(X_test, scoring)) is not None:
+                moments = special
+            elif calibrated:
+                moments = Moments(plain.mean, calibrator.transform(plain.variance))
+                learned = {"gamma": calibrator.gamma_, "delta": calibrator.delta_}
+            row = {"scoring": scoring, "calibrated": calibrated, "predict_seconds": seconds, **learned}
+            row |= metrics(moments, y_test)
             if own is not None:
                 row["own_coverage"] = float(np.mean((own[:, 0] <= y_test) & (y_test <= own[:, 1])))
                 row["own_width"] = float(np.mean(own[:, 1] - own[:, 0]))
-            if calibrated:
-                row |= {"gamma": calibrator.gamma_, "delta": calibrator.delta_}
             rows.append({**row, "parameters": fitted.parameters[scoring]})
     return rows
 

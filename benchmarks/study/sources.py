@@ -189,6 +189,8 @@ def _obesity(frame: Frame) -> Frame:
 
 def _star(frame: Frame) -> Frame:
     """Add up the scores; leave out rows with missing values; code what has two values as 0 and 1."""
+    import pandas as pd
+
     scores = [f"{subject}{grade}" for subject in ("read", "math") for grade in "k123"]
     frame = frame.dropna().reset_index(drop=True)
     frame = frame.assign(target=frame[scores].sum(axis=1).astype(np.float64))
@@ -196,7 +198,7 @@ def _star(frame: Frame) -> Frame:
     codes = {"female": 0, "male": 1, "free": 0, "non-free": 1, "cauc": 0, "afam": 1}
     for column in ("gender", *(f"lunch{g}" for g in "k123"), *(f"tethnicity{g}" for g in "k12")):
         frame[column] = frame[column].map(codes).astype(np.float64)
-    if frame["birth"].dtype == object:  # "1979 Q3"
+    if not pd.api.types.is_numeric_dtype(frame["birth"]):  # "1979 Q3"
         parts = frame["birth"].str.split(" Q", expand=True).astype(np.float64)
         frame["birth"] = parts[0] + (parts[1] - 1) / 4
     return _categories(_plain("target"))(frame)
