@@ -25,6 +25,7 @@ PAIRS = (
     ("auto+cbu", "paper+cbu"),
     ("residuals", "paper"),
     ("paper-continuous", "paper"),
+    ("auto-60", "paper-60"),
 )
 
 #: A mean score of one method by dataset, base and fold.
