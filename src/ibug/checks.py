@@ -5,11 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-
 from ibug._inputs import check_count, check_flags, check_fraction
 from ibug.affinity import check_sampling, sample_size
-from ibug.calibration import METHODS, conformal_calibrator
+from ibug.calibration import check_calibrate, conformal_calibrator
 from ibug.exceptions import InvalidInputError, NotCalibratedWarning
 from ibug.learning import Floats, NeighborLearner, Rows
 from ibug.metrics import resolve_scoring
@@ -38,10 +36,7 @@ class InputChecks(NeighborLearner):
     def _check_options(self) -> None:
         resolve_scoring(self.scoring)
         check_flags(refit=self.refit, prefit=self.prefit)
-        if not isinstance(self.calibrate, (bool, np.bool_)) and self.calibrate not in METHODS:
-            raise InvalidInputError(
-                f"calibrate must be True or False, or one of {sorted(METHODS)}; got {self.calibrate!r}."
-            )
+        check_calibrate(self.calibrate)
         if self.spread not in SPREADS:
             raise InvalidInputError(f"spread must be one of {SPREADS}; got {self.spread!r}.")
         conformal_calibrator(self.conformal)

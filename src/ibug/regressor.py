@@ -63,8 +63,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     cv : int, splitter, list of splits or None
         The folds in which clones of the estimator are trained, so that each training row is predicted by one that has
         not seen it. These give the honest residuals, and, where `fit` is given no validation rows, they are what is
-        tuned on. ``None``: five random folds if `spread` needs them and the estimator is trained here; no clones
-        otherwise. Given explicitly, clones of a `prefit` estimator are trained, too.
+        tuned on. ``None``: five random folds if `spread` needs them and the estimator is trained here, which takes
+        about five times as long as training it once; no clones otherwise. Given explicitly, clones of a `prefit`
+        estimator are trained, too.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator
         Make the coverage of intervals sure. ``"scale"`` changes their width (normalised split conformal),
         ``"distribution"`` each side by itself, so that quantiles of every level are calibrated. From 200 validation
@@ -86,8 +87,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     prefit : bool
         The estimator is trained already: use it as it is. A ``FrozenEstimator`` counts as trained.
     n_jobs : int or None
-        Threads for the search, and clones that are trained at a time, in joblib's convention. Results do not depend on
-        it.
+        Threads for the search, and clones that are trained at a time, in joblib's convention; where the estimator uses
+        all cores by itself, leave it. Results do not depend on it.
     random_state : int, RandomState or None
         For the split or the folds, and for random trees and rows.
     verbose : int
