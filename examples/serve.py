@@ -230,6 +230,7 @@ def main() -> None:
         port=options.port,
         workers=options.workers,
         timeout_graceful_shutdown=30,
+        timeout_worker_healthcheck=60,  # a worker that is still importing on a busy machine is not dead
         access_log=False,
     )
 

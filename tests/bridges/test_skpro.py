@@ -1,5 +1,7 @@
 """ibug as a regressor of skpro."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -119,6 +121,15 @@ def test_skpros_crps_is_ibugs(data):
     u = small().fit(X, y)
     own = u.regressor_.predict_dist(X_new).crps(y_new["progression"].to_numpy()).mean()
     assert CRPS()(y_new, u.predict_proba(X_new)) == pytest.approx(own)
+
+
+def test_the_documents_example_runs(data):
+    pytest.importorskip("lightgbm")
+    text = (Path(__file__).parents[2] / "docs" / "ecosystem.md").read_text(encoding="utf-8")
+    code = text.split("```python\n")[1].split("```")[0].replace("LGBMRegressor()", "LGBMRegressor(verbose=-1)")
+    names = dict(zip(("X", "y", "X_test", "y_test"), data, strict=True))
+    exec(code, names)
+    assert type(names["d"]).__name__ == "Normal"
 
 
 def test_predict_proba_is_only_here():
