@@ -107,7 +107,8 @@ class Service:
 
     def __init__(self, path: Path, limits: Limits) -> None:
         self.u = ibug.load(path, mmap=True)
-        self.u.set_params(n_jobs=1)  # a request has one thread; many requests have many
+        if "n_jobs" in self.u.get_params(deep=False):
+            self.u.set_params(n_jobs=1)  # a request has one thread; many requests have many
         self.limits = limits
         self.pool = ThreadPoolExecutor(limits.threads)
         self.named = hasattr(self.u, "feature_names_in_")
@@ -128,6 +129,8 @@ class Service:
 
     def predict(self, rows: list[Any], options: Options) -> list[dict[str, Any]]:
         """Return predictions with their intervals, and quantiles and neighbours where they are asked for."""
+        if options.neighbors and not hasattr(self.u, "kneighbors"):
+            raise InvalidInputError(f"A {type(self.u).__name__} has no neighbours to show: ask without neighbors.")
         X = self.frame(rows)
         law = self.u.predict_dist(X)
         columns = [_plain(values) for values in (self.u.predict(X), *law.interval(options.coverage))]

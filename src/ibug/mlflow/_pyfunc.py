@@ -51,8 +51,10 @@ class UncertainModel:
     def _rows(self, model_input: Any) -> Any:
         if not hasattr(self.u, "feature_names_in_"):
             return np.asarray(model_input, np.float64)
+        if not hasattr(model_input, "columns"):
+            return model_input  # the regressor tells what is missing
         # CSV and JSON keep neither the order of columns nor their categories.
-        X = pd.DataFrame(model_input)[list(self.u.feature_names_in_)]
+        X = model_input[list(self.u.feature_names_in_)]
         return X.assign(
             **{
                 column["name"]: _as_categories(X[column["name"]], column)

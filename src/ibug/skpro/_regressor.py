@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor
 from skpro.regression.base import BaseProbaRegressor
 
@@ -97,10 +96,7 @@ row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verb
         super().__init__()
 
     def _fit(self, X: pd.DataFrame, y: pd.DataFrame) -> IBUGRegressor:
-        parameters = self.get_params(deep=False)
-        if self.estimator is not None and not self.prefit:
-            parameters["estimator"] = clone(self.estimator)
-        self.regressor_ = ibug.regressor.IBUGRegressor(**parameters)
+        self.regressor_ = ibug.regressor.IBUGRegressor(**self.get_params(deep=False))
         self.regressor_.fit(_named(X), y.iloc[:, 0].to_numpy(np.float64))
         return self
 
