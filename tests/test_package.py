@@ -21,6 +21,7 @@ def test_public_names():
         "ProbabilisticEnsemble",
         "VarianceCalibrator",
         "__version__",
+        "load",
     ]
     assert ibug.__version__ == version("ibug")
 
@@ -31,7 +32,7 @@ def test_core_dependencies_are_few():
 
 
 def test_importing_ibug_imports_no_booster():
-    code = "import sys, ibug; print(sorted({'lightgbm', 'xgboost', 'catboost'} & set(sys.modules)))"
+    code = "import sys, ibug; print(sorted({'lightgbm', 'xgboost', 'catboost', 'skops'} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 
@@ -44,6 +45,10 @@ def test_importing_ibug_imports_no_booster():
         (exceptions.ModelNotFittedError, NotFittedError),
         (exceptions.MissingExtensionError, ImportError),
         (exceptions.MissingDependencyError, ImportError),
+        (exceptions.NotStorableError, TypeError),
+        (exceptions.FileFormatError, ValueError),
+        (exceptions.NotStoredWarning, UserWarning),
+        (exceptions.OlderLibraryWarning, UserWarning),
         (exceptions.NotCalibratedWarning, UserWarning),
     ],
 )

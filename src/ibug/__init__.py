@@ -9,6 +9,7 @@ from importlib.metadata import version
 from ibug.calibration import VarianceCalibrator
 from ibug.ensemble import CBURegressor, ProbabilisticEnsemble
 from ibug.neighbors import LeafIndex
+from ibug.persistence import load
 from ibug.regressor import IBUGRegressor
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "ProbabilisticEnsemble",
     "VarianceCalibrator",
     "__version__",
+    "load",
 ]
 __version__ = version("ibug")

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from ibug._columns import FeatureType, feature_types
 from ibug._inputs import as_rows, check_probabilities, check_targets
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
@@ -22,6 +23,7 @@ class ProbabilisticRegressorMixin(RegressorMixin):
     """Intervals, quantiles, variances and points from ``predict_dist``, and the checks of rows that they share."""
 
     n_features_in_: int
+    feature_types_: list[FeatureType]
 
     def __sklearn_is_fitted__(self) -> bool:
         raise NotImplementedError(f"{type(self).__name__} has to say whether it is fitted.")
@@ -57,6 +59,7 @@ class ProbabilisticRegressorMixin(RegressorMixin):
             raise InvalidInputError(f"This {type(self).__name__} requires y to be passed, but the target y is None.")
         X = as_rows(X)
         validate_data(self, X, skip_check_array=True)
+        self.feature_types_ = feature_types(X)
         return X, check_targets(X, y, "y")
 
     def _check_validation_rows(self, X_val: Any, y_val: Any) -> Rows | None:

@@ -6,11 +6,15 @@ Each error is also the built-in error that scikit-learn users expect, so that ``
     ├── InvalidInputError (ValueError)        data or an option that cannot be used as given
     ├── UnsupportedModelError (TypeError)     a model whose leaves ibug cannot or must not read
     ├── ModelNotFittedError (NotFittedError)  a model that was to be wrapped, but is not fitted yet
+    ├── NotStorableError (TypeError)          something that cannot be saved without pickle
+    ├── FileFormatError (ValueError)          a file that is not one of ibug's, is damaged, or cannot be read here
     ├── MissingExtensionError (ImportError)   the compiled kernel was not built
     └── MissingDependencyError (ImportError)  an optional library is not installed
 
     IBUGWarning (UserWarning)
-    └── NotCalibratedWarning                  calibration was asked for, but there is no data to do it on
+    ├── NotCalibratedWarning                  calibration was asked for, but there is no data to do it on
+    ├── NotStoredWarning                      a parameter that predictions do not need is left out of a saved file
+    └── OlderLibraryWarning                   a file was written with a newer version of a library than is installed
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from __future__ import annotations
 from sklearn.exceptions import NotFittedError
 
 __all__ = [
+    "FileFormatError",
     "IBUGError",
     "IBUGWarning",
     "InvalidInputError",
@@ -25,6 +30,9 @@ __all__ = [
     "MissingExtensionError",
     "ModelNotFittedError",
     "NotCalibratedWarning",
+    "NotStorableError",
+    "NotStoredWarning",
+    "OlderLibraryWarning",
     "UnsupportedModelError",
 ]
 
@@ -43,6 +51,14 @@ class UnsupportedModelError(IBUGError, TypeError):
 
 class ModelNotFittedError(IBUGError, NotFittedError):
     """The model that was to be wrapped has not been fitted yet."""
+
+
+class NotStorableError(IBUGError, TypeError):
+    """An estimator has a part that cannot be saved without pickle."""
+
+
+class FileFormatError(IBUGError, ValueError):
+    """A file is not one that ibug has saved, is damaged, or cannot be read by this version; the message says which."""
 
 
 class MissingExtensionError(IBUGError, ImportError):
@@ -69,3 +85,11 @@ class IBUGWarning(UserWarning):
 
 class NotCalibratedWarning(IBUGWarning):
     """Calibration was asked for, but there are no validation rows to do it on."""
+
+
+class NotStoredWarning(IBUGWarning):
+    """A parameter cannot be saved without pickle; predictions do not need it, so it is left out of the file."""
+
+
+class OlderLibraryWarning(IBUGWarning):
+    """A file was written with a newer version of a library than the one that is to read it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug.distributions import Distribution, Normal, Shifted, Truncated, families, resolve_family
-from ibug.exceptions import InvalidInputError
+from ibug.exceptions import InvalidInputError, NotStorableError
 from ibug.targets import TargetFacts
 
 Floats = NDArray[np.float64]
@@ -66,6 +66,41 @@ class Posterior:
     def inside_support(self, law: Distribution) -> Distribution:
         """Return the laws given that the target is inside its bounds."""
         return law if self.support is None else Truncated(law, *self.support)
+
+    def state(self) -> dict[str, Any]:
+        """Return what `from_state` needs: strings and numbers.
+
+        Raises
+        ------
+        NotStorableError
+            For a family that is not registered by its name.
+        """
+        if self.name not in families() or resolve_family(self.name)[1] is not self.family:
+            raise NotStorableError(
+                f"The laws are of the class {self.family.__module__}.{self.family.__qualname__}, which cannot be saved "
+                "without pickle. Give it a name, ibug.distributions.register(name, family), before it is fitted, and "
+                "again before the file is loaded."
+            )
+        names = ("name", "location", "support", "options", "lowest")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Posterior:
+        """Return the posterior that has this state."""
+        if state["name"] not in families():
+            raise InvalidInputError(
+                f"The laws are of the family {state['name']!r:.100}, which is not known here. If it is one of your "
+                "own, make it known first: ibug.distributions.register(name, family)."
+            )
+        name, family = resolve_family(state["name"])
+        support = None
+        if state["support"] is not None:
+            lower, upper = (float(bound) for bound in state["support"])
+            support = lower, upper
+        if state["location"] not in LOCATIONS or (support is not None and not support[0] < support[1]):
+            raise InvalidInputError("The location or the support of the laws is impossible.")
+        options = {str(key): value for key, value in state["options"].items()}
+        return cls(name, family, state["location"], support, options, float(state["lowest"]))
 
 
 def prepare(

@@ -21,10 +21,12 @@ from ibug.fitting import ModelFitter
 from ibug.learning import Floats
 from ibug.leaves import reader_type
 from ibug.metrics import Scoring
+from ibug.persistence import storable
+from ibug.stored import StoredRegressor
 from ibug.targets import TargetFacts
 
 
-class IBUGRegressor(ProbabilisticRegressorMixin, ModelFitter, BaseEstimator):
+class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, BaseEstimator):
     """Turn a gradient-boosted tree regressor into a probabilistic one.
 
     The mean of each prediction is the model's own. Its variance comes from the training rows that share most leaves
@@ -128,6 +130,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, ModelFitter, BaseEstimator):
         The number of features.
     feature_names_in_ : ndarray of str
         Their names, where X had names.
+    feature_types_ : list of dict
+        For each column of X its ``name``, its ``dtype`` and, where it has some, its ``categories``.
 
     Examples
     --------
@@ -337,3 +341,6 @@ class IBUGRegressor(ProbabilisticRegressorMixin, ModelFitter, BaseEstimator):
         if hasattr(model, "__sklearn_tags__"):  # a native Booster has none
             tags.input_tags = get_tags(model).input_tags
         return tags
+
+
+storable(IBUGRegressor)

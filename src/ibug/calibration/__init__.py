@@ -7,6 +7,7 @@ from ibug.calibration._conformal import (
     conformal_calibrator,
 )
 from ibug.calibration._recalibrated import Recalibrated
+from ibug.calibration._stored import calibrator_from_state, calibrator_state
 from ibug.calibration._variance import METHODS, VarianceCalibrator
 
 __all__ = [
@@ -16,5 +17,7 @@ __all__ = [
     "Recalibrated",
     "ScaleConformal",
     "VarianceCalibrator",
+    "calibrator_from_state",
+    "calibrator_state",
     "conformal_calibrator",
 ]

@@ -171,7 +171,7 @@ def _as_labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
     return labels.astype(str)
 
 
-_BY_NAME: dict[str, type[ConformalCalibrator]] = {"scale": ScaleConformal, "distribution": DistributionConformal}
+CALIBRATORS: dict[str, type[ConformalCalibrator]] = {"scale": ScaleConformal, "distribution": DistributionConformal}
 
 
 def conformal_calibrator(conformal: Any) -> Any:
@@ -180,8 +180,8 @@ def conformal_calibrator(conformal: Any) -> Any:
         return None
     if isinstance(conformal, ConformalCalibrator):
         return clone(conformal)
-    if isinstance(conformal, str) and conformal in _BY_NAME:
-        return _BY_NAME[conformal]()
+    if isinstance(conformal, str) and conformal in CALIBRATORS:
+        return CALIBRATORS[conformal]()
     raise InvalidInputError(
-        f"conformal must be None, one of {sorted(_BY_NAME)} or a ConformalCalibrator; got {conformal!r}."
+        f"conformal must be None, one of {sorted(CALIBRATORS)} or a ConformalCalibrator; got {conformal!r}."
     )

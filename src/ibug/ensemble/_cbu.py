@@ -25,8 +25,11 @@ from ibug.ensemble._catboost import (
     untrained,
     usable_count,
 )
+from ibug.ensemble._stored import describe_calibration, restore_calibration
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring, resolve_scoring
+from ibug.persistence import Loading, Saving, Storable, storable
+from ibug.stored import describe_estimator, require, restore_estimator
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +37,7 @@ Floats = NDArray[np.float64]
 _TINY_VARIANCE = 1e-15
 
 
-class CBURegressor(CalibratedRegressor, BaseEstimator):
+class CBURegressor(CalibratedRegressor, Storable, BaseEstimator):
     """CatBoost with uncertainty (CBU): a CatBoost model that predicts mean and variance, calibrated on validation rows.
 
     The model is trained for the likelihood of a normal law (loss ``RMSEWithUncertainty``) with stochastic gradient
@@ -87,6 +90,8 @@ class CBURegressor(CalibratedRegressor, BaseEstimator):
         The number of features.
     feature_names_in_ : ndarray of str
         Their names, where X had names.
+    feature_types_ : list of dict
+        For each column of X its ``name``, its ``dtype`` and, where it has some, its ``categories``.
 
     Examples
     --------
@@ -227,3 +232,30 @@ class CBURegressor(CalibratedRegressor, BaseEstimator):
         mean, variance = mean_and_variance(self.estimator_, X, self.virtual_ensembles_count_, self.n_jobs)
         unit = float(np.var(self._targets)) or 1.0
         return Normal(mean, np.sqrt(np.maximum(variance, _TINY_VARIANCE * unit)))
+
+    def _describe(self, saving: Saving, *, fitted: bool) -> dict[str, Any]:
+        description = describe_estimator(self, self.get_params(deep=False), saving, fitted=fitted)
+        if fitted:
+            learned = {
+                **describe_calibration(self),
+                "virtual_ensembles_count_": self.virtual_ensembles_count_,
+                "targets": self._targets,
+            }
+            description["learned"] = saving.encoder.encode(learned, "learned")
+        return description
+
+    @classmethod
+    def _restore(cls, spec: dict[str, Any], loading: Loading) -> CBURegressor:
+        regressor: CBURegressor = restore_estimator(cls, spec, loading)
+        if "learned" in spec:
+            learned = loading.decoder.decode(spec["learned"])
+            restore_calibration(regressor, learned)
+            regressor.virtual_ensembles_count_ = learned["virtual_ensembles_count_"]
+            regressor._targets = np.asarray(learned["targets"], np.float64)
+            check_model(regressor.estimator_, prefit=True)
+            most = usable_count(regressor.estimator_, regressor.virtual_ensembles_count_)
+            require(regressor.virtual_ensembles_count_ == most, "its model has not the trees for its virtual ensembles")
+        return regressor
+
+
+storable(CBURegressor)

@@ -19,14 +19,25 @@ from ibug.distributions import Distribution, normalized_weights
 from ibug.ensemble._calibrated import CalibratedRegressor
 from ibug.ensemble._combine import resolve_combination
 from ibug.ensemble._members import Members, check_members, is_dropped, is_trained, seeded
+from ibug.ensemble._stored import describe_calibration, restore_calibration
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring, resolve_scoring
 from ibug.metrics._scorers import predict_dist
+from ibug.persistence import (
+    Loading,
+    Saving,
+    Storable,
+    encode_parameters,
+    load_regressor,
+    save_regressor,
+    storable,
+)
+from ibug.stored import describe_parameters, require, restore_parameters
 
 Floats = NDArray[np.float64]
 
 
-class ProbabilisticEnsemble(CalibratedRegressor, _BaseComposition):
+class ProbabilisticEnsemble(CalibratedRegressor, Storable, _BaseComposition):
     """Combine probabilistic regressors: IBUG and CBU, say, which the paper found better together (section 5.2).
 
     Parameters
@@ -77,6 +88,8 @@ class ProbabilisticEnsemble(CalibratedRegressor, _BaseComposition):
         The number of features.
     feature_names_in_ : ndarray of str
         Their names, where X had names.
+    feature_types_ : list of dict
+        For each column of X its ``name``, its ``dtype`` and, where it has some, its ``categories``.
 
     Examples
     --------
@@ -276,3 +289,50 @@ class ProbabilisticEnsemble(CalibratedRegressor, _BaseComposition):
                     "ibug.distributions.Distribution is expected."
                 )
         return resolve_combination(self.combine)(laws, self.weights_)
+
+    def _describe(self, saving: Saving, *, fitted: bool) -> dict[str, Any]:
+        parameters = describe_parameters(self.get_params(deep=False))
+        given = parameters.pop("estimators")
+        description: dict[str, Any] = {"parameters": encode_parameters(parameters, saving.encoder, "parameters")}
+        if not fitted:
+            return {**description, "estimators": [_unfitted(pair, saving) for pair in given]}
+        members = self.estimators_
+        description["members"] = [
+            [name, save_regressor(member, saving)] for name, member in self.named_estimators_.items()
+        ]
+        # A member that was given already fitted is stored already; the number tells which one it is.
+        places = {id(member): place for place, member in enumerate(members)}
+        description["estimators"] = [
+            [pair[0], places[id(pair[1])]] if id(pair[1]) in places else _unfitted(pair, saving) for pair in given
+        ]
+        learned = {**describe_calibration(self), "weights": self.weights_, "targets": self._targets}
+        return {**description, "learned": saving.encoder.encode(learned, "learned")}
+
+    @classmethod
+    def _restore(cls, spec: dict[str, Any], loading: Loading) -> ProbabilisticEnsemble:
+        named = [(str(name), load_regressor(member, loading)) for name, member in spec.get("members", [])]
+        given: Members = []
+        for name, member in spec["estimators"]:
+            if isinstance(member, int):
+                require(0 <= member < len(named), "it names a member that it does not have")
+                given.append((str(name), named[member][1]))
+            else:
+                given.append((str(name), member if is_dropped(member) else load_regressor(member, loading)))
+        parameters = restore_parameters(loading.decoder.decode(spec["parameters"]))
+        ensemble = cls(given, **parameters)
+        if "learned" in spec:
+            learned = loading.decoder.decode(spec["learned"])
+            restore_calibration(ensemble, learned)
+            ensemble._take(named)
+            ensemble._targets = np.asarray(learned["targets"], np.float64)
+            ensemble.weights_ = np.asarray(learned["weights"], np.float64)
+            require(ensemble.weights_.shape == (len(named),) and named, "it has not as many weights as members")
+        return ensemble
+
+
+def _unfitted(pair: tuple[str, Any], saving: Saving) -> list[Any]:
+    name, member = pair
+    return [name, member if is_dropped(member) else save_regressor(member, saving, fitted=False)]
+
+
+storable(ProbabilisticEnsemble)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -67,6 +68,24 @@ class LeafReader(ABC):
                 "row: wrap one single-output model per output."
             )
         return prediction
+
+    def findings(self) -> dict[str, Any]:
+        """Return what `prepare` has found out with the training rows, as plain values, for `recall`."""
+        return {}
+
+    def recall(self, findings: Mapping[str, Any]) -> None:  # noqa: B027 - most readers find nothing out
+        """Get ready as `prepare` did, without the training rows: read the same way, so that answers stay the same."""
+
+    @property
+    @abstractmethod
+    def n_trees(self) -> int:
+        """The number of trees that `predict` uses."""
+
+    @property
+    def n_features(self) -> int | None:
+        """The number of columns that the model expects, where it knows."""
+        n = getattr(self.model, "n_features_in_", None)
+        return None if n is None else int(n)
 
     @property
     def feature_names(self) -> list[str] | None:

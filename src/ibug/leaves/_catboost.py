@@ -66,6 +66,16 @@ class CatBoostReader(WalkingReader):
         """The names of the columns; CatBoost numbers those of arrays."""
         return _unless_numbered(self._names)
 
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return int(self.model.tree_count_)
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return len(self._names)
+
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``2**depth - 1`` in a symmetric tree."""
         return as_leaf_numbers(self.model.calc_leaf_indexes(X), _num_samples(X), self.model)

@@ -35,6 +35,11 @@ class HistGradientBoostingReader(WalkingReader):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_walks": None}  # made from the model again, as the compiled walk is
 
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return len(self.model._predictors)
+
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree."""
         return self._leaves_of(self.model._preprocess_X(X, reset=False))

@@ -50,6 +50,18 @@ class LightGBMReader(WalkingReader):
         made_up = [f"Column_{i}" for i in range(len(self._names))]
         return None if self._names == made_up else list(self._names)
 
+    @property
+    def n_trees(self) -> int:
+        """The number of trees, up to the best iteration of early stopping."""
+        booster = self._booster()
+        n_trees = int(booster.num_trees())
+        return min(booster.best_iteration, n_trees) if booster.best_iteration > 0 else n_trees
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return int(self._n_columns)
+
     def written_as(self, name: str) -> str:
         """Return a column's name as LightGBM writes it: with underscores for white space."""
         return re.sub(r"\s", "_", name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,11 @@ class SklearnReader(LeafReader):
         if getattr(model, "n_outputs_", 1) > 1:
             raise unsupported(model, "it has several outputs")
 
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return len(self.model.estimators_)
+
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree; ``apply`` numbers all nodes."""
         nodes = as_leaf_numbers(self.model.apply(X), _num_samples(X), self.model)
@@ -98,6 +104,20 @@ class WrapperReader(LeafReader):
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the inner model's leaf numbers."""
         return self.inner.leaves(self._inner_rows(X))
+
+    @property
+    def n_trees(self) -> int:
+        """The number of the wrapped model's trees."""
+        return self.inner.n_trees
+
+    def findings(self) -> dict[str, Any]:
+        """Return what the inner reader has found, and whether the outer model's predictions follow from it."""
+        return {"inner": self.inner.findings(), "agrees": self._agrees}
+
+    def recall(self, findings: Mapping[str, Any]) -> None:
+        """Get the inner reader ready."""
+        self.inner.recall(findings["inner"])
+        self._agrees = bool(findings["agrees"])
 
     def prepare(self, X: Any = None) -> None:
         """Prepare the inner reader, and see whether the outer model makes of its predictions what is expected."""

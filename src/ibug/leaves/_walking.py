@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -60,12 +60,22 @@ class WalkingReader(LeafReader):
         return {**self.__dict__, "_walk": self._walk is not None, "_link": self._link is not None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        walked, linked = state.pop("_walk"), state.pop("_link")
+        findings = {"walk": state.pop("_walk"), "link": state.pop("_link"), "how": state["how"]}
         self.__dict__.update(state, _walk=None, _link=None)
-        if walked:  # else the training rows have shown that the library is to be asked, and why
-            self.prepare()
-            if self._walk is not None and not linked:
-                self._link, self.how = None, state["how"]
+        WalkingReader.recall(self, findings)
+
+    def findings(self) -> dict[str, Any]:
+        """Return whether it walks, and whether predictions come from the walk."""
+        return {"walk": self._walk is not None, "link": self._link is not None, "how": self.how}
+
+    def recall(self, findings: Mapping[str, Any]) -> None:
+        """Compile and check the walk again, if the training rows have not shown that the library is to be asked."""
+        if not findings["walk"]:
+            self.how = str(findings["how"])
+            return
+        self.prepare()
+        if self._walk is not None and not findings["link"]:
+            self._link, self.how = None, str(findings["how"])
 
     def prepare(self, X: Any = None) -> None:
         """Compile the trees, and check the walk on some of the rows X, if any, and on rows made to find faults."""

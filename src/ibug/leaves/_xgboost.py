@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,28 @@ class XGBoostReader(WalkingReader):
         if X is not None and self._has_categories and is_pandas(X):
             self._categories = [categories for _, categories in categories_of(X)]
         super().prepare(X)
+
+    def findings(self) -> dict[str, Any]:
+        """Return what the walk has shown, and the categories of the training rows."""
+        return {**super().findings(), "categories": self._categories}
+
+    def recall(self, findings: Mapping[str, Any]) -> None:
+        """Take the categories, and get the walk ready."""
+        self._categories = [list(categories) for categories in findings["categories"]]
+        super().recall(findings)
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees: rounds, up to the best one of early stopping, times those grown in parallel."""
+        booster = self._booster
+        learner = json.loads(booster.save_config())["learner"]["gradient_booster"]
+        parallel = int(learner.get("gbtree", learner)["gbtree_model_param"]["num_parallel_tree"])
+        return (self._n_rounds or int(booster.num_boosted_rounds())) * parallel
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return int(self._booster.num_features())
 
     def _matrix(self, X: Any) -> NDArray[Any] | None:
         """Return arrays and pandas frames of numbers; XGBoost itself reads frames with other names or categories."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
 from ibug.exceptions import InvalidInputError
+from ibug.neighbors._arrays import CODE_TYPES, check_arrays
 from ibug.neighbors._load import kernel
 from ibug.neighbors._order import Neighbors, merge_top_k
 
@@ -19,7 +20,6 @@ from ibug.neighbors._order import Neighbors, merge_top_k
 _COMPARISONS_PER_TASK = 2**28
 # The look-up table from leaf numbers to codes has 4 bytes per entry, so 4 GiB at the most.
 _MAX_TABLE_ENTRIES = 2**30
-_CODE_TYPES = (np.uint8, np.uint16, np.uint32)
 
 
 class LeafIndex:
@@ -42,6 +42,8 @@ class LeafIndex:
     >>> rows
     array([[1, 0]])
     """
+
+    _ARRAYS = ("tiles", "n_rows", "numbering", "leaf_counts")
 
     def __init__(
         self,
@@ -88,6 +90,34 @@ class LeafIndex:
             filled = 0 if builder is None else builder.filled
             raise InvalidInputError(f"The chunks hold {filled} rows, but n_rows={n_rows} were announced, at least 1.")
         return cls(builder.tiles, n_rows, builder.numbering, builder.leaf_counts)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything that the index consists of as plain arrays, by name and without a copy.
+
+        They can be written to a file, mapped from it into memory, and given to :meth:`from_arrays`. They belong to the
+        index: change none of them.
+        """
+        return {
+            "tiles": self._tiles,
+            "n_rows": np.array(self._n_rows, np.int64),
+            "numbering": self._numbering,
+            "leaf_counts": self._leaf_counts,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> LeafIndex:
+        """Return the index that :meth:`arrays` took apart, without a copy.
+
+        Read-only arrays and memory maps will do: processes that map the same file share one index in memory.
+
+        Parameters
+        ----------
+        arrays
+            By the names that :meth:`arrays` gives them. They are checked to fit together, which reads the look-up
+            table but not the codes.
+        """
+        check_arrays(arrays, cls._ARRAYS)
+        return cls(arrays["tiles"], int(arrays["n_rows"]), arrays["numbering"], arrays["leaf_counts"])
 
     @property
     def n_rows(self) -> int:
@@ -300,6 +330,6 @@ def _aligned_zeros(shape: tuple[int, ...], dtype: type | np.dtype[Any]) -> NDArr
 
 
 def _widened(tiles: NDArray[Any]) -> NDArray[Any]:
-    wider = _aligned_zeros(tiles.shape, _CODE_TYPES[_CODE_TYPES.index(tiles.dtype.type) + 1])
+    wider = _aligned_zeros(tiles.shape, CODE_TYPES[CODE_TYPES.index(tiles.dtype.type) + 1])
     wider[...] = tiles
     return wider

@@ -1,0 +1,58 @@
+"""A conformal calibrator as plain values, and from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ibug.calibration._conformal import CALIBRATORS, ConformalCalibrator
+from ibug.calibration._score_map import ScoreMap
+from ibug.exceptions import InvalidInputError, NotStorableError
+
+
+def calibrator_state(calibrator: ConformalCalibrator | None) -> dict[str, Any] | None:
+    """Return what `calibrator_from_state` needs, of a fitted or an unfitted one: strings, numbers and arrays."""
+    if calibrator is None:
+        return None
+    kinds = [name for name, kind in CALIBRATORS.items() if type(calibrator) is kind]
+    if not kinds:
+        raise NotStorableError(
+            f"The conformal calibrator is of the class {type(calibrator).__name__}, which is not ibug's own and cannot "
+            "be saved without pickle."
+        )
+    state: dict[str, Any] = {"kind": kinds[0], "n_bins": calibrator.n_bins}
+    if not hasattr(calibrator, "maps_"):
+        return state
+    names = ("v", "w", "slope", "scores", "symmetric")
+    return {
+        **state,
+        "groups": calibrator.groups_,
+        "edges": calibrator.edges_,
+        "maps": [{name: getattr(one, name) for name in names} for one in calibrator.maps_],
+    }
+
+
+def calibrator_from_state(state: Mapping[str, Any] | None) -> ConformalCalibrator | None:
+    """Return the calibrator whose state this is."""
+    if state is None:
+        return None
+    if state.get("kind") not in CALIBRATORS:
+        raise InvalidInputError(f"A calibrator of kind {state.get('kind')!r:.100} is not known.")
+    calibrator = CALIBRATORS[state["kind"]](n_bins=state["n_bins"])
+    if "maps" in state:
+        calibrator.groups_, calibrator.edges_ = np.asarray(state["groups"]), state["edges"]
+        calibrator.maps_ = [_map(one) for one in state["maps"]]
+        if len(calibrator.maps_) != len(calibrator.groups_) + 1:
+            raise InvalidInputError("A calibrator has one map for each group, and one for all.")
+        if calibrator.edges_ is not None and len(calibrator.edges_) + 1 != len(calibrator.groups_):
+            raise InvalidInputError("A calibrator has one group more than there are edges between them.")
+    return calibrator
+
+
+def _map(state: Mapping[str, Any]) -> ScoreMap:
+    v, w, scores = (np.asarray(state[name], np.float64) for name in ("v", "w", "scores"))
+    if v.ndim != 1 or v.shape != w.shape or not v.size or scores.ndim != 1 or not scores.size:
+        raise InvalidInputError("A map of a calibrator has as many values as knots, one at least.")
+    return ScoreMap(v, w, float(state["slope"]), scores, bool(state["symmetric"]))

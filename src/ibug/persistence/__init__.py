@@ -1,0 +1,25 @@
+"""Saving and loading without pickle: one file, checked before it is believed."""
+
+from ibug.persistence._format import FORMAT_VERSION, FormatProblemError
+from ibug.persistence._models import load_model, save_model
+from ibug.persistence._parameters import encode_parameters
+from ibug.persistence._session import Loading, Saving
+from ibug.persistence._storable import Storable, inspect, load, load_regressor, save_regressor, storable
+from ibug.persistence._values import NotStored
+
+__all__ = [
+    "FORMAT_VERSION",
+    "FormatProblemError",
+    "Loading",
+    "NotStored",
+    "Saving",
+    "Storable",
+    "encode_parameters",
+    "inspect",
+    "load",
+    "load_model",
+    "load_regressor",
+    "save_model",
+    "save_regressor",
+    "storable",
+]
