@@ -25,16 +25,16 @@ def workers():
         yield client
 
 
-def slowly(values, folder, number):
-    """Return a partition after a while, and leave a mark that it was asked for."""
-    (folder / f"{number}-{time.monotonic_ns()}").touch()
-    time.sleep(0.2)
-    return values
-
-
 def slow_array(values, size, folder):
+    # Inside, so that it is sent to the workers, which do not know this module.
+    def slowly(values, number):
+        """Return a partition after a while, and leave a mark that it was asked for."""
+        (folder / f"{number}-{time.monotonic_ns()}").touch()
+        time.sleep(0.2)
+        return values
+
     blocks = [values[start : start + size] for start in range(0, len(values), size)]
-    parts = [delayed(slowly)(block, folder, i) for i, block in enumerate(blocks)]
+    parts = [delayed(slowly)(block, i) for i, block in enumerate(blocks)]
     return da.concatenate(
         [da.from_delayed(part, block.shape, block.dtype) for part, block in zip(parts, blocks, strict=True)]
     )
