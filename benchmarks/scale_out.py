@@ -67,6 +67,7 @@ def report(setting: Setting, one: Figures, two: Figures, quarter: Figures) -> st
         f"{most_beyond(one, two):.0f} MB ({verdict(beyond <= MOST_BEYOND_SHARE)}: at most {MOST_BEYOND_SHARE:.0%}).",
         f"- Bytes between workers per query: {two.bytes_per_query:,.0f} with all rows, {quarter.bytes_per_query:,.0f} "
         f"with a quarter of them; (W − 1)(ℓ + 20 k) says {expected_bytes(2, setting, two.k):,.0f}.",
+        f"  By kind, with all rows: {by_kind(two)}.",
         "",
         *projection(setting, two),
     ]
@@ -79,6 +80,11 @@ def row(run: Figures) -> str:
         f"| {run.n_workers} | {run.n_rows:,} | {run.fit_seconds:.1f} | {run.predict_seconds:.1f} | {shares} | "
         f"{peaks} | {run.bytes_per_query:,.0f} |"
     )
+
+
+def by_kind(run: Figures) -> str:
+    kinds = sorted(run.bytes_by_kind.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name.removeprefix('ibug-')} {size:,.0f}" for name, size in kinds)
 
 
 def projection(setting: Setting, two: Figures) -> list[str]:

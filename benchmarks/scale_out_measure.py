@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import dask.array as da
 import lightgbm
 import numpy as np
 from dask import delayed
+from dask.utils import key_split
 from distributed import Client, LocalCluster, futures_of
 
 from ibug.dask import IBUGRegressor
@@ -46,7 +48,12 @@ class Figures:
     predict_seconds: float  # for all queries, the best round
     shares: list[int]  # bytes of the index and targets on each worker
     peaks: list[int]  # bytes that each worker had at most beyond what it had before
-    bytes_per_query: float  # between workers
+    bytes_by_kind: dict[str, float]  # between workers, per query
+
+    @property
+    def bytes_per_query(self) -> float:
+        """All that is sent between workers for one query."""
+        return sum(self.bytes_by_kind.values())
 
 
 def block(seed: int, n_rows: int) -> tuple[Any, Any]:
@@ -97,7 +104,7 @@ def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
             start = time.perf_counter()
             u.predict_interval(rows).compute()
             seconds.append(time.perf_counter() - start)
-        moved_since = sum(client.run(received).values()) - sum(moved.values())
+        moved_since = total(client.run(received)) - total(moved)
         peaks = client.run(memory, "VmHWM")
         shares = shares_of(client, u)
         return Figures(
@@ -108,7 +115,7 @@ def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
             min(seconds),
             [shares[worker] for worker in peaks],
             [peak - before[worker] for worker, peak in peaks.items()],
-            moved_since / (setting.rounds * setting.n_queries),
+            {kind: size / (setting.rounds * setting.n_queries) for kind, size in moved_since.items()},
         )
 
 
@@ -146,9 +153,18 @@ def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def received(dask_worker: Any) -> int:
-    """Return how many bytes a worker has got from other workers up to now."""
-    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
+def received(dask_worker: Any) -> Counter[str]:
+    """Return how many bytes a worker has got from other workers up to now, by the kind of what was sent."""
+    kinds: Counter[str] = Counter()
+    for entry in dask_worker.transfer_incoming_log:
+        for key, size in entry["keys"].items():
+            kinds[key_split(key)] += size or 0
+    return kinds
+
+
+def total(counts: dict[str, Counter[str]]) -> Counter[str]:
+    """Add up what all workers have received."""
+    return sum(counts.values(), Counter())
 
 
 def processors() -> int:

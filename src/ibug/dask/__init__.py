@@ -15,5 +15,6 @@ except ImportError as error:
 from ibug.dask._law import LazyDistribution
 from ibug.dask._regressor import IBUGRegressor
 from ibug.dask._replicated import ReplicatedRegressor
+from ibug.dask._saving import load
 
-__all__ = ["IBUGRegressor", "LazyDistribution", "ReplicatedRegressor"]
+__all__ = ["IBUGRegressor", "LazyDistribution", "ReplicatedRegressor", "load"]

@@ -10,6 +10,7 @@ from dask.delayed import Delayed
 from distributed import Client
 from sklearn.utils.validation import validate_data
 
+from ibug._columns import feature_types
 from ibug.affinity import LeafSource, sample_rows, sample_trees
 from ibug.dask._graph import SearchGraph
 from ibug.dask._partitions import Partitions, as_collections, local_positions, meta_of, targets_of
@@ -54,6 +55,8 @@ class ClusterFitter(IBUGRegressor):
     def _examine(self, client: Client, X: Any, y: Any, name: str, *, reset: bool) -> tuple[Any, Any, RowsOnCluster]:
         X, y = as_collections(X, y, client, name)
         validate_data(self, meta_of(X), reset=reset, skip_check_array=True)
+        if reset:
+            self.feature_types_ = feature_types(meta_of(X))
         parts = Partitions.of(X, 1).parts
         return X, y, RowsOnCluster.examine(client, parts, targets_of(y), name, bool(self.verbose))
 

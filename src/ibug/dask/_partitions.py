@@ -126,7 +126,7 @@ def meta_of(X: Any) -> Any:
     """Return no rows of the same columns, for checks of their names and number."""
     if isinstance(X, dd.DataFrame):
         return X._meta
-    return np.empty((0, X.shape[1])) if isinstance(X, da.Array) else X
+    return np.empty((0, X.shape[1]), X.dtype) if isinstance(X, da.Array) else X
 
 
 def as_collections(X: Any, y: Any, client: Client, name: str) -> tuple[Any, Any]:

@@ -234,6 +234,24 @@ class IBUGRegressor(ClusterFitter):
         self._learn_rule(self.client, None, self._rule._facts, validation, families, rng)
         return self
 
+    def save(self, path: Any, *, compress: bool = True) -> None:
+        """Save the fitted regressor as a folder, which ``ibug.dask.load`` reads: on a cluster of any size, or locally.
+
+        Each worker writes its shards, so that all must see the folder under this name; ``model.ibug`` has the rest, and
+        tells which shards belong to it. Nothing is pickled.
+
+        Parameters
+        ----------
+        path
+            The folder; it is made if it is not there.
+        compress
+            As in ``ibug.IBUGRegressor.save``: ``False`` lets shards be mapped into memory.
+        """
+        from ibug.dask._saving import save  # which knows this class
+
+        check_is_fitted(self)
+        save(self, path, compress=compress)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_rule")
 

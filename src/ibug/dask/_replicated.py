@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 from uuid import uuid4
 
@@ -20,6 +21,7 @@ from ibug.dask._errors import in_partition
 from ibug.dask._law import LazyDistribution, framed, index_of
 from ibug.dask._partitions import Partitions, check_kind, meta_of
 from ibug.exceptions import InvalidInputError
+from ibug.persistence import load
 
 
 class ReplicatedRegressor:
@@ -148,6 +150,8 @@ class _Copy(WorkerPlugin):
 def _load(regressor: Any) -> Any:
     if hasattr(regressor, "predict_dist"):
         return regressor
+    if isinstance(regressor, (str, PathLike)):
+        return load(regressor)
     raise InvalidInputError(f"regressor must be a fitted regressor of ibug; got {regressor!r}.")
 
 

@@ -30,10 +30,10 @@ class Shard:
     ----------
     index
         Their leaves; None where there are none.
-    values : tuple of ndarray of shape (n_rows,)
-        What is known of them: targets, say.
+    values : tuple of ndarray of shape (n_partition_rows,)
+        What is known of all rows of the partition: targets, say.
     rows : ndarray of shape (n_rows,) or None
-        Their positions in the partition; None for all.
+        The positions in the partition of those that can be neighbours; None for all.
     """
 
     index: LeafIndex | None
@@ -57,7 +57,7 @@ class Shard:
             return _nothing(len(leaves), 0 if self.index is None else min(k, self.index.n_rows), len(self.values))
         affinities, found = self.index.query(leaves, min(k, self.index.n_rows), n_jobs=n_jobs)
         rows = found if self.rows is None else self.rows[found].astype(np.int64)
-        return affinities, rows + start, *(value[found] for value in self.values)
+        return affinities, rows + start, *(value[rows] for value in self.values)
 
     def leaf_sizes(self, leaves: NDArray[Any]) -> NDArray[np.int64]:
         """Count the shard's rows in each query's leaves, (n_queries, n_trees)."""
@@ -102,9 +102,7 @@ def build_shard(
     """Index one partition of the training rows, where it is."""
     with in_partition(number, "X and y"):
         targets = targets_in(X, y)
-        if rows is not None:
-            targets = targets[rows]
-        if not len(targets):
+        if not len(targets if rows is None else rows):
             return Shard(None, (targets,), rows)
         return Shard(source.index_of(X, rows, n_jobs=n_jobs), (targets,), rows)
 
