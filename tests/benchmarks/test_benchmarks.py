@@ -200,3 +200,11 @@ def test_a_document_without_a_place_for_tables_is_refused(tmp_path):
     page.write_text("nothing")
     with pytest.raises(SystemExit, match="has not the lines"):
         marks.write(page, "posterior.py", "table")
+
+
+def test_scale_out():
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("distributed")
+    printed = run("scale_out.py", "--quick", "--rows", "2000", "--trees", "10")
+    assert "Parallel efficiency on two workers" in printed
+    assert "A billion rows and 10 trees" in printed

@@ -12,7 +12,8 @@ import ibug
 from ibug.dask import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 
-# LightGBM and XGBoost say so whenever their data frames are taken apart in the way that their documents show.
+# Of the two libraries, not of ibug: LightGBM says that it ignores n_jobs, whatever it is, and both use what newer versions
+# of Dask call old.
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning", "ignore::DeprecationWarning")
 
 
