@@ -1,17 +1,20 @@
 # make demo   set everything up and run the main job on real data
 # make test   set everything up and check everything: lint, types, layers, tests (newest and oldest versions)
 # make bench  measure the speed (minutes)
+# make study  run the paper's study, in an environment of its own (hours; it goes on where it was stopped)
 
 PYTHON ?= python3
 VENV ?= .venv
 VENV_OLDEST ?= .venv-oldest
+VENV_STUDY ?= .venv-study
+PYTHON_STUDY ?= python3.11
 BIN = $(VENV)/bin
 
 # An editable install knows the modules that were there when it was made, and the kernel as it was built then: made again
 # when the build's sources change, or a module comes or goes (a folder's time tells).
 SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.cpp cpp/ibug/*) $(shell find src/ibug -type d -not -name __pycache__)
 
-.PHONY: demo test check lint types layers pytest test-oldest bench format clean
+.PHONY: demo test check lint types layers pytest test-oldest bench study study-env test-study format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
@@ -45,6 +48,18 @@ endif
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/speed.py
 
+# The paper's study needs Python 3.11: some of its methods have no packages for newer ones. STUDY has the options of the run.
+STUDY ?= --folds 10 --grid quick --jobs 2
+
+study-env: $(VENV_STUDY)/stamp
+
+study: $(VENV_STUDY)/stamp
+	$(VENV_STUDY)/bin/python -m benchmarks run $(STUDY)
+
+# The study's tests, with all of its methods; `make check` skips those whose packages are not there.
+test-study: $(VENV_STUDY)/stamp
+	$(VENV_STUDY)/bin/pytest -n auto tests/study
+
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -67,5 +82,12 @@ $(VENV_OLDEST)/stamp: tests/oldest.txt $(SOURCES)
 	$(VENV_OLDEST)/bin/python -m pip install --quiet --editable ".[all]" --constraint tests/oldest.txt --requirement tests/oldest.txt
 	touch $@
 
+$(VENV_STUDY)/stamp: benchmarks/study/requirements.lock $(SOURCES)
+	$(PYTHON_STUDY) -m venv $(VENV_STUDY)
+	$(VENV_STUDY)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV_STUDY)/bin/python -m pip install --quiet --no-deps --requirement benchmarks/study/requirements.lock
+	$(VENV_STUDY)/bin/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
 clean:
-	rm -rf build dist $(VENV) $(VENV_OLDEST)
+	rm -rf build dist $(VENV) $(VENV_OLDEST) $(VENV_STUDY)

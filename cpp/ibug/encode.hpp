@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "scan.hpp"
 
@@ -40,12 +41,12 @@ inline void number_leaves(const std::int32_t* leaves, std::size_t n_rows, std::s
 template <class Code>
 void pack_rows(const std::int32_t* leaves, std::size_t n_rows, const Numbering& numbering, std::size_t first_row,
                Code* tiles) {
-    const std::size_t n_trees = numbering.n_trees;
+    const std::size_t n_trees = numbering.n_trees, stride = padded_trees(n_trees) * tile_rows;
     constexpr std::size_t trees_at_a_time = 16;  // one cache line of leaf numbers per row
     for (std::size_t r0 = 0; r0 < n_rows;) {
         const std::size_t lane = (first_row + r0) % tile_rows;
         const std::size_t r1 = std::min(n_rows, r0 + tile_rows - lane);
-        Code* tile = tiles + (first_row + r0) / tile_rows * n_trees * tile_rows;
+        Code* tile = tiles + (first_row + r0) / tile_rows * stride;
         for (std::size_t t0 = 0; t0 < n_trees; t0 += trees_at_a_time) {
             const std::size_t t1 = std::min(n_trees, t0 + trees_at_a_time);
             for (std::size_t r = r0; r < r1; ++r)
@@ -57,23 +58,46 @@ void pack_rows(const std::int32_t* leaves, std::size_t n_rows, const Numbering& 
     }
 }
 
-// Codes of queries, (n_rows, n_trees). A leaf without training rows gets the first code that no training row of the
-// tree has, counts[t]. Returns how often none was free, as when 256 leaves fill 8 bits: then wider codes are needed.
+// Codes of queries, (n_rows, padded_trees(n_trees)). A leaf without training rows gets the first code that no training row
+// of the tree has, counts[t]. Returns how often none was free, as when 256 leaves fill 8 bits: then wider codes are needed.
 template <class Code>
 std::size_t encode_rows(const std::int32_t* leaves, std::size_t n_rows, const Numbering& numbering,
                         const std::int32_t* counts, Code* out) {
     std::size_t without_code = 0;
-    for (std::size_t r = 0; r < n_rows; ++r)
-        for (std::size_t t = 0; t < numbering.n_trees; ++t) {
-            const std::size_t at = r * numbering.n_trees + t;
-            std::int32_t code = numbering(t, leaves[at]);
+    const std::size_t n_trees = numbering.n_trees, stride = padded_trees(n_trees);
+    for (std::size_t r = 0; r < n_rows; ++r) {
+        for (std::size_t t = 0; t < n_trees; ++t) {
+            std::int32_t code = numbering(t, leaves[r * n_trees + t]);
             if (code == unseen) {
                 code = counts[t];
                 without_code += static_cast<std::uint32_t>(code) > std::numeric_limits<Code>::max();
             }
-            out[at] = static_cast<Code>(code);
+            out[r * stride + t] = static_cast<Code>(code);
         }
+        std::fill(out + r * stride + n_trees, out + (r + 1) * stride, Code{1});  // rows have 0 in the trees that fill up
+    }
     return without_code;
+}
+
+// Moves the codes of tiles so that place i has the row that was at order[i]: `trees_at_a_time` trees after each other,
+// which is all that is held twice meanwhile.
+template <class Code>
+void permute_rows(Code* tiles, std::size_t n_rows, std::size_t n_trees, const std::uint32_t* order,
+                  std::size_t trees_at_a_time) {
+    const std::size_t stride = padded_trees(n_trees) * tile_rows;
+    std::vector<Code> rows(n_rows * std::min(trees_at_a_time, n_trees));
+    for (std::size_t t0 = 0; t0 < n_trees; t0 += trees_at_a_time) {
+        const std::size_t width = std::min(trees_at_a_time, n_trees - t0);
+        for (std::size_t r = 0; r < n_rows; ++r) {
+            const Code* from = tiles + r / tile_rows * stride + t0 * tile_rows + r % tile_rows;
+            for (std::size_t t = 0; t < width; ++t) rows[r * width + t] = from[t * tile_rows];
+        }
+        for (std::size_t r = 0; r < n_rows; ++r) {
+            Code* to = tiles + r / tile_rows * stride + t0 * tile_rows + r % tile_rows;
+            const Code* from = rows.data() + order[r] * width;
+            for (std::size_t t = 0; t < width; ++t) to[t * tile_rows] = from[t];
+        }
+    }
 }
 
 }  // namespace ibug

@@ -1,4 +1,4 @@
-// The k best training rows of each query, selected while the tiles stream by.
+// The k best training rows of each query, by a scan over all tiles.
 //
 // Order is total: affinity descending, then row ascending, so that every schedule finds the same neighbours.
 #pragma once
@@ -7,197 +7,178 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <functional>
 #include <vector>
 
 #include "scan.hpp"
 
 namespace ibug {
 
-// The best k of the rows offered so far. Rows must be offered in ascending order: then a later row never displaces an
-// equal earlier one, and only an affinity above the k-th best can enter. A histogram of the affinities that have entered
-// tells at any time which one that is, so that no row is kept in vain for long, and no sorting is needed at the end.
+// The codes of the training rows, in tiles, and which row is at each place.
+template <class Code>
+struct Tiles {
+    const Code* codes;  // (n_tiles, padded_trees(n_trees), tile_rows); n_tiles is a multiple of quad_tiles
+    std::size_t n_rows;
+    std::size_t n_trees;
+    const std::uint32_t* order;  // (n_rows,): the row number of each place
+
+    std::size_t width() const { return padded_trees(n_trees); }
+    std::size_t n_lines() const { return width() / trees_per_line<Code>; }
+    const Code* tile(std::size_t i) const { return codes + i * width() * tile_rows; }
+
+    // One bit for each place of `n` from `first` on that has a row: not those that fill up the last tiles.
+    std::uint64_t valid(std::size_t first, std::size_t n) const {
+        if (first >= n_rows) return 0;
+        return ~std::uint64_t{0} >> (64 - std::min(n, n_rows - first));
+    }
+};
+
+// The best k of the rows offered so far, in any order. A histogram of the affinities that have entered tells at any time
+// which the k-th best is, so that few rows are kept in vain.
 class TopK {
    public:
-    TopK(std::size_t k, std::size_t n_trees) : k_(k), capacity_(std::max(2 * k, k + tile_rows)), entered_(n_trees + 2) {
-        candidates_.reserve(capacity_);
+    void reset(std::size_t k, std::size_t n_trees) {
+        k_ = k;
+        capacity_ = std::max(2 * k, k + 64);
+        best_.clear();
+        best_.reserve(capacity_);
+        entered_.assign(n_trees + 2, 0);
+        at_least_ = kth_ = 0;
+        last_row_ = any_row;
+        dirty_ = false;
     }
 
-    // The affinity that a further row must have: one more than the k-th best, or none while there are fewer than k.
-    std::uint16_t needed() const { return static_cast<std::uint16_t>(needed_); }
+    bool full() const { return at_least_ >= k_; }
 
-    // The rows of a tile that `mask` names.
-    void offer(const std::uint16_t* counts, std::size_t first_row, std::uint64_t mask) {
-        if (candidates_.size() + tile_rows > capacity_) compact();
+    // The k-th best affinity, which a further row must have at least; 0 while there are fewer than k.
+    std::uint32_t needed() const { return kth_; }
+
+    // Whether a row of this affinity can enter, given that no such row has a number below `least_row`.
+    bool can_enter(std::uint32_t affinity, std::uint32_t least_row) {
+        if (affinity != kth_ || !full()) return affinity >= kth_;
+        if (dirty_) compact();
+        return least_row < last_row_;
+    }
+
+    // The rows that `mask` names: bit i is the row order[i] with affinity counts[i].
+    void offer(const std::uint16_t* counts, const std::uint32_t* order, std::uint64_t mask) {
         for (; mask != 0; mask &= mask - 1) {
-            const auto r = static_cast<std::size_t>(std::countr_zero(mask));
-            const std::uint16_t affinity = counts[r];
-            if (affinity < needed_) continue;
-            candidates_.push_back({affinity, static_cast<std::uint32_t>(first_row + r)});
+            const auto i = static_cast<std::size_t>(std::countr_zero(mask));
+            const std::uint32_t affinity = counts[i], row = order[i];
+            if (affinity < kth_ || (affinity == kth_ && row >= last_row_)) continue;
+            best_.push_back(std::uint64_t{affinity} << 32 | (any_row - row));
+            dirty_ = true;
             ++entered_[affinity];
-            ++at_needed_;
-            while (at_needed_ >= k_) at_needed_ -= entered_[needed_++];
+            ++at_least_;
+            while (at_least_ - entered_[kth_] >= k_) {
+                at_least_ -= entered_[kth_++];
+                last_row_ = any_row;
+            }
+            if (best_.size() == capacity_) compact();
         }
     }
 
     // Writes k affinities and rows, best first; where fewer rows were offered the rest is -1.
     void write(std::int32_t* affinities, std::int64_t* rows) {
         compact();
-        const std::size_t found = candidates_.size();
-        // The places of an affinity begin where those of all higher ones end; candidates are in row order already.
-        std::fill(entered_.begin(), entered_.end(), 0u);
-        std::uint32_t highest = 0;
-        for (const Candidate& c : candidates_) {
-            ++entered_[c.affinity];
-            highest = std::max(highest, c.affinity);
+        std::sort(best_.begin(), best_.end(), std::greater<>());
+        for (std::size_t i = 0; i < k_; ++i) {
+            affinities[i] = i < best_.size() ? static_cast<std::int32_t>(best_[i] >> 32) : -1;
+            rows[i] = i < best_.size() ? std::int64_t{row_of(best_[i])} : -1;
         }
-        std::uint32_t place = 0;
-        for (std::uint32_t a = highest + 1; a-- > 0 && place < found;) place += std::exchange(entered_[a], place);
-        for (const Candidate& c : candidates_) {
-            const std::uint32_t at = entered_[c.affinity]++;
-            affinities[at] = static_cast<std::int32_t>(c.affinity);
-            rows[at] = c.row;
-        }
-        std::fill(affinities + found, affinities + k_, -1);
-        std::fill(rows + found, rows + k_, -1);
     }
 
    private:
-    struct Candidate {
-        std::uint32_t affinity;
-        std::uint32_t row;
-    };
+    static constexpr std::uint32_t any_row = 0xffffffffu;
 
-    // Drops what cannot be among the best k any more: affinities below the k-th best, and its late ties.
+    static std::uint32_t row_of(std::uint64_t key) { return any_row - static_cast<std::uint32_t>(key); }
+
+    // Keeps the k best of those that have entered. The last of them is the row that a tie must be before.
     void compact() {
-        if (needed_ == 0) return;  // fewer than k so far
-        const std::uint32_t kth = needed_ - 1;
-        std::size_t ties_left = k_ - at_needed_;
-        std::size_t kept = 0;
-        for (const Candidate& c : candidates_)
-            if (c.affinity > kth || (c.affinity == kth && ties_left > 0)) {
-                ties_left -= c.affinity == kth;
-                candidates_[kept++] = c;
-            }
-        candidates_.resize(kept);
+        dirty_ = false;
+        if (best_.size() < k_) return;
+        const auto last = best_.begin() + static_cast<std::ptrdiff_t>(k_) - 1;
+        std::nth_element(best_.begin(), last, best_.end(), std::greater<>());
+        best_.resize(k_);
+        last_row_ = row_of(best_.back());
     }
 
-    std::size_t k_;
-    std::size_t capacity_;
-    std::vector<Candidate> candidates_;   // in row order
+    std::size_t k_ = 0;
+    std::size_t capacity_ = 0;
+    std::vector<std::uint64_t> best_;     // affinity, then the row number, both such that more is better
     std::vector<std::uint32_t> entered_;  // by affinity: how many rows have entered
-    std::size_t at_needed_ = 0;           // how many have entered with at least needed_; fewer than k
-    std::uint32_t needed_ = 0;
+    std::size_t at_least_ = 0;            // how many of them have an affinity of kth_ or more
+    std::uint32_t kth_ = 0;
+    std::uint32_t last_row_ = any_row;  // of equal affinities only rows before this one can enter
+    bool dirty_ = false;                // whether rows have entered since last_row_ was found
 };
 
-// A code repeated over 32 bits, which one broadcast spreads over a vector register.
-inline std::uint32_t splat(std::uint8_t code) { return 0x01010101u * code; }
-inline std::uint32_t splat(std::uint16_t code) { return 0x00010001u * code; }
-inline std::uint32_t splat(std::uint32_t code) { return code; }
-
-// A block of queries in the order in which the counting loop reads them: full groups first, then single queries;
-// within each `[tree][query]`.
-template <class Code>
-class QueryBlock {
-   public:
-    // queries: (n_queries, n_trees), row-major.
-    QueryBlock(const Code* queries, std::size_t n_queries, std::size_t n_trees, const InstructionSet& set)
-        : n_queries_(n_queries), n_trees_(n_trees), group_(set.group_size), functions_(counters<Code>(set)) {
-        splats_.resize(n_queries * n_trees);
-        const std::size_t grouped = n_queries / group_ * group_;
-        for (std::size_t q = 0; q < n_queries; ++q) {
-            const bool in_group = q < grouped;
-            const std::size_t width = in_group ? group_ : 1;
-            const std::size_t lane = in_group ? q % group_ : 0;
-            std::uint32_t* base = splats_.data() + (q - lane) * n_trees;
-            for (std::size_t t = 0; t < n_trees; ++t) base[t * width + lane] = splat(queries[q * n_trees + t]);
-        }
-    }
-
-    // counts: (n_queries, tile_rows), overwritten with the affinities of the tile's rows.
-    void count(const Code* tile, std::uint16_t* counts) const {
-        std::fill(counts, counts + n_queries_ * tile_rows, std::uint16_t{0});
-        for (std::size_t first = 0; first < n_trees_; first += tree_block) {
-            const std::size_t n_trees = std::min(tree_block, n_trees_ - first);
-            const auto* next = reinterpret_cast<const char*>(tile + (first + n_trees) * tile_rows);
-            for (std::size_t q = 0; q < n_queries_;) {
-                prefetch(next, n_trees * tile_rows * sizeof(Code), q);
-                const bool in_group = q + group_ <= n_queries_;
-                const std::size_t width = in_group ? group_ : 1;
-                (in_group ? functions_.group : functions_.single)(
-                    tile + first * tile_rows, n_trees, splats_.data() + q * n_trees_ + first * width,
-                    counts + q * tile_rows);
-                q += width;
-            }
-        }
-    }
-
-   private:
-    // While the queries from q on work on one block of codes, their share of the next block comes closer. Behind the
-    // last block there is nothing to read, and a prefetch of nothing does no harm.
-    void prefetch(const char* next, std::size_t bytes, std::size_t q) const {
-#if defined(__GNUC__) || defined(__clang__)
-        const std::size_t share = (bytes / n_queries_ + 64) * group_;
-        const char* stop = next + std::min(bytes, (q / group_ + 1) * share);
-        for (const char* line = next + std::min(bytes, q / group_ * share); line < stop; line += 64)
-            __builtin_prefetch(line);
-#else
-        (void)next, (void)bytes, (void)q;
-#endif
-    }
-
-    std::size_t n_queries_, n_trees_, group_;
-    Counters<Code> functions_;
-    std::vector<std::uint32_t> splats_;
-};
-
-// So many queries pass over a tile together that its load is shared, and so few that their codes stay in the
+// A query block passes over four tiles together, so that their load is shared; it is so small that its codes stay in the
 // second-level cache.
-inline std::size_t query_block_size(std::size_t n_trees, std::size_t group) {
-    constexpr std::size_t cache_bytes = std::size_t{1} << 19;
-    const std::size_t fitting = cache_bytes / (sizeof(std::uint32_t) * std::max<std::size_t>(n_trees, 1));
+inline std::size_t query_block_size(std::size_t bytes_per_query, std::size_t group) {
+    constexpr std::size_t cache_bytes = std::size_t{1} << 18;
+    const std::size_t fitting = cache_bytes / std::max<std::size_t>(bytes_per_query, 1);
     return std::clamp<std::size_t>(fitting / group * group, group, 64);
 }
 
-// The k nearest of the rows in tiles [tile_start, tile_stop) for the queries [query_start, query_stop). Only those
-// queries' rows of `affinities` and `rows`, both (n_queries, k), are written.
+// counts: (n_queries, quad_rows), overwritten with the affinities of the rows of four tiles, by the first `n_trees` of the
+// `width` trees, multiples of tree_step.
 template <class Code>
-void top_k(const Code* tiles, std::size_t n_rows, std::size_t n_trees, const Code* queries, std::size_t k,
-           std::size_t tile_start, std::size_t tile_stop, std::size_t query_start, std::size_t query_stop,
-           std::int32_t* affinities, std::int64_t* rows, const InstructionSet& set) {
-    const std::size_t block_size = query_block_size(n_trees, set.group_size);
-    std::vector<std::uint16_t> counts(block_size * tile_rows);
-    for (std::size_t first = query_start; first < query_stop; first += block_size) {
-        const std::size_t size = std::min(block_size, query_stop - first);
-        const QueryBlock<Code> block(queries + first * n_trees, size, n_trees, set);
-        std::vector<TopK> best;
-        best.reserve(size);
-        for (std::size_t q = 0; q < size; ++q) best.emplace_back(k, n_trees);
-        for (std::size_t tile = tile_start; tile < tile_stop; ++tile) {
-            block.count(tiles + tile * n_trees * tile_rows, counts.data());
-            const std::size_t first_row = tile * tile_rows;
-            const std::size_t padding = tile_rows - std::min(tile_rows, n_rows - first_row);
-            const std::uint64_t valid = ~std::uint64_t{0} >> padding;
-            for (std::size_t q = 0; q < size; ++q) {
-                const std::uint16_t* own = counts.data() + q * tile_rows;
-                const std::uint64_t mask = set.at_least(own, best[q].needed()) & valid;
-                if (mask != 0) best[q].offer(own, first_row, mask);
-            }
+void count_quad(const Code* tiles, std::size_t width, std::size_t n_trees, const Code* queries, std::size_t n_queries,
+                std::uint16_t* counts, const InstructionSet& set) {
+    const Counters<Code>& functions = counters<Code>(set);
+    const std::size_t tile_stride = width * tile_rows;
+    std::fill(counts, counts + n_queries * quad_rows, std::uint16_t{0});
+    for (std::size_t first = 0; first < n_trees; first += tree_block) {
+        const std::size_t n_lines = std::min(tree_block, n_trees - first) / trees_per_line<Code>;
+        for (std::size_t q = 0; q < n_queries;) {
+            const bool in_group = q + set.group_size <= n_queries;
+            (in_group ? functions.group : functions.single)(tiles + first * tile_rows, tile_stride, n_lines,
+                                                            queries + q * width + first, width, counts + q * quad_rows);
+            q += in_group ? set.group_size : 1;
         }
-        for (std::size_t q = 0; q < size; ++q) best[q].write(affinities + (first + q) * k, rows + (first + q) * k);
     }
 }
 
-// Comparisons made by `repeats` passes of the counting loop over one tile and one tree block, which fit the first-level
-// cache: the peak that benchmarks compare top_k with. Returns a checksum, so that no compiler removes the loop.
+// The k nearest of the rows in tiles [tile_start, tile_stop), both multiples of quad_tiles, for some queries: the codes
+// (n_queries, width) and for each its row of `affinities` and `rows`, both (..., k). Only the first `first_trees` are
+// counted, if there are more.
 template <class Code>
-std::uint64_t count_repeatedly(const Code* tile, std::size_t n_trees, const Code* queries, std::size_t n_queries,
+void scan(const Tiles<Code>& tiles, const Code* queries, const std::uint32_t* outputs, std::size_t n_queries, std::size_t k,
+          std::size_t tile_start, std::size_t tile_stop, std::int32_t* affinities, std::int64_t* rows,
+          const InstructionSet& set, std::size_t first_trees = ~std::size_t{0}) {
+    const std::size_t width = tiles.width(), n_trees = std::min(width, first_trees);
+    const std::size_t block_size = query_block_size(width * sizeof(Code), set.group_size);
+    std::vector<std::uint16_t> counts(block_size * quad_rows);
+    std::vector<TopK> best(std::min(block_size, n_queries));
+    for (std::size_t first = 0; first < n_queries; first += block_size) {
+        const std::size_t size = std::min(block_size, n_queries - first);
+        for (std::size_t q = 0; q < size; ++q) best[q].reset(k, tiles.n_trees);
+        for (std::size_t tile = tile_start; tile < tile_stop; tile += quad_tiles) {
+            const std::size_t place = tile * tile_rows;
+            const std::uint64_t valid = tiles.valid(place, quad_rows);
+            if (valid == 0) break;
+            count_quad(tiles.tile(tile), width, n_trees, queries + first * width, size, counts.data(), set);
+            for (std::size_t q = 0; q < size; ++q) {
+                const std::uint16_t* own = counts.data() + q * quad_rows;
+                const std::uint64_t mask = set.at_least(own, static_cast<std::uint16_t>(best[q].needed())) & valid;
+                if (mask != 0) best[q].offer(own, tiles.order + place, mask);
+            }
+        }
+        for (std::size_t q = 0; q < size; ++q)
+            best[q].write(affinities + outputs[first + q] * k, rows + outputs[first + q] * k);
+    }
+}
+
+// Comparisons made by `repeats` passes of the counting loop over four tiles and one tree block, which fit the first-level
+// cache: the peak that benchmarks compare the scan with. Returns a checksum, so that no compiler removes the loop.
+template <class Code>
+std::uint64_t count_repeatedly(const Code* tiles, std::size_t width, const Code* queries, std::size_t n_queries,
                                std::size_t repeats, const InstructionSet& set) {
-    const QueryBlock<Code> block(queries, n_queries, n_trees, set);
-    std::vector<std::uint16_t> counts(n_queries * tile_rows);
+    std::vector<std::uint16_t> counts(n_queries * quad_rows);
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < repeats; ++i) {
-        block.count(tile, counts.data());
+        count_quad(tiles, width, width, queries, n_queries, counts.data(), set);
         sum += counts[i % counts.size()];
     }
     return sum;

@@ -4,14 +4,43 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
 
 _WIDTH = 30
 _SECONDS_BETWEEN_UPDATES = 0.1
+
+
+class Display(Protocol):
+    """Something that shows stages of work in its own way; see `shown_by`."""
+
+    def begin(self, title: str, total: int) -> Any:
+        """Show a new stage of so many steps, and return what names it."""
+
+    def advance(self, stage: Any, done: int) -> None:
+        """Show how many steps are done."""
+
+    def end(self, stage: Any, finished: bool) -> None:
+        """Show that the stage is over."""
+
+
+_display: Display | None = None
+
+
+@contextmanager
+def shown_by(display: Display) -> Iterator[None]:
+    """Let a display show every stage of work meanwhile, whether or not it was asked to be verbose."""
+    global _display
+    before, _display = _display, display
+    try:
+        yield
+    finally:
+        _display = before
 
 
 class Progress:
@@ -29,15 +58,23 @@ class Progress:
         self._done = 0
         self._result = ""
         self._start = self._shown = 0.0
+        self._display = _display
+        self._stage: Any = None
 
     def __enter__(self) -> Self:
         self._start = time.monotonic()
+        if self._display is not None:
+            self._stage = self._display.begin(self._title, self._total)
+            return self
         self._draw()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._display is not None:
+            self._display.end(self._stage, kind is None)
+            return
         if not self._enabled:
             return
         state = "done" if kind is None else "stopped"
@@ -52,6 +89,9 @@ class Progress:
     def advance(self, steps: int) -> None:
         """Report finished steps."""
         self._done += steps
+        if self._display is not None:
+            self._display.advance(self._stage, self._done)
+            return
         if time.monotonic() - self._shown >= _SECONDS_BETWEEN_UPDATES:
             self._draw()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ibug._inputs import check_feature_names, halves
 from ibug.affinity import AffinitySearch
@@ -24,6 +25,9 @@ from ibug.selection import Settings, Statistics, clipped_scales, collect, select
 from ibug.spread import QUANTITIES, SingleSpread, Spread
 from ibug.targets import TargetFacts, check_support
 from ibug.tuning import TINY_VARIANCE, candidates_up_to, smallest_nonzero
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing from Python 3.11 on
 
 Floats = NDArray[np.float64]
 Rows = tuple[Any, Floats]  # X and y
@@ -111,6 +115,33 @@ class NeighborLearner:
         )
         self.index_ = self._search.index
         self.walk_ = reader.how
+
+    def uncalibrated(self) -> Self:
+        """Return a copy that predicts what the neighbours say as it is, to see what calibration is worth.
+
+        It shares model and index with this one, has γ = 1, δ = 0 and no conformal calibration. A combination of spreads
+        is a calibration of its own: in its place comes the paper's rule, the variance of the neighbours' targets, with
+        the k that scores best before calibration.
+
+        Examples
+        --------
+        >>> from ibug import IBUGRegressor
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> u = IBUGRegressor(random_state=0).fit(X, y).uncalibrated()
+        >>> u.spread_, u.gamma_, u.delta_
+        ('targets', 1.0, 0.0)
+        """
+        check_is_fitted(self)
+        plain = copy(self)
+        plain.gamma_, plain.delta_, plain.conformal_ = 1.0, 0.0, None
+        if not isinstance(self._spread, SingleSpread):
+            table = self.tuning_
+            ours = np.flatnonzero((table["spread"] == "targets") & (table["distribution"] == self.distribution_))
+            best = ours[np.argmin(np.nan_to_num(table["score"][ours], nan=np.inf))]
+            plain.k_ = int(table["k"][best])
+            plain._spread, plain.spread_ = SingleSpread("targets", plain.k_), "targets"
+        return plain
 
     @property
     def _evidence(self) -> Evidence:

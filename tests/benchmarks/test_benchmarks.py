@@ -208,3 +208,14 @@ def test_scale_out():
     printed = run("scale_out.py", "--quick", "--rows", "2000", "--trees", "10")
     assert "Parallel efficiency on two workers" in printed
     assert "A billion rows and 10 trees" in printed
+
+
+def test_search():
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("catboost")
+    pytest.importorskip("pandas")
+    printed = run("search.py", "--trees", "20")
+    assert "diabetes, LightGBM: 397 rows, 20 trees" in printed
+    assert "diabetes, CatBoost: 397 rows, 20 trees" in printed
+    printed = run("search.py", "--growth", "--rows", "2000", "40000", "--trees", "20")
+    assert "40,000" in printed

@@ -9,6 +9,16 @@ from ibug.exceptions import InvalidInputError
 LEAVES = np.random.default_rng(0).integers(0, 9, (300, 30))
 
 
+def clustered_index():
+    """Rows of 40 kinds that differ in few trees: an index that keeps its bounds."""
+    rng = np.random.default_rng(2)
+    rows = np.repeat(rng.integers(0, 9, (40, 30)), 100, axis=0)
+    rows[rng.random(rows.shape) < 0.05] = 0
+    index = LeafIndex.build(rng.permutation(rows))
+    assert "words" in index.arrays()
+    return index
+
+
 def saved_and_mapped(arrays, folder):
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
@@ -47,18 +57,20 @@ def test_arrays_are_not_copied():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tiles": np.zeros((5, 30, 64), np.int16)}, "tiles must be an array of uint8 or uint16 or uint32 with 3"),
-        ({"tiles": np.zeros((5, 30, 64), np.uint8, order="F")}, "tiles must be stored row by row"),
-        ({"tiles": np.zeros((5, 30, 32), np.uint8)}, r"\(n_tiles, n_trees, 64\)"),
-        ({"tiles": np.zeros((5, 0, 64), np.uint8)}, "with 1 to 65534 trees"),
-        ({"tiles": np.zeros((4, 30, 64), np.uint8)}, "n_rows is 300, which does not fill 4 tiles"),
-        ({"tiles": np.zeros((5, 29, 64), np.uint8)}, "tiles have 29 trees, numbering has 30"),
-        ({"n_rows": np.array(0)}, "n_rows is 0"),
-        ({"n_rows": np.array([300])}, "n_rows must be an array of int64 with 0 dimensions"),
-        ({"n_rows": 300}, "got int"),
+        ({"tiles": np.zeros((20, 32, 16), np.int16)}, "tiles must be an array of uint8 or uint16 or uint32 with 3"),
+        ({"tiles": np.zeros((20, 32, 16), np.uint8, order="F")}, "tiles must be stored row by row"),
+        ({"tiles": np.zeros((20, 32, 64), np.uint8)}, r"must be of shape \(20, 32, 16\); got \(20, 32, 64\)"),
+        ({"tiles": np.zeros((20, 28, 16), np.uint8)}, r"got \(20, 28, 16\)"),
+        ({"tiles": np.zeros((16, 32, 16), np.uint8)}, "tiles of 300 rows and 30 trees"),
+        ({"tiles": np.zeros((0, 32, 16), np.uint8), "order": np.zeros(0, np.uint32)}, "tiles of 0 rows"),
+        ({"order": np.zeros(300, np.uint32)}, "order must hold each row number from 0 to 299 once"),
+        ({"order": np.arange(1, 301, dtype=np.uint32)}, "order must hold each row number from 0 to 299 once"),
+        ({"order": np.zeros(300, np.int64)}, "order must be an array of uint32"),
+        ({"order": 300}, "got int"),
         ({"leaf_counts": np.zeros(30, np.int32)}, "leaf_counts must be from 1"),
         ({"leaf_counts": np.full(30, 257, np.int32)}, "leaf_counts must be from 1 to what uint8 can tell apart, 256"),
         ({"leaf_counts": np.full(30, 3, np.int32)}, "numbering must hold -1, or codes"),
+        ({"leaf_counts": np.full(29, 9, np.int32)}, "numbering has 30 trees, leaf_counts has 29"),
         ({"numbering": np.full((30, 9), -2, np.int32)}, "numbering must hold -1, or codes"),
     ],
 )
@@ -67,8 +79,37 @@ def test_arrays_that_do_not_fit_together(change, message):
         LeafIndex.from_arrays({**LeafIndex.build(LEAVES).arrays(), **change})
 
 
-def test_missing_arrays():
-    arrays = LeafIndex.build(LEAVES).arrays()
-    del arrays["numbering"]
-    with pytest.raises(InvalidInputError, match=r"needs the arrays tiles, n_rows, .*; missing: numbering"):
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("masks", lambda a: a[:-1], "masks must be of shape"),
+        ("masks", lambda a: a ^ np.uint8(1), "masks, starts and words of the index do not fit together"),
+        ("starts", lambda a: a + np.uint32(1), "masks, starts and words of the index do not fit together"),
+        ("starts", lambda a: a.ravel(), "starts must be an array of uint32 with 2 dimensions"),
+        ("words", lambda a: a[:-1], "masks, starts and words of the index do not fit together"),
+        ("words", lambda a: a.astype(np.int64), "words must be an array of uint64"),
+        ("first_leaf", lambda a: a + np.uint32(1), "first_leaf must be the running sum"),
+        ("least_row", lambda a: a[:-1], "least_row must be of shape"),
+    ],
+)
+def test_bounds_that_do_not_fit_together(name, change, message):
+    arrays = clustered_index().arrays()
+    with pytest.raises(InvalidInputError, match=message):
+        LeafIndex.from_arrays({**arrays, name: change(arrays[name])})
+
+
+@pytest.mark.parametrize("name", ["numbering", "words"])
+def test_missing_arrays(name):
+    arrays = clustered_index().arrays()
+    del arrays[name]
+    with pytest.raises(InvalidInputError, match=rf"needs the arrays tiles, order, .*; missing: {name}"):
         LeafIndex.from_arrays(arrays)
+
+
+def test_a_mapped_index_with_bounds_answers_the_same(tmp_path):
+    index = clustered_index()
+    again = LeafIndex.from_arrays(saved_and_mapped(index.arrays(), tmp_path))
+    assert not again.arrays()["words"].flags.writeable
+    queries = np.random.default_rng(3).integers(0, 9, (20, 30))
+    for one, other in zip(again.query(queries, 7), index.query(queries, 7), strict=True):
+        np.testing.assert_array_equal(one, other)

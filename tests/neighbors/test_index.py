@@ -10,7 +10,7 @@ from oracles import nearest_rows
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import _index, merge_top_k
+from ibug.neighbors import _tasks, merge_top_k
 from ibug.neighbors._index import instruction_sets
 
 
@@ -104,17 +104,19 @@ def test_rising_affinities_displace_all_earlier_rows():
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, 7])
 @pytest.mark.parametrize("n_queries", [1, 5, 200])
 def test_threads_do_not_change_the_result(n_jobs, n_queries, monkeypatch):
-    monkeypatch.setattr(_index, "_COMPARISONS_PER_TASK", 1000)
+    monkeypatch.setattr(_tasks, "COMPARISONS_PER_TASK", 1000)
     train, queries = random_leaves(0, 1000, 40, 4), random_leaves(1, n_queries, 40, 4)
     assert_equals_oracle(train, queries, 33, n_jobs=n_jobs)
 
 
+@pytest.mark.parametrize("unit", [1, 4])
 @pytest.mark.parametrize(("n_queries", "n_tiles", "n_threads"), [(1, 100, 4), (500, 100, 4), (100, 1, 8), (130, 9, 3)])
-def test_tasks_cover_every_query_and_tile_once(n_queries, n_tiles, n_threads):
+def test_tasks_cover_every_query_and_tile_once(n_queries, n_tiles, n_threads, unit):
     covered = np.zeros((n_queries, n_tiles), int)
-    tasks = _index._tasks(n_queries, n_tiles, 10**6, n_threads)
+    tasks = _tasks.divide(n_queries, n_tiles, unit, 10**12, n_threads)
     for first_query, last_query, first_tile, last_tile in tasks:
         covered[first_query:last_query, first_tile:last_tile] += 1
+        assert first_tile % unit == 0
     assert np.all(covered == 1)
     assert 1 < len(tasks) <= n_threads or n_tiles == 1
 
@@ -194,6 +196,9 @@ def test_wrong_k(k):
         ([0, 1], r"shape \(n_rows, n_trees\); got int64 of shape \(2,\)"),
         ([[0.5]], "must be integers"),
         ([[-1]], "from 0 to"),
+        (np.array([[-1]], np.int8), "got numbers from -1 to -1"),
+        (np.array([[3, -1]], np.int32), "got numbers from -1 to 3"),
+        (np.array([[2**63]], np.uint64), "from 0 to"),
         ([[2**31 - 1]], "from 0 to"),
         ([[2**30] * 9], "numbers up to 1073741824 in 9 trees"),
         (np.empty((3, 0), int), "from 1 to 65534 trees, got 0"),

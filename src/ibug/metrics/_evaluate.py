@@ -60,6 +60,11 @@ class Scores(Mapping[str, float]):
         lines = [f"{name:{width}}  {value:12.6g}  {self._meanings[name]}" for name, value in self._values.items()]
         return "\n".join([f"Scores on {self.n_rows} rows", *lines])
 
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What each score means, in a few words."""
+        return dict(self._meanings)
+
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with the columns ``score`` and ``meaning``, indexed by the metric's name."""
         import pandas as pd

@@ -14,28 +14,53 @@ from ibug.neighbors._load import kernel
 CODE_TYPES = (np.uint8, np.uint16, np.uint32)
 
 
-def check_arrays(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...]) -> None:
+def check_arrays(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...], bounds_names: tuple[str, ...]) -> None:
     """Raise InvalidInputError unless the arrays can be those of one index.
 
-    Everything that the kernel uses as a position is checked: the look-up table and the counts. The codes are only ever
-    compared, so that they need not be read here, and a memory-mapped index is not pulled from the disk.
+    Everything that the kernel uses as a position is checked: the look-up table, the counts, and where words start. The
+    codes and the words are only ever compared, so that they need not be read here, and a memory-mapped index is not
+    pulled from the disk.
     """
-    if missing := [name for name in names if name not in arrays]:
-        raise InvalidInputError(f"An index needs the arrays {', '.join(names)}; missing: {', '.join(missing)}.")
-    tiles, n_rows = arrays["tiles"], arrays["n_rows"]
+    wanted = (*names, *bounds_names) if any(name in arrays for name in bounds_names) else names
+    if missing := [name for name in wanted if name not in arrays]:
+        raise InvalidInputError(f"An index needs the arrays {', '.join(wanted)}; missing: {', '.join(missing)}.")
+    tiles, order = arrays["tiles"], arrays["order"]
     _check(tiles, "tiles", 3, CODE_TYPES)
-    _check(n_rows, "n_rows", 0, (np.int64,))
+    _check(order, "order", 1, (np.uint32,))
     _check(arrays["numbering"], "numbering", 2, (np.int32,))
     _check(arrays["leaf_counts"], "leaf_counts", 1, (np.int32,))
-    n_tiles, n_trees, width = tiles.shape
-    if width != kernel.TILE_ROWS or not 1 <= n_trees <= kernel.MAX_TREES:
+    n_trees, unit = len(arrays["leaf_counts"]), kernel.TILE_ROWS * kernel.QUAD_TILES
+    n_tiles = -(-len(order) // unit) * kernel.QUAD_TILES
+    expected = n_tiles, -(-n_trees // kernel.TREE_STEP) * kernel.TREE_STEP, kernel.TILE_ROWS
+    if tiles.shape != expected or not 1 <= n_trees <= kernel.MAX_TREES or not len(order):
         raise InvalidInputError(
-            f"tiles must be of shape (n_tiles, n_trees, {kernel.TILE_ROWS}) with 1 to {kernel.MAX_TREES} trees; "
-            f"got {tiles.shape}."
+            f"tiles of {len(order)} rows and {n_trees} trees (at least one, and at most {kernel.MAX_TREES} trees) must "
+            f"be of shape {expected}; got {tiles.shape}."
         )
-    if n_rows < 1 or -(-int(n_rows) // kernel.TILE_ROWS) != n_tiles:
-        raise InvalidInputError(f"n_rows is {int(n_rows)}, which does not fill {n_tiles} tiles of {width} rows.")
-    _check_numbering(arrays["numbering"], arrays["leaf_counts"], n_trees, tiles.dtype)
+    if not np.array_equal(np.bincount(order[order < len(order)], minlength=len(order)), np.ones(len(order))):
+        raise InvalidInputError(f"order must hold each row number from 0 to {len(order) - 1} once.")
+    _check_numbering(arrays["numbering"], arrays["leaf_counts"], tiles.dtype)
+    if len(wanted) > len(names):
+        _check_bounds(arrays)
+
+
+def _check_bounds(arrays: Mapping[str, NDArray[Any]]) -> None:
+    _check(arrays["masks"], "masks", 1, (np.uint8,))
+    _check(arrays["starts"], "starts", 2, (np.uint32,))
+    _check(arrays["words"], "words", 1, (np.uint64,))
+    for name in ("first_leaf", "least_row"):
+        _check(arrays[name], name, 1, (np.uint32,))
+    first_leaf, starts, masks = arrays["first_leaf"], arrays["starts"], arrays["masks"]
+    if not np.array_equal(first_leaf, np.concatenate([[0], np.cumsum(arrays["leaf_counts"])])):
+        raise InvalidInputError("first_leaf must be the running sum of leaf_counts, from 0 on.")
+    n_leaves, n_tiles = int(first_leaf[-1]), len(arrays["tiles"])
+    n_chunks = -(-n_tiles // kernel.CHUNK_TILES)
+    shapes = {"starts": (n_leaves, -(-n_chunks // 8)), "masks": (n_leaves * n_chunks + 7,), "least_row": (n_tiles,)}
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape:
+            raise InvalidInputError(f"{name} must be of shape {shape}; got {arrays[name].shape}.")
+    if not kernel.check_places(masks, starts, len(arrays["order"]), len(arrays["words"])):
+        raise InvalidInputError("masks, starts and words of the index do not fit together.")
 
 
 def _check(array: NDArray[Any], name: str, n_dim: int, types: tuple[type[np.generic], ...]) -> None:
@@ -47,13 +72,9 @@ def _check(array: NDArray[Any], name: str, n_dim: int, types: tuple[type[np.gene
         raise InvalidInputError(f"{name} must be stored row by row (C order): numpy.ascontiguousarray makes it so.")
 
 
-def _check_numbering(
-    numbering: NDArray[np.int32], leaf_counts: NDArray[np.int32], n_trees: int, code_type: np.dtype[Any]
-) -> None:
-    if len(numbering) != n_trees or len(leaf_counts) != n_trees:
-        raise InvalidInputError(
-            f"tiles have {n_trees} trees, numbering has {len(numbering)}, leaf_counts has {len(leaf_counts)}."
-        )
+def _check_numbering(numbering: NDArray[np.int32], leaf_counts: NDArray[np.int32], code_type: np.dtype[Any]) -> None:
+    if len(numbering) != len(leaf_counts):
+        raise InvalidInputError(f"numbering has {len(numbering)} trees, leaf_counts has {len(leaf_counts)}.")
     if leaf_counts.min() < 1 or leaf_counts.max() - 1 > np.iinfo(code_type).max:
         raise InvalidInputError(
             f"leaf_counts must be from 1 to what {code_type} can tell apart, {np.iinfo(code_type).max + 1}; "

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,14 +10,18 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors._arrays import CODE_TYPES, check_arrays
+from ibug.neighbors._arrays import check_arrays
+from ibug.neighbors._bounds import BOUNDS, Bounds, find_bounds, search
+from ibug.neighbors._builder import Builder, padded_trees, widened
 from ibug.neighbors._load import kernel
-from ibug.neighbors._order import Neighbors, merge_top_k
+from ibug.neighbors._order import Neighbors
+from ibug.neighbors._tasks import Task, divide, join
 
-# A thread is worth starting only for some milliseconds of work: about this many code comparisons.
-_COMPARISONS_PER_TASK = 2**28
-# The look-up table from leaf numbers to codes has 4 bytes per entry, so 4 GiB at the most.
-_MAX_TABLE_ENTRIES = 2**30
+# A search by bounds gives up in favour of a full scan when it seems to need more than this share of the tiles: a tile
+# that is visited alone costs more than one in a scan, above all in a scan of several queries. Estimates, not tuned.
+_MOST_VISITED, _MOST_VISITED_ALONE = 0.25, 0.5
+# What a search by bounds costs compared with a full scan, at least; for the number of threads.
+_SPARED = 8
 
 
 class LeafIndex:
@@ -27,7 +29,10 @@ class LeafIndex:
 
     The *affinity* of two rows is the number of trees in which they fall into the same leaf (paper, Eq. 1). Leaves are
     renumbered per tree and kept as one byte per row and tree (two above 256 leaves, four above 65,536), in tiles of
-    64 rows, ``[tile][tree][row]``, which the compiled kernel compares with several queries at a time.
+    16 rows, ``[tile][tree][row]``, which the compiled kernel compares with several queries at a time. Similar rows are
+    kept together, in an order of the index's own, and beside them where each leaf occurs: so a query can skip the tiles
+    that cannot have a row among the nearest. The result is the same as without; where skipping would not pay, all rows
+    are compared.
 
     Build one with :meth:`build` or :meth:`from_chunks`.
 
@@ -43,19 +48,22 @@ class LeafIndex:
     array([[1, 0]])
     """
 
-    _ARRAYS = ("tiles", "n_rows", "numbering", "leaf_counts")
+    #: The names of the arrays that every index has; the others are bounds, without which every query looks at all rows.
+    REQUIRED_ARRAYS = ("tiles", "order", "numbering", "leaf_counts")
 
     def __init__(
         self,
         tiles: NDArray[Any],
-        n_rows: int,
+        order: NDArray[np.uint32],
         numbering: NDArray[np.int32],
         leaf_counts: NDArray[np.int32],
+        bounds: Bounds | None,
     ) -> None:
-        self._tiles = tiles  # (n_tiles, n_trees, 64), codes
-        self._n_rows = n_rows
+        self._tiles = tiles  # (n_tiles, n_padded_trees, 16), codes
+        self._order = order  # (n_rows,), the row number at each place of the tiles
         self._numbering = numbering  # (n_trees, width): leaf number -> code, -1 where no training row has been
         self._leaf_counts = leaf_counts  # (n_trees,)
+        self._bounds = bounds
         self._sizes: list[NDArray[np.int64]] | None = None  # by tree and code, when somebody asks
 
     @classmethod
@@ -80,16 +88,18 @@ class LeafIndex:
         n_rows
             How many rows all chunks have together.
         """
-        builder: _Builder | None = None
+        builder: Builder | None = None
         for chunk in chunks:
             leaves = _as_leaves(chunk)
             if builder is None:
-                builder = _Builder(n_rows, leaves.shape[1])
+                builder = Builder(n_rows, leaves.shape[1])
             builder.add(leaves)
         if builder is None or builder.filled != n_rows or n_rows == 0:
             filled = 0 if builder is None else builder.filled
             raise InvalidInputError(f"The chunks hold {filled} rows, but n_rows={n_rows} were announced, at least 1.")
-        return cls(builder.tiles, n_rows, builder.numbering, builder.leaf_counts)
+        order = builder.sort()
+        bounds = find_bounds(builder.tiles, order, builder.leaf_counts)
+        return cls(builder.tiles, order, builder.numbering, builder.leaf_counts, bounds)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything that the index consists of as plain arrays, by name and without a copy.
@@ -97,12 +107,13 @@ class LeafIndex:
         They can be written to a file, mapped from it into memory, and given to :meth:`from_arrays`. They belong to the
         index: change none of them.
         """
-        return {
+        arrays = {
             "tiles": self._tiles,
-            "n_rows": np.array(self._n_rows, np.int64),
+            "order": self._order,
             "numbering": self._numbering,
             "leaf_counts": self._leaf_counts,
         }
+        return arrays if self._bounds is None else {**arrays, **self._bounds.arrays()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> LeafIndex:
@@ -113,21 +124,22 @@ class LeafIndex:
         Parameters
         ----------
         arrays
-            By the names that :meth:`arrays` gives them. They are checked to fit together, which reads the look-up
-            table but not the codes.
+            By the names that :meth:`arrays` gives them. They are checked to fit together, which reads the smaller
+            ones, but neither the codes nor the words of the bounds.
         """
-        check_arrays(arrays, cls._ARRAYS)
-        return cls(arrays["tiles"], int(arrays["n_rows"]), arrays["numbering"], arrays["leaf_counts"])
+        check_arrays(arrays, cls.REQUIRED_ARRAYS, BOUNDS)
+        bounds = Bounds(**{name: arrays[name] for name in BOUNDS}) if BOUNDS[0] in arrays else None
+        return cls(arrays["tiles"], arrays["order"], arrays["numbering"], arrays["leaf_counts"], bounds)
 
     @property
     def n_rows(self) -> int:
         """The number of training rows in the index."""
-        return self._n_rows
+        return len(self._order)
 
     @property
     def n_trees(self) -> int:
         """The number of trees, and so the highest possible affinity."""
-        return int(self._tiles.shape[1])
+        return len(self._leaf_counts)
 
     @property
     def code_type(self) -> np.dtype[Any]:
@@ -136,17 +148,23 @@ class LeafIndex:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the index in bytes, look-up table included."""
-        return int(self._tiles.nbytes + self._numbering.nbytes + self._leaf_counts.nbytes)
+        """The memory of the index in bytes, look-up table and bounds included."""
+        return sum(array.nbytes for array in self.arrays().values())
 
     def __len__(self) -> int:
-        return self._n_rows
+        return len(self._order)
 
     def __repr__(self) -> str:
         return f"LeafIndex(n_rows={self.n_rows}, n_trees={self.n_trees}, code_type={self.code_type})"
 
     def query(
-        self, leaves: ArrayLike, k: int, *, n_jobs: int | None = None, instruction_set: str | None = None
+        self,
+        leaves: ArrayLike,
+        k: int,
+        *,
+        candidates: int | None = None,
+        n_jobs: int | None = None,
+        instruction_set: str | None = None,
     ) -> Neighbors:
         """Find the k training rows of highest affinity for each query.
 
@@ -157,6 +175,11 @@ class LeafIndex:
             matches none.
         k
             From 1 to ``n_rows``.
+        candidates
+            ``None`` finds the nearest rows exactly. A number from k to ``n_rows`` asks for an approximation in two
+            stages: the first quarter of the trees proposes that many candidates, all trees decide among them (and the
+            rows stored beside them). Affinities are exact, but a nearer row may be missing. It helps where the exact
+            search has to look at most rows; ``python benchmarks/search.py`` measures the recall.
         n_jobs
             Threads, in joblib's convention: ``None`` is one, ``-1`` all. The result does not depend on it.
         instruction_set
@@ -173,15 +196,17 @@ class LeafIndex:
             raise InvalidInputError(
                 f"k must be an integer from 1 to the number of training rows, {self.n_rows}; got {k!r}."
             )
+        if candidates is not None:
+            candidates = check_candidates(candidates, int(k), self.n_rows)
         tiles, queries = self._encode(self._check_queries(leaves))
-        tasks = _tasks(len(queries), len(tiles), self.n_trees, effective_n_jobs(n_jobs))
-        name = instruction_set or ""
+        tasks = self._tasks(len(queries), int(k), candidates, 1 if n_jobs is None else effective_n_jobs(n_jobs))
+        options = int(k), candidates, instruction_set or ""
         if len(tasks) == 1:
-            return self._run(tiles, queries, int(k), tasks[0], name)
+            return self._run(tiles, queries, tasks[0], *options)
         parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
-            delayed(self._run)(tiles, queries, int(k), task, name) for task in tasks
+            delayed(self._run)(tiles, queries, task, *options) for task in tasks
         )
-        return _join(tasks, parts, int(k))
+        return join(tasks, parts, int(k))
 
     def leaf_sizes(self, leaves: ArrayLike) -> NDArray[np.int64]:
         """Count the training rows in each query's leaves.
@@ -196,7 +221,7 @@ class LeafIndex:
         ndarray of int64, shape (n_queries, n_trees)
         """
         _, codes = self._encode(self._check_queries(leaves))
-        sizes = np.empty(codes.shape, np.int64)
+        sizes = np.empty((len(codes), self.n_trees), np.int64)
         for tree, by_code in enumerate(self._sizes_by_code()):
             sizes[:, tree] = by_code[codes[:, tree]]
         return sizes
@@ -205,17 +230,52 @@ class LeafIndex:
         if self._sizes is None:
             # One place more than there are codes: a leaf without training rows has the first code that is not taken.
             self._sizes = [
-                np.bincount(self._tiles[:, tree].ravel()[: self._n_rows], minlength=int(count) + 1)
+                np.bincount(self._tiles[:, tree].ravel()[: self.n_rows], minlength=int(count) + 1)
                 for tree, count in enumerate(self._leaf_counts)
             ]
         return self._sizes
 
-    def _run(self, tiles: NDArray[Any], queries: NDArray[Any], k: int, task: _Task, instruction_set: str) -> Neighbors:
-        first_query, last_query, first_tile, last_tile = task
-        own = queries[first_query:last_query]
-        affinities = np.empty((len(own), k), np.int32)
-        rows = np.empty((len(own), k), np.int64)
-        kernel.top_k(tiles, self._n_rows, own, first_tile, last_tile, 0, len(own), affinities, rows, instruction_set)
+    def _prunes(self, k: int) -> bool:
+        """Whether bounds can help: not if a large part of all rows is asked for."""
+        return self._bounds is not None and k <= self.n_rows // 8
+
+    def _tasks(self, n_queries: int, k: int, candidates: int | None, n_threads: int) -> list[Task]:
+        n_tiles, comparisons = len(self._tiles), n_queries * self._tiles.size
+        if candidates is not None:
+            return divide(n_queries, n_tiles, n_tiles, comparisons // 4, n_threads)
+        if self._prunes(k):
+            return divide(n_queries, n_tiles, kernel.CHUNK_TILES, comparisons // _SPARED, n_threads)
+        return divide(n_queries, n_tiles, kernel.QUAD_TILES, comparisons, n_threads)
+
+    def _run(
+        self,
+        tiles: NDArray[Any],
+        queries: NDArray[Any],
+        task: Task,
+        k: int,
+        candidates: int | None,
+        instruction_set: str,
+    ) -> Neighbors:
+        own = queries[task.first_query : task.last_query]
+        if candidates is None and self._bounds is not None and self._prunes(k):
+            share = _MOST_VISITED if len(own) > 1 else _MOST_VISITED_ALONE
+            tile_range = task.first_tile, task.last_tile
+            most = int(share * (task.last_tile - task.first_tile))
+            return search(
+                tiles, self._order, self._bounds, own, k,
+                tile_range=tile_range, most_visits=most, instruction_set=instruction_set,
+            )[:2]  # fmt: skip
+        affinities, rows = np.empty((len(own), k), np.int32), np.empty((len(own), k), np.int64)
+        if candidates is None:
+            kernel.scan(
+                tiles, self._order, self.n_trees, own, task.first_tile, task.last_tile, 0, len(own),
+                affinities, rows, instruction_set,
+            )  # fmt: skip
+        else:
+            kernel.two_stage(
+                tiles, self._order, self.n_trees, own, padded_trees(-(-self.n_trees // 4)), candidates, 0, len(own),
+                affinities, rows, instruction_set,
+            )  # fmt: skip
         return affinities, rows
 
     def _check_queries(self, leaves: ArrayLike) -> NDArray[np.int32]:
@@ -230,49 +290,12 @@ class LeafIndex:
         They belong together: another thread may be widening the index at the same time.
         """
         tiles = self._tiles
-        codes = np.empty(leaves.shape, tiles.dtype)
+        codes = np.empty((len(leaves), padded_trees(self.n_trees)), tiles.dtype)
         if kernel.encode_rows(leaves, self._numbering, self._leaf_counts, codes):
             # All 256 codes of a tree stand for leaves with training rows, and a query is in yet another leaf.
-            self._tiles = _widened(tiles)
+            self._tiles = widened(tiles)
             return self._encode(leaves)
         return tiles, codes
-
-
-class _Builder:
-    """Gives leaves their codes in order of appearance, and widens the codes when a tree has more than they can tell."""
-
-    def __init__(self, n_rows: int, n_trees: int) -> None:
-        if not 1 <= n_trees <= kernel.MAX_TREES:
-            raise InvalidInputError(f"An index takes from 1 to {kernel.MAX_TREES} trees, got {n_trees}.")
-        self.filled = 0
-        self.n_rows = n_rows
-        self.tiles = _aligned_zeros((-(-n_rows // kernel.TILE_ROWS), n_trees, kernel.TILE_ROWS), np.uint8)
-        self.numbering = np.full((n_trees, 32), -1, np.int32)
-        self.leaf_counts = np.zeros(n_trees, np.int32)
-
-    def add(self, leaves: NDArray[np.int32]) -> None:
-        if leaves.shape[1] != len(self.leaf_counts):
-            raise InvalidInputError(f"A chunk has {leaves.shape[1]} trees, the first had {len(self.leaf_counts)}.")
-        if self.filled + len(leaves) > self.n_rows:
-            raise InvalidInputError(f"The chunks hold more than the announced n_rows={self.n_rows}.")
-        if not len(leaves):
-            return
-        self._reserve(int(leaves.max()) + 1)
-        kernel.number_leaves(leaves, self.numbering, self.leaf_counts)
-        while self.leaf_counts.max() - 1 > np.iinfo(self.tiles.dtype).max:
-            self.tiles = _widened(self.tiles)
-        kernel.pack_rows(leaves, self.numbering, self.filled, self.tiles)
-        self.filled += len(leaves)
-
-    def _reserve(self, width: int) -> None:
-        if width * len(self.leaf_counts) > _MAX_TABLE_ENTRIES:
-            raise InvalidInputError(
-                f"Leaf numbers up to {width - 1} in {len(self.leaf_counts)} trees need too large a look-up table; "
-                "number the leaves of each tree from 0 on."
-            )
-        missing = width - self.numbering.shape[1]
-        if missing > 0:
-            self.numbering = np.pad(self.numbering, ((0, 0), (0, missing)), constant_values=-1)
 
 
 def instruction_sets() -> list[str]:
@@ -280,32 +303,14 @@ def instruction_sets() -> list[str]:
     return kernel.instruction_sets()
 
 
-_Task = tuple[int, int, int, int]  # first query, last query, first tile, last tile; "last" is exclusive
-
-
-def _tasks(n_queries: int, n_tiles: int, n_trees: int, n_threads: int) -> list[_Task]:
-    """Divide the queries among the threads, and where they are too few, the rows of the index too."""
-    work = n_queries * n_tiles * n_trees * kernel.TILE_ROWS
-    n_tasks = max(1, min(n_threads, work // _COMPARISONS_PER_TASK))
-    if n_tasks == 1:
-        return [(0, n_queries, 0, n_tiles)]
-    # Queries share each load of a tile, so a thread should have a group of them before tiles are divided.
-    by_query = min(n_tasks, max(1, n_queries // 16))
-    by_tile = n_tasks // by_query
-    return [(*q, *t) for q in _ranges(n_queries, by_query) for t in _ranges(n_tiles, min(by_tile, n_tiles))]
-
-
-def _ranges(n: int, parts: int) -> Iterator[tuple[int, int]]:
-    edges = [n * i // parts for i in range(parts + 1)]
-    return pairwise(edges)
-
-
-def _join(tasks: list[_Task], parts: list[Neighbors], k: int) -> Neighbors:
-    by_query: dict[tuple[int, int], list[Neighbors]] = {}
-    for task, part in zip(tasks, parts, strict=True):
-        by_query.setdefault(task[:2], []).append(part)
-    merged = [group[0] if len(group) == 1 else merge_top_k(group, k) for group in by_query.values()]
-    return np.concatenate([m[0] for m in merged]), np.concatenate([m[1] for m in merged])
+def check_candidates(candidates: int, k: int, n_rows: int) -> int:
+    """Return the number of candidates, or raise InvalidInputError if k neighbours cannot be chosen from so many."""
+    if isinstance(candidates, bool) or not isinstance(candidates, (int, np.integer)) or not k <= candidates <= n_rows:
+        raise InvalidInputError(
+            f"candidates must be None or an integer from k={k} to the number of training rows, {n_rows}; "
+            f"got {candidates!r}."
+        )
+    return int(candidates)
 
 
 def _as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:
@@ -314,22 +319,11 @@ def _as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:
         raise InvalidInputError(
             f"Leaf numbers must be integers of shape (n_rows, n_trees); got {array.dtype} of shape {array.shape}."
         )
-    if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int32).max - 1):
+    if array.dtype.itemsize < 4:
+        array = array.astype(np.int32)
+    # As unsigned numbers of the same width, negative ones are the largest: one look at the array instead of two.
+    if array.size and array.view(array.dtype.str.replace("i", "u")).max() > np.iinfo(np.int32).max - 1:
         raise InvalidInputError(
             f"Leaf numbers must be from 0 to 2**31 - 2; got numbers from {array.min()} to {array.max()}."
         )
     return np.ascontiguousarray(array, np.int32)
-
-
-def _aligned_zeros(shape: tuple[int, ...], dtype: type | np.dtype[Any]) -> NDArray[Any]:
-    """Zeros that start on a cache line, so that no vector load crosses two."""
-    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-    buffer = np.zeros(n_bytes + 63, np.uint8)
-    start = -buffer.ctypes.data % 64
-    return buffer[start : start + n_bytes].view(dtype).reshape(shape)
-
-
-def _widened(tiles: NDArray[Any]) -> NDArray[Any]:
-    wider = _aligned_zeros(tiles.shape, CODE_TYPES[CODE_TYPES.index(tiles.dtype.type) + 1])
-    wider[...] = tiles
-    return wider

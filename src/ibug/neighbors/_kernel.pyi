@@ -4,6 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 TILE_ROWS: int
+QUAD_TILES: int
+CHUNK_TILES: int
+TREE_STEP: int
 MAX_TREES: int
 
 _Codes: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
@@ -14,12 +17,56 @@ def pack_rows(leaves: NDArray[np.int32], numbering: NDArray[np.int32], first_row
 def encode_rows(
     leaves: NDArray[np.int32], numbering: NDArray[np.int32], counts: NDArray[np.int32], out: _Codes
 ) -> int: ...
-def top_k(
+def order_rows(tiles: _Codes, n_trees: int, n_sampled: int, order: NDArray[np.uint32]) -> None: ...
+def permute_rows(tiles: _Codes, n_trees: int, order: NDArray[np.uint32], trees_at_a_time: int) -> None: ...
+def find_places(
     tiles: _Codes,
     n_rows: int,
+    leaf_counts: NDArray[np.int32],
+    masks: NDArray[np.uint8],
+    starts: NDArray[np.uint32],
+    max_words: int,
+) -> NDArray[np.uint64] | None: ...
+def check_places(masks: NDArray[np.uint8], starts: NDArray[np.uint32], n_rows: int, n_words: int) -> bool: ...
+def scan(
+    tiles: _Codes,
+    order: NDArray[np.uint32],
+    n_trees: int,
     queries: _Codes,
     tile_start: int,
     tile_stop: int,
+    query_start: int,
+    query_stop: int,
+    affinities: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    instruction_set: str = "",
+) -> None: ...
+def search(
+    tiles: _Codes,
+    order: NDArray[np.uint32],
+    masks: NDArray[np.uint8],
+    starts: NDArray[np.uint32],
+    words: NDArray[np.uint64],
+    first_leaf: NDArray[np.uint32],
+    least_row: NDArray[np.uint32],
+    queries: _Codes,
+    tile_start: int,
+    tile_stop: int,
+    query_start: int,
+    query_stop: int,
+    most_visits: int,
+    affinities: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    visits: NDArray[np.int64],
+    instruction_set: str = "",
+) -> None: ...
+def two_stage(
+    tiles: _Codes,
+    order: NDArray[np.uint32],
+    n_trees: int,
+    queries: _Codes,
+    first_trees: int,
+    n_candidates: int,
     query_start: int,
     query_stop: int,
     affinities: NDArray[np.int32],

@@ -1,5 +1,6 @@
 """Saving and loading without pickle: one file, checked before it is believed."""
 
+from ibug.persistence._atomic import replacing
 from ibug.persistence._format import FORMAT_VERSION, FormatProblemError
 from ibug.persistence._models import load_model, save_model
 from ibug.persistence._parameters import encode_parameters
@@ -19,6 +20,7 @@ __all__ = [
     "load",
     "load_model",
     "load_regressor",
+    "replacing",
     "save_model",
     "save_regressor",
     "storable",

@@ -7,10 +7,11 @@ import math
 import os
 import platform
 import warnings
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from ibug.exceptions import OlderLibraryWarning
+from ibug.exceptions import InvalidInputError, OlderLibraryWarning
 from ibug.persistence._digest import digest
 from ibug.persistence._format import CHECKSUM, FORMAT, FORMAT_VERSION, MANIFEST, STORED
 from ibug.persistence._reading import Container
@@ -19,7 +20,19 @@ _PACKAGES = {"sklearn": "scikit-learn"}
 _ALWAYS = ("ibug", "numpy", "scipy", "sklearn")
 
 
-def make_manifest(libraries: set[str], estimator: dict[str, Any]) -> dict[str, Any]:
+def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a user's own entries of the manifest, if JSON knows them all."""
+    try:
+        kept = json.loads(json.dumps(dict(metadata or {}), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(
+            f"metadata must be a dictionary of texts, finite numbers, lists and dictionaries of such; {error}."
+        ) from error
+    assert isinstance(kept, dict)
+    return kept
+
+
+def make_manifest(libraries: set[str], estimator: dict[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
     """Return the manifest, without the members, which the writer adds."""
     names = dict.fromkeys([*_ALWAYS, *sorted(libraries)])
     versions = {_package(name): version(_package(name)) for name in names}
@@ -29,6 +42,7 @@ def make_manifest(libraries: set[str], estimator: dict[str, Any]) -> dict[str, A
         "written_by": {**versions, "python": platform.python_version()},
         "needs": sorted(_package(name) for name in libraries),
         "estimator": estimator,
+        "metadata": metadata,
     }
 
 
@@ -52,7 +66,9 @@ def read_manifest(container: Container) -> dict[str, Any]:
             f"its format has version {number}, written by ibug {_writer(manifest)}, and this ibug {version('ibug')} "
             f"reads up to version {FORMAT_VERSION}. Install a newer one: pip install --upgrade ibug"
         )
-    for name, kind in (("members", dict), ("written_by", dict), ("needs", list), ("estimator", dict)):
+    manifest.setdefault("metadata", {})
+    kinds = {"members": dict, "written_by": dict, "needs": list, "estimator": dict, "metadata": dict}
+    for name, kind in kinds.items():
         if not isinstance(manifest.get(name), kind):
             raise container.error(f"{name!r} of its {MANIFEST} is not as it should be")
     return manifest

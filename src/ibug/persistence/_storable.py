@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ibug.exceptions import IBUGError, InvalidInputError, NotStorableError
 from ibug.persistence._atomic import replacing
 from ibug.persistence._format import FormatProblemError
-from ibug.persistence._manifest import check_libraries, check_members, make_manifest, read_manifest
+from ibug.persistence._manifest import check_libraries, check_members, check_metadata, make_manifest, read_manifest
 from ibug.persistence._reading import Container
 from ibug.persistence._session import Loading, Saving
 from ibug.persistence._writing import ContainerWriter
@@ -22,7 +22,9 @@ _CLASSES: dict[str, type[Storable]] = {}
 class Storable:
     """A regressor that can be saved to a file without pickle."""
 
-    def save(self, path: str | os.PathLike[str], *, compress: bool = True) -> None:
+    def save(
+        self, path: str | os.PathLike[str], *, compress: bool = True, metadata: Mapping[str, Any] | None = None
+    ) -> None:
         """Save the fitted regressor to one file, which ``ibug.load`` reads.
 
         The file is a zip container: the tree model in its library's own format, arrays as ``.npy``, and a manifest with
@@ -36,6 +38,9 @@ class Storable:
         compress
             ``True``: a small file. ``False``: arrays lie in the file as they do in memory, so that `load` can map them
             instead of reading them, and processes share them.
+        metadata
+            Whatever is to be kept along with it, as JSON knows it: where the data came from, say. It is in the
+            manifest (``ibug.persistence.inspect``), and changes nothing.
 
         Raises
         ------
@@ -45,10 +50,11 @@ class Storable:
         check_is_fitted(self)
         if not isinstance(compress, bool):
             raise InvalidInputError(f"compress must be True or False; got {compress!r}.")
+        kept = check_metadata(metadata)
         with replacing(path) as file, ContainerWriter(file, compress=compress) as writer:
             saving = Saving(writer)
             estimator = save_regressor(self, saving)
-            writer.finish(make_manifest(saving.libraries, estimator))
+            writer.finish(make_manifest(saving.libraries, estimator, kept))
 
     def _describe(self, saving: Saving, *, fitted: bool) -> dict[str, Any]:
         """Return parameters and, if `fitted`, learned values as JSON; arrays and models become members of the file."""

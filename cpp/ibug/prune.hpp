@@ -1,0 +1,298 @@
+// The k best training rows of a query, best-first: a bound of every superblock's affinities, of the tiles' in the promising
+// ones, and the tiles themselves in the order of falling bounds, until no bound reaches the k-th best. The result is that
+// of the scan over all tiles; only the work is less.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "bounds.hpp"
+#include "scan.hpp"
+#include "top_k.hpp"
+
+namespace ibug {
+
+struct Bounds {
+    Places places;
+    const std::uint32_t* first_leaf;  // (n_trees + 1,): where each tree's leaves start in places
+    const std::uint32_t* least_row;   // (n_tiles,): the smallest row number in each tile
+};
+
+// The first of the largest numbers. Two passes without a branch for each number are faster than one with it.
+template <class Number>
+std::size_t position_of_largest(const Number* numbers, std::size_t n) {
+    Number largest = 0;
+    for (std::size_t i = 0; i < n; ++i) largest = numbers[i] > largest ? numbers[i] : largest;
+    return static_cast<std::size_t>(std::find(numbers, numbers + n, largest) - numbers);
+}
+
+template <class Code>
+class PrunedSearch {
+   public:
+    PrunedSearch(const Tiles<Code>& tiles, const Bounds& bounds, const InstructionSet& set)
+        : tiles_(tiles), bounds_(bounds), set_(set) {
+        // Four blocks of trees, between which a visit may stop; more where a block's counts would not fit a byte.
+        const std::size_t quarter = padded_trees((tiles.n_trees + 3) / 4);
+        block_trees_ = std::min(std::max<std::size_t>(quarter, 32), tree_block);
+        n_blocks_ = (tiles.width() + block_trees_ - 1) / block_trees_;
+        const std::size_t n_chunks = bounds.places.n_chunks;
+        leaves_.resize(tiles.n_trees);
+        words_.resize(tiles.n_trees);
+        block_start_.resize(n_blocks_ + 1);
+        superblock_.resize(bounds.places.n_groups() * group_superblocks);
+        first_.resize(tiles.n_trees + 1);
+        waiting_.resize(tiles.n_trees + 1);
+        next_ = std::make_unique_for_overwrite<std::uint32_t[]>(n_chunks * chunk_tiles);
+        sums_ = std::make_unique_for_overwrite<std::uint8_t[]>(n_chunks * chunk_tiles * n_blocks_);
+    }
+
+    // The best rows among tiles [tile_start, tile_stop), whole chunks. Gives up and returns false when more than
+    // `most_visits` tiles seem to be needed. `visits` is the number of tiles visited.
+    bool find(const Code* query, std::size_t tile_start, std::size_t tile_stop, std::size_t most_visits, TopK& best,
+              std::size_t& visits) {
+        look_up(query);
+        std::fill(first_.begin(), first_.end(), none);
+        std::fill(waiting_.begin(), waiting_.end(), 0u);
+        rank_chunks(tile_start, tile_stop);
+        visits_ = 0;
+        std::size_t chunk = 0, check_at = 8 + most_visits / 16;
+        for (auto bound = static_cast<std::uint32_t>(n_leaves_) + 1; bound-- > 0;) {
+            if (best.full() && bound < best.needed()) break;
+            while (chunk < ranked_.size() && ranked_[chunk].bound >= bound) open(query, ranked_[chunk++].chunk, best);
+            for (std::uint32_t tile = first_[bound]; tile != none; tile = next_[tile]) {
+                --waiting_[bound];
+                prefetch(next_[tile]);
+                if (!best.can_enter(bound, bounds_.least_row[tile])) continue;
+                visit(query, tile, bound, best);
+                if (visits_ >= check_at) {
+                    visits = visits_;
+                    if (visits > most_visits || visits + waiting(best.needed(), bound) / 2 > most_visits) return false;
+                    check_at = std::min(2 * check_at, most_visits + 1);
+                }
+            }
+        }
+        visits = visits_;
+        return true;
+    }
+
+    // A place near which the query's nearest rows may be: the tile that has most of its leaves in a few trees.
+    std::uint32_t likely_tile(const Code* query, std::size_t tile_start, std::size_t tile_stop) {
+        constexpr std::size_t n_sampled = 32;
+        look_up(query);
+        if (n_leaves_ == 0) return 0;
+        const std::size_t step = std::max<std::size_t>(1, n_leaves_ / n_sampled);
+        std::uint8_t sums[chunk_tiles];
+        LeafWords sample[n_sampled];
+        std::uint32_t best = 0, found = 0;
+        for (std::size_t c = tile_start / chunk_tiles; c * chunk_tiles < tile_stop; ++c) {
+            collect(c / chunks_per_group);
+            std::size_t n = 0;
+            for (std::size_t i = 0; i < n_leaves_ && n < n_sampled; i += step) sample[n++] = words_[i];
+            set_.tile_bounds(sample, n, c % chunks_per_group * 8, sums);
+            const std::size_t most = position_of_largest(sums, chunk_tiles);
+            if (sums[most] > best) {
+                best = sums[most];
+                found = static_cast<std::uint32_t>(c * chunk_tiles + most);
+            }
+        }
+        return found;
+    }
+
+   private:
+    static constexpr std::uint32_t none = 0xffffffffu;
+    static constexpr std::size_t chunks_per_group = 8;
+    static constexpr std::size_t group_superblocks = chunks_per_group * chunk_superblocks;
+
+    struct Ranked {
+        std::uint32_t bound, chunk;
+    };
+
+    // The query's leaves that training rows have, block of trees by block.
+    void look_up(const Code* query) {
+        std::size_t n = 0;
+        for (std::size_t b = 0; b < n_blocks_; ++b) {
+            block_start_[b] = n;
+            const std::size_t stop = std::min((b + 1) * block_trees_, tiles_.n_trees);
+            for (std::size_t t = b * block_trees_; t < stop; ++t) {
+                const std::size_t leaf = bounds_.first_leaf[t] + std::size_t{query[t]};
+                leaves_[n] = static_cast<std::uint32_t>(leaf);
+                n += leaf < bounds_.first_leaf[t + 1];
+            }
+        }
+        block_start_[n_blocks_] = n_leaves_ = n;
+        group_ = none;
+    }
+
+    // Their places among the superblocks of a group.
+    void collect(std::size_t group) {
+        if (group == group_) return;
+        group_ = group;
+        const Places& places = bounds_.places;
+        for (std::size_t i = 0; i < n_leaves_; ++i) {
+            const std::size_t leaf = leaves_[i];
+            std::memcpy(&words_[i].superblocks, places.masks + leaf * places.n_chunks + chunks_per_group * group, 8);
+            words_[i].words = places.words + places.starts[leaf * places.n_groups() + group];
+        }
+    }
+
+    // Chunks by falling bound. Where there are few, their bounds would cost more than they spare.
+    void rank_chunks(std::size_t tile_start, std::size_t tile_stop) {
+        const std::size_t start = tile_start / chunk_tiles, stop = (tile_stop + chunk_tiles - 1) / chunk_tiles;
+        ranked_.clear();
+        if (stop - start == 1) {
+            ranked_.push_back({static_cast<std::uint32_t>(n_leaves_), static_cast<std::uint32_t>(start)});
+            return;
+        }
+        std::fill(superblock_.begin(), superblock_.end(), std::uint16_t{0});
+        for (std::size_t g = start / chunks_per_group; g * chunks_per_group < stop; ++g) {
+            collect(g);
+            for (std::size_t b = 0; b < n_blocks_; ++b)
+                set_.superblock_bounds(words_.data() + block_start_[b], block_start_[b + 1] - block_start_[b],
+                                       superblock_.data() + g * group_superblocks);
+        }
+        for (std::size_t c = start; c < stop; ++c) {
+            const std::uint16_t* own = superblock_.data() + c * chunk_superblocks;
+            ranked_.push_back({*std::max_element(own, own + chunk_superblocks), static_cast<std::uint32_t>(c)});
+        }
+        std::sort(ranked_.begin(), ranked_.end(), [](const Ranked& a, const Ranked& b) {
+            return a.bound != b.bound ? a.bound > b.bound : a.chunk < b.chunk;
+        });
+    }
+
+    // Bounds the tiles of a chunk, and queues those that may have a row among the best.
+    void open(const Code* query, std::size_t chunk, TopK& best) {
+        std::uint8_t* sums = sums_.get() + chunk * chunk_tiles * n_blocks_;
+        alignas(64) std::uint16_t total[chunk_tiles] = {};
+        collect(chunk / chunks_per_group);
+        for (std::size_t b = 0; b < n_blocks_; ++b, sums += chunk_tiles) {
+            set_.tile_bounds(words_.data() + block_start_[b], block_start_[b + 1] - block_start_[b],
+                             chunk % chunks_per_group * 8, sums);
+            for (std::size_t i = 0; i < chunk_tiles; ++i) total[i] = static_cast<std::uint16_t>(total[i] + sums[i]);
+        }
+        const std::size_t first = chunk * chunk_tiles;
+        const std::size_t n = std::min(chunk_tiles, (tiles_.n_rows + tile_rows - 1) / tile_rows - first);
+        const auto [start, stop] = visit_likely(query, first, total, n, best);
+        for (std::size_t i0 = n / 64 * 64 + 64; i0 > 0;) {
+            i0 -= 64;
+            if (i0 >= n) continue;
+            std::uint64_t mask = set_.at_least(total + i0, static_cast<std::uint16_t>(best.needed()));
+            if (n - i0 < 64) mask &= (std::uint64_t{1} << (n - i0)) - 1;
+            for (; mask != 0; mask &= mask - 1) {
+                const std::size_t i = i0 + static_cast<std::size_t>(std::countr_zero(mask));
+                if (i >= start && i < stop) continue;
+                next_[first + i] = first_[total[i]];
+                first_[total[i]] = static_cast<std::uint32_t>(first + i);
+                ++waiting_[total[i]];
+            }
+        }
+    }
+
+    // While there are fewer than k rows every tile would be queued. So the tiles around the most promising one come
+    // first, [start, stop) of the chunk: what they have is a good start, and most others need not be queued any more.
+    std::pair<std::size_t, std::size_t> visit_likely(const Code* query, std::size_t first, const std::uint16_t* total,
+                                                     std::size_t n, TopK& best) {
+        if (best.full()) return {0, 0};
+        const std::size_t top = position_of_largest(total, n);
+        std::size_t start = top, stop = top;
+        while (!best.full() && stop - start < n) {
+            const bool up = stop < n && (start == 0 || total[stop] >= total[start - 1]);
+            const std::size_t i = up ? stop++ : --start;
+            visit(query, first + i, total[i], best);
+        }
+        return {start, stop};
+    }
+
+    void visit(const Code* query, std::size_t tile, std::uint32_t bound, TopK& best) {
+        ++visits_;
+        std::uint16_t counts[tile_rows];
+        const std::uint8_t* sums = sums_.get() + tile / chunk_tiles * chunk_tiles * n_blocks_ + tile % chunk_tiles;
+        const std::uint32_t reaching = counters<Code>(set_).visit(
+            tiles_.tile(tile), query, tiles_.n_lines(), block_trees_ / trees_per_line<Code>, sums, chunk_tiles, bound,
+            best.needed(), counts);
+        const std::size_t place = tile * tile_rows;
+        if (reaching != 0) best.offer(counts, tiles_.order + place, reaching & tiles_.valid(place, tile_rows));
+    }
+
+    // Tiles still queued with a bound from `least` to `most`.
+    std::size_t waiting(std::uint32_t least, std::uint32_t most) const {
+        std::size_t sum = 0;
+        for (std::uint32_t bound = least; bound <= most; ++bound) sum += waiting_[bound];
+        return sum;
+    }
+
+    void prefetch(std::uint32_t tile) const {
+#if defined(__GNUC__) || defined(__clang__)
+        if (tile == none) return;
+        const auto* line = reinterpret_cast<const char*>(tiles_.tile(tile));
+        for (std::size_t i = 0; i < block_trees_ * tile_rows * sizeof(Code); i += 64) __builtin_prefetch(line + i);
+#else
+        (void)tile;
+#endif
+    }
+
+    const Tiles<Code>& tiles_;
+    const Bounds& bounds_;
+    const InstructionSet& set_;
+    std::size_t block_trees_, n_blocks_;
+    std::size_t n_leaves_ = 0, group_ = none, visits_ = 0;
+    std::vector<std::uint32_t> leaves_;       // positions in places, by tree
+    std::vector<LeafWords> words_;            // the same leaves in the superblocks of group_
+    std::vector<std::size_t> block_start_;    // where each block's leaves start
+    std::vector<std::uint16_t> superblock_;   // bounds
+    std::vector<Ranked> ranked_;
+    // Queues of tiles, one for each bound: the first tile, and the next of each tile; and how many are waiting.
+    std::vector<std::uint32_t> first_, waiting_;
+    std::unique_ptr<std::uint32_t[]> next_;
+    std::unique_ptr<std::uint8_t[]> sums_;  // [chunk][block of trees][tile]: the bounds' parts
+};
+
+// The k nearest rows among tiles [tile_start, tile_stop) for queries [query_start, query_stop), whose rows of `affinities`
+// and `rows`, both (n_queries, k), and of `visits`, the number of tiles visited, are written. A query that needs more
+// than `most_visits` tiles is left to the scan over all of them, together with others of its kind.
+template <class Code>
+void search(const Tiles<Code>& tiles, const Bounds& bounds, const Code* queries, std::size_t k, std::size_t tile_start,
+            std::size_t tile_stop, std::size_t query_start, std::size_t query_stop, std::size_t most_visits,
+            std::int32_t* affinities, std::int64_t* rows, std::int64_t* visits, const InstructionSet& set) {
+    const std::size_t width = tiles.width();
+    PrunedSearch<Code> pruned(tiles, bounds, set);
+    TopK best;
+    // Queries that are alike come after each other: they visit the same tiles, which are still in the cache. Not in a
+    // large index: looking at all of its chunks for this would grow with the rows.
+    const bool sorts = query_stop - query_start >= 8 && tile_stop - tile_start <= 8 * chunk_tiles;
+    std::vector<std::pair<std::uint32_t, std::size_t>> queue(query_stop - query_start);
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+        const std::size_t q = query_start + i;
+        queue[i] = {sorts ? pruned.likely_tile(queries + q * width, tile_start, tile_stop) : 0, q};
+    }
+    std::sort(queue.begin(), queue.end());
+    std::vector<std::uint32_t> left;
+    std::size_t tried = 0, failed = 0;
+    for (const auto& [tile, q] : queue) {
+        best.reset(k, tiles.n_trees);
+        std::size_t visited = 0;
+        // Where most queries so far had to give up, only some of the rest are tried.
+        const bool hopeless = failed >= 8 && 4 * failed > 3 * tried && q % 16 != 0;
+        tried += !hopeless;
+        if (!hopeless && pruned.find(queries + q * width, tile_start, tile_stop, most_visits, best, visited)) {
+            best.write(affinities + q * k, rows + q * k);
+            visits[q] = static_cast<std::int64_t>(visited);
+        } else {
+            failed += !hopeless;
+            left.push_back(static_cast<std::uint32_t>(q));
+            visits[q] = static_cast<std::int64_t>(visited + tile_stop - tile_start);
+        }
+    }
+    if (left.empty()) return;
+    std::sort(left.begin(), left.end());
+    std::vector<Code> codes(left.size() * width);
+    for (std::size_t i = 0; i < left.size(); ++i)
+        std::copy_n(queries + left[i] * width, width, codes.data() + i * width);
+    scan(tiles, codes.data(), left.data(), left.size(), k, tile_start, tile_stop, affinities, rows, set);
+}
+
+}  // namespace ibug

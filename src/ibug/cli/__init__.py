@@ -1,0 +1,21 @@
+"""The ``ibug`` command: wrap or train a model, predict, evaluate, explain, from files. Needs the extra ``cli``."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+_EXTRA = {"click", "pandas", "pyarrow", "rich", "typer"}
+
+
+def main() -> None:
+    """Run the command, or say what to install."""
+    try:
+        from ibug.cli._app import run
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        sys.stderr.write(f'The ibug command needs {error.name}, which is not installed: pip install "ibug[cli]"\n')
+        sys.exit(3)
+    run()

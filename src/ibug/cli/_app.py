@@ -1,0 +1,61 @@
+"""The commands together."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+import ibug
+from ibug.cli import evaluate, explain, fit, info, predict
+
+HELP = """
+Prediction intervals and whole distributions from gradient-boosted trees, on files.
+
+[dim]A model, then what it says of new rows:[/]
+
+  ibug fit train.csv --target price -o model.ibug
+
+  ibug predict model.ibug new.csv --interval 0.9 -o out.csv
+
+  ibug evaluate model.ibug test.csv
+
+[dim]Exit codes: 0 done; 1 a file or model cannot be used; 2 wrong usage; 3 a library is missing; 70 a fault of ibug;
+130 interrupted.[/]
+"""
+
+app = typer.Typer(
+    name="ibug",
+    help=HELP,
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+for module, command in ((fit, fit.fit), (predict, predict.predict), (evaluate, evaluate.evaluate),
+                        (explain, explain.explain), (info, info.info)):  # fmt: skip
+    app.command(command.__name__, help=module.HELP, no_args_is_help=True)(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ibug {ibug.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Tell the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", hidden=True, help="Show tracebacks.")] = False,
+) -> None:
+    """Take the options of all commands."""
+    if debug:
+        os.environ["IBUG_DEBUG"] = "1"
+
+
+def run() -> None:
+    """Run the command."""
+    app()

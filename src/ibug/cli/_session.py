@@ -1,0 +1,150 @@
+"""What one call of the command says, and where: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.theme import Theme
+
+from ibug import _progress
+
+_THEME = Theme(
+    {"label": "dim", "note": "yellow", "error": "bold red", "good": "green", "value": "bold", "bar.complete": "cyan"}
+)
+
+
+class Session:
+    """The two streams of one call, and how much is to be said.
+
+    Parameters
+    ----------
+    json
+        The result is one JSON object instead of text.
+    quiet
+        Say nothing but results and errors.
+    verbose
+        Say more, and say it also where standard error is no terminal.
+    """
+
+    def __init__(self, *, json: bool = False, quiet: bool = False, verbose: bool = False) -> None:
+        self.json = json
+        self.verbose = verbose
+        self.notes: list[str] = []
+        self.resources = ExitStack()  # closed at the end of the command
+        self.out = Console(theme=_THEME, highlight=False, soft_wrap=not sys.stdout.isatty())
+        self.err = Console(theme=_THEME, highlight=False, stderr=True, soft_wrap=not sys.stderr.isatty())
+        self._tells = not quiet
+        self._chats = not quiet and (verbose or self.err.is_terminal)
+
+    @property
+    def chats(self) -> bool:
+        """Whether progress and what is nice to know are shown."""
+        return self._chats
+
+    def note(self, message: str) -> None:
+        """Tell what the user ought to know, but what is no error; part of the JSON report, too."""
+        self.notes.append(message)
+        if self._tells and not self.json:
+            self.err.print(f"[note]note:[/] {escape(message)}")
+
+    def say(self, message: str) -> None:
+        """Tell what is nice to know, in markup: in a terminal, or with --verbose."""
+        if self._chats and not self.json:
+            self.err.print(message)
+
+    def show(self, *renderables: Any) -> None:
+        """Print a result for people."""
+        for renderable in renderables:
+            self.out.print(renderable)
+
+    def report(self, result: dict[str, Any], *, to_stderr: bool = False) -> None:
+        """Print a result for machines: one line of JSON, with the notes; numbers that are none become null."""
+        text = json.dumps(_plain({**result, "notes": self.notes}), ensure_ascii=False, allow_nan=False)
+        stream = sys.stderr if to_stderr else sys.stdout
+        stream.write(text + "\n")
+        stream.flush()
+
+    @contextmanager
+    def progress(self, title: str, total: float | None) -> Iterator[Any]:
+        """Show a bar on a terminal's standard error; yields a function of how much is done so far."""
+        if not self._chats or not self.err.is_terminal:
+            yield lambda done: None
+            return
+        with Progress(
+            SpinnerColumn(finished_text="[good]✓[/]"),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+            console=self.err,
+            transient=True,
+        ) as bar:
+            task = bar.add_task(title, total=total)
+            yield lambda done: bar.update(task, completed=done)
+
+    @contextmanager
+    def status(self, title: str) -> Iterator[None]:
+        """Show a stage of unknown length among those of `stages`."""
+        with _progress.Progress(title, 1, enabled=False):
+            yield
+
+    @contextmanager
+    def stages(self) -> Iterator[None]:
+        """Show the library's own stages (training, indexing, searching) as bars on a terminal."""
+        if not self._chats or not self.err.is_terminal:
+            yield
+            return
+        with (
+            Progress(
+                SpinnerColumn(finished_text="[good]✓[/]"),
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=30),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+                console=self.err,
+                transient=not self.verbose,
+            ) as bars,
+            _progress.shown_by(_Bars(bars)),
+        ):
+            yield
+
+
+class _Bars:
+    """Draws the library's stages with rich; a stage that comes again, for each clone say, has one line."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._known: dict[str, Any] = {}
+
+    def begin(self, title: str, total: int) -> Any:
+        if title in self._known:
+            self._bars.reset(self._known[title], total=total)
+        else:
+            self._known[title] = self._bars.add_task(title, total=total)
+        return self._known[title]
+
+    def advance(self, stage: Any, done: int) -> None:
+        self._bars.update(stage, completed=done)
+
+    def end(self, stage: Any, finished: bool) -> None:
+        self._bars.update(stage, completed=self._bars.tasks[stage].total if finished else None)
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON knows: NumPy's numbers as Python's, NaN and infinity as null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value

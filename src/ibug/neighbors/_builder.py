@@ -1,0 +1,95 @@
+"""How an index is made from leaf numbers: codes, their order, and the bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug.exceptions import InvalidInputError
+from ibug.neighbors._arrays import CODE_TYPES
+from ibug.neighbors._load import kernel
+
+# The look-up table from leaf numbers to codes has 4 bytes per entry, so 4 GiB at the most.
+_MAX_TABLE_ENTRIES = 2**30
+# So many trees tell well enough which rows are similar.
+_SAMPLED_TREES = 128
+
+
+class Builder:
+    """Gives leaves their codes in order of appearance, and widens the codes when a tree has more than they can tell."""
+
+    def __init__(self, n_rows: int, n_trees: int) -> None:
+        if not 1 <= n_trees <= kernel.MAX_TREES:
+            raise InvalidInputError(f"An index takes from 1 to {kernel.MAX_TREES} trees, got {n_trees}.")
+        self.filled = 0
+        self.n_rows = n_rows
+        self.tiles = aligned_zeros(tiles_shape(n_rows, n_trees), np.uint8)
+        self.numbering = np.full((n_trees, 32), -1, np.int32)
+        self.leaf_counts = np.zeros(n_trees, np.int32)
+
+    def add(self, leaves: NDArray[np.int32]) -> None:
+        """Take the next rows' leaf numbers, (n_chunk_rows, n_trees)."""
+        if leaves.shape[1] != len(self.leaf_counts):
+            raise InvalidInputError(f"A chunk has {leaves.shape[1]} trees, the first had {len(self.leaf_counts)}.")
+        if self.filled + len(leaves) > self.n_rows:
+            raise InvalidInputError(f"The chunks hold more than the announced n_rows={self.n_rows}.")
+        if not len(leaves):
+            return
+        self._reserve(int(leaves.max()) + 1)
+        kernel.number_leaves(leaves, self.numbering, self.leaf_counts)
+        while self.leaf_counts.max() - 1 > np.iinfo(self.tiles.dtype).max:
+            self.tiles = widened(self.tiles)
+        kernel.pack_rows(leaves, self.numbering, self.filled, self.tiles)
+        self.filled += len(leaves)
+
+    def sort(self) -> NDArray[np.uint32]:
+        """Move similar rows together, and return the row number at each place, (n_rows,).
+
+        The memory beside the tiles is about 3/8 of theirs for the sample of trees, then a quarter for the moves.
+        """
+        n_trees = len(self.leaf_counts)
+        order = np.arange(self.n_rows, dtype=np.uint32)
+        if self.n_rows > kernel.QUAD_TILES * kernel.TILE_ROWS:
+            n_sampled = min(_SAMPLED_TREES, max(1, 3 * n_trees // 8))
+            kernel.order_rows(self.tiles, n_trees, n_sampled, order)
+            kernel.permute_rows(self.tiles, n_trees, order, min(64, -(-n_trees // 4)))
+        return order
+
+    def _reserve(self, width: int) -> None:
+        if width * len(self.leaf_counts) > _MAX_TABLE_ENTRIES:
+            raise InvalidInputError(
+                f"Leaf numbers up to {width - 1} in {len(self.leaf_counts)} trees need too large a look-up table; "
+                "number the leaves of each tree from 0 on."
+            )
+        missing = width - self.numbering.shape[1]
+        if missing > 0:
+            self.numbering = np.pad(self.numbering, ((0, 0), (0, missing)), constant_values=-1)
+
+
+def tiles_shape(n_rows: int, n_trees: int) -> tuple[int, int, int]:
+    """Return the shape of the tiles for so many rows and trees."""
+    n_tiles = -(-n_rows // (kernel.TILE_ROWS * kernel.QUAD_TILES)) * kernel.QUAD_TILES
+    return n_tiles, padded_trees(n_trees), kernel.TILE_ROWS
+
+
+def padded_trees(n_trees: int) -> int:
+    """Return the number of trees in the tiles and in the queries' codes."""
+    return -(-n_trees // kernel.TREE_STEP) * kernel.TREE_STEP
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: type | np.dtype[Any]) -> NDArray[Any]:
+    """Zeros that start on a cache line, so that no vector load crosses two."""
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    buffer = np.zeros(n_bytes + 63, np.uint8)
+    start = -buffer.ctypes.data % 64
+    return buffer[start : start + n_bytes].view(dtype).reshape(shape)
+
+
+def widened(tiles: NDArray[Any]) -> NDArray[Any]:
+    """Return the same codes in the next wider type."""
+    wider = aligned_zeros(tiles.shape, CODE_TYPES[CODE_TYPES.index(tiles.dtype.type) + 1])
+    wider[...] = tiles
+    return wider

@@ -1,0 +1,52 @@
+"""How a search is divided among threads, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from ibug.neighbors._order import Neighbors, merge_top_k
+
+# A thread is worth starting only for some milliseconds of work: about this many code comparisons.
+COMPARISONS_PER_TASK = 2**28
+
+
+class Task(NamedTuple):
+    """Ranges of queries and tiles; the stops are exclusive."""
+
+    first_query: int
+    last_query: int
+    first_tile: int
+    last_tile: int
+
+
+def divide(n_queries: int, n_tiles: int, unit: int, comparisons: int, n_threads: int) -> list[Task]:
+    """Divide the queries among the threads, and where they are too few, the rows of the index too.
+
+    Tiles are divided at multiples of `unit`; `comparisons` are those of the whole search.
+    """
+    n_tasks = max(1, min(n_threads, comparisons // COMPARISONS_PER_TASK))
+    if n_tasks == 1:
+        return [Task(0, n_queries, 0, n_tiles)]
+    # Queries share each load of a tile, so a thread should have a group of them before tiles are divided.
+    by_query = min(n_tasks, max(1, n_queries // 16))
+    n_units = -(-n_tiles // unit)
+    tile_ranges = [(a * unit, min(b * unit, n_tiles)) for a, b in _ranges(n_units, min(n_tasks // by_query, n_units))]
+    return [Task(*q, *t) for q in _ranges(n_queries, by_query) for t in tile_ranges]
+
+
+def _ranges(n: int, parts: int) -> Iterator[tuple[int, int]]:
+    edges = [n * i // parts for i in range(parts + 1)]
+    return pairwise(edges)
+
+
+def join(tasks: list[Task], parts: list[Neighbors], k: int) -> Neighbors:
+    """Put the results of all tasks together."""
+    by_query: dict[tuple[int, int], list[Neighbors]] = {}
+    for task, part in zip(tasks, parts, strict=True):
+        by_query.setdefault((task.first_query, task.last_query), []).append(part)
+    merged = [group[0] if len(group) == 1 else merge_top_k(group, k) for group in by_query.values()]
+    return np.concatenate([m[0] for m in merged]), np.concatenate([m[1] for m in merged])

@@ -1,0 +1,153 @@
+"""The command as its users run it: a process of its own, with pipes, signals and a shell around it."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import ibug
+
+IBUG = str(Path(sys.executable).with_name("ibug"))
+posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
+
+
+def run(*arguments, ok=True, **options):
+    result = subprocess.run([IBUG, *map(str, arguments)], capture_output=True, timeout=300, **options)
+    if ok:
+        assert result.returncode == 0, result.stderr.decode()
+    return result
+
+
+def test_from_training_to_predictions(files):
+    fit = run(
+        "fit", files["train.csv"], "--target", "target", "--id", "order", "--trees", "20", "-b", "lightgbm", "-o",
+        files["mine.ibug"],
+    )  # fmt: skip
+    assert fit.stdout == b""
+    assert fit.stderr == b""  # quiet when not a terminal
+    text = Path(files["test.csv"]).read_bytes()
+    piped = run("predict", files["mine.ibug"], "-", "--id", "order", input=text)
+    table = pd.read_csv(io.BytesIO(piped.stdout), dtype={"order": str})
+    assert len(table) == len(pd.read_parquet(files["test.parquet"]))
+    assert (table["lower_90"] < table["prediction"]).all()
+    assert (table["prediction"] < table["upper_90"]).all()
+    # gzip, Parquet and Feather are known by their first bytes
+    for name in ("test.csv.gz", "test.parquet"):
+        assert run(
+            "predict", files["mine.ibug"], "-", "--id", "order", input=Path(files[name]).read_bytes()
+        ).stdout == (piped.stdout)
+    data = run("predict", files["mine.ibug"], "-", "--json", input=text)
+    assert data.stdout.startswith(b"prediction,")
+    assert data.stderr.startswith(b'{"output": "-"')  # data go to standard output, so the report does not
+
+
+def test_training_from_standard_input(files):
+    run("fit", "-", "-t", "target", "--trees", "10", "--drop", "order", "-o", files["m.ibug"],
+        input=Path(files["train.csv.gz"]).read_bytes())  # fmt: skip
+    broken = run("predict", files["m.ibug"], "-", ok=False, input=b"a,b\n1\n")
+    assert broken.returncode == 1
+    assert b"standard input lacks" in broken.stderr
+    assert b"Traceback" not in broken.stderr
+
+
+def test_version_help_and_completion(files):
+    assert run("--version").stdout.decode().strip() == f"ibug {ibug.__version__}"
+    text = run("predict", "--help", env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}).stdout.decode()
+    assert "ibug predict model.ibug new.csv" in text
+    assert "\x1b[" not in text
+    script = run("--show-completion", "bash", env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"})
+    assert b"_IBUG_COMPLETE" in script.stdout
+    assert run(ok=False).returncode in (0, 2)  # the help, and that nothing was asked for
+
+
+def test_python_m(files):
+    result = subprocess.run([sys.executable, "-m", "ibug.cli", "--version"], capture_output=True, check=True)
+    assert result.stdout.startswith(b"ibug ")
+
+
+def test_no_colour_unless_in_a_terminal(files):
+    assert b"\x1b[" not in run("info", files["model.ibug"]).stdout
+
+
+@posix
+def test_colour_in_a_terminal_unless_refused(files):
+    import pty
+
+    def in_terminal(**more):
+        reader, writer = pty.openpty()
+        env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm-256color"} | more
+        process = subprocess.Popen([IBUG, "info", files["model.ibug"]], stdout=writer, stderr=writer, env=env)
+        os.close(writer)
+        text = b""
+        try:
+            while block := os.read(reader, 2**16):
+                text += block
+        except OSError:  # the terminal is closed
+            pass
+        os.close(reader)
+        assert process.wait(60) == 0
+        return text
+
+    assert b"\x1b[" in in_terminal()
+    # Bold and dim are no colours, and stay.
+    assert b"\x1b[3" not in in_terminal(NO_COLOR="1")
+
+
+def test_without_the_extra(files):
+    code = "import sys; sys.modules['typer'] = None; from ibug.cli import main; main()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert result.returncode == 3
+    assert b'pip install "ibug[cli]"' in result.stderr
+
+
+@posix
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interruption_leaves_no_file(files, number, code):
+    """More rows come through a pipe than are ever sent: the signal meets the command while it works."""
+    text = Path(files["test.csv"]).read_bytes()
+    header, _, rows = text.partition(b"\n")
+    before = sorted(os.listdir(files.folder))
+    command = [IBUG, "predict", files["model.ibug"], "-", "-o", files["out.csv"], "--chunk-rows", "50"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdin.write(header + b"\n" + rows * 200)  # several blocks of 4 MB would not be needed to begin
+    process.stdin.flush()
+    deadline = time.monotonic() + 120
+    while not any(name.endswith(".tmp") for name in os.listdir(files.folder)):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(number)
+    process.stdin.close()
+    assert process.wait(60) == code
+    message = process.stderr.read()
+    process.stderr.close()
+    assert b"Traceback" not in message
+    assert (b"interrupted" if code == 130 else b"terminated") in message
+    assert sorted(os.listdir(files.folder)) == before
+
+
+@posix
+def test_a_reader_that_has_enough(files):
+    """As in ``ibug predict … | head -1``."""
+    command = [IBUG, "predict", files["model.ibug"], files["test.csv"], "--samples", "500", "--chunk-rows", "20"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(120) == 141
+    assert b"Traceback" not in process.stderr.read()
+    process.stderr.close()
+
+
+def test_an_old_output_stays_if_the_new_one_fails(files):
+    Path(files["out.csv"]).write_text("old")
+    lines = Path(files["test.csv"]).read_text().splitlines()
+    Path(files["bad.csv"]).write_text("\n".join([*lines, "1,2"]))
+    result = run("predict", files["model.ibug"], files["bad.csv"], "-o", files["out.csv"], ok=False)
+    assert result.returncode == 1
+    assert Path(files["out.csv"]).read_text() == "old"

@@ -1,0 +1,128 @@
+"""``ibug evaluate``, ``explain`` and ``info``: numbers that are the library's own."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ibug
+from ibug.metrics import evaluate
+
+
+@pytest.fixture
+def rows(files):
+    u = ibug.load(files["model.ibug"])
+    known = sorted(set(pd.read_parquet(files["train.parquet"])["hour"]))
+    frame = pd.read_parquet(files["test.parquet"])
+    X = frame[files.features].assign(hour=pd.Categorical(frame["hour"], categories=known))
+    return u, X, frame["target"].to_numpy(float)
+
+
+def test_scores_beside_the_uncalibrated_ones(files, rows):
+    u, X, y = rows
+    result = files.json("evaluate", files["model.ibug"], files["test.csv"], "--levels", "0.9")
+    assert result["scores"] == pytest.approx(dict(evaluate(u, X, y, levels=[0.9])), rel=1e-12)
+    assert result["uncalibrated"] == pytest.approx(dict(evaluate(u.uncalibrated(), X, y, levels=[0.9])), rel=1e-12)
+    text = files.run("evaluate", files["model.ibug"], files["test.csv"]).stdout
+    assert f"{len(y)} rows of" in text
+    assert "crps" in text
+    assert "95 %" in text
+
+
+def test_uncalibrated_is_the_papers_rule(rows):
+    u, X, _ = rows
+    plain = u.uncalibrated()
+    assert (plain.spread_, plain.gamma_, plain.delta_, plain.conformal_) == ("targets", 1.0, 0.0, None)
+    _, indices = u.kneighbors(X, plain.k_)
+    variance = np.maximum(u._targets[indices].var(axis=1), u.min_variance_)
+    np.testing.assert_allclose(plain.predict_var(X), variance, rtol=1e-9)
+    assert u.spread_ == "combination"  # it is a copy
+
+
+def test_plots(files):
+    pytest.importorskip("matplotlib")
+    result = files.json("evaluate", files["model.ibug"], files["test.csv"], "--plots", files["plots/new"])
+    names = sorted(path.name for path in (files.folder / "plots" / "new").iterdir())
+    assert names == sorted(
+        f"{name}.png"
+        for name in ("calibration", "densities", "intervals", "leaf_density", "pit", "spread_error", "tuning")
+    )
+    assert len(result["plots"]) == len(names)
+    assert all((files.folder / "plots" / "new" / name).read_bytes().startswith(b"\x89PNG") for name in names)
+
+
+def test_explain_tells_neighbours_and_differences(files, rows):
+    u, X, _ = rows
+    facts = files.json("explain", files["model.ibug"], files["test.csv"], "--row", "17", "--neighbors", "4")
+    law = u.predict_dist(X[17:18])
+    lower, upper = law.interval(0.9)
+    assert facts["prediction"] == u.predict(X[17:18])[0]
+    assert (facts["interval"]["lower"], facts["interval"]["upper"]) == (lower[0], upper[0])
+    affinities, indices = u.kneighbors(X[17:18], 4)
+    train = pd.read_parquet(files["train.parquet"])
+    for i, neighbor in enumerate(facts["neighbors"]):
+        row = train.iloc[indices[0, i]]
+        assert neighbor["row"] == indices[0, i]
+        assert neighbor["id"] == row["order"]
+        assert neighbor["target"] == row["target"]
+        assert neighbor["affinity"] == affinities[0, i] / u.index_.n_trees
+        assert neighbor["features"] == {name: row[name] for name in files.features}
+    for difference in facts["differences"]:
+        name = difference["feature"]
+        assert any(value != difference["here"] for value in difference["neighbors"])
+        assert difference["neighbors"] == [train.iloc[row][name] for row in indices[0]]
+    distances = [difference["distance"] for difference in facts["differences"]]
+    assert distances == sorted(distances, reverse=True)
+    name = next(d["feature"] for d in facts["differences"] if d["feature"] != "hour")
+    found = next(d for d in facts["differences"] if d["feature"] == name)
+    expected = np.mean([abs(found["here"] - value) for value in found["neighbors"]]) / train[name].std(ddof=0)
+    assert found["distance"] == pytest.approx(expected)
+
+
+def test_explain_by_id_and_for_people(files):
+    frame = pd.read_parquet(files["test.parquet"])
+    by_id = files.json("explain", files["model.ibug"], files["test.parquet"], "--id", f"order={frame['order'][5]}")
+    by_row = files.json("explain", files["model.ibug"], files["test.csv"], "--row", "5")
+    assert by_id["row"] == 5
+    assert by_id["prediction"] == by_row["prediction"]
+    assert by_id["differences"] == by_row["differences"]
+    text = files.run("explain", files["model.ibug"], files["test.csv"], "--row", "5").stdout
+    assert "90 % interval" in text
+    assert "row 5 (line 7)" in text
+    assert "training row" in text
+    assert "feature that differs" in text
+
+
+def test_explain_without_the_training_file(files):
+    (files.folder / "train.csv").unlink()
+    result = files.run("explain", files["model.ibug"], files["test.csv"], "--row", "0")
+    assert "--train" in result.stderr
+    assert "training row" in result.stdout
+    command = ("explain", files["model.ibug"], files["test.csv"], "--row", "0", "--train")
+    assert files.json(*command, files["train.feather"])["differences"]
+    wrong = files.run(*command, files["valid.csv"], ok=False)
+    assert wrong.exit_code == 1
+    assert "is not the file that the model was fitted on" in " ".join(wrong.stderr.split())
+
+
+def test_explain_needs_a_row_that_is_there(files):
+    command = ("explain", files["model.ibug"], files["test.csv"])
+    assert files.run(*command, ok=False).exit_code == 2
+    assert files.run(*command, "--row", "1", "--id", "order=1", ok=False).exit_code == 2
+    assert "there is no row 100000" in files.run(*command, "--row", "100000", ok=False).stderr
+    assert "no row whose 'order' is 'x'" in files.run(*command, "--id", "order=x", ok=False).stderr
+
+
+def test_info(files):
+    facts = files.json("info", files["model.ibug"])
+    u = ibug.load(files["model.ibug"])
+    assert facts["neighbors"] == u.k_
+    assert facts["training_rows"] == u.index_.n_rows
+    assert [column["name"] for column in facts["columns"]] == files.features
+    assert facts["target"] == "target"
+    assert facts["train"] == {"path": "train.csv", "rows": u.index_.n_rows, "id": "order"}
+    assert facts["written_by"]["ibug"] == ibug.__version__
+    hour = next(column for column in facts["columns"] if column["name"] == "hour")
+    assert hour["categories"] == sorted(set(pd.read_parquet(files["train.parquet"])["hour"]))
+    text = files.run("info", files["model.ibug"]).stdout
+    assert "lightgbm.LGBMRegressor, 30 trees" in text
+    assert "hour" in text
