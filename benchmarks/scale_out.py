@@ -16,13 +16,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import marks
 from scale_out_measure import MEGABYTE, Figures, Setting, measure, processors, train
 
 FULL = Setting(n_rows=1_000_000, n_trees=500, n_queries=10_000, n_parts=16, n_validation=1_000, rounds=3)
 QUICK = Setting(n_rows=20_000, n_trees=50, n_queries=200, n_parts=4, n_validation=100, rounds=1)
 LEAST_EFFICIENCY = 0.8
 MOST_BEYOND_SHARE = 0.5  # of the share of the index
-BEGIN, END = "<!-- benchmarks/scale_out.py writes from here -->", "<!-- to here -->"
 
 # What a billion rows are asked of: processes of one thread, of whose memory so much is for the index.
 BILLION = 10**9
@@ -43,7 +43,7 @@ def main() -> None:
     text = report(setting, *runs)
     print(text)
     if options.report:
-        write(Path(options.report), text)
+        marks.write(Path(options.report), "scale_out.py", text, fenced=False)
 
 
 def report(setting: Setting, one: Figures, two: Figures, quarter: Figures) -> str:
@@ -117,12 +117,6 @@ def most_beyond(*runs: Figures) -> float:
 
 def verdict(met: bool) -> str:
     return "met" if met else "MISSED"
-
-
-def write(path: Path, text: str) -> None:
-    before, rest = path.read_text(encoding="utf-8").split(BEGIN)
-    after = rest.split(END)[1]
-    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
 def say(text: str) -> None:

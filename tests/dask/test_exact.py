@@ -86,6 +86,7 @@ def test_every_partitioning(client, model, data, arrays, cuts):
     assert_learned_alike(far, local)
     X, _ = data["test"]
     assert_predicts_alike(far, local, X, arrays(X, cuts[2]))
+    same(far.uncalibrated().predict_interval(X), local.uncalibrated().predict_interval(X))
     same(far.affinity_score(arrays(X, cuts[2])).compute(), local.affinity_score(X))
     same(far.leaf_density(arrays(X, cuts[2])).compute(), local.leaf_density(X))
     same(far.leaf_density(arrays(X, cuts[2]), per="tree"), local.leaf_density(X, per="tree"))

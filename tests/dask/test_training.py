@@ -12,8 +12,8 @@ import ibug
 from ibug.dask import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 
-# Of the two libraries, not of ibug: LightGBM says that it ignores n_jobs, whatever it is, and both use what newer versions
-# of Dask call old.
+# Of the two libraries, not of ibug: LightGBM says that it ignores n_jobs, whatever it is, and both use what newer
+# versions of Dask call old.
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning", "ignore::DeprecationWarning")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -233,6 +234,13 @@ class IBUGRegressor(ClusterFitter):
         rng = check_random_state(self.random_state)
         self._learn_rule(self.client, None, self._rule._facts, validation, families, rng)
         return self
+
+    def uncalibrated(self) -> IBUGRegressor:
+        """Return a copy that predicts what the neighbours say as it is, to see what calibration is worth."""
+        check_is_fitted(self)
+        plain = copy(self)
+        plain._take(self._rule.uncalibrated())
+        return plain
 
     def save(self, path: Any, *, compress: bool = True) -> None:
         """Save the fitted regressor as a folder, which ``ibug.dask.load`` reads: on a cluster of any size, or locally.
