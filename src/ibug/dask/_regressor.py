@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -242,7 +243,9 @@ class IBUGRegressor(ClusterFitter):
         plain._take(self._rule.uncalibrated())
         return plain
 
-    def save(self, path: Any, *, compress: bool = True) -> None:
+    def save(
+        self, path: str | PathLike[str], *, compress: bool = True, metadata: Mapping[str, Any] | None = None
+    ) -> None:
         """Save the fitted regressor as a folder, which ``ibug.dask.load`` reads: on a cluster of any size, or locally.
 
         Each worker writes its shards, so that all must see the folder under this name; ``model.ibug`` has the rest, and
@@ -252,13 +255,13 @@ class IBUGRegressor(ClusterFitter):
         ----------
         path
             The folder; it is made if it is not there.
-        compress
-            As in ``ibug.IBUGRegressor.save``: ``False`` lets shards be mapped into memory.
+        compress, metadata
+            As in ``ibug.IBUGRegressor.save``: ``compress=False`` lets shards be mapped into memory.
         """
         from ibug.dask._saving import save  # which knows this class
 
         check_is_fitted(self)
-        save(self, path, compress=compress)
+        save(self, path, compress=compress, metadata=metadata)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_rule")

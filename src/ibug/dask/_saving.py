@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,15 @@ from ibug.dask._rows import persisted, results
 from ibug.dask._rule import IndexSize, Rule
 from ibug.dask._shard import Shard, ShardSet
 from ibug.dask._storage import Main, StoredShards, load_main, load_shard, save_main, save_shard, set_rule
+from ibug.persistence._manifest import check_metadata
 from ibug.regressor import IBUGRegressor as LocalRegressor
 
 
-def save(regressor: IBUGRegressor, path: str | os.PathLike[str], *, compress: bool = True) -> None:
+def save(
+    regressor: IBUGRegressor, path: str | os.PathLike[str], *, compress: bool, metadata: Mapping[str, Any] | None
+) -> None:
     """Save a fitted ``ibug.dask.IBUGRegressor`` as a folder; see its `save`."""
+    kept = check_metadata(metadata)
     folder = Path(path).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     client = regressor.client
@@ -36,7 +40,7 @@ def save(regressor: IBUGRegressor, path: str | os.PathLike[str], *, compress: bo
             client, regressor._residual_shards, folder, "residuals", compress, bool(regressor.verbose)
         )
     findings, *trees = client.compute(delayed(_findings)(regressor._source)).result()
-    save_main(regressor, folder, findings, trees, shards, compress)
+    save_main(regressor, folder, findings, trees, shards, compress, kept)
 
 
 def load(

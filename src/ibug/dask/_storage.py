@@ -63,7 +63,7 @@ def save_shard(shard: Shard, path: str, compress: bool) -> str:
         saving = Saving(writer)
         index = None if shard.index is None else shard.index.arrays()
         state = {"index": index, "values": shard.values[0], "rows": shard.rows}
-        writer.finish(make_manifest(set(), {"class": _SHARD, "state": saving.encoder.encode(state, "shard")}))
+        writer.finish(make_manifest(set(), {"class": _SHARD, "state": saving.encoder.encode(state, "shard")}, {}))
     with Container(path) as container:
         return checksum_of(container)
 
@@ -94,7 +94,13 @@ def checksum_of(container: Container) -> str:
 
 
 def save_main(
-    regressor: Any, folder: Path, findings: Any, trees: Any, shards: dict[str, StoredShards | None], compress: bool
+    regressor: Any,
+    folder: Path,
+    findings: Any,
+    trees: Any,
+    shards: dict[str, StoredShards | None],
+    compress: bool,
+    metadata: dict[str, Any],
 ) -> None:
     """Write model, parameters and what was learned."""
     rule = regressor._rule
@@ -118,7 +124,7 @@ def save_main(
             "shards": {name: None if one is None else one.state() for name, one in shards.items()},
         }
         description["learned"] = saving.encoder.encode(learned, "learned")
-        writer.finish(make_manifest(saving.libraries, {"class": _MODEL, **description}))
+        writer.finish(make_manifest(saving.libraries, {"class": _MODEL, **description}, metadata))
 
 
 @dataclass(frozen=True)
