@@ -23,6 +23,7 @@ from ibug.leaves import reader_type
 from ibug.metrics import Scoring
 from ibug.persistence import storable
 from ibug.stored import StoredRegressor
+from ibug.targets import TargetFacts
 
 
 class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, BaseEstimator):
@@ -228,7 +229,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
         self._check_k(len(y))
-        self._check_posterior(y)
+        self._check_posterior(TargetFacts.of(y))
         fit_params = with_sample_weight(model, fit_params, sample_weight)
         if prefit:
             self._check_prefit(fit_params, validation)
@@ -325,12 +326,12 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
         X = self._check_rows(X)
-        by_row, by_tree = np.empty(_num_samples(X)), np.zeros(self.index_.n_trees)
+        by_row, by_tree = np.empty(_num_samples(X)), np.zeros(self.index_.n_trees, np.int64)
         for where, leaves in self._search.leaf_chunks(X, n_jobs=self.n_jobs):
-            share = self.index_.leaf_sizes(leaves) / self.index_.n_rows
-            by_row[where] = share.mean(axis=1)
-            by_tree += share.sum(axis=0)
-        return by_row if per == "row" else by_tree / len(by_row)
+            sizes = self.index_.leaf_sizes(leaves)
+            by_row[where] = sizes.mean(axis=1) / self.index_.n_rows
+            by_tree += sizes.sum(axis=0)
+        return by_row if per == "row" else by_tree / (len(by_row) * self.index_.n_rows)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_search") and hasattr(self, "k_")
