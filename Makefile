@@ -8,18 +8,19 @@ VENV ?= .venv
 VENV_OLDEST ?= .venv-oldest
 VENV_STUDY ?= .venv-study
 PYTHON_STUDY ?= python3.11
+VENV_BRIDGES ?= .venv-bridges
 BIN = $(VENV)/bin
 
 # An editable install knows the modules that were there when it was made, and the kernel as it was built then: made again
 # when the build's sources change, or a module comes or goes (a folder's time tells).
 SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.cpp cpp/ibug/*) $(shell find src/ibug -type d -not -name __pycache__)
 
-.PHONY: demo test check lint types layers pytest test-oldest bench study study-env test-study format clean
+.PHONY: demo test check lint types layers pytest test-oldest test-bridges bench bench-serving study study-env test-study format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
 
-test: check test-oldest
+test: check test-oldest test-bridges
 
 check: lint types layers pytest
 
@@ -44,6 +45,13 @@ else
 test-oldest:
 	@echo "The oldest supported versions cannot be installed on this Python: not tested. Set PYTHON to 3.10, 3.11 or 3.12."
 endif
+
+# skpro, MLflow and the service, in an environment of their own: skpro holds pandas back.
+test-bridges: $(VENV_BRIDGES)/stamp
+	$(VENV_BRIDGES)/bin/pytest tests/bridges src/ibug/skpro src/ibug/mlflow
+
+bench-serving: $(VENV_BRIDGES)/stamp
+	$(VENV_BRIDGES)/bin/python benchmarks/serving.py --requests 100000 --write
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/speed.py
@@ -89,5 +97,11 @@ $(VENV_STUDY)/stamp: benchmarks/study/requirements.lock $(SOURCES)
 	$(VENV_STUDY)/bin/python -m pip install --quiet --no-deps --editable .
 	touch $@
 
+$(VENV_BRIDGES)/stamp: $(SOURCES)
+	$(PYTHON) -m venv $(VENV_BRIDGES)
+	$(VENV_BRIDGES)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV_BRIDGES)/bin/python -m pip install --quiet --editable ".[bridges]"
+	touch $@
+
 clean:
-	rm -rf build dist $(VENV) $(VENV_OLDEST) $(VENV_STUDY)
+	rm -rf build dist $(VENV) $(VENV_OLDEST) $(VENV_STUDY) $(VENV_BRIDGES)
