@@ -2,22 +2,26 @@
 # make test   set everything up and check everything: lint, types, layers, tests (newest and oldest versions)
 # make test-browser  test the report in headless Chromium, which must be there
 # make bench  measure the speed (minutes)
+# make study  run the paper's study, in an environment of its own (hours; it goes on where it was stopped)
 
 PYTHON ?= python3
 VENV ?= .venv
 VENV_OLDEST ?= .venv-oldest
+VENV_STUDY ?= .venv-study
+PYTHON_STUDY ?= python3.11
+VENV_BRIDGES ?= .venv-bridges
 BIN = $(VENV)/bin
 
 # An editable install knows the modules that were there when it was made, and the kernel as it was built then: made again
 # when the build's sources change, or a module comes or goes (a folder's time tells).
 SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.cpp cpp/ibug/*) $(shell find src/ibug -type d -not -name __pycache__)
 
-.PHONY: demo test check lint types layers pytest test-oldest test-browser bench format clean
+.PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges bench bench-serving study study-env test-study format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
 
-test: check test-oldest
+test: check test-oldest test-bridges
 
 check: lint types layers pytest
 
@@ -48,8 +52,27 @@ test-browser: $(VENV)/dev.stamp
 	@$(BIN)/python tests/report/browser.py
 	$(BIN)/pytest tests/report/test_browser.py
 
+# skpro, MLflow and the service, in an environment of their own: skpro holds pandas back.
+test-bridges: $(VENV_BRIDGES)/stamp
+	$(VENV_BRIDGES)/bin/pytest tests/bridges src/ibug/skpro src/ibug/mlflow
+
+bench-serving: $(VENV_BRIDGES)/stamp
+	$(VENV_BRIDGES)/bin/python benchmarks/serving.py --requests 100000 --write
+
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/speed.py
+
+# The paper's study needs Python 3.11: some of its methods have no packages for newer ones. STUDY has the options of the run.
+STUDY ?= --folds 10 --grid quick --jobs 2
+
+study-env: $(VENV_STUDY)/stamp
+
+study: $(VENV_STUDY)/stamp
+	$(VENV_STUDY)/bin/python -m benchmarks run $(STUDY)
+
+# The study's tests, with all of its methods; `make check` skips those whose packages are not there.
+test-study: $(VENV_STUDY)/stamp
+	$(VENV_STUDY)/bin/pytest -n auto tests/study
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
@@ -73,5 +96,18 @@ $(VENV_OLDEST)/stamp: tests/oldest.txt $(SOURCES)
 	$(VENV_OLDEST)/bin/python -m pip install --quiet --editable ".[all]" --constraint tests/oldest.txt --requirement tests/oldest.txt
 	touch $@
 
+$(VENV_STUDY)/stamp: benchmarks/study/requirements.lock $(SOURCES)
+	$(PYTHON_STUDY) -m venv $(VENV_STUDY)
+	$(VENV_STUDY)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV_STUDY)/bin/python -m pip install --quiet --no-deps --requirement benchmarks/study/requirements.lock
+	$(VENV_STUDY)/bin/python -m pip install --quiet --no-deps --editable .
+	touch $@
+
+$(VENV_BRIDGES)/stamp: $(SOURCES)
+	$(PYTHON) -m venv $(VENV_BRIDGES)
+	$(VENV_BRIDGES)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV_BRIDGES)/bin/python -m pip install --quiet --editable ".[bridges]"
+	touch $@
+
 clean:
-	rm -rf build dist $(VENV) $(VENV_OLDEST)
+	rm -rf build dist $(VENV) $(VENV_OLDEST) $(VENV_STUDY) $(VENV_BRIDGES)

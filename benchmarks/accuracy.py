@@ -4,8 +4,9 @@
         [--bases lightgbm,catboost] [--folds 5] [--max-rows 20000] [--max-trees 500] [--results accuracy.jsonl]
         [--report docs/accuracy.md] [--only-report]
 
-Each dataset is cut into five folds. On each, the number of trees is found by early stopping on a fifth of the training
-part, and every method gets the training part and that number. As in the paper, a method is tuned once for each score
+Each dataset is cut into five folds. On each, the number of trees is found on a fifth of the training part: by early
+stopping, and for CBU by its score, after calibration, with the paper's numbers of trees. Every method gets the training
+part and that number. As in the paper, a method is tuned once for each score
 that it is measured by (``scoring="crps"`` and ``scoring="nll"``), and the mean score on the test part counts. The same
 training on the same rows is done once and remembered, whichever method asks for it.
 
@@ -21,7 +22,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,34 +33,26 @@ from data import data_folder, load, names
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
-from ibug import IBUGRegressor
+from ibug import CBURegressor, IBUGRegressor, ProbabilisticEnsemble
 from ibug.metrics import coverage, crps, nll, rmse
 
 Floats = NDArray[np.float64]
 SCORES: dict[str, Callable[..., Any]] = {"crps": crps, "nll": nll}
+FEW = 60  # validation rows, for the methods that end in this number
 
 
 def ibug(base: str, models: accuracy_models.Models, scoring: str, **options: Any) -> Any:
     return IBUGRegressor(models.estimator(base), scoring=scoring, random_state=0, **options)
 
 
+def with_few_rows(base: str, models: accuracy_models.Models, scoring: str, **options: Any) -> Any:
+    """Return a regressor that is tuned on 60 rows, which nothing is trained on; their number is rounded up."""
+    few = {"validation_fraction": (FEW - 0.5) / len(models.y_train), "refit": False}
+    return ibug(base, models, scoring, **few, **options)
+
+
 def cbu(base: str, models: accuracy_models.Models, scoring: str) -> Any:
-    from ibug import CBURegressor
-
-    return CBURegressor(models.estimator("cbu"), scoring=scoring, random_state=0)
-
-
-def together(base: str, models: accuracy_models.Models, scoring: str) -> Any:
-    from ibug import ProbabilisticEnsemble
-
-    return ProbabilisticEnsemble([("ibug", ibug(base, models, scoring)), ("cbu", cbu(base, models, scoring))])
-
-
-def together_paper(base: str, models: accuracy_models.Models, scoring: str) -> Any:
-    from ibug import ProbabilisticEnsemble
-
-    members = [("ibug", ibug(base, models, scoring, spread="targets")), ("cbu", cbu(base, models, scoring))]
-    return ProbabilisticEnsemble(members)
+    return CBURegressor(models.estimator("cbu", scoring), scoring=scoring, random_state=0)
 
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -67,10 +60,36 @@ METHODS: dict[str, Callable[..., Any]] = {
     "paper-continuous": lambda *given: ibug(*given, spread="targets", calibrate="continuous"),
     "residuals": lambda *given: ibug(*given, spread="residuals"),
     "auto": ibug,
+    "paper-60": lambda *given: with_few_rows(*given, spread="targets"),
+    "auto-60": with_few_rows,
     "cbu": cbu,
-    "auto+cbu": together,
-    "paper+cbu": together_paper,
 }
+
+#: Averages of two of these.
+TOGETHER = {"auto+cbu": ("auto", "cbu"), "paper+cbu": ("paper", "cbu")}
+
+
+class Fits:
+    """The regressors of one training part, each fitted once: an ensemble has the members that are measured alone."""
+
+    def __init__(self, models: accuracy_models.Models) -> None:
+        self.models = models
+        self._fitted: dict[tuple[str, ...], tuple[Any, float]] = {}
+
+    def fitted(self, method: str, base: str, scoring: str) -> tuple[Any, float]:
+        """Return the regressor, and how many seconds of processor time it took."""
+        key = (method, scoring) if method == "cbu" else (method, scoring, base)
+        if key not in self._fitted:
+            X, y = self.models.X_train, self.models.y_train
+            members = {name: self.fitted(name, base, scoring) for name in TOGETHER.get(method, ())}
+            start = time.process_time()
+            if members:
+                u = ProbabilisticEnsemble([(name, u) for name, (u, _) in members.items()], prefit=True)
+            else:
+                u = METHODS[method](base, self.models, scoring)
+            u.fit(X, y)
+            self._fitted[key] = u, time.process_time() - start + sum(seconds for _, seconds in members.values())
+        return self._fitted[key]
 
 
 def main() -> None:
@@ -91,53 +110,46 @@ def run(options: argparse.Namespace) -> None:
     methods, bases = options.methods.split(","), options.bases.split(",")
     done = {key(row) for row in read(options.results)}
     # Folds outside, so that every dataset has some results early.
-    tasks = [(fold, base, name) for fold in range(options.folds) for base in bases for name in chosen]
-    tasks = [task for task in tasks if any(task_key(task, *way) not in done for way in ways(methods))]
+    tasks = [(fold, name) for fold in range(options.folds) for name in chosen]
+    missing = {
+        (fold, name): [way for way in ways(bases, methods) if (name, way[0], fold, *way[1:]) not in done]
+        for fold, name in tasks
+    }
+    tasks = [task for task in tasks if missing[task]]
     started = time.monotonic()
-    for number, (fold, base, name) in enumerate(tasks):
+    for number, (fold, name) in enumerate(tasks):
         left = (time.monotonic() - started) / number * (len(tasks) - number) / 60 if number else float("nan")
-        print(
-            f"[{number + 1}/{len(tasks)}] {name}, {base}, fold {fold}; {left:.0f} min left", file=sys.stderr, flush=True
-        )
+        print(f"[{number + 1}/{len(tasks)}] {name}, fold {fold}; {left:.0f} min left", file=sys.stderr, flush=True)
         X, y = load(name, folder, options.max_rows)
         train, test = list(KFold(options.folds, shuffle=True, random_state=1).split(X))[fold]
-        models = accuracy_models.Models(X, y, train, options.max_trees, options.threads)
-        missing = [way for way in ways(methods) if task_key((fold, base, name), *way) not in done]
-        for row in one_fold(models, base, missing, X.iloc[test], y[test]):
+        fits = Fits(accuracy_models.Models(X, y, train, options.max_trees, options.threads))
+        X_test = fits.models.prepared(X.iloc[test])
+        for base, method, scoring in missing[fold, name]:
+            row = measure(fits, base, method, scoring, X_test, y[test])
             append(options.results, {"dataset": name, "base": base, "fold": fold, "n": len(y), **row})
 
 
-def one_fold(
-    models: accuracy_models.Models, base: str, missing: list[tuple[str, str]], X_test: Any, y_test: Floats
-) -> Iterator[dict[str, Any]]:
-    """Yield the results of all methods that are not there yet."""
-    X_train, y_train = models.X_train, models.y_train
-    for method, scoring in missing:
-        start = time.process_time()
-        u = METHODS[method](base, models, scoring).fit(X_train, y_train)
-        fitted = time.process_time()
-        law = u.predict_dist(models.prepared(X_test))
-        yield {
-            "method": method,
-            "scoring": scoring,
-            "crps": crps(y_test, law),
-            "nll": nll(y_test, law),
-            "rmse": rmse(y_test, law),
-            "coverage": coverage(y_test, np.stack(law.interval(0.9), axis=1)),
-            "trees": models.n_trees(base),
-            "spread": getattr(u, "spread_", ""),
-            "fit_seconds": round(fitted - start, 2),
-            "predict_seconds": round(time.process_time() - fitted, 3),
-        }
+def measure(fits: Fits, base: str, method: str, scoring: str, X_test: Any, y_test: Floats) -> dict[str, Any]:
+    """Return the scores of one method on the test part."""
+    u, seconds = fits.fitted(method, base, scoring)
+    start = time.process_time()
+    law = u.predict_dist(X_test)
+    return {
+        "method": method,
+        "scoring": scoring,
+        "crps": crps(y_test, law),
+        "nll": nll(y_test, law),
+        "rmse": rmse(y_test, law),
+        "coverage": coverage(y_test, np.stack(law.interval(0.9), axis=1)),
+        "trees": fits.models.n_trees("cbu" if method == "cbu" else base, scoring),
+        "spread": getattr(u, "spread_", ""),
+        "fit_seconds": round(seconds, 2),
+        "predict_seconds": round(time.process_time() - start, 3),
+    }
 
 
-def ways(methods: list[str]) -> list[tuple[str, str]]:
-    return [(method, scoring) for method in methods for scoring in SCORES]
-
-
-def task_key(task: tuple[int, str, str], method: str, scoring: str) -> tuple[Any, ...]:
-    fold, base, name = task
-    return name, base, fold, method, scoring
+def ways(bases: list[str], methods: list[str]) -> list[tuple[str, str, str]]:
+    return [(base, method, scoring) for base in bases for method in methods for scoring in SCORES]
 
 
 def key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -173,7 +185,9 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with Parquet files; default: IBUG_DATA, else bundled data")
     parser.add_argument("--datasets", help="names, with commas; default: all")
-    parser.add_argument("--methods", default="paper,auto,cbu,auto+cbu", help=f"with commas, of {', '.join(METHODS)}")
+    parser.add_argument(
+        "--methods", default="paper,auto,cbu,auto+cbu", help=f"with commas, of {', '.join([*METHODS, *TOGETHER])}"
+    )
     parser.add_argument("--bases", default="lightgbm,catboost", help="with commas")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--max-rows", type=int, default=20_000, help="larger datasets are sampled")

@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from ibug import VarianceCalibrator
+
 Floats = NDArray[np.float64]
 
 PATIENCE = 30
+#: The numbers of trees that CBU has to choose from: those of the paper, as far as they are allowed (section B.2).
+CBU_TREES = (25, 50, 100, 250, 500, 1000, 2000)
 
 
 class Remembering:
@@ -65,28 +69,47 @@ class Models:
     def _parts(self) -> list[Any]:
         return train_test_split(self.X_train, self.y_train, test_size=0.2, random_state=0)
 
-    def estimator(self, base: str) -> Any:
+    def estimator(self, base: str, scoring: str = "crps") -> Any:
         """Return an estimator with as many trees as are best on a fifth of the training part."""
-        return _MAKERS[base](self.n_trees(base), self)
+        return _MAKERS[base](self.n_trees(base, scoring), self)
 
-    def n_trees(self, base: str) -> int:
-        """Return that number."""
-        if base not in self._n_trees:
-            X, X_val, y, y_val = self._parts
-            model = _MAKERS[base](self.max_trees, self)
-            if base == "lightgbm":
-                import lightgbm
+    def n_trees(self, base: str, scoring: str = "crps") -> int:
+        """Return that number: by early stopping, and for CBU by the score."""
+        key = f"{base} by {scoring}" if base == "cbu" else base
+        if key not in self._n_trees:
+            best = self._best_by_score(scoring) if base == "cbu" else self._stopped_early(base)
+            self._n_trees[key] = max(20, best)
+        return self._n_trees[key]
 
-                stop = lightgbm.early_stopping(PATIENCE, verbose=False)
-                model.fit(X, y, eval_set=[(X_val, y_val)], callbacks=[stop])
-                best = model.best_iteration_
-            else:
-                if base == "cbu":
-                    model.set_params(loss_function="RMSEWithUncertainty", posterior_sampling=True)
-                model.fit(X, y, eval_set=(X_val, y_val), early_stopping_rounds=PATIENCE)
-                best = model.get_best_iteration() + 1
-            self._n_trees[base] = max(20, int(best))
-        return self._n_trees[base]
+    def _stopped_early(self, base: str) -> int:
+        X, X_val, y, y_val = self._parts
+        model = _MAKERS[base](self.max_trees, self)
+        if base == "lightgbm":
+            import lightgbm
+
+            stop = lightgbm.early_stopping(PATIENCE, verbose=False)
+            model.fit(X, y, eval_set=[(X_val, y_val)], callbacks=[stop])
+            return int(model.best_iteration_)
+        model.fit(X, y, eval_set=(X_val, y_val), early_stopping_rounds=PATIENCE)
+        return int(model.get_best_iteration()) + 1
+
+    def _best_by_score(self, scoring: str) -> int:
+        """Return how many trees of CBU score best, each number with a calibration of its own.
+
+        Early stopping would be unfair to it: the likelihood of the uncalibrated laws is at its best long before means
+        and calibrated laws are.
+        """
+        X, X_val, y, y_val = self._parts
+        model = _MAKERS["cbu"](self.max_trees, self)
+        model.set_params(loss_function="RMSEWithUncertainty", posterior_sampling=True)
+        model.fit(X, y)
+        candidates = sorted({*(count for count in CBU_TREES if count < self.max_trees), self.max_trees})
+        scores = []
+        for count in candidates:
+            law = model.predict(X_val, prediction_type="RMSEWithUncertainty", ntree_end=count)
+            calibrator = VarianceCalibrator(scoring=scoring).fit(law[:, 0], np.maximum(law[:, 1], 1e-12), y_val)
+            scores.append(calibrator.scores_["score"].min())
+        return candidates[int(np.argmin(scores))]
 
 
 def _lightgbm(n_trees: int, models: Models) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,10 @@ import numpy as np
 from scipy.stats import ttest_rel
 
 SIGNIFICANCE = 0.05
+BASES = ("lightgbm", "catboost")
+WIDTH = 140
+#: Predictions that take less processor time, in seconds, are not compared: it is not measured finely enough.
+SHORTEST = 0.1
 
 #: What is compared with what.
 PAIRS = (
@@ -20,6 +25,7 @@ PAIRS = (
     ("auto+cbu", "paper+cbu"),
     ("residuals", "paper"),
     ("paper-continuous", "paper"),
+    ("auto-60", "paper-60"),
 )
 
 #: A mean score of one method by dataset, base and fold.
@@ -57,11 +63,10 @@ def mean_scores(scores: dict[str, Scores], scoring: str) -> str:
 
 
 def comparisons(scores: dict[str, Scores], scoring: str) -> str:
-    """Return a table of wins, ties and losses."""
-    lines = [
-        f"{scoring.upper() + ': wins-ties-losses':34}"
-        f"{'all':>10}{'lightgbm':>10}{'catboost':>10}   better mean   losses and wins"
-    ]
+    """Return a table of wins, ties and losses, and which these are."""
+    head = f"{scoring.upper() + ': wins-ties-losses':34}{'all':>10}"
+    lines = [head + "".join(f"{base:>10}" for base in BASES) + "   better mean"]
+    named = []
     for one, other in PAIRS:
         if not scores.get(one) or not scores.get(other):
             continue
@@ -69,19 +74,26 @@ def comparisons(scores: dict[str, Scores], scoring: str) -> str:
             key: outcome(scores[one][key], scores[other][key]) for key in sorted(scores[one]) if key in scores[other]
         }
         cells = [wins_ties_losses([sign for sign, _ in outcomes.values()])]
-        for base in ("lightgbm", "catboost"):
+        for base in BASES:
             cells.append(wins_ties_losses([sign for (_, where), (sign, _) in outcomes.items() if where == base]))
         better = sum(difference < 0 for _, difference in outcomes.values())
-        shown = [
-            f"{label}: " + ", ".join(f"{d} ({b})" for (d, b), (sign, _) in outcomes.items() if sign == wanted)
-            for label, wanted in (("lost", 1), ("won", -1))
-            if any(sign == wanted for sign, _ in outcomes.values())
-        ]
-        lines.append(
-            f"{one + ' against ' + other:34}{cells[0]:>10}{cells[1]:>10}{cells[2]:>10}"
-            f"   {better:2} of {len(outcomes):2}      {'; '.join(shown)}"
-        )
-    return "\n".join(lines)
+        shown = "".join(f"{cell:>10}" for cell in cells)
+        lines.append(f"{one + ' against ' + other:34}{shown}   {better:2} of {len(outcomes):2}")
+        for label, wanted in (("won", -1), ("lost", 1)):
+            found = [key for key, (sign, _) in outcomes.items() if sign == wanted]
+            if found:
+                named.append(
+                    textwrap.fill(f"{one} against {other} {label}: {listed(found)}", WIDTH, subsequent_indent="    ")
+                )
+    return "\n".join([*lines, "", *named] if named else lines)
+
+
+def listed(keys: list[tuple[str, str]]) -> str:
+    """Return datasets and bases in words."""
+    bases: dict[str, list[str]] = {}
+    for dataset, base in keys:
+        bases.setdefault(dataset, []).append(base)
+    return ", ".join(f"{d} ({'both' if len(b) == len(BASES) else ', '.join(b)})" for d, b in sorted(bases.items()))
 
 
 def outcome(one: dict[int, float], other: dict[int, float]) -> tuple[int, float]:
@@ -116,13 +128,14 @@ def coverages(rows: list[dict[str, Any]], methods: list[str]) -> str:
 
 
 def times(rows: list[dict[str, Any]], method: str, scoring: str) -> list[float]:
-    """Return for each dataset and base the processor time of predictions, over that of the paper's rule."""
+    """Return for each dataset and base the processor time of predictions over that of the paper's, if not short."""
     own, paper = (collect(rows, name, scoring, "predict_seconds") for name in (method, "paper"))
     ratios = []
     for key in own:
         common = sorted(set(own[key]) & set(paper.get(key, {})))
-        if common:
-            ratios.append(sum(own[key][f] for f in common) / max(sum(paper[key][f] for f in common), 1e-3))
+        seconds = sum(paper[key][fold] for fold in common)
+        if seconds > SHORTEST:
+            ratios.append(sum(own[key][fold] for fold in common) / seconds)
     return ratios
 
 

@@ -12,11 +12,12 @@ def begin(script: str) -> str:
     return f"<!-- benchmarks/{script} writes from here -->"
 
 
-def write(path: Path, script: str, text: str) -> None:
-    """Put the tables of a script into a document, in place of what is between its two marks."""
+def write(path: Path, script: str, text: str, *, fenced: bool = True) -> None:
+    """Put the tables of a script into a document, in place of what is between its two marks; as code, if `fenced`."""
     document = path.read_text(encoding="utf-8")
     before, mark, rest = document.partition(begin(script))
     _, end, after = rest.partition(END)
     if not mark or not end:
         raise SystemExit(f"{path} has not the lines {begin(script)!r} and {END!r} after it.")
-    path.write_text(f"{before}{mark}\n\n```\n{text}\n```\n\n{end}{after}", encoding="utf-8")
+    tables = f"```\n{text}\n```" if fenced else text
+    path.write_text(f"{before}{mark}\n\n{tables}\n\n{end}{after}", encoding="utf-8")

@@ -83,17 +83,15 @@ class PrunedSearch {
     // A place near which the query's nearest rows may be: the tile that has most of its leaves in a few trees.
     std::uint32_t likely_tile(const Code* query, std::size_t tile_start, std::size_t tile_stop) {
         constexpr std::size_t n_sampled = 32;
-        look_up(query);
-        if (n_leaves_ == 0) return 0;
-        const std::size_t step = std::max<std::size_t>(1, n_leaves_ / n_sampled);
+        const std::size_t step = std::max<std::size_t>(1, tiles_.n_trees / n_sampled);
+        n_leaves_ = 0;
+        for (std::size_t t = 0; t < tiles_.n_trees && n_leaves_ < n_sampled; t += step) add_leaf(query, t);
+        group_ = none;
         std::uint8_t sums[chunk_tiles];
-        LeafWords sample[n_sampled];
         std::uint32_t best = 0, found = 0;
         for (std::size_t c = tile_start / chunk_tiles; c * chunk_tiles < tile_stop; ++c) {
             collect(c / chunks_per_group);
-            std::size_t n = 0;
-            for (std::size_t i = 0; i < n_leaves_ && n < n_sampled; i += step) sample[n++] = words_[i];
-            set_.tile_bounds(sample, n, c % chunks_per_group * 8, sums);
+            set_.tile_bounds(words_.data(), n_leaves_, c % chunks_per_group * 8, sums);
             const std::size_t most = position_of_largest(sums, chunk_tiles);
             if (sums[most] > best) {
                 best = sums[most];
@@ -114,18 +112,20 @@ class PrunedSearch {
 
     // The query's leaves that training rows have, block of trees by block.
     void look_up(const Code* query) {
-        std::size_t n = 0;
+        n_leaves_ = 0;
         for (std::size_t b = 0; b < n_blocks_; ++b) {
-            block_start_[b] = n;
+            block_start_[b] = n_leaves_;
             const std::size_t stop = std::min((b + 1) * block_trees_, tiles_.n_trees);
-            for (std::size_t t = b * block_trees_; t < stop; ++t) {
-                const std::size_t leaf = bounds_.first_leaf[t] + std::size_t{query[t]};
-                leaves_[n] = static_cast<std::uint32_t>(leaf);
-                n += leaf < bounds_.first_leaf[t + 1];
-            }
+            for (std::size_t t = b * block_trees_; t < stop; ++t) add_leaf(query, t);
         }
-        block_start_[n_blocks_] = n_leaves_ = n;
+        block_start_[n_blocks_] = n_leaves_;
         group_ = none;
+    }
+
+    void add_leaf(const Code* query, std::size_t tree) {
+        const std::size_t leaf = bounds_.first_leaf[tree] + std::size_t{query[tree]};
+        leaves_[n_leaves_] = static_cast<std::uint32_t>(leaf);
+        n_leaves_ += leaf < bounds_.first_leaf[tree + 1];
     }
 
     // Their places among the superblocks of a group.
@@ -137,6 +137,8 @@ class PrunedSearch {
             const std::size_t leaf = leaves_[i];
             std::memcpy(&words_[i].superblocks, places.masks + leaf * places.n_chunks + chunks_per_group * group, 8);
             words_[i].words = places.words + places.starts[leaf * places.n_groups() + group];
+            fetch(words_[i].words);
+            fetch(words_[i].words + 8);
         }
     }
 
@@ -226,12 +228,16 @@ class PrunedSearch {
     }
 
     void prefetch(std::uint32_t tile) const {
-#if defined(__GNUC__) || defined(__clang__)
         if (tile == none) return;
         const auto* line = reinterpret_cast<const char*>(tiles_.tile(tile));
-        for (std::size_t i = 0; i < block_trees_ * tile_rows * sizeof(Code); i += 64) __builtin_prefetch(line + i);
+        for (std::size_t i = 0; i < block_trees_ * tile_rows * sizeof(Code); i += 64) fetch(line + i);
+    }
+
+    static void fetch(const void* line) {
+#if defined(__GNUC__) || defined(__clang__)
+        __builtin_prefetch(line);
 #else
-        (void)tile;
+        (void)line;
 #endif
     }
 
@@ -261,11 +267,13 @@ void search(const Tiles<Code>& tiles, const Bounds& bounds, const Code* queries,
     const std::size_t width = tiles.width();
     PrunedSearch<Code> pruned(tiles, bounds, set);
     TopK best;
-    // Queries that are alike come after each other: they visit the same tiles, which are still in the cache.
+    // Queries that are alike come after each other: they visit the same tiles, which are still in the cache. Not in a
+    // large index: looking at all of its chunks for this would grow with the rows.
+    const bool sorts = query_stop - query_start >= 8 && tile_stop - tile_start <= 8 * chunk_tiles;
     std::vector<std::pair<std::uint32_t, std::size_t>> queue(query_stop - query_start);
     for (std::size_t i = 0; i < queue.size(); ++i) {
         const std::size_t q = query_start + i;
-        queue[i] = {queue.size() < 8 ? 0 : pruned.likely_tile(queries + q * width, tile_start, tile_stop), q};
+        queue[i] = {sorts ? pruned.likely_tile(queries + q * width, tile_start, tile_stop) : 0, q};
     }
     std::sort(queue.begin(), queue.end());
     std::vector<std::uint32_t> left;

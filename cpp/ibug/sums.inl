@@ -72,11 +72,7 @@ inline Words8 words_of(const LeafWords& leaf, std::size_t shift) {
     const std::uint64_t* first = leaf.words + std::popcount(bits & ((std::uint64_t{1} << shift) - 1));
     const auto here = static_cast<std::uint8_t>(bits >> shift);
 #if defined(__AVX512F__)
-    __m512i loaded = _mm512_loadu_si512(first);
-#if defined(__GNUC__) || defined(__clang__)
-    asm("" : "+v"(loaded));  // an expansion straight from memory is several times slower on some machines
-#endif
-    return (Words8)_mm512_maskz_expand_epi64(here, loaded);
+    return (Words8)_mm512_maskz_expand_epi64(here, _mm512_loadu_si512(first));
 #elif defined(__AVX2__)
     const unsigned low = here & 15u, high = here >> 4;
     const auto four = [](const std::uint64_t* from, unsigned which) {

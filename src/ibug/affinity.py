@@ -22,19 +22,79 @@ _NUMBERS_PER_CHUNK = 2**22
 TREE_ORDERS = ("first", "last", "random")
 
 
-class AffinitySearch:
-    """The nearest training rows of any row that the model can predict.
+class LeafSource:
+    """The leaves of any row that the model can predict, in the trees that count for affinities.
 
     Parameters
     ----------
     reader
         The fitted model's leaf reader.
-    index
-        The index of the training rows' leaves.
     n_model_trees
         The number of trees that the reader reads.
     trees : ndarray of shape (n_index_trees,) or None
-        The trees of the model that the index has; ``None`` for all.
+        The trees of the model that an index has; ``None`` for all.
+    """
+
+    def __init__(self, reader: LeafReader, n_model_trees: int, trees: NDArray[np.intp] | None) -> None:
+        self.reader = reader
+        self.n_model_trees = n_model_trees
+        self.trees = trees
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees that count: the affinity of twins."""
+        return self.n_model_trees if self.trees is None else len(self.trees)
+
+    def index_of(
+        self,
+        X: Any,
+        rows: NDArray[np.intp] | None = None,
+        *,
+        n_jobs: int | None = None,
+        title: str = "indexing validation rows",
+        verbose: bool = False,
+    ) -> LeafIndex:
+        """Return an index of the rows X, or of some of them."""
+        n_rows = _num_samples(X) if rows is None else len(rows)
+        with Progress(title, n_rows, enabled=verbose) as progress:
+            size = chunk_size(self.n_model_trees)
+            chunks = _leaf_chunks(self.reader, X, size, self.trees, rows, progress, n_jobs)
+            return LeafIndex.from_chunks((leaves for _, leaves in chunks), n_rows)
+
+    def leaf_chunks(
+        self,
+        X: Any,
+        k: int = 0,
+        *,
+        n_jobs: int | None = None,
+        predictions: NDArray[np.float64] | None = None,
+        title: str = "reading leaves",
+        verbose: bool = False,
+    ) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """Yield for one chunk of rows after another: where it is in X, and its leaves in the trees that count.
+
+        Chunks are small enough for k neighbours of each row. An array `predictions` of shape (n_rows,) is filled with
+        the model's predictions meanwhile, those of a chunk before it is yielded.
+        """
+        if predictions is not None and not self.reader.predicts_by_walk:
+            predictions[:], predictions = self.reader.predict(X), None
+        size = chunk_size(self.n_model_trees + 4 * k)  # a neighbour is a row number, an affinity, a target and more
+        if not verbose:  # a single row should not pay for what nobody sees
+            yield from _leaf_chunks(self.reader, X, size, self.trees, None, None, n_jobs, predictions)
+            return
+        with Progress(title, _num_samples(X), enabled=True) as progress:
+            yield from _leaf_chunks(self.reader, X, size, self.trees, None, progress, n_jobs, predictions)
+
+
+class AffinitySearch(LeafSource):
+    """The nearest training rows of any row that the model can predict.
+
+    Parameters
+    ----------
+    reader, n_model_trees, trees
+        As in LeafSource.
+    index
+        The index of the training rows' leaves.
     rows : ndarray of shape (n_index_rows,) or None
         The training rows that the index has, ascending; ``None`` for all.
     """
@@ -47,10 +107,8 @@ class AffinitySearch:
         trees: NDArray[np.intp] | None,
         rows: NDArray[np.intp] | None,
     ) -> None:
-        self.reader = reader
+        super().__init__(reader, n_model_trees, trees)
         self.index = index
-        self.n_model_trees = n_model_trees
-        self.trees = trees
         self.rows = rows
 
     @classmethod
@@ -71,12 +129,10 @@ class AffinitySearch:
             reader.prepare(X)
             progress.say(reader.how)
         n_trees = reader.read_leaves(_safe_indexing(X, slice(0, 1))).shape[1]
-        trees = _sample_trees(n_trees, tree_fraction, tree_order, random_state)
-        rows = _sample_rows(_num_samples(X), row_fraction, random_state)
-        n_rows = _num_samples(X) if rows is None else len(rows)
-        with Progress("indexing training rows", n_rows, enabled=verbose) as progress:
-            chunks = _leaf_chunks(reader, X, _chunk_size(n_trees), trees, rows, progress, n_jobs)
-            index = LeafIndex.from_chunks((leaves for _, leaves in chunks), n_rows)
+        trees = sample_trees(n_trees, tree_fraction, tree_order, random_state)
+        rows = sample_rows(_num_samples(X), row_fraction, random_state)
+        source = LeafSource(reader, n_trees, trees)
+        index = source.index_of(X, rows, n_jobs=n_jobs, title="indexing training rows", verbose=verbose)
         return cls(reader, index, n_trees, trees, rows)
 
     def chunks(
@@ -106,36 +162,9 @@ class AffinitySearch:
         affinities, rows = self.index.query(leaves, k, n_jobs=n_jobs)
         return affinities, rows if self.rows is None else self.rows[rows]
 
-    def index_of(self, X: Any, *, verbose: bool = False) -> LeafIndex:
-        """Return an index of other rows, by the same trees."""
-        chunks = self.leaf_chunks(X, title="indexing validation rows", verbose=verbose)
-        return LeafIndex.from_chunks((leaves for _, leaves in chunks), _num_samples(X))
 
-    def leaf_chunks(
-        self,
-        X: Any,
-        k: int = 0,
-        *,
-        n_jobs: int | None = None,
-        predictions: NDArray[np.float64] | None = None,
-        title: str = "reading leaves",
-        verbose: bool = False,
-    ) -> Iterator[tuple[slice, NDArray[np.int32]]]:
-        """Yield for one chunk of rows after another: where it is in X, and its leaves in the trees of the index.
-
-        Chunks are small enough for k neighbours of each row. An array `predictions` is filled as in `chunks`.
-        """
-        if predictions is not None and not self.reader.predicts_by_walk:
-            predictions[:], predictions = self.reader.predict(X), None
-        size = _chunk_size(self.n_model_trees + 4 * k)  # a neighbour is a row number, an affinity, a target and more
-        if not verbose:  # a single row should not pay for what nobody sees
-            yield from _leaf_chunks(self.reader, X, size, self.trees, None, None, n_jobs, predictions)
-            return
-        with Progress(title, _num_samples(X), enabled=True) as progress:
-            yield from _leaf_chunks(self.reader, X, size, self.trees, None, progress, n_jobs, predictions)
-
-
-def _chunk_size(numbers_per_row: int) -> int:
+def chunk_size(numbers_per_row: int) -> int:
+    """Return how many rows are to be worked on at a time."""
     return max(1, _NUMBERS_PER_CHUNK // numbers_per_row)
 
 
@@ -172,7 +201,7 @@ def check_sampling(tree_fraction: float, tree_order: str, row_fraction: float) -
     sample_size(1, row_fraction, "row_fraction")
 
 
-def _sample_trees(
+def sample_trees(
     n_trees: int, fraction: float, order: str, random_state: np.random.RandomState
 ) -> NDArray[np.intp] | None:
     """Return the τ trees to use, ascending (paper, section 4.1), or None for all."""
@@ -184,7 +213,8 @@ def _sample_trees(
     return np.arange(size) if order == "first" else np.arange(n_trees - size, n_trees)
 
 
-def _sample_rows(n_rows: int, fraction: float, random_state: np.random.RandomState) -> NDArray[np.intp] | None:
+def sample_rows(n_rows: int, fraction: float, random_state: np.random.RandomState) -> NDArray[np.intp] | None:
+    """Return the rows that can be neighbours, ascending, or None for all."""
     size = sample_size(n_rows, fraction, "row_fraction")
     return None if size == n_rows else np.sort(random_state.choice(n_rows, size, replace=False))
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-
 from ibug._inputs import check_count, check_flags, check_fraction
 from ibug.affinity import check_sampling, sample_size
-from ibug.calibration import METHODS, conformal_calibrator
+from ibug.calibration import check_calibrate, conformal_calibrator
 from ibug.exceptions import InvalidInputError, NotCalibratedWarning
-from ibug.learning import Floats, NeighborLearner, Rows
+from ibug.learning import NeighborLearner, Rows
 from ibug.metrics import resolve_scoring
-from ibug.posterior import LOCATIONS, check_support, prepare
+from ibug.posterior import LOCATIONS, prepare
 from ibug.selection import SPREADS
+from ibug.targets import TargetFacts, check_support
 
 
 class InputChecks(NeighborLearner):
@@ -38,10 +37,7 @@ class InputChecks(NeighborLearner):
     def _check_options(self) -> None:
         resolve_scoring(self.scoring)
         check_flags(refit=self.refit, prefit=self.prefit)
-        if not isinstance(self.calibrate, (bool, np.bool_)) and self.calibrate not in METHODS:
-            raise InvalidInputError(
-                f"calibrate must be True or False, or one of {sorted(METHODS)}; got {self.calibrate!r}."
-            )
+        check_calibrate(self.calibrate)
         if self.spread not in SPREADS:
             raise InvalidInputError(f"spread must be one of {SPREADS}; got {self.spread!r}.")
         conformal_calibrator(self.conformal)
@@ -54,10 +50,10 @@ class InputChecks(NeighborLearner):
             most = sample_size(n_rows, self.row_fraction, "row_fraction")
             check_count(self.k, min(2, most), most, 'k, unless it is "tune",')
 
-    def _check_posterior(self, y: Floats) -> None:
+    def _check_posterior(self, targets: TargetFacts) -> None:
         if self.location not in LOCATIONS:
             raise InvalidInputError(f"location must be one of {LOCATIONS}; got {self.location!r}.")
-        prepare(self.distribution, y, self.location, check_support(self.support, y))
+        prepare(self.distribution, targets, self.location, check_support(self.support, targets))
 
     def _check_prefit(self, fit_params: dict[str, Any], validation: Rows | None) -> None:
         """Check what a trained model needs beside it: rows that it has not seen, or the permission to train clones."""

@@ -117,11 +117,16 @@ def _query_others(
     if not leave_out_self:
         return index.query(leaves, k, n_jobs=n_jobs)[1]
     _, rows = index.query(leaves, k + 1, n_jobs=n_jobs)
-    self_ = rows == np.arange(where.start, where.stop)[:, None]
+    others: NDArray[np.int64] = rows[not_self(rows, where.start)].reshape(len(rows), k)
+    return others
+
+
+def not_self(rows: NDArray[np.int64], first: int) -> NDArray[np.bool_]:
+    """Return which k of each row's k + 1 nearest, (n_rows, k + 1), are others; the rows are numbered from `first`."""
+    self_: NDArray[np.bool_] = rows == np.arange(first, first + len(rows))[:, None]
     # With more than k twins of lower number a row is not among its own nearest: then the last one is left out.
     self_[~self_.any(axis=1), -1] = True
-    others: NDArray[np.int64] = rows[~self_].reshape(len(rows), k)
-    return others
+    return ~self_
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +20,10 @@ from ibug.evidence import Batch, CrossFittedRows, Evidence, HeldOutRows, Validat
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader, read_leaves_of
 from ibug.neighbors import LeafIndex
-from ibug.posterior import Posterior, check_support, prepare
-from ibug.selection import Settings, clipped_scales, collect, select
+from ibug.posterior import Posterior, prepare
+from ibug.selection import Settings, Statistics, clipped_scales, collect, select
 from ibug.spread import QUANTITIES, SingleSpread, Spread
+from ibug.targets import TargetFacts, check_support
 from ibug.tuning import TINY_VARIANCE, candidates_up_to, smallest_nonzero
 
 if TYPE_CHECKING:
@@ -42,7 +43,22 @@ _TUNING_COLUMNS: dict[str, Any] = {
     "reason": str,
 }
 # So many training rows tell the smallest variance where there are no validation rows.
-_ROWS_FOR_MIN_VARIANCE = 1000
+ROWS_FOR_MIN_VARIANCE = 1000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be read of the validation rows' neighbours, and what is then chosen from."""
+
+    quantities: tuple[str, ...]
+    every_k: tuple[int, ...]
+    settings: Settings
+    refused: dict[str, str]  # families that cannot take the targets, and why
+
+    @property
+    def keep_values(self) -> bool:
+        """Whether the neighbours' values themselves are needed: families are fitted to them."""
+        return any(posterior.needs_neighbors for posterior in self.settings.posteriors)
 
 
 class NeighborLearner:
@@ -131,23 +147,33 @@ class NeighborLearner:
     def _evidence(self) -> Evidence:
         return Evidence(self._search, self._targets, self.residuals_, self._residual_index)
 
+    @property
+    def _target_facts(self) -> TargetFacts:
+        return TargetFacts.of(self._targets)
+
     def _know(self, y: Floats, residuals: Floats | None) -> None:
         """Take the targets of the training rows, and their honest residuals where there are any."""
         self._targets, self.residuals_, self._residual_index = y, residuals, None
 
     def _learn_without_validation(self, X: Any) -> None:
         """Take k as it is given; the floor of the variance is that of the training rows."""
+        self._take_k_as_given()
+        every = slice(None, None, -(-len(self._targets) // ROWS_FOR_MIN_VARIANCE))
+        needs = self._spread.n_neighbors
+        sample = self._evidence.batches(_safe_indexing(X, every), needs, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+        self._take_floor_of(sample)
+
+    def _take_k_as_given(self) -> None:
         quantity = "targets" if self.spread == "auto" else self.spread
-        ks = self._candidates(self.index_.n_rows)
-        every = slice(None, None, -(-len(self._targets) // _ROWS_FOR_MIN_VARIANCE))
-        self._spread, self.spread_ = SingleSpread(quantity, ks[0]), quantity
-        sample = self._evidence.batches(
-            _safe_indexing(X, every), {quantity: ks[0]}, n_jobs=self.n_jobs, verbose=bool(self.verbose)
-        )
-        variances = np.concatenate([self._spread.variance(batch.neighbors) for batch in sample])
+        self.k_ = self._candidates(self.index_.n_rows)[0]
+        self._spread, self.spread_ = SingleSpread(quantity, self.k_), quantity
+
+    def _take_floor_of(self, batches: Iterable[Batch]) -> None:
+        """Take the smallest variance of some training rows as the floor, and calibrate nothing."""
+        variances = np.concatenate([self._spread.variance(batch.neighbors) for batch in batches])
         posteriors, _ = self._posteriors(self.distribution)
         self._posterior, self.distribution_ = posteriors[0], posteriors[0].name
-        self.k_, self.min_variance_ = ks[0], smallest_nonzero(variances, self._tiny)
+        self.min_variance_ = smallest_nonzero(variances, self._tiny)
         self.gamma_, self.delta_, self.conformal_, self.affinity_threshold_ = 1.0, 0.0, None, np.nan
         self.tuning_ = {name: np.array([], kind) for name, kind in _TUNING_COLUMNS.items()}
 
@@ -182,37 +208,48 @@ class NeighborLearner:
 
     def _index_residuals(self, X_val: Any, y_val: Floats) -> None:
         """Make validation rows the neighbours that have residuals: the model has not seen them, so these are honest."""
-        least = 3 if self.k == "tune" else int(self.k) + 1
-        if len(y_val) < least:
-            raise InvalidInputError(
-                f'spread="residuals" takes the residuals of validation rows here; {len(y_val)} of them are too few for '
-                f"k={self.k!r}: at least {least} are needed. Give more, or let cv=5 train clones for residuals of "
-                "all training rows."
-            )
+        self._check_residual_rows(len(y_val))
         self._residual_index = self._search.index_of(X_val, verbose=bool(self.verbose))
         self.residuals_ = y_val - np.asarray(self._search.reader.predict(X_val), np.float64)
 
+    def _check_residual_rows(self, n_rows: int) -> None:
+        least = 3 if self.k == "tune" else int(self.k) + 1
+        if n_rows < least:
+            raise InvalidInputError(
+                f'spread="residuals" takes the residuals of validation rows here; {n_rows} of them are too few for '
+                f"k={self.k!r}: at least {least} are needed. Give more, or let cv=5 train clones for residuals of "
+                "all training rows."
+            )
+
     def _tune(self, rows: ValidationRows, distribution: Any) -> None:
+        plan = self._plan(rows.n_rows, distribution)
+        self._choose(plan, collect(rows, plan.quantities, plan.every_k, plan.keep_values), rows.n_trees)
+
+    def _plan(self, n_rows: Callable[[str], int], distribution: Any) -> Plan:
+        """Say what is to be read of the validation rows' neighbours; `n_rows` tells how many have a quantity."""
         quantities = self._quantities()
-        most = min(rows.n_rows(quantity) for quantity in ("targets", *quantities))
+        most = min(n_rows(quantity) for quantity in ("targets", *quantities))
         ks = self._candidates(most)
         scales = clipped_scales(most if self.k == "tune" else ks[0])
         posteriors, refused = self._posteriors(distribution)
-        every_k = sorted({*ks, *scales}) if self.spread == "auto" else ks
-        statistics = collect(rows, quantities, every_k, any(posterior.needs_neighbors for posterior in posteriors))
+        every_k = tuple(sorted({*ks, *scales})) if self.spread == "auto" else ks
         settings = Settings(ks, scales, posteriors, self.scoring, self.calibrate, self._tiny)
-        choice, table = select(self.spread, statistics, settings)
+        return Plan(quantities, every_k, settings, refused)
+
+    def _choose(self, plan: Plan, statistics: Statistics, n_trees: int) -> None:
+        """Take the best spread, k and family; `n_trees` is the affinity of twins."""
+        choice, table = select(self.spread, statistics, plan.settings)
         self._spread, self.spread_ = choice.spread, choice.spread.name
         self._posterior, self.distribution_ = choice.tuning.posterior, choice.tuning.posterior.name
         self.k_, self.min_variance_ = choice.tuning.k, choice.tuning.min_variance
         if not self._posterior.needs_neighbors:  # then it is the spread alone that looks at neighbours
             self.k_ = self._spread.usual_k
         self.gamma_, self.delta_ = choice.gamma, choice.delta
-        n = len(refused)
-        rest: dict[str, list[Any]] = {"distribution": list(refused), "reason": list(refused.values())}
+        n = len(plan.refused)
+        rest: dict[str, list[Any]] = {"distribution": list(plan.refused), "reason": list(plan.refused.values())}
         rest |= {"spread": [""] * n, "k": [0] * n, "score": [np.nan] * n, "calibrated": [np.nan] * n}
         self.tuning_ = {name: np.array([*table[name], *rest[name]]) for name in _TUNING_COLUMNS}
-        familiar = statistics.affinities[:, statistics.ks.index(self.k_)] / rows.n_trees
+        familiar = statistics.affinities[:, statistics.ks.index(self.k_)] / n_trees
         self.affinity_threshold_ = float(np.quantile(familiar, _SHARE_CALLED_UNFAMILIAR))
 
     def _quantities(self) -> tuple[str, ...]:
@@ -234,7 +271,8 @@ class NeighborLearner:
             self._spread = replace(self._spread, k=self.k_)
 
     def _posteriors(self, distribution: Any) -> tuple[list[Posterior], dict[str, str]]:
-        return prepare(distribution, self._targets, self.location, check_support(self.support, self._targets))
+        facts = self._target_facts
+        return prepare(distribution, facts, self.location, check_support(self.support, facts))
 
     def _divide(self, n_rows: int, random_state: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the validation rows to tune on, and those to make coverage sure on: other ones if there are enough."""
@@ -244,7 +282,7 @@ class NeighborLearner:
     @property
     def _tiny(self) -> float:
         """What stands for a variance of zero, so that it does not depend on the unit of the targets."""
-        return TINY_VARIANCE * (float(np.var(self._targets)) or 1.0)
+        return TINY_VARIANCE * self._target_facts.tiny_unit
 
     @property
     def _needs(self) -> dict[str, int]:

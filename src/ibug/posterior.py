@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ibug.distributions import Distribution, Normal, Shifted, Truncated, families, resolve_family
 from ibug.exceptions import InvalidInputError, NotStorableError
+from ibug.targets import TargetFacts
 
 Floats = NDArray[np.float64]
 Support = tuple[float, float]
@@ -103,7 +104,7 @@ class Posterior:
 
 
 def prepare(
-    distribution: Any, targets: Floats, location: str = "model", support: Support | None = None
+    distribution: Any, targets: TargetFacts, location: str = "model", support: Support | None = None
 ) -> tuple[list[Posterior], dict[str, str]]:
     """Return the posteriors to choose from, and for families that cannot take the targets the reason.
 
@@ -111,15 +112,14 @@ def prepare(
     ----------
     distribution
         A family's name or class, ``"tune"`` for all families, or several.
-    targets : ndarray of shape (n,)
-        All training targets.
+    targets
+        What is known of all training targets; with their values, if `looks_at_targets`.
     """
-    several = distribution == "tune" if isinstance(distribution, str) else isinstance(distribution, (list, tuple))
-    chosen: Iterable[Any] = (families() if distribution == "tune" else distribution) if several else [distribution]
+    chosen, several = _chosen(distribution)
     posteriors, refused = [], {}
-    for name, family in map(resolve_family, chosen):
+    for name, family in chosen:
         try:
-            posteriors.append(Posterior(name, family, location, support, family.prepare(targets), float(targets.min())))
+            posteriors.append(Posterior(name, family, location, support, _options(family, targets), targets.lowest))
         except InvalidInputError as error:
             if not several:
                 raise
@@ -129,22 +129,24 @@ def prepare(
     return posteriors, refused
 
 
-def check_support(support: Any, targets: Floats) -> Support | None:
-    """Return the bounds of the target as floats, and check that all training targets are inside."""
-    if support is None:
-        return None
-    try:
-        lower, upper = (float(bound) for bound in support)
-    except (TypeError, ValueError):
-        lower = upper = np.nan
-    if not lower < upper:
-        raise InvalidInputError(
-            f"support must be a pair (lower, upper), lower below upper, (0, inf) say; got {support!r}."
-        )
-    outside = np.sum((targets < lower) | (targets > upper))
-    if outside:
-        raise InvalidInputError(
-            f"{outside} training targets are outside the support {support!r}: they are from {targets.min():g} to "
-            f"{targets.max():g}."
-        )
-    return lower, upper
+def looks_at_targets(distribution: Any) -> bool:
+    """Tell whether some family learns from all training targets before it is fitted to neighbours."""
+    return any(_prepares(family) for _, family in _chosen(distribution)[0])
+
+
+def _prepares(family: type[Distribution]) -> bool:
+    return next(cls for cls in family.__mro__ if "prepare" in vars(cls)) is not Distribution
+
+
+def _options(family: type[Distribution], targets: TargetFacts) -> dict[str, Any]:
+    if not _prepares(family):
+        return {}
+    assert targets.values is not None, "the targets are at hand if a family looks at them"
+    return family.prepare(targets.values)
+
+
+def _chosen(distribution: Any) -> tuple[list[tuple[str, type[Distribution]]], bool]:
+    """Return the families to choose from, and whether there may be several."""
+    several = distribution == "tune" if isinstance(distribution, str) else isinstance(distribution, (list, tuple))
+    chosen: Iterable[Any] = (families() if distribution == "tune" else distribution) if several else [distribution]
+    return [resolve_family(family) for family in chosen], several

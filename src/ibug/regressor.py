@@ -23,6 +23,7 @@ from ibug.leaves import reader_type
 from ibug.metrics import Scoring
 from ibug.persistence import storable
 from ibug.stored import StoredRegressor
+from ibug.targets import TargetFacts
 
 
 class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, BaseEstimator):
@@ -63,8 +64,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     cv : int, splitter, list of splits or None
         The folds in which clones of the estimator are trained, so that each training row is predicted by one that has
         not seen it. These give the honest residuals, and, where `fit` is given no validation rows, they are what is
-        tuned on. ``None``: five random folds if `spread` needs them and the estimator is trained here; no clones
-        otherwise. Given explicitly, clones of a `prefit` estimator are trained, too.
+        tuned on. ``None``: five random folds if `spread` needs them and the estimator is trained here, which takes
+        about five times as long as training it once; no clones otherwise. Given explicitly, clones of a `prefit`
+        estimator are trained, too.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator
         Make the coverage of intervals sure. ``"scale"`` changes their width (normalised split conformal),
         ``"distribution"`` each side by itself, so that quantiles of every level are calibrated. From 200 validation
@@ -86,8 +88,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     prefit : bool
         The estimator is trained already: use it as it is. A ``FrozenEstimator`` counts as trained.
     n_jobs : int or None
-        Threads for the search, and clones that are trained at a time, in joblib's convention. Results do not depend on
-        it.
+        Threads for the search, and clones that are trained at a time, in joblib's convention; where the estimator uses
+        all cores by itself, leave it. Results do not depend on it.
     random_state : int, RandomState or None
         For the split or the folds, and for random trees and rows.
     verbose : int
@@ -227,7 +229,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
         self._check_k(len(y))
-        self._check_posterior(y)
+        self._check_posterior(TargetFacts.of(y))
         fit_params = with_sample_weight(model, fit_params, sample_weight)
         if prefit:
             self._check_prefit(fit_params, validation)
@@ -324,12 +326,12 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
         X = self._check_rows(X)
-        by_row, by_tree = np.empty(_num_samples(X)), np.zeros(self.index_.n_trees)
+        by_row, by_tree = np.empty(_num_samples(X)), np.zeros(self.index_.n_trees, np.int64)
         for where, leaves in self._search.leaf_chunks(X, n_jobs=self.n_jobs):
-            share = self.index_.leaf_sizes(leaves) / self.index_.n_rows
-            by_row[where] = share.mean(axis=1)
-            by_tree += share.sum(axis=0)
-        return by_row if per == "row" else by_tree / len(by_row)
+            sizes = self.index_.leaf_sizes(leaves)
+            by_row[where] = sizes.mean(axis=1) / self.index_.n_rows
+            by_tree += sizes.sum(axis=0)
+        return by_row if per == "row" else by_tree / (len(by_row) * self.index_.n_rows)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_search") and hasattr(self, "k_")

@@ -48,6 +48,18 @@ class Statistics:
         """Return the variances of a quantity for some k, (n_rows, len(ks))."""
         return self.variances[quantity][:, [self.ks.index(k) for k in ks]]
 
+    @classmethod
+    def join(cls, parts: Sequence[Statistics]) -> Statistics:
+        """Put the rows of several parts together, in their order."""
+        return cls(
+            np.concatenate([part.mean for part in parts]),
+            np.concatenate([part.y for part in parts]),
+            parts[0].ks,
+            _joined([part.variances for part in parts]),
+            np.concatenate([part.affinities for part in parts]),
+            _joined([part.values for part in parts]),
+        )
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -202,6 +202,14 @@ def test_a_document_without_a_place_for_tables_is_refused(tmp_path):
         marks.write(page, "posterior.py", "table")
 
 
+def test_scale_out():
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("distributed")
+    printed = run("scale_out.py", "--quick", "--rows", "2000", "--trees", "10")
+    assert "Parallel efficiency on two workers" in printed
+    assert "A billion rows and 10 trees" in printed
+
+
 def test_search():
     pytest.importorskip("lightgbm")
     pytest.importorskip("catboost")

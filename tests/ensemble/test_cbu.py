@@ -121,6 +121,16 @@ def test_calibration_is_the_papers(model, diabetes, scoring):
     np.testing.assert_allclose(u.predict_var(X_val), u.gamma_ * variance + u.delta_, rtol=1e-5)
 
 
+def test_calibration_beyond_the_grid(model, diabetes):
+    X_val, y_val = diabetes["validation"]
+    scores, found = {}, {}
+    for calibrate in (True, "grid", "continuous"):
+        u = CBURegressor(model, prefit=True, calibrate=calibrate).fit(*diabetes["train"], X_val=X_val, y_val=y_val)
+        scores[calibrate], found[calibrate] = crps(y_val, u.predict_dist(X_val)), (u.gamma_, u.delta_)
+    assert found[True] == found["grid"] != found["continuous"]
+    assert scores["continuous"] < scores["grid"]
+
+
 def test_everything_comes_from_the_law(fitted, diabetes):
     X, y = diabetes["test"]
     law = fitted.predict_dist(X)
@@ -341,7 +351,7 @@ def test_prefit_without_validation_rows(model, diabetes):
         ({"virtual_ensembles_count": 0}, "virtual_ensembles_count must be an integer of at least 1"),
         ({"virtual_ensembles_count": 2.5}, "got 2.5"),
         ({"virtual_ensembles_count": True}, "got True"),
-        ({"calibrate": 1}, "calibrate must be True or False; got 1"),
+        ({"calibrate": 1}, r"calibrate must be True or False, or one of \['continuous', 'grid'\]; got 1"),
         ({"refit": "no"}, "refit must be True or False"),
         ({"prefit": None}, "prefit must be True or False"),
         ({"conformal": "split"}, "conformal must be None"),

@@ -164,13 +164,14 @@ def test_one_part_is_held_out_to_calibrate_the_ensemble(constants, diabetes, ref
     np.testing.assert_allclose(u.predict_dist(X).mean(), 3.0)
 
 
-def test_calibration_on_given_rows(diabetes):
+@pytest.mark.parametrize("how", [True, "grid", "continuous"])
+def test_calibration_on_given_rows(diabetes, how):
     X_val, y_val = diabetes["validation"]
     plain, calibrated = (
         ProbabilisticEnsemble(members(), calibrate=calibrate, random_state=0).fit(
             *diabetes["train"], X_val=X_val, y_val=y_val
         )
-        for calibrate in (False, True)
+        for calibrate in (False, how)
     )
     assert crps(y_val, calibrated.predict_dist(X_val)) <= crps(y_val, plain.predict_dist(X_val))
     np.testing.assert_allclose(

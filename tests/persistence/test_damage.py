@@ -203,13 +203,15 @@ def replaced(members, part, array):
     [
         ("targets", np.zeros(10), "does not match its targets"),
         ("residuals", np.zeros(10), "do not match"),
-        ("numbering", np.full((6, 32), 10**6, np.int32), "."),
-        ("leaf_counts", np.full(6, 10**6, np.int32), "."),
-        ("leaf_counts", np.zeros(3, np.int32), "."),
-        ("n_rows", np.array(10**9), "."),
-        ("tiles", np.zeros((1, 6, 64), np.uint8), "."),
-        ("tiles", np.zeros((4, 5, 64), np.uint8), "."),
-        ("tiles", np.zeros((4, 6, 64), np.float64), "."),
+        ("numbering", np.full((6, 32), 10**6, np.int32), "numbering"),
+        ("leaf_counts", np.full(6, 10**6, np.int32), "leaf_counts"),
+        ("leaf_counts", np.zeros(3, np.int32), "leaf_counts|tiles"),
+        ("order", np.zeros(240, np.uint32), "each row number"),
+        ("order", np.arange(10**5, dtype=np.uint32), "tiles of 100000 rows"),
+        ("order", np.arange(240.0), "order must be an array of uint32"),
+        ("tiles", np.zeros((1, 8, 16), np.uint8), "tiles of 240 rows"),
+        ("tiles", np.zeros((16, 5, 16), np.uint8), "tiles of 240 rows"),
+        ("tiles", np.zeros((16, 8, 16), np.float64), "tiles must be an array"),
     ],
 )
 def test_parts_that_do_not_fit_together(part, array, message, parts, tmp_path):

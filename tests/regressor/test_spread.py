@@ -415,6 +415,7 @@ def test_a_frozen_step_would_give_residuals_in_sample(model, diabetes):
     [
         ({"spread": "errors"}, r"spread must be one of \('auto', 'targets', 'residuals'\); got 'errors'"),
         ({"calibrate": "newton"}, r"calibrate must be True or False, or one of \['continuous', 'grid'\]"),
+        ({"calibrate": ["grid"]}, r"got \['grid'\]"),
         ({"cv": 1}, "at least 2 folds"),
         ({"cv": "five"}, "cv must be a number of folds"),
     ],

@@ -8,10 +8,9 @@ from ibug.calibration._conformal import (
 )
 from ibug.calibration._recalibrated import Recalibrated
 from ibug.calibration._stored import calibrator_from_state, calibrator_state
-from ibug.calibration._variance import METHODS, VarianceCalibrator
+from ibug.calibration._variance import VarianceCalibrator, check_calibrate
 
 __all__ = [
-    "METHODS",
     "ConformalCalibrator",
     "DistributionConformal",
     "Recalibrated",
@@ -19,5 +18,6 @@ __all__ = [
     "VarianceCalibrator",
     "calibrator_from_state",
     "calibrator_state",
+    "check_calibrate",
     "conformal_calibrator",
 ]

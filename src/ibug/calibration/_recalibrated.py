@@ -44,6 +44,13 @@ class Recalibrated(Distribution):
         self.groups = groups
         self._shape = law.shape
 
+    @classmethod
+    def concatenate(cls, laws: Sequence[Recalibrated]) -> Recalibrated:
+        """Join batches that the same calibrator has made to one."""
+        inner = [law.law for law in laws]
+        groups = np.concatenate([law.groups for law in laws])
+        return cls(type(inner[0]).concatenate(inner), laws[0].maps, groups)
+
     def __getitem__(self, rows: Any) -> Recalibrated:
         return Recalibrated(self.law[rows], self.maps, self.groups[rows])
 

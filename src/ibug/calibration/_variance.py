@@ -75,7 +75,7 @@ class VarianceCalibrator(BaseEstimator):
             Predicted means and variances (above zero) and the observed values of held-out rows.
         """
         score = resolve_scoring(self.scoring)
-        if self.method not in METHODS:
+        if not isinstance(self.method, str) or self.method not in METHODS:
             raise InvalidInputError(f"method must be one of {sorted(METHODS)}; got {self.method!r}.")
         mean, variance, y = _columns(mean=mean, variance=variance, y=y)
         if np.any(variance <= 0):
@@ -144,6 +144,13 @@ METHODS: dict[str, Callable[[Callable[[float, float], float], Floats, Floats], l
     "grid": grid_candidates,
     "continuous": continuous_candidates,
 }
+
+
+def check_calibrate(calibrate: Any) -> None:
+    """Raise InvalidInputError for what a regressor's parameter `calibrate` cannot be."""
+    named = isinstance(calibrate, str) and calibrate in METHODS
+    if not named and not isinstance(calibrate, (bool, np.bool_)):
+        raise InvalidInputError(f"calibrate must be True or False, or one of {sorted(METHODS)}; got {calibrate!r}.")
 
 
 def _score(score: Scoring, y: Floats, mean: Floats, variance: Floats) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -84,6 +84,12 @@ class Truncated(Distribution):
             rows = self._empty if self._shape else ...
             part = law[rows] if self._shape else law
             self._substitute = _tail(part, low[rows], high[rows], lower, upper)
+
+    @classmethod
+    def concatenate(cls, laws: Sequence[Truncated]) -> Truncated:
+        """Join batches of the same family with the same limits to one."""
+        inner = [law.law for law in laws]
+        return cls(type(inner[0]).concatenate(inner), laws[0].lower, laws[0].upper)
 
     def __getitem__(self, rows: Any) -> Truncated:
         return Truncated(self.law[rows], self.lower, self.upper)

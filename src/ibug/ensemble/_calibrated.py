@@ -19,7 +19,7 @@ class CalibratedRegressor(ProbabilisticRegressorMixin):
 
     # Parameters.
     scoring: Any
-    calibrate: bool
+    calibrate: bool | str
     conformal: Any
 
     # Learned.
@@ -56,7 +56,8 @@ class CalibratedRegressor(ProbabilisticRegressorMixin):
         if self.calibrate:
             X_val, y_val = tuned_on
             law = self._uncalibrated(X_val)
-            calibrator = VarianceCalibrator(scoring=self.scoring).fit(law.mean(), law.var(), y_val)
+            method = self.calibrate if isinstance(self.calibrate, str) else "grid"
+            calibrator = VarianceCalibrator(scoring=self.scoring, method=method).fit(law.mean(), law.var(), y_val)
             self.gamma_, self.delta_ = calibrator.gamma_, calibrator.delta_
         if self.conformal is not None:
             X_held_out, y_held_out = held_out

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 
 from ibug._inputs import check_feature_names, check_flags, fresh, split, with_sample_weight
 from ibug._progress import Progress
-from ibug.calibration import ConformalCalibrator, conformal_calibrator
+from ibug.calibration import ConformalCalibrator, check_calibrate, conformal_calibrator
 from ibug.distributions import Normal
 from ibug.ensemble._calibrated import CalibratedRegressor
 from ibug.ensemble._catboost import (
@@ -57,8 +57,8 @@ class CBURegressor(CalibratedRegressor, Storable, BaseEstimator):
         The number of truncations, at most half of the trees. ``None``: the variance is that of the whole model.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
         The score that calibrates; lower is better.
-    calibrate : bool
-        Calibrate the variance on validation rows: γσ² + δ.
+    calibrate : bool, "grid" or "continuous"
+        Calibrate the variance on validation rows: γσ² + δ. ``True`` means the paper's grid.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator
         Make the coverage of intervals sure, as in `IBUGRegressor`.
     validation_fraction : float in (0, 1)
@@ -111,7 +111,7 @@ class CBURegressor(CalibratedRegressor, Storable, BaseEstimator):
         *,
         virtual_ensembles_count: int | None = 10,
         scoring: str | Scoring = "crps",
-        calibrate: bool = True,
+        calibrate: bool | str = True,
         conformal: str | ConformalCalibrator | None = None,
         validation_fraction: float = 0.2,
         refit: bool = True,
@@ -160,7 +160,8 @@ class CBURegressor(CalibratedRegressor, Storable, BaseEstimator):
             per row of X are divided along with X.
         """
         resolve_scoring(self.scoring)
-        check_flags(calibrate=self.calibrate, refit=self.refit, prefit=self.prefit)
+        check_flags(refit=self.refit, prefit=self.prefit)
+        check_calibrate(self.calibrate)
         check_count(self.virtual_ensembles_count)
         conformal_calibrator(self.conformal)
         random_state = check_random_state(self.random_state)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 from ibug._inputs import check_flags, fresh, split, with_sample_weight
 from ibug._prediction import Rows
 from ibug._progress import Progress
-from ibug.calibration import ConformalCalibrator, conformal_calibrator
+from ibug.calibration import ConformalCalibrator, check_calibrate, conformal_calibrator
 from ibug.distributions import Distribution, normalized_weights
 from ibug.ensemble._calibrated import CalibratedRegressor
 from ibug.ensemble._combine import resolve_combination
@@ -54,7 +54,7 @@ class ProbabilisticEnsemble(CalibratedRegressor, Storable, _BaseComposition):
         One for each member, above zero; they are divided by their sum. ``None`` means equal ones.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
         The score that calibrates; lower is better.
-    calibrate : bool
+    calibrate : bool, "grid" or "continuous"
         Calibrate the variance of the ensemble once more, after that of the members: γσ² + δ. The paper does not. For
         ``combine="average"`` only; a mixture can be calibrated by `conformal`.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator
@@ -110,7 +110,7 @@ class ProbabilisticEnsemble(CalibratedRegressor, Storable, _BaseComposition):
         combine: str = "average",
         weights: ArrayLike | None = None,
         scoring: str | Scoring = "crps",
-        calibrate: bool = False,
+        calibrate: bool | str = False,
         conformal: str | ConformalCalibrator | None = None,
         validation_fraction: float = 0.2,
         refit: bool = True,
@@ -214,7 +214,8 @@ class ProbabilisticEnsemble(CalibratedRegressor, Storable, _BaseComposition):
     def _check_parameters(self) -> None:
         resolve_scoring(self.scoring)
         resolve_combination(self.combine)
-        check_flags(calibrate=self.calibrate, refit=self.refit, prefit=self.prefit)
+        check_flags(refit=self.refit, prefit=self.prefit)
+        check_calibrate(self.calibrate)
         conformal_calibrator(self.conformal)
         if self.calibrate and self.combine == "mixture":
             raise InvalidInputError(

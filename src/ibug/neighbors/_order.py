@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,22 @@ def merge_top_k(parts: Sequence[Neighbors], k: int) -> Neighbors:
         Both ``(n_queries, k)``: affinity descending, then row ascending. Because this order is total, the result does
         not depend on how the rows were divided.
     """
-    affinities = np.concatenate([part[0] for part in parts], axis=1)
-    rows = np.concatenate([part[1] for part in parts], axis=1)
+    affinities, rows = merge_columns(parts, k)
+    return affinities, rows
+
+
+def merge_columns(parts: Sequence[Sequence[NDArray[Any]]], k: int) -> tuple[NDArray[Any], ...]:
+    """Do what `merge_top_k` does with lists that have more columns: the neighbours' targets, say, go along with them.
+
+    Parameters
+    ----------
+    parts
+        For each set of rows affinities, rows, and any number of further arrays, all of shape ``(n_queries, k_part)``.
+    k
+        How many to keep.
+    """
+    columns = [np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True)]
+    affinities, rows = columns[:2]
     # -1 marks an empty place and is below every affinity, so that empty places come last.
     best = np.lexsort((rows, -affinities), axis=1)[:, :k]
-    return np.take_along_axis(affinities, best, axis=1), np.take_along_axis(rows, best, axis=1)
+    return tuple(np.take_along_axis(column, best, axis=1) for column in columns)

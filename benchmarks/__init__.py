@@ -1,0 +1,1 @@
+"""Where anyone can check our claims and the paper's: the study is ``python -m benchmarks``, the rest are scripts."""

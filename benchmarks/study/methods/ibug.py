@@ -1,0 +1,61 @@
+"""IBUG as in the paper: the spread of the neighbours' targets, a normal law around the model's prediction."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split, moments_of
+from benchmarks.study.methods._boosters import Booster, CatBoost, HistGradientBoosting, LightGBM, XGBoost
+from ibug import IBUGRegressor
+
+
+class IBUG(Method):
+    """IBUG on a booster."""
+
+    booster: ClassVar[type[Booster]]
+
+    def fit(self, split: Split) -> Fitted:
+        return FittedIBUG(self.booster().tune(split), split)
+
+
+class FittedIBUG(Fitted):
+    """k and the least variance ρ are chosen on validation rows, and kept for the model that is trained on all rows."""
+
+    def __init__(self, tuned: Any, split: Split) -> None:
+        self.held_out, self.parameters, self._final = {}, {}, {}
+        for scoring in SCORINGS:
+            settings = {"prefit": True, "spread": "targets", "scoring": scoring, "calibrate": False, "n_jobs": 1}
+            chosen = IBUGRegressor(tuned.part, **settings)
+            chosen.fit(split.X_part, split.y_part, X_val=split.X_val, y_val=split.y_val)
+            self.held_out[scoring] = moments_of(chosen.predict_dist(split.X_val))
+            final = IBUGRegressor(tuned.full, k=chosen.k_, **settings).fit(split.X_train, split.y_train)
+            final.min_variance_ = chosen.min_variance_
+            self._final[scoring] = final
+            self.parameters[scoring] = {**tuned.parameters, "k": chosen.k_, "rho": chosen.min_variance_}
+
+    def predict(self, X: Floats, scoring: str) -> Moments:
+        return moments_of(self._final[scoring].predict_dist(X))
+
+
+class IBUGCatBoost(IBUG):
+    """On CatBoost: the paper's IBUG."""
+
+    name, title, package, booster = "ibug-catboost", "IBUG", "catboost", CatBoost
+
+
+class IBUGLightGBM(IBUG):
+    """On LightGBM."""
+
+    name, title, package, booster = "ibug-lightgbm", "IBUG (LightGBM)", "lightgbm", LightGBM
+
+
+class IBUGXGBoost(IBUG):
+    """On XGBoost."""
+
+    name, title, package, booster = "ibug-xgboost", "IBUG (XGBoost)", "xgboost", XGBoost
+
+
+class IBUGHist(IBUG):
+    """On scikit-learn's histogram boosting."""
+
+    name, title, package, booster = "ibug-hist", "IBUG (HistGB)", "sklearn", HistGradientBoosting

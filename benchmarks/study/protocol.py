@@ -1,0 +1,157 @@
+"""The paper's protocol (section 5.1): one dataset, one method, one fold, and the scores of four settings.
+
+Of ten folds one is the test set. The rest is split 80/20 to tune hyperparameters and to calibrate; the method is then
+fitted on all of it. The settings are the score that it is tuned for, CRPS or NLL, with and without calibration of the
+variance. All four come from the same fit.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold, train_test_split
+
+from benchmarks.study.datasets import load
+from benchmarks.study.encoding import encode
+from benchmarks.study.memory import Memory
+from benchmarks.study.methods import METHODS, SCORINGS, Fitted, Floats, Moments, Split, importable
+from ibug import VarianceCalibrator
+from ibug.distributions import Normal
+from ibug.metrics import check_score, coverage, crps, interval_score, mace, mean_width, nll, rmse, sharpness
+
+FOLDS = 10
+FOLD_SEED = 1
+SPLIT_SEED = 1
+VALIDATION = 0.2
+COVERAGE = 0.9
+
+
+class NotRun(Exception):  # noqa: N818 - it is no error
+    """The method is not for this dataset, or its package is not there."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is done at a time."""
+
+    dataset: str
+    method: str
+    fold: int
+    grid: str
+    max_rows: int | None
+
+    def as_row(self) -> dict[str, Any]:
+        """Return the columns that name it."""
+        return asdict(self)
+
+
+def run(task: Task, folder: Path | None, memory_folder: Path | None = None) -> list[dict[str, Any]]:
+    """Return one result row for each setting."""
+    method = METHODS[task.method]()
+    if not importable(method.package):
+        raise NotRun(f"{method.package} is not installed; `make study-env` makes an environment that has it")
+    X, y = _load(task.dataset, folder, task.max_rows)
+    limit = method.row_limit.get(task.grid)
+    if limit is not None and len(y) > limit:
+        raise NotRun(f"{len(y)} rows; with this grid the method is run on up to {limit}, for its time")
+    split, X_test, y_test = prepare(X, y, task, memory_folder)
+    started, wall = time.process_time(), time.perf_counter()
+    fitted = method.fit(split)
+    common = {
+        **task.as_row(),
+        "status": "ok",
+        "train_seconds": time.process_time() - started + split.memory.saved_seconds,
+        "train_wall_seconds": time.perf_counter() - wall,
+        "n_train": len(split.y_train),
+        "n_test": len(y_test),
+        "n_features": split.X_train.shape[1],
+        "target_deviation": float(np.std(y)),
+    }
+    return [{**common, **row} for row in score(fitted, split, X_test, y_test)]
+
+
+def prepare(X: Any, y: Floats, task: Task, memory_folder: Path | None = None) -> tuple[Split, Floats, Floats]:
+    """Return what a method may see of a fold, and its test rows."""
+    folds = KFold(FOLDS, shuffle=True, random_state=FOLD_SEED)
+    train, test = list(folds.split(y))[task.fold]
+    X_train, X_test = encode(X.iloc[train], X.iloc[test])
+    part, held_out = train_test_split(np.arange(len(train)), test_size=VALIDATION, random_state=SPLIT_SEED)
+    y_train = y[train]
+    place = (task.dataset, task.max_rows, task.fold, len(y), float(np.sum(y)), X_train.shape)
+    split = Split(
+        X_train[part],
+        y_train[part],
+        X_train[held_out],
+        y_train[held_out],
+        X_train,
+        y_train,
+        grid=task.grid,
+        seed=SPLIT_SEED,
+        memory=Memory(memory_folder, place),
+    )
+    return split, X_test, y[test]
+
+
+def score(fitted: Fitted, split: Split, X_test: Floats, y_test: Floats) -> list[dict[str, Any]]:
+    """Return the scores of each setting."""
+    rows = []
+    own = fitted.interval(X_test, COVERAGE)
+    for scoring in SCORINGS:
+        _check(fitted.held_out[scoring], "validation rows")
+        calibrator = VarianceCalibrator(scoring=scoring).fit(*fitted.held_out[scoring], split.y_val)
+        started = time.process_time()
+        plain = fitted.predict(X_test, scoring)
+        seconds = (time.process_time() - started) / len(y_test)
+        _check(plain, "test rows")
+        for calibrated in (True, False):
+            moments, learned = plain, {}
+            if calibrated and (special := fitted.calibrated(X_test, scoring)) is not None:
+                moments = special
+            elif calibrated:
+                moments = Moments(plain.mean, calibrator.transform(plain.variance))
+                learned = {"gamma": calibrator.gamma_, "delta": calibrator.delta_}
+            row = {"scoring": scoring, "calibrated": calibrated, "predict_seconds": seconds, **learned}
+            row |= metrics(moments, y_test)
+            if own is not None:
+                row["own_coverage"] = float(np.mean((own[:, 0] <= y_test) & (y_test <= own[:, 1])))
+                row["own_width"] = float(np.mean(own[:, 1] - own[:, 0]))
+            rows.append({**row, "parameters": fitted.parameters[scoring]})
+    return rows
+
+
+def metrics(moments: Moments, y: Floats) -> dict[str, float]:
+    """Return the paper's scores of normal laws, and how the 90 % intervals do."""
+    law = Normal(moments.mean, np.sqrt(moments.variance))
+    return {
+        "crps": crps(y, law),
+        "nll": nll(y, law),
+        "rmse": rmse(y, moments.mean),
+        "check": check_score(y, law),
+        "interval": interval_score(y, law),
+        "mace": mace(y, law),
+        "sharpness": sharpness(y, law),
+        "coverage": coverage(y, law, COVERAGE),
+        "width": mean_width(y, law, COVERAGE),
+    }
+
+
+def _check(moments: Moments, where: str) -> None:
+    if not all(np.all(np.isfinite(each)) for each in moments):
+        raise ArithmeticError(f"The method predicted means or variances that are no numbers for some {where}.")
+
+
+@lru_cache(maxsize=2)
+def _load(name: str, folder: Path | None, max_rows: int | None) -> tuple[Any, Floats]:
+    return load(name, folder, max_rows)
+
+
+def single_thread() -> None:
+    """Keep numerical libraries to one thread: call it before they are imported."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = "1"

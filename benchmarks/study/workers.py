@@ -1,0 +1,151 @@
+"""Processes that run tasks one after the other, and can be ended when one takes too long or dies.
+
+A process imports the libraries once and then runs many tasks. If a task passes its time limit, its process is killed
+and another one takes its place; if a process dies (a library crashed), its task is reported as failed. When the parent
+is gone, its processes end by themselves.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+_SECONDS_BETWEEN_LOOKS = 1.0
+_READY = "ready"
+
+
+class Outcome(NamedTuple):
+    """What came of a task: ``"ok"`` and what was returned, or ``"failed"``, ``"timeout"``, ``"skipped"`` and why."""
+
+    task: Any
+    status: str
+    result: Any
+    reason: str
+    seconds: float
+
+
+class Worker:
+    """One process with the task that it has in hand."""
+
+    def __init__(self, function: Callable[[Any], Any], skip: type[Exception]) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of the libraries
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, function, skip), daemon=True)
+        self._process.start()
+        theirs.close()
+        self.task: Any = None
+        self._started = time.monotonic()
+        self._ready = False
+
+    def give(self, task: Any) -> None:
+        """Hand over a task."""
+        self.task, self._started = task, time.monotonic()
+        self.connection.send(task)
+
+    @property
+    def seconds(self) -> float:
+        """How long the task has been worked on: while the process starts it is not."""
+        return time.monotonic() - self._started if self._ready else 0.0
+
+    def receive(self) -> Outcome | None:
+        """Return the outcome of the task, or None if the process has just started; it may have died, too."""
+        try:
+            status, result, reason = self.connection.recv()
+        except (EOFError, OSError):
+            self._process.join(10)
+            return Outcome(
+                self.task, "died", None, f"the process died (exit code {self._process.exitcode})", self.seconds
+            )
+        if status == _READY:
+            self._started, self._ready = time.monotonic(), True
+            return None
+        return Outcome(self.task, status, result, reason, self.seconds)
+
+    def end(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+
+def run_all(
+    tasks: Sequence[T],
+    function: Callable[[T], Any],
+    *,
+    jobs: int,
+    time_limit: float | None,
+    skip: type[Exception] = NotImplementedError,
+) -> Iterator[Outcome]:
+    """Yield the outcomes as they come; tasks are begun in their order.
+
+    Parameters
+    ----------
+    tasks, function
+        What is done. Both must be picklable.
+    jobs
+        How many processes.
+    time_limit
+        Seconds after which a task is ended; None for never.
+    skip
+        The exception by which a task says that it is not for it: its status is ``"skipped"``.
+    """
+    waiting = list(reversed(tasks))
+    busy: list[Worker] = []
+    idle: list[Worker] = []
+    try:
+        while waiting or busy:
+            while waiting and len(busy) < jobs:
+                worker = idle.pop() if idle else Worker(function, skip)
+                worker.give(waiting.pop())
+                busy.append(worker)
+            for worker, outcome in _finished(busy, time_limit):
+                busy.remove(worker)
+                if outcome.status in ("timeout", "died"):
+                    worker.end()
+                else:
+                    idle.append(worker)
+                yield outcome._replace(status="failed") if outcome.status == "died" else outcome
+    finally:
+        for worker in (*busy, *idle):
+            worker.end()
+
+
+def _finished(busy: list[Worker], time_limit: float | None) -> list[tuple[Worker, Outcome]]:
+    connections = {worker.connection: worker for worker in busy}
+    ready = wait(list(connections), timeout=_SECONDS_BETWEEN_LOOKS)
+    received = [(connections[each], connections[each].receive()) for each in ready if isinstance(each, Connection)]
+    done = [(worker, outcome) for worker, outcome in received if outcome is not None]
+    if time_limit is not None:
+        late = [worker for worker in busy if worker.seconds > time_limit and worker.connection not in ready]
+        reason = f"passed the time limit of {time_limit:g} s"
+        done += [(worker, Outcome(worker.task, "timeout", None, reason, worker.seconds)) for worker in late]
+    return done
+
+
+def _serve(connection: Connection, function: Callable[[Any], Any], skip: type[Exception]) -> None:
+    """Run tasks until the other end is closed."""
+    connection.send((_READY, None, ""))
+    while True:
+        try:
+            task = connection.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        try:
+            answer: tuple[str, Any, str] = ("ok", function(task), "")
+        except KeyboardInterrupt:
+            return
+        except skip as reason:
+            answer = ("skipped", None, str(reason))
+        except BaseException as error:  # whatever a library may do, the others go on
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            answer = ("failed", None, f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})")
+        try:
+            connection.send(answer)
+        except OSError:
+            return

@@ -1,0 +1,242 @@
+"""A web service for a saved model: predictions with intervals, quantiles and the training rows behind them.
+
+    u.save("model.ibug", compress=False)  # so that workers map the file and share its memory
+    python examples/serve.py model.ibug --port 8000 --workers 2
+
+    curl localhost:8000/predict -H "content-type: application/json" -d '{"row": {"age": 3, "bmi": 2}, "coverage": 0.9}'
+
+``POST /predict`` answers one row, ``POST /predict/batch`` many, ``POST /point`` the model's own prediction alone, and
+``GET /health`` tells which worker answers with which model. Needs ``ibug[serve]`` and the model's library.
+"""
+
+import argparse
+import asyncio
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+import uvicorn
+from fastapi import FastAPI, HTTPException
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+import ibug
+from ibug.exceptions import InvalidInputError
+
+Probability = Annotated[float, Field(gt=0, lt=1)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Limits(BaseModel):
+    """What the service takes on, in each worker."""
+
+    threads: int = 1  # predictions at a time; the search releases Python's lock
+    in_flight: int = 128  # requests that run or wait; those beyond are told to come again
+    rows: int = 10_000  # in one request
+    bytes: int = 8_000_000  # of one request
+
+
+class Options(BaseModel):
+    """What a client may ask for beside the point prediction."""
+
+    model_config = ConfigDict(extra="forbid")
+    coverage: Probability = 0.9
+    quantiles: list[Probability] = Field(default=[], max_length=99)
+    neighbors: int = Field(default=0, ge=0, le=100)
+
+
+class Limiter:
+    """Refuse at the door what is too large or too much, before any of it is read or parsed.
+
+    413: the body is larger than allowed. 503 with Retry-After: as many requests as allowed are in flight. Health checks
+    always pass.
+    """
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self.app, self.limits, self.in_flight = app, limits, 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self.app(scope, receive, send)
+            return
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > self.limits.bytes:
+            await self._too_large(scope, receive, send)
+        elif self.in_flight >= self.limits.in_flight:
+            answer = {"detail": "The service is busy. Try again in a second."}
+            await JSONResponse(answer, 503, {"Retry-After": "1"})(scope, receive, send)
+        else:
+            self.in_flight += 1
+            try:
+                await self._bounded(scope, receive, send)
+            finally:
+                self.in_flight -= 1
+
+    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body, whose length a client need not have told truly, and pass it on."""
+        body, more = bytearray(), True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":  # the client has gone
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self.limits.bytes:
+                await self._too_large(scope, receive, send)
+                return
+        parts: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return parts.pop() if parts else await receive()
+
+        await self.app(scope, replay, send)
+
+    async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = {"detail": f"A request may have {self.limits.bytes} bytes at most. Send smaller batches."}
+        await JSONResponse(answer, 413, {"Connection": "close"})(scope, receive, send)
+
+
+class Service:
+    """A loaded model, and answers from it."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self.u = ibug.load(path, mmap=True)
+        if "n_jobs" in self.u.get_params(deep=False):
+            self.u.set_params(n_jobs=1)  # a request has one thread; many requests have many
+        self.limits = limits
+        self.pool = ThreadPoolExecutor(limits.threads)
+        self.named = hasattr(self.u, "feature_names_in_")
+        self.columns = [
+            {**column, "name": column["name"] if self.named else f"column_{i}"}
+            for i, column in enumerate(self.u.feature_types_)
+        ]
+        fields: dict[str, Any] = {f"f{i}": (_type(c), Field(alias=c["name"])) for i, c in enumerate(self.columns)}
+        self.row_type = create_model("Row", __config__=ConfigDict(extra="forbid"), **fields)
+
+    async def run(self, work: Any, *arguments: Any) -> Any:
+        """Compute in a thread, so that other requests are read and health checks answered meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *arguments)
+
+    def point(self, rows: list[Any]) -> list[float | None]:
+        """Return the model's own predictions."""
+        return _plain(self.u.predict(self.frame(rows)))
+
+    def predict(self, rows: list[Any], options: Options) -> list[dict[str, Any]]:
+        """Return predictions with their intervals, and quantiles and neighbours where they are asked for."""
+        if options.neighbors and not hasattr(self.u, "kneighbors"):
+            raise InvalidInputError(f"A {type(self.u).__name__} has no neighbours to show: ask without neighbors.")
+        X = self.frame(rows)
+        law = self.u.predict_dist(X)
+        columns = [_plain(values) for values in (self.u.predict(X), *law.interval(options.coverage))]
+        answers = [dict(zip(("prediction", "lower", "upper"), row, strict=True)) for row in zip(*columns, strict=True)]
+        if options.quantiles:
+            for answer, values in zip(answers, law.ppf(np.array([options.quantiles])), strict=True):
+                answer["quantiles"] = _plain(values)
+        if options.neighbors:
+            for answer, affinities, found in zip(answers, *self.u.kneighbors(X, options.neighbors), strict=True):
+                pairs = zip(found.tolist(), affinities.tolist(), strict=True)
+                answer["neighbors"] = [{"row": row, "affinity": affinity} for row, affinity in pairs]
+        return answers
+
+    def frame(self, rows: list[Any]) -> Any:
+        """Return rows in the form that the model was trained on."""
+        values = {c["name"]: [getattr(row, f"f{i}") for row in rows] for i, c in enumerate(self.columns)}
+        if not self.named:
+            return np.array(list(values.values()), np.float64).T
+        kinds = [pd.CategoricalDtype(c["categories"]) if "categories" in c else c["dtype"] for c in self.columns]
+        columns = zip(values.items(), kinds, strict=True)
+        return pd.DataFrame({name: pd.Series(column, dtype=kind) for (name, column), kind in columns})
+
+
+def create_app(path: Path | None = None, limits: Limits | None = None) -> FastAPI:
+    """Make the application; uvicorn's workers find model and limits in the environment."""
+    path = path or Path(os.environ["IBUG_SERVE_MODEL"])
+    limits = limits or Limits.model_validate_json(os.environ.get("IBUG_SERVE_LIMITS", "{}"))
+    service = Service(path, limits)
+    app = FastAPI(title="ibug", summary="Predictions that know how sure they are")
+    app.add_middleware(Limiter, limits=limits)
+    one = create_model("One", __base__=Options, row=(service.row_type, ...))
+    batch = create_model("Batch", __base__=Options, rows=(list[service.row_type], Field(min_length=1)))
+
+    @app.get("/health")
+    async def health() -> dict[str, Any]:
+        facts = {"model": type(service.u).__name__, "features": len(service.columns), "ibug": ibug.__version__}
+        return {"status": "ok", "pid": os.getpid(), **facts}
+
+    @app.post("/predict")
+    async def predict(request: one) -> Any:
+        answers = await service.run(service.predict, [request.row], request)
+        return JSONResponse(answers[0])
+
+    @app.post("/predict/batch")
+    async def predict_batch(request: batch) -> Any:
+        if len(request.rows) > limits.rows:
+            raise HTTPException(
+                413, f"A request may have {limits.rows} rows at most; this one has {len(request.rows)}."
+            )
+        return JSONResponse({"predictions": await service.run(service.predict, request.rows, request)})
+
+    @app.post("/point")
+    async def point(request: one) -> Any:
+        (value,) = await service.run(service.point, [request.row])
+        return JSONResponse({"prediction": value})
+
+    @app.exception_handler(InvalidInputError)
+    async def refuse(_: Any, error: InvalidInputError) -> JSONResponse:
+        return JSONResponse({"detail": str(error)}, 422)
+
+    return app
+
+
+def _type(column: dict[str, Any]) -> Any:
+    """Return the type of a column's values in JSON; null is a missing value where the column can have some."""
+    name = column["dtype"].lower()
+    if "categories" in column:
+        return Literal[tuple(column["categories"])] | None
+    if name.startswith(("int", "uint")):
+        return int
+    if name.startswith("bool"):
+        return bool
+    return Number | None if name.startswith("float") else str | None
+
+
+def _plain(values: Any) -> list[float | None]:
+    """Return numbers for JSON, which has no infinity: conformal intervals of too few rows become null."""
+    return [value if math.isfinite(value) else None for value in np.asarray(values, np.float64).tolist()]
+
+
+def main() -> None:
+    """Start the workers, and start new ones where they die; SIGTERM lets running requests finish."""
+    parser = argparse.ArgumentParser(description="Serve a saved model of ibug.")
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--workers", type=int, default=1)
+    for name, field in Limits.model_fields.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=field.default)
+    options = parser.parse_args()
+    limits = Limits(**{name: getattr(options, name) for name in Limits.model_fields})
+    os.environ["IBUG_SERVE_MODEL"] = str(options.model.resolve())
+    os.environ["IBUG_SERVE_LIMITS"] = limits.model_dump_json()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    uvicorn.run(
+        "serve:create_app",
+        factory=True,
+        app_dir=str(Path(__file__).parent),
+        host=options.host,
+        port=options.port,
+        workers=options.workers,
+        timeout_graceful_shutdown=30,
+        timeout_worker_healthcheck=60,  # a worker that is still importing on a busy machine is not dead
+        access_log=False,
+    )
+
+
+if __name__ == "__main__":
+    main()

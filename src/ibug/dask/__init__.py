@@ -1,0 +1,20 @@
+"""IBUG on a Dask cluster: an index in shards, or a copy of it on each worker (extra ``dask``)."""
+
+from importlib import import_module
+
+from ibug.exceptions import MissingDependencyError
+
+try:
+    for _name in ("dask.array", "dask.dataframe", "distributed"):
+        import_module(_name)
+except ImportError as error:
+    raise MissingDependencyError(
+        f"ibug.dask needs dask and distributed ({error}): pip install 'ibug[dask]', also on the workers."
+    ) from error
+
+from ibug.dask._law import LazyDistribution
+from ibug.dask._regressor import IBUGRegressor
+from ibug.dask._replicated import ReplicatedRegressor
+from ibug.dask._saving import load
+
+__all__ = ["IBUGRegressor", "LazyDistribution", "ReplicatedRegressor", "load"]

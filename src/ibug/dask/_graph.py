@@ -1,0 +1,228 @@
+"""The graph of a search: each partition of queries goes to all shards, and a tree of merges joins their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
+from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
+
+from ibug.affinity import LeafSource
+from ibug.dask._errors import in_partition
+from ibug.dask._partitions import Key, Partitions
+from ibug.dask._placement import SEARCH
+from ibug.dask._rule import Found
+from ibug.dask._shard import Columns, Shard, ShardSet, merge
+from ibug.dask._spec import as_tasks
+from ibug.evidence import not_self
+
+Floats = NDArray[np.float64]
+Read = tuple[NDArray[Any], Floats]  # leaves (n_rows, n_trees) and predictions (n_rows,)
+
+#: So many answers are merged by one task.
+FAN_IN = 4
+
+
+class SearchGraph:
+    """Tasks that find neighbours of all rows of a collection; nothing runs before somebody asks for the results.
+
+    Parameters
+    ----------
+    source
+        The model's leaves, on the cluster.
+    queries
+        The rows.
+    by_library
+        Predictions by the model's library, as `predict` gives them, or by the walk that finds the leaves.
+    """
+
+    def __init__(
+        self, source: Delayed, queries: Partitions, *, name: str = "X", by_library: bool = False, n_jobs: int | None
+    ) -> None:
+        self.queries = queries
+        self._n_jobs = n_jobs
+        self._token = uuid4().hex
+        self._tasks: dict[Key, Any] = {}
+        self._dependencies: list[Delayed] = [source, *queries.parts]
+        self._source = source
+        self._rows_name = name
+        self._by_library = by_library
+
+    @cached_property
+    def _read(self) -> list[Key]:
+        rest = (self._rows_name, self._by_library, self._n_jobs)
+        return self.each("read", lambda j, part: (_read, self._source.key, j, part.key, *rest), self.queries.parts)
+
+    def points(self) -> list[Key]:
+        """Add the model's own predictions."""
+        return self.each("predict", lambda j, part: (_points, self._source.key, j, part.key), self.queries.parts)
+
+    def each(self, name: str, task: Any, *arguments: Sequence[Any], tail: tuple[int, ...] = ()) -> list[Key]:
+        """Add one task per partition, and return their keys, which end with `tail`."""
+        keys = [(self.name(name), j, *tail) for j in range(len(self.queries))]
+        for j, key in enumerate(keys):
+            self._tasks[key] = task(j, *(argument[j] for argument in arguments))
+        return keys
+
+    def add(self, name: str, task: Any) -> Key:
+        """Add one task, and return its key."""
+        key = (self.name(name), 0)
+        self._tasks[key] = task
+        return key
+
+    def literal(self, name: str, value: Any) -> Key:
+        """Add something that tasks need, once for all of them."""
+        return self.add(name, (_itself, value))
+
+    def name(self, name: str) -> str:
+        """Return the first part of a task's key."""
+        return f"ibug-{name}-{self._token}"
+
+    def depend_on(self, *delayed: Delayed) -> None:
+        """Say that tasks use something else on the cluster."""
+        self._dependencies.extend(delayed)
+
+    def found(
+        self,
+        needs: Mapping[str, int],
+        shards: ShardSet,
+        residual_shards: ShardSet | None = None,
+        *,
+        numbers: Sequence[int] | None = None,
+    ) -> list[Key]:
+        """Add the search for neighbours; the keys are those of `Found`, one per partition of queries.
+
+        Parameters
+        ----------
+        needs
+            How many neighbours, by quantity.
+        numbers
+            The queries are the rows of `residual_shards`, each partition numbered from here on: none shall be its own
+            neighbour.
+        """
+        k, k_other = needs.get("targets", 0), needs.get("residuals", 0)
+        own = self._nearest(shards, k, "own") if k else [None] * len(self.queries)
+        others: list[Any] = [None] * len(self.queries)
+        if k_other and residual_shards is not None:
+            others = self._nearest(residual_shards, k_other + (numbers is not None), "other")
+        mean = self.each("mean", lambda j, read: (_second, read), self._read)
+        first = numbers if numbers is not None else [None] * len(self.queries)
+        return self.each("found", lambda j, m, a, b: (_found, m, a, b, first[j]), mean, own, others)
+
+    def leaf_sizes(self, shards: ShardSet) -> list[Key]:
+        """Add the counts of training rows in each query's leaves: arrays of shape (n_rows, n_trees)."""
+        self.depend_on(*shards.shards)
+        name = self.name("sizes")
+
+        def one(j: int, read: Key) -> Any:
+            keys = [(name, j, i) for i in range(len(shards.shards))]
+            for key, shard in zip(keys, shards.shards, strict=True):
+                self._tasks[key] = (_leaf_sizes, shard.key, read)
+            return self._reduce(keys, shards, f"{name}-sum", j, lambda group: (_sum, group))
+
+        return [one(j, read) for j, read in enumerate(self._read)]
+
+    def _nearest(self, shards: ShardSet, k: int, name: str) -> list[Key]:
+        self.depend_on(*shards.shards)
+        search, join = f"{SEARCH}-{name}-{self._token}", self.name(f"merge-{name}")
+
+        def one(j: int, read: Key) -> Key:
+            keys = [(search, j, i) for i in range(len(shards.shards))]
+            for key, shard, start in zip(keys, shards.shards, shards.starts, strict=True):
+                self._tasks[key] = (_nearest, shard.key, read, k, start, self._n_jobs)
+            return self._reduce(keys, shards, join, j, lambda group: (merge, group, k))
+
+        return [one(j, read) for j, read in enumerate(self._read)]
+
+    def _reduce(self, keys: list[Key], shards: ShardSet, name: str, j: int, task: Any) -> Key:
+        """Reduce the answers of all shards: those of one worker first, then those of all workers."""
+        tops = [
+            self._tree([keys[i] for i in group], (name, j, number), task) for number, group in enumerate(shards.groups)
+        ]
+        return self._tree(tops, (name, j, len(tops)), task)
+
+    def _tree(self, keys: list[Key], prefix: Key, task: Any) -> Key:
+        """Reduce in groups, and groups of groups."""
+        level = 0
+        while len(keys) > 1:
+            groups = [keys[start : start + FAN_IN] for start in range(0, len(keys), FAN_IN)]
+            keys = [(*prefix, level, i) for i in range(len(groups))]
+            self._tasks.update(zip(keys, map(task, groups), strict=True))
+            level += 1
+        return keys[0]
+
+    def highlevel(self, name: str) -> HighLevelGraph:
+        """Return the graph with all tasks in a layer of this name."""
+        tasks = as_tasks(self._tasks, [one.key for one in self._dependencies])
+        return HighLevelGraph.from_collections(name, tasks, dependencies=self._dependencies)
+
+    def delayed(self, keys: Sequence[Key]) -> list[Delayed]:
+        """Return the results of some tasks as delayed objects."""
+        name = self.name("tasks")
+        graph = self.highlevel(name)
+        return [Delayed(key, graph, layer=name) for key in keys]
+
+
+def _read(
+    source: LeafSource, number: int, X: Any, name: str, by_library: bool, n_jobs: int | None
+) -> tuple[NDArray[Any], Floats]:
+    """Return leaves and predictions of one partition of queries; leaf numbers as short as they can be."""
+    n_rows = _num_samples(X)
+    mean = np.empty(n_rows)
+    if n_rows == 0:
+        return np.empty((0, source.n_trees), np.uint8), mean
+    with in_partition(number, name):
+        parts = [
+            np.ascontiguousarray(leaves, np.min_scalar_type(int(leaves.max())))
+            for _, leaves in source.leaf_chunks(X, n_jobs=n_jobs, predictions=None if by_library else mean)
+        ]
+        if by_library:
+            mean[:] = source.reader.predict(X)
+    return np.concatenate(parts), mean
+
+
+def _points(source: LeafSource, number: int, X: Any) -> NDArray[Any]:
+    if _num_samples(X) == 0:
+        return np.empty(0)
+    with in_partition(number, "X"):
+        return source.reader.predict(X)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _second(read: Read) -> Floats:
+    return read[1]
+
+
+def _nearest(shard: Shard, read: Read, k: int, start: int, n_jobs: int | None) -> Columns:
+    return shard.nearest(read[0], k, start, n_jobs)
+
+
+def _leaf_sizes(shard: Shard, read: Read) -> NDArray[np.int64]:
+    return shard.leaf_sizes(read[0])
+
+
+def _sum(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    total: NDArray[np.int64] = np.add.reduce(parts)
+    return total
+
+
+def _found(mean: Floats, own: Columns | None, others: Columns | None, first: int | None) -> Found:
+    neighbors: dict[str, Floats] = {}
+    affinities, rows = np.empty((len(mean), 0), np.int32), np.empty((len(mean), 0), np.int64)
+    if own is not None:
+        affinities, rows, neighbors["targets"] = own
+    if others is not None:
+        _, numbers, residuals = others
+        if first is not None and len(mean):
+            residuals = residuals[not_self(numbers, first)].reshape(len(mean), -1)
+        neighbors["residuals"] = residuals
+    return Found(mean, affinities, rows, neighbors)

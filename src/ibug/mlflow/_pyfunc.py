@@ -1,0 +1,84 @@
+"""A saved model behind MLflow's ``predict(model_input, params)``."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ibug._columns import FeatureType
+from ibug.exceptions import IBUGWarning
+from ibug.mlflow._signature import COVERAGE
+from ibug.persistence import load
+
+
+class UncertainModel:
+    """Predictions with intervals and quantiles, as a frame.
+
+    Parameters
+    ----------
+    u
+        The fitted regressor.
+    """
+
+    def __init__(self, u: Any) -> None:
+        self.u = u
+
+    def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> pd.DataFrame:
+        """Return ``prediction``, ``lower``, ``upper`` and a column ``q…`` per quantile, one line per row.
+
+        Parameters
+        ----------
+        model_input : frame or array of shape (n_rows, n_features)
+            The rows, with the columns of the training rows.
+        params : dict, optional
+            ``coverage`` of the interval, 0.9 if not given, and ``quantiles``, a list of probabilities.
+        """
+        given = params or {}
+        X = self._rows(model_input)
+        law = self.u.predict_dist(X)
+        lower, upper = law.interval(float(given.get("coverage", COVERAGE)))
+        columns = {"prediction": self.u.predict(X), "lower": lower, "upper": upper}
+        levels = np.asarray(given.get("quantiles", ()), np.float64).reshape(-1)
+        if levels.size:
+            quantiles = law.ppf(levels[None, :])
+            columns |= {f"q{level:g}": quantiles[:, i] for i, level in enumerate(levels)}
+        return pd.DataFrame(columns, index=getattr(model_input, "index", None))
+
+    def _rows(self, model_input: Any) -> Any:
+        if not hasattr(self.u, "feature_names_in_"):
+            return np.asarray(model_input, np.float64)
+        if not hasattr(model_input, "columns"):
+            return model_input  # the regressor tells what is missing
+        # CSV and JSON keep neither the order of columns nor their categories.
+        X = model_input[list(self.u.feature_names_in_)]
+        return X.assign(
+            **{
+                column["name"]: _as_categories(X[column["name"]], column)
+                for column in self.u.feature_types_
+                if "categories" in column
+            }
+        )
+
+
+def _as_categories(values: pd.Series, column: FeatureType) -> pd.Series:
+    known = values.isin(column["categories"])
+    unseen = values[~known & values.notna()]
+    if len(unseen):
+        warnings.warn(
+            f"Column {column['name']!r} has values that the training rows did not have, {unseen.iloc[0]!r} say; they "
+            f"count as missing in {len(unseen)} row(s).",
+            IBUGWarning,
+            stacklevel=2,
+        )
+    # As objects first: values of another set of categories could not be put in their place.
+    return values.astype(object).where(known, None).astype(pd.CategoricalDtype(column["categories"]))
+
+
+def _load_pyfunc(path: str) -> UncertainModel:
+    """Load what `save_model` has written; MLflow calls this by its name."""
+    found = Path(path)
+    return UncertainModel(load(found / "model.ibug" if found.is_dir() else found))

@@ -1,0 +1,51 @@
+"""What goes into a saved model and what comes out of it, in MLflow's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from mlflow.models import ModelSignature
+from mlflow.types.schema import AnyType, ColSpec, ParamSchema, ParamSpec, Schema, TensorSpec
+
+from ibug._columns import FeatureType
+from ibug.exceptions import InvalidInputError
+
+COVERAGE = 0.9
+# How the names of types begin, in pandas, polars and NumPy, whatever their case.
+_TYPES = {"float": "double", "int": "long", "uint": "long", "bool": "boolean"}
+
+
+def infer_signature(u: Any) -> ModelSignature:
+    """Return the signature of a fitted regressor: its columns with their types, its outputs and its parameters.
+
+    Columns come from what `fit` was given. Integers are 64-bit and numbers with a fraction double, so that MLflow lets
+    narrower ones pass; categories are of any type. Arrays without names are a tensor of double.
+    """
+    outputs = Schema([ColSpec("double", name) for name in ("prediction", "lower", "upper")])
+    parameters = ParamSchema(
+        [
+            ParamSpec("coverage", "double", COVERAGE),
+            ParamSpec("quantiles", "double", [], shape=(-1,)),
+        ]
+    )
+    return ModelSignature(inputs=_inputs(u), outputs=outputs, params=parameters)
+
+
+def _inputs(u: Any) -> Schema:
+    if not hasattr(u, "feature_names_in_"):
+        return Schema([TensorSpec(np.dtype(np.float64), (-1, u.n_features_in_))])
+    if not u.feature_types_:
+        raise InvalidInputError(
+            "Columns with the same name twice have no signature: rename them, or pass signature=False."
+        )
+    return Schema([ColSpec(_column_type(column), column["name"]) for column in u.feature_types_])
+
+
+def _column_type(column: FeatureType) -> Any:
+    # MLflow knows no categories and refuses frames that have some where it expects text; what is not known, it lets
+    # pass.
+    if "categories" in column:
+        return AnyType()
+    name = column["dtype"].lower()
+    return next((found for start, found in _TYPES.items() if name.startswith(start)), "string")

@@ -1,0 +1,138 @@
+"""The estimator in skpro's interface."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import GradientBoostingRegressor
+from skpro.regression.base import BaseProbaRegressor
+
+import ibug.regressor
+from ibug.skpro._laws import to_skpro
+
+
+class IBUGRegressor(BaseProbaRegressor):
+    """``ibug.IBUGRegressor`` as a probabilistic regressor of skpro.
+
+    ``predict_proba`` returns skpro's distributions; ``predict_interval``, ``predict_quantiles`` and ``predict_var``
+    return its frames. Point predictions are the model's own, and intervals those of ibug, with their guarantee where
+    `conformal` is given.
+
+    Parameters
+    ----------
+    estimator, k, distribution, location, support, spread, scoring, calibrate, conformal, tree_fraction, tree_order, \
+row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verbose
+        As in ``ibug.IBUGRegressor``. skpro's `fit` takes no validation rows, so that k and calibration come from
+        cross-fitting or a held-out part of X; with `prefit` and no `cv`, nothing is calibrated and k must be a number.
+
+    Attributes
+    ----------
+    regressor_ : ibug.IBUGRegressor
+        The fitted regressor: `kneighbors`, `predict_dist`, `save` and so on.
+
+    Examples
+    --------
+    >>> from ibug.skpro import IBUGRegressor
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> u = IBUGRegressor(random_state=0).fit(X[:300], y[:300].to_frame())
+    >>> u.predict_proba(X[300:302])
+    Normal(...)
+    >>> u.predict_interval(X[300:302], coverage=0.9).shape
+    (2, 2)
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {
+        "authors": ["The ibug developers"],
+        "capability:multioutput": False,
+        "capability:missing": True,
+        "X_inner_mtype": "pd_DataFrame_Table",
+        "y_inner_mtype": "pd_DataFrame_Table",
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        k: Any = "tune",
+        distribution: Any = "normal",
+        location: str = "model",
+        support: Any = None,
+        spread: str = "auto",
+        scoring: Any = "crps",
+        calibrate: Any = True,
+        conformal: Any = None,
+        tree_fraction: float = 1.0,
+        tree_order: str = "first",
+        row_fraction: float = 1.0,
+        validation_fraction: float = 0.2,
+        cv: Any = None,
+        refit: bool = True,
+        prefit: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.k = k
+        self.distribution = distribution
+        self.location = location
+        self.support = support
+        self.spread = spread
+        self.scoring = scoring
+        self.calibrate = calibrate
+        self.conformal = conformal
+        self.tree_fraction = tree_fraction
+        self.tree_order = tree_order
+        self.row_fraction = row_fraction
+        self.validation_fraction = validation_fraction
+        self.cv = cv
+        self.refit = refit
+        self.prefit = prefit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        super().__init__()
+
+    def _fit(self, X: pd.DataFrame, y: pd.DataFrame) -> IBUGRegressor:
+        self.regressor_ = ibug.regressor.IBUGRegressor(**self.get_params(deep=False))
+        self.regressor_.fit(_named(X), y.iloc[:, 0].to_numpy(np.float64))
+        return self
+
+    def _predict(self, X: pd.DataFrame) -> pd.DataFrame:
+        return pd.DataFrame(self.regressor_.predict(_named(X)), index=X.index, columns=self._get_columns("predict"))
+
+    def _predict_proba(self, X: pd.DataFrame) -> Any:
+        return to_skpro(self.regressor_.predict_dist(_named(X)), index=X.index, columns=self._get_columns("predict"))
+
+    def _predict_interval(self, X: pd.DataFrame, coverage: list[float]) -> pd.DataFrame:
+        # Not from quantiles, as skpro would: the ends of conformal intervals are those that the guarantee is for.
+        law = self.regressor_.predict_dist(_named(X))
+        ends = np.column_stack([end for share in coverage for end in law.interval(share)])
+        return pd.DataFrame(ends, index=X.index, columns=self._get_columns("predict_interval", coverage=coverage))
+
+    def _predict_quantiles(self, X: pd.DataFrame, alpha: list[float]) -> pd.DataFrame:
+        quantiles = self.regressor_.predict_quantiles(_named(X), alpha)
+        return pd.DataFrame(quantiles, index=X.index, columns=self._get_columns("predict_quantiles", alpha=alpha))
+
+    def _predict_var(self, X: pd.DataFrame) -> pd.DataFrame:
+        return pd.DataFrame(
+            self.regressor_.predict_var(_named(X)), index=X.index, columns=self._get_columns("predict_var")
+        )
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Return parameters for skpro's own tests."""
+        small = GradientBoostingRegressor(n_estimators=10, random_state=0)
+        return [
+            {"estimator": small, "cv": 2, "random_state": 0},
+            {"estimator": small, "k": 5, "distribution": "kde", "spread": "targets", "random_state": 0},
+            {"estimator": small, "k": 10, "distribution": "student_t", "conformal": "scale", "random_state": 0},
+        ]
+
+
+def _named(X: pd.DataFrame) -> pd.DataFrame:
+    """Return rows whose columns' names are texts where some of them are: scikit-learn takes no mixture."""
+    texts = [isinstance(name, str) for name in X.columns]
+    return X.set_axis([str(name) for name in X.columns], axis=1) if any(texts) and not all(texts) else X

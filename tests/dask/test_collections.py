@@ -1,0 +1,116 @@
+"""What goes in and what comes out: lazy collections with the same partitions, index and divisions."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask import delayed
+
+from ibug.dask import IBUGRegressor, LazyDistribution
+from ibug.exceptions import InvalidInputError
+
+
+@pytest.fixture(scope="module")
+def far(client, frame_model, data, frames):
+    X, y = data["train"]
+    X_val, y_val = data["validation"]
+    return IBUGRegressor(frame_model, prefit=True, spread="targets").fit(
+        frames(X, 3), frames(y, 3), X_val=frames(X_val, 2), y_val=frames(y_val, 2)
+    )
+
+
+def test_frames_keep_index_partitions_and_divisions(far, data, frames):
+    X = frames(data["test"][0], 4)
+    interval = far.predict_interval(X)
+    assert isinstance(interval, dd.DataFrame)
+    assert interval.divisions == X.divisions
+    assert interval.npartitions == X.npartitions
+    assert list(interval.columns) == ["lower", "upper"]
+    computed = interval.compute()
+    assert computed.index.equals(X.compute().index)
+    assert list(far.predict_quantiles(X, alpha=[0.2, 0.8]).columns) == [0.2, 0.8]
+    for series in (far.predict(X), far.predict_var(X), far.affinity_score(X), far.leaf_density(X)):
+        assert isinstance(series, dd.Series)
+        assert series.divisions == X.divisions
+        assert series.compute().dtype == series.dtype
+    affinities, indices = far.kneighbors(X, n_neighbors=4)
+    assert affinities.compute().shape == indices.compute().shape == (80, 4)
+    assert (affinities.dtypes == np.int32).all()
+    assert (indices.compute().dtypes == np.int64).all()
+
+
+def test_results_can_be_joined_with_the_rows(far, data, frames):
+    X = frames(data["test"][0], 4)
+    joined = X.assign(variance=far.predict_var(X)).compute()
+    np.testing.assert_array_equal(joined["variance"], far.predict_var(X.compute()))
+
+
+def test_unknown_divisions_stay_unknown(far, data, frames):
+    X = frames(data["test"][0], 4).clear_divisions()
+    var = far.predict_var(X)
+    assert not var.known_divisions
+    assert var.npartitions == 4
+    assert len(var.compute()) == 80
+
+
+def test_empty_partitions_of_frames(far, data, frames):
+    X = frames(data["test"][0], 4)
+    X = X.map_partitions(
+        lambda part: part[part.index > 1025], meta=X._meta
+    ).clear_divisions()  # the first partition has no row left
+    whole = X.compute()
+    assert far.predict_interval(X).compute().index.equals(whole.index)
+    np.testing.assert_array_equal(far.predict_dist(X).mean().compute(), far.predict_dist(whole).mean())
+    assert len(far.kneighbors(X)[0].compute()) == len(far.predict(X).compute()) == len(whole)
+
+
+def test_arrays_keep_chunks(client, model, data, arrays):
+    X, y = data["train"]
+    far = IBUGRegressor(model, prefit=True, k=10, calibrate=False).fit(arrays(X, 150), arrays(y, 150))
+    rows = da.from_array(data["test"][0], chunks=(30, 2))  # columns are cut, too
+    interval = far.predict_interval(rows)
+    assert isinstance(interval, da.Array)
+    assert interval.chunks == ((30, 30, 20), (2,))
+    assert far.predict_var(rows).chunks == ((30, 30, 20),)
+    assert far.predict(rows).dtype == np.float64
+    unknown = rows[rows[:, 0] > 0]
+    width = interval[:, 1] - interval[:, 0]
+    assert len(width.compute()) == 80
+    assert len(far.predict_var(unknown).compute()) == len(unknown.compute())
+
+
+def test_nothing_runs_before_it_is_asked_for(far, data):
+    def fail():
+        raise RuntimeError("asked for")
+
+    meta = pd.DataFrame(data["test"][0][:0], columns=list("abcde"))
+    X = dd.from_delayed([delayed(fail)(), delayed(fail)()], meta=meta, verify_meta=False)
+    lazy = [far.predict(X), far.predict_interval(X), far.predict_dist(X).mean(), *far.kneighbors(X)]
+    for one in lazy:
+        with pytest.raises(RuntimeError, match="asked for"):
+            one.compute()
+
+
+def test_lazy_laws(far, data, frames):
+    rows, y = data["test"]
+    X, targets = frames(rows, 4), frames(y, 4)
+    law, local = far.predict_dist(X), far.predict_dist(X.compute())
+    assert isinstance(law, LazyDistribution)
+    assert law.npartitions == 4
+    assert "4 partitions" in repr(law)
+    for name in ("mean", "var", "std"):
+        np.testing.assert_array_equal(getattr(law, name)().compute(), getattr(local, name)())
+    for name in ("pdf", "logpdf", "cdf", "crps"):
+        np.testing.assert_array_equal(getattr(law, name)(targets).compute(), getattr(local, name)(y))
+    np.testing.assert_array_equal(law.ppf([[0.1, 0.6]]).compute(), local.ppf([[0.1, 0.6]]))
+    np.testing.assert_array_equal(law.interval(0.7).compute(), np.stack(local.interval(0.7), axis=1))
+    samples = law.rvs(3, random_state=0)
+    np.testing.assert_array_equal(samples.compute(), samples.compute())
+    assert samples.compute().shape == (80, 3)
+    assert law.rvs(random_state=0).compute().shape == (80,)
+    assert [len(part.compute()) for part in law.to_delayed()] == [20, 20, 20, 20]
+    with pytest.raises(InvalidInputError, match="cannot be divided"):
+        law.cdf(y)
+    with pytest.raises(InvalidInputError, match="has 2 partitions"):
+        law.cdf(frames(y, 2))

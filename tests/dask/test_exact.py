@@ -1,0 +1,150 @@
+"""Whatever the partitions, results are those of the local estimator, bit for bit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost
+from sklearn.ensemble import GradientBoostingRegressor
+
+import ibug
+from ibug.dask import IBUGRegressor
+
+# How training, validation and test rows are cut; some partitions are empty, some have one row.
+CUTS = {
+    "even": (100, 110, 40),
+    "one": (400, 220, 80),
+    "uneven": ((0, 1, 250, 1, 0, 148), (220, 0), (1, 0, 60, 19)),
+    "many": (23, 31, 17),
+}
+OPTIONS = {
+    "default": {},
+    "targets": {"spread": "targets"},
+    "residuals": {"spread": "residuals"},
+    "residuals-conformal": {"spread": "residuals", "conformal": "scale", "random_state": 0},
+    "conformal": {"conformal": "distribution", "random_state": 0},
+    "lognormal": {"distribution": "lognormal", "k": 40},
+    "truncated": {
+        "distribution": "student_t",
+        "k": 30,
+        "support": (-100, 100),
+        "conformal": "scale",
+        "random_state": 1,
+    },
+    "neighbors": {"distribution": "laplace", "location": "neighbors"},
+    "sampled": {"tree_fraction": 0.5, "tree_order": "random", "row_fraction": 0.4, "random_state": 2},
+    "nll": {"scoring": "nll", "calibrate": "continuous", "spread": "targets"},
+    "tune": {"distribution": ["normal", "weibull", "laplace"], "k": 15},
+}
+LEARNED = ("k_", "spread_", "min_variance_", "gamma_", "delta_", "affinity_threshold_", "distribution_", "walk_")
+
+
+def fitted(model, data, options, arrays, cuts):
+    (X, y), (X_val, y_val) = data["train"], data["validation"]
+    local = ibug.IBUGRegressor(model, prefit=True, **options).fit(X, y, X_val=X_val, y_val=y_val)
+    train, validation, _ = cuts
+    far = IBUGRegressor(model, prefit=True, **options).fit(
+        arrays(X, train), arrays(y, train), X_val=arrays(X_val, validation), y_val=arrays(y_val, validation)
+    )
+    return local, far
+
+
+def same(far, local):
+    np.testing.assert_array_equal(np.asarray(far), local, strict=True)
+
+
+def assert_learned_alike(far, local):
+    for name in LEARNED:
+        np.testing.assert_array_equal(getattr(far, name), getattr(local, name), err_msg=name)
+    for name, column in local.tuning_.items():
+        np.testing.assert_array_equal(far.tuning_[name], column)
+    assert (far.index_.n_rows, far.index_.n_trees) == (local.index_.n_rows, local.index_.n_trees)
+
+
+def assert_predicts_alike(far, local, X, rows):
+    same(far.predict(rows).compute(), local.predict(X))
+    same(far.predict_var(rows).compute(), local.predict_var(X))
+    same(far.predict_interval(rows, coverage=0.8).compute(), local.predict_interval(X, coverage=0.8))
+    same(far.predict_quantiles(rows, alpha=[0.1, 0.7]).compute(), local.predict_quantiles(X, alpha=[0.1, 0.7]))
+    for one, other in zip(far.kneighbors(rows), local.kneighbors(X), strict=True):
+        same(one.compute(), other)
+    law, local_law = far.predict_dist(rows), local.predict_dist(X)
+    same(law.compute().ppf(0.3), local_law.ppf(0.3))
+    same(law.cdf(1.0).compute(), local_law.cdf(1.0))
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_every_option(client, model, data, arrays, options):
+    local, far = fitted(model, data, options, arrays, CUTS["even"])
+    assert_learned_alike(far, local)
+    X, _ = data["test"]
+    assert_predicts_alike(far, local, X, arrays(X, 40))
+
+
+@pytest.mark.parametrize("cuts", CUTS.values(), ids=CUTS)
+def test_every_partitioning(client, model, data, arrays, cuts):
+    local, far = fitted(model, data, {"conformal": "scale", "random_state": 0}, arrays, cuts)
+    assert_learned_alike(far, local)
+    X, _ = data["test"]
+    assert_predicts_alike(far, local, X, arrays(X, cuts[2]))
+    same(far.uncalibrated().predict_interval(X), local.uncalibrated().predict_interval(X))
+    same(far.affinity_score(arrays(X, cuts[2])).compute(), local.affinity_score(X))
+    same(far.leaf_density(arrays(X, cuts[2])).compute(), local.leaf_density(X))
+    same(far.leaf_density(arrays(X, cuts[2]), per="tree"), local.leaf_density(X, per="tree"))
+
+
+@pytest.mark.parametrize("library", ["xgboost", "sklearn"])
+def test_other_libraries(client, data, arrays, library):
+    X, y = data["train"]
+    kinds = {"xgboost": xgboost.XGBRegressor, "sklearn": GradientBoostingRegressor}
+    plain = {name: (np.nan_to_num(X), y) for name, (X, y) in data.items()}
+    trained = kinds[library](n_estimators=20).fit(np.nan_to_num(X), y)
+    local, far = fitted(trained, plain, {}, arrays, CUTS["even"])
+    assert_learned_alike(far, local)
+    assert_predicts_alike(far, local, plain["test"][0], arrays(plain["test"][0], 33))
+
+
+def test_without_validation_rows(client, model, data, arrays):
+    X, y = data["train"]
+    options = {"prefit": True, "k": 12, "calibrate": False, "distribution": "logistic"}
+    local = ibug.IBUGRegressor(model, **options).fit(X, y)
+    far = IBUGRegressor(model, **options).fit(arrays(X, 90), arrays(y, 90))
+    assert_learned_alike(far, local)
+    rows, _ = data["test"]
+    same(far.predict_quantiles(arrays(rows, 30)).compute(), local.predict_quantiles(rows))
+
+
+def test_select_distribution(client, model, data, arrays):
+    local, far = fitted(model, data, {"spread": "targets"}, arrays, CUTS["even"])
+    X, y = data["validation"]
+    families = ["normal", "lognormal"]
+    local.select_distribution(X[:150], y[:150], families)
+    far.select_distribution(arrays(X[:150], 40), arrays(y[:150], 40), families)
+    assert_learned_alike(far, local)
+    assert_predicts_alike(far, local, data["test"][0], arrays(data["test"][0], 30))
+
+
+def test_frames(client, frame_model, data, frames):
+    (X, y), (X_val, y_val), (rows, _) = data["train"], data["validation"], data["test"]
+
+    def local_frame(values):
+        return pd.DataFrame(values, columns=list("abcde"))
+
+    local = ibug.IBUGRegressor(frame_model, prefit=True)
+    local.fit(local_frame(X), y, X_val=local_frame(X_val), y_val=y_val)
+    far = IBUGRegressor(frame_model, prefit=True)
+    far.fit(frames(X, 5), frames(y, 5), X_val=frames(X_val, 3), y_val=frames(y_val, 3))
+    assert_learned_alike(far, local)
+    assert list(far.feature_names_in_) == list("abcde")
+    assert_predicts_alike(far, local, local_frame(rows), frames(rows, 4))
+
+
+def test_local_rows_give_numpy_arrays_at_once(client, model, data):
+    (X, y), (X_val, y_val), (rows, _) = data["train"], data["validation"], data["test"]
+    local = ibug.IBUGRegressor(model, prefit=True).fit(X, y, X_val=X_val, y_val=y_val)
+    far = IBUGRegressor(model, prefit=True).fit(X, y, X_val=X_val, y_val=y_val)
+    assert_learned_alike(far, local)
+    assert type(far.predict_interval(rows)) is np.ndarray
+    same(far.predict_interval(rows), local.predict_interval(rows))
+    same(far.predict_dist(rows[:1]).std(), local.predict_dist(rows[:1]).std())
+    same(far.kneighbors(rows, n_neighbors=7)[1], local.kneighbors(rows, n_neighbors=7)[1])
+    assert len(far._shards.shards) == 3  # one part per worker

@@ -1,0 +1,102 @@
+"""A sharded model as a folder: loaded on another cluster, or here, it predicts the same."""
+
+import shutil
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import ibug
+from ibug.dask import IBUGRegressor, ReplicatedRegressor, load
+from ibug.exceptions import FileFormatError, NotStorableError
+
+OPTIONS = {
+    "default": {"conformal": "scale", "random_state": 0},
+    "residuals": {"spread": "residuals"},
+    "sampled": {"row_fraction": 0.4, "tree_fraction": 0.5, "distribution": "lognormal", "random_state": 1, "k": 20},
+}
+
+
+@pytest.fixture(params=OPTIONS.values(), ids=OPTIONS)
+def saved(request, client, model, data, arrays, tmp_path):
+    (X, y), (X_val, y_val) = data["train"], data["validation"]
+    far = IBUGRegressor(model, prefit=True, **request.param).fit(
+        arrays(X, (0, 130, 269, 1)), arrays(y, (0, 130, 269, 1)), X_val=X_val, y_val=y_val
+    )
+    far.save(tmp_path / "model", compress=False)
+    return far, tmp_path / "model"
+
+
+def assert_same(one, other, rows):
+    for name in ("predict", "predict_interval", "predict_var", "affinity_score", "leaf_density"):
+        np.testing.assert_array_equal(getattr(one, name)(rows), getattr(other, name)(rows), err_msg=name)
+    for found, expected in zip(one.kneighbors(rows), other.kneighbors(rows), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert (one.k_, one.walk_, one.distribution_) == (other.k_, other.walk_, other.distribution_)
+
+
+def test_on_a_cluster_of_another_size(saved, data, arrays):
+    far, folder = saved
+    rows, _ = data["test"]
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as other,
+    ):
+        loaded = load(folder, client=other)
+        expected = loaded.predict_interval(arrays(rows, 30)).compute()
+        values = loaded.predict_var(rows)
+    np.testing.assert_array_equal(expected, far.predict_interval(rows))
+    np.testing.assert_array_equal(values, far.predict_var(rows))
+
+
+def test_on_the_same_cluster(saved, client, data, arrays):
+    far, folder = saved
+    loaded = load(folder)
+    assert type(loaded) is IBUGRegressor
+    assert_same(loaded, far, data["test"][0])
+    X, y = data["validation"]
+    both = (one.select_distribution(arrays(X, 90), arrays(y, 90), ["normal", "weibull"]) for one in (loaded, far))
+    assert_same(*both, data["test"][0])
+
+
+def test_locally(saved, data):
+    far, folder = saved
+    loaded = load(folder, local=True, mmap=True)
+    assert type(loaded) is ibug.IBUGRegressor
+    assert_same(loaded, far, data["test"][0])
+    assert loaded.index_.n_rows == len(loaded.index_) == far.index_.n_rows
+    assert loaded.index_.nbytes > 0
+    with pytest.raises(NotStorableError, match="folder"):
+        loaded.save(folder / "again.ibug")
+
+
+def test_shards_of_another_model_are_refused(client, model, data, arrays, tmp_path):
+    X, y = data["train"]
+    for name in ("one", "other"):
+        far = IBUGRegressor(model, prefit=True, k=9, calibrate=False)
+        far.fit(arrays(X, 200), arrays(y + (name == "other"), 200)).save(tmp_path / name)
+    shutil.copy(tmp_path / "one" / "targets-00001.ibug", tmp_path / "other" / "targets-00001.ibug")
+    with pytest.raises(FileFormatError, match="not the shard that was saved"):
+        load(tmp_path / "other", local=True)
+    with pytest.raises(FileFormatError, match="not the shard that was saved"):
+        load(tmp_path / "other")
+    (tmp_path / "one" / "targets-00000.ibug").unlink()
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "one", local=True)
+
+
+def test_a_local_model_is_no_folder_of_shards(model, data, tmp_path):
+    X, y = data["train"]
+    ibug.IBUGRegressor(model, prefit=True, k=9, calibrate=False).fit(X, y).save(tmp_path / "model.ibug")
+    with pytest.raises(FileFormatError, match="no sharded model"):
+        load(tmp_path, local=True)
+
+
+def test_replicated_from_a_shared_file(client, model, data, arrays, tmp_path):
+    X, y = data["train"]
+    local = ibug.IBUGRegressor(model, prefit=True, k=9, calibrate=False).fit(X, y)
+    local.save(tmp_path / "model.ibug", compress=False)
+    everywhere = ReplicatedRegressor(tmp_path / "model.ibug", client)
+    rows, _ = data["test"]
+    np.testing.assert_array_equal(everywhere.predict_var(arrays(rows, 30)).compute(), local.predict_var(rows))
+    everywhere.close()

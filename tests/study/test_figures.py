@@ -1,0 +1,48 @@
+"""The figures are drawn from results and models of a small dataset."""
+
+import io
+
+import pytest
+from benchmarks.study import figures, runner
+from benchmarks.study.methods import _boosters as boosters
+from benchmarks.study.runner import Plan
+
+
+@pytest.fixture
+def plan(monkeypatch):
+    for package in ("pandas", "matplotlib", "catboost", "lightgbm", "xgboost"):
+        pytest.importorskip(package)
+    monkeypatch.setattr(boosters, "QUICK_TREES", 20)
+    return Plan(["synthetic"], ["cqr", "ibug-lightgbm"], folds=1, max_rows=200)
+
+
+def results(task):
+    from benchmarks.study.methods import METHODS
+
+    seconds = {"train_seconds": 1.0 + len(METHODS[task.method].title), "predict_seconds": 1e-5}
+    common = {**task.as_row(), "status": "ok", **seconds}
+    return [{**common, "scoring": s, "calibrated": c} for s in ("crps", "nll") for c in (True, False)]
+
+
+def test_every_figure_is_drawn(plan, tmp_path):
+    path = tmp_path / "results.jsonl"
+    runner.run(plan, path, None, stream=io.StringIO(), work=results)
+    files = figures.draw(plan, path, None, tmp_path / "images")
+    assert [file.name for file in files] == [f"study_{name}.png" for name in figures.FIGURES]
+    for file in files:
+        assert file.read_bytes().startswith(b"\x89PNG")
+        assert file.stat().st_size > 5000
+
+
+def test_the_runtime_figure_has_a_point_for_each_method(plan, tmp_path):
+    path = tmp_path / "results.jsonl"
+    runner.run(plan, path, None, stream=io.StringIO(), work=results)
+    drawn = figures.runtime(figures.Source(plan, path, None))
+    points = {line.get_label(): line.get_xdata() for line in drawn.axes[0].get_lines()}
+    assert set(points) == {"CQR (LightGBM)", "IBUG (LightGBM)"}
+    assert list(points["CQR (LightGBM)"]) == [15.0]
+
+
+def test_an_unknown_figure_is_refused(plan, tmp_path):
+    with pytest.raises(SystemExit, match="there are: runtime"):
+        figures.draw(plan, tmp_path / "results.jsonl", None, tmp_path, ["art"])

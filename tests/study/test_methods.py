@@ -1,0 +1,114 @@
+"""Each method on a tiny dataset predicts a proper distribution."""
+
+import logging
+import warnings
+
+import numpy as np
+import pytest
+from benchmarks.study import protocol
+from benchmarks.study.methods import METHODS, SCORINGS, bart, importable, ngboost, quantile_forest
+from benchmarks.study.methods import _boosters as boosters
+
+from ibug.distributions import Normal
+from ibug.metrics import crps
+
+
+@pytest.fixture(autouse=True)
+def other_libraries_warn():
+    """What other packages warn of is theirs; the study silences it, too."""
+    logging.disable(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    logging.disable(logging.NOTSET)
+
+
+def require(name):
+    package = METHODS[name].package
+    if not importable(package):
+        pytest.skip(f"{package} is not installed here; `make test-study` has it")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_predicts_a_proper_distribution(name, rows, split):
+    require(name)
+    X, y = rows
+    fitted = METHODS[name]().fit(split)
+    result = protocol.score(fitted, split, X[260:], y[260:])
+    assert [(row["scoring"], row["calibrated"]) for row in result] == [
+        (scoring, calibrated) for scoring in SCORINGS for calibrated in (True, False)
+    ]
+    for scoring in SCORINGS:
+        moments = fitted.predict(X[260:], scoring)
+        assert moments.mean.shape == moments.variance.shape == (60,)
+        assert np.all(np.isfinite(moments.mean))
+        assert np.all(moments.variance > 0)
+        assert fitted.held_out[scoring].mean.shape == (60,)
+        law = Normal(moments.mean, np.sqrt(moments.variance))
+        assert np.all(np.diff(law.ppf(np.array([[0.05, 0.5, 0.95]])), axis=1) > 0)
+    # It has learned something: better than the law of all targets.
+    known = crps(y[260:], Normal(np.full(60, y[:260].mean()), np.full(60, y[:260].std())))
+    assert result[0]["crps"] < 0.8 * known
+    assert 0.5 < result[0]["coverage"] <= 1
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_validation_rows_are_predicted_by_a_model_that_has_not_seen_them(name, split):
+    """With targets of validation rows replaced by noise, a model that saw them would be nearer to them."""
+    require(name)
+    rng = np.random.default_rng(1)
+    y_val = rng.normal(scale=50, size=len(split.y_val))
+    noisy = type(split)(
+        split.X_part, split.y_part, split.X_val, y_val, split.X_train, np.concatenate([split.y_part, y_val])
+    )
+    held_out = METHODS[name]().fit(noisy).held_out["crps"]
+    assert np.std(held_out.mean) < 10
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_paper_grid_is_searched(name, rows, split, monkeypatch):
+    require(name)
+    monkeypatch.setattr(boosters, "TREES", (2, 10, 20))
+    monkeypatch.setattr(boosters, "RATES", (0.1,))
+    monkeypatch.setattr(boosters, "LEAVES", (4, 15))
+    monkeypatch.setattr(boosters, "LEAST_ROWS", (5,))
+    monkeypatch.setattr(boosters, "DEPTHS", (2, None))
+    monkeypatch.setitem(bart.SETTINGS, "paper", ((5, 10), 2, 10))
+    monkeypatch.setitem(ngboost.SETTINGS, "paper", (20, 0.1, 5, 1.0))
+    monkeypatch.setitem(quantile_forest.SETTINGS, "paper", (10, (2, 10), (1.0,)))
+    searched = type(split)(**{**split.__dict__, "grid": "paper"})
+    fitted = METHODS[name]().fit(searched)
+    assert np.all(fitted.predict(rows[0][260:], "nll").variance > 0)
+
+
+@pytest.mark.parametrize(
+    "booster", [boosters.CatBoost, boosters.LightGBM, boosters.XGBoost, boosters.HistGradientBoosting]
+)
+def test_the_search_finds_the_best_configuration(booster, split, monkeypatch):
+    if not importable(booster.package):
+        pytest.skip(f"{booster.package} is not installed here")
+    monkeypatch.setattr(boosters, "TREES", (1, 30))
+    monkeypatch.setattr(boosters, "RATES", (0.001, 0.2))
+    monkeypatch.setattr(boosters, "LEAVES", (15,))
+    monkeypatch.setattr(boosters, "LEAST_ROWS", (5,))
+    monkeypatch.setattr(boosters, "DEPTHS", (3,))
+    parameters, part = booster().tune_part(type(split)(**{**split.__dict__, "grid": "paper"}))
+    assert parameters["trees"] == 30
+    assert parameters["rate"] == 0.2
+    np.testing.assert_allclose(
+        booster().predict_first(part, split.X_val, 30), np.asarray(part.predict(split.X_val)), rtol=1e-5
+    )
+
+
+def test_scores_agree_with_the_papers_toolbox(rows, split):
+    toolbox = pytest.importorskip("uncertainty_toolbox", reason="`make test-study` has it")
+    y = rows[1][260:]
+    rng = np.random.default_rng(2)
+    mean, deviation = y + rng.normal(size=60), rng.uniform(0.5, 2, 60)
+    ours = protocol.metrics(protocol.Moments(mean, np.square(deviation)), y)
+    assert ours["crps"] == pytest.approx(toolbox.crps_gaussian(mean, deviation, y))
+    assert ours["nll"] == pytest.approx(toolbox.nll_gaussian(mean, deviation, y))
+    assert ours["check"] == pytest.approx(toolbox.check_score(mean, deviation, y))
+    assert ours["interval"] == pytest.approx(toolbox.interval_score(mean, deviation, y))
+    assert ours["mace"] == pytest.approx(toolbox.mean_absolute_calibration_error(mean, deviation, y), abs=1e-3)
+    assert ours["sharpness"] == pytest.approx(toolbox.sharpness(deviation))

@@ -1,0 +1,150 @@
+"""A run that is killed goes on where it was; a method that crashes or hangs does not stop the others."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from benchmarks.study import runner
+from benchmarks.study.protocol import NotRun, Task
+from benchmarks.study.results import Store, complete, read
+from benchmarks.study.runner import Plan
+
+ROOT = Path(__file__).parent.parent.parent
+TIMES = ("seconds", "date", "run", "train_seconds", "train_wall_seconds", "predict_seconds")
+
+
+def row(task, scoring="crps", calibrated=True, **more):
+    return {**task.as_row(), "status": "ok", "scoring": scoring, "calibrated": calibrated, **more}
+
+
+def work(task):
+    """Stand in for a method: some crash, some hang, some die."""
+    if task.method == "cbu":
+        raise ValueError("no such thing")
+    if task.method == "knn":
+        time.sleep(100_000)
+    if task.method == "bart":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if task.method == "pgbm":
+        raise NotRun("too many rows")
+    return [row(task, scoring, calibrated) for scoring in ("crps", "nll") for calibrated in (True, False)]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "results.jsonl"
+
+
+def test_what_fails_is_recorded_and_the_others_go_on(path):
+    plan = Plan(["yacht", "energy"], ["cbu", "bart", "pgbm", "ngboost"], folds=2)
+    said = io.StringIO()
+    runner.run(plan, path, None, jobs=2, stream=said, work=work)
+    rows = read(path)
+    states = {(each["method"], each["status"]) for each in rows}
+    assert states == {("cbu", "failed"), ("bart", "failed"), ("pgbm", "skipped"), ("ngboost", "ok")}
+    reasons = {each["method"]: each["reason"] for each in rows if each["status"] != "ok"}
+    assert "ValueError: no such thing" in reasons["cbu"]
+    assert "died" in reasons["bart"]
+    assert reasons["pgbm"] == "too many rows"
+    assert len(rows) == 4 * 3 + 4 * 4  # one with the reason, or one for each setting
+    assert "16/16" in said.getvalue()
+    assert not runner.remaining(plan, rows)
+    assert {task.method for task in runner.remaining(plan, rows, retry=True)} == {"cbu", "bart"}
+    assert "whole folds: 1, 2" in runner.status(plan, path)
+
+
+def test_a_method_that_hangs_is_ended(path):
+    plan = Plan(["yacht"], ["knn", "ngboost"], folds=1)
+    runner.run(plan, path, None, jobs=1, time_limit=8, stream=io.StringIO(), work=work)
+    states = {each["method"]: each for each in read(path)}
+    assert states["knn"]["status"] == "timeout"
+    assert states["knn"]["reason"] == "passed the time limit of 8 s"
+    assert states["ngboost"]["status"] == "ok"
+
+
+def test_folds_are_outermost():
+    tasks = Plan(["yacht", "energy"], ["knn", "cbu"], folds=2, max_rows=100).tasks()
+    assert [task.fold for task in tasks] == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert tasks[0] == Task("yacht", "knn", 0, "quick", 100)
+
+
+def test_a_torn_line_is_cut_off_and_its_task_done_again(path):
+    plan = Plan(["yacht"], ["ngboost"], folds=2)
+    runner.run(plan, path, None, stream=io.StringIO(), work=work)
+    whole = path.read_bytes()
+    assert len(whole.splitlines()) == 8
+    path.write_bytes(whole[: len(whole) - 30])
+    assert len(read(path)) == 7
+    assert len(runner.remaining(plan, read(path))) == 1
+    runner.run(plan, path, None, stream=io.StringIO(), work=work)
+    assert len(read(path)) == 8
+    for line in path.read_text().splitlines():
+        json.loads(line)
+
+
+def test_a_broken_line_in_the_middle_is_not_passed_over(path):
+    path.write_text('{"dataset"\n{}\n')
+    with pytest.raises(ValueError, match="line 1 is no JSON"):
+        read(path)
+
+
+def test_a_result_that_json_does_not_have_survives(path):
+    task = Task("yacht", "knn", 0, "quick", None)
+    with Store(path) as store:
+        store.append([row(task, crps=float("inf"), run="a")])
+    assert float(read(path)[0]["crps"]) == float("inf")
+
+
+def test_two_runs_cannot_write_to_one_file(path):
+    with Store(path), pytest.raises(SystemExit, match="Another run"), Store(path):
+        pass
+
+
+def test_a_task_is_complete_with_all_settings_only():
+    task = Task("yacht", "knn", 0, "quick", None)
+    rows = [row(task, run="a"), row(task, "nll", run="a")]
+    assert list(complete(rows, 4)) == []
+    assert list(complete(rows * 2, 4)) == [task]
+
+
+COMMAND = [sys.executable, "-m", "benchmarks", "run", "--datasets", "synthetic", "--max-rows", "300", "--folds", "3"]
+
+
+def command(path, *options):
+    return [*COMMAND, "--methods", "knn,ibug-hist", "--results", str(path), *options]
+
+
+def comparable(path):
+    rows = [{name: value for name, value in each.items() if name not in TIMES} for each in read(path)]
+    return sorted(rows, key=lambda each: json.dumps(each, sort_keys=True))
+
+
+def test_killed_and_resumed_it_has_the_same_results(tmp_path):
+    """The real command, killed while it works: the second start does the rest, and all is as without the kill."""
+    pytest.importorskip("pandas")
+    options = {"cwd": ROOT, "capture_output": True, "text": True, "check": True}
+    killed, whole = tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
+    process = subprocess.Popen(command(killed), cwd=ROOT, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 240
+    while not killed.exists() or len(killed.read_bytes().splitlines()) < 8:
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    before = len(read(killed))
+    assert 8 <= before < 24
+    again = subprocess.run(command(killed), **options)
+    assert "tasks are done already" in again.stderr
+    assert "6 of 6 tasks are done" in again.stdout
+    subprocess.run(command(whole), **options)
+    assert len(comparable(whole)) == 24
+    assert comparable(killed) == comparable(whole)
+    third = subprocess.run(command(killed), **options)
+    assert "0 tasks" in third.stderr
