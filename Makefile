@@ -1,5 +1,6 @@
 # make demo   set everything up and run the main job on real data
 # make test   set everything up and check everything: lint, types, layers, tests (newest and oldest versions)
+# make test-browser  test the report in headless Chromium, which must be there
 # make bench  measure the speed (minutes)
 # make study  run the paper's study, in an environment of its own (hours; it goes on where it was stopped)
 
@@ -15,7 +16,7 @@ BIN = $(VENV)/bin
 # when the build's sources change, or a module comes or goes (a folder's time tells).
 SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.cpp cpp/ibug/*) $(shell find src/ibug -type d -not -name __pycache__)
 
-.PHONY: demo test check lint types layers pytest test-oldest test-bridges bench bench-serving study study-env test-study format clean
+.PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges bench bench-serving study study-env test-study format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
@@ -45,6 +46,11 @@ else
 test-oldest:
 	@echo "The oldest supported versions cannot be installed on this Python: not tested. Set PYTHON to 3.10, 3.11 or 3.12."
 endif
+
+# Installs no browser: says what is missing, and fails.
+test-browser: $(VENV)/dev.stamp
+	@$(BIN)/python tests/report/browser.py
+	$(BIN)/pytest tests/report/test_browser.py
 
 # skpro, MLflow and the service, in an environment of their own: skpro holds pandas back.
 test-bridges: $(VENV_BRIDGES)/stamp

@@ -21,7 +21,7 @@ def test_examples_run(tmp_path):
     env = {**os.environ, "PATH": folder + os.pathsep + os.environ["PATH"]}
     result = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    written = {"model.ibug", "wrapped.ibug", "intervals.csv", "quantiles.parquet", "draws.csv"}
+    written = {"model.ibug", "wrapped.ibug", "intervals.csv", "quantiles.parquet", "draws.csv", "report.html"}
     assert written <= set(os.listdir(tmp_path))
     assert "P052" in (tmp_path / "intervals.csv").read_text()
     assert "training row" in result.stdout

@@ -1,5 +1,8 @@
 """``ibug evaluate``, ``explain`` and ``info``: numbers that are the library's own."""
 
+import base64
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -126,3 +129,50 @@ def test_info(files):
     text = files.run("info", files["model.ibug"]).stdout
     assert "lightgbm.LGBMRegressor, 30 trees" in text
     assert "hour" in text
+
+
+def test_report(files, rows):
+    pytest.importorskip("plotly")
+    u, X, _ = rows
+    output = files.folder / "report.html"
+    command = ("report", files["model.ibug"], files["test.csv"], "-o", str(output))
+    result = files.json(*command, "--target", "target", "--rows", "50")
+    assert result["bytes"] == output.stat().st_size
+    assert result["rows"] == len(X)
+    text = output.read_text(encoding="utf-8")
+    data = json.loads(text[text.index('id="data">') + 10 : text.index("</script>")])
+    frame = pd.read_parquet(files["test.parquet"])
+    chosen = np.frombuffer(base64.b64decode(data["rows"]["row"]["data"]), "<i4")
+    assert len(chosen) == 50
+    assert data["rows"]["id"] == list(frame["order"][chosen])
+    points = np.frombuffer(base64.b64decode(data["rows"]["prediction"]["data"]), "<f8")
+    np.testing.assert_array_equal(points, u.predict(X)[chosen])
+    assert [column["name"] for column in data["features"]["columns"]] == files.features
+    assert data["features"]["differences"] is not None
+    train = pd.read_parquet(files["train.parquet"])
+    assert set(data["neighbors"]["id"]) <= set(train["order"])
+    assert data["about"]["target"] == "target"
+
+
+def test_report_shows_categories_that_the_model_does_not_know(files, table):
+    pytest.importorskip("plotly")
+    table.loc[3, "hour"] = "<b>new</b>"
+    table.to_csv(files["other.csv"], index=False)
+    result = files.run("report", files["model.ibug"], files["other.csv"], "-o", files["report.html"])
+    assert "categories that the model does not know" in " ".join(result.stderr.split())
+    text = (files.folder / "report.html").read_text(encoding="utf-8")
+    data = json.loads(text[text.index('id="data">') + 10 : text.index("</script>")])
+    hour = next(column for column in data["features"]["columns"] if column["name"] == "hour")
+    assert "<b>new</b>" in hour["texts"]
+
+
+def test_report_needs_the_right_training_file(files):
+    pytest.importorskip("plotly")
+    command = ("report", files["model.ibug"], files["test.csv"], "-o", files["report.html"])
+    wrong = files.run(*command, "--train", files["valid.csv"], ok=False)
+    assert wrong.exit_code == 1
+    assert "is not the file that the model was fitted on" in " ".join(wrong.stderr.split())
+    assert not (files.folder / "report.html").exists()
+    (files.folder / "train.csv").unlink()
+    assert "--train" in files.run(*command).stderr
+    assert files.run(*command[:-1], "-", ok=False).exit_code == 2

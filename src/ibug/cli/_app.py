@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import ibug
-from ibug.cli import evaluate, explain, fit, info, predict
+from ibug.cli import evaluate, explain, fit, info, predict, report
 
 HELP = """
 Prediction intervals and whole distributions from gradient-boosted trees, on files.
@@ -20,6 +20,8 @@ Prediction intervals and whole distributions from gradient-boosted trees, on fil
   ibug predict model.ibug new.csv --interval 0.9 -o out.csv
 
   ibug evaluate model.ibug test.csv
+
+  ibug report model.ibug test.csv -o report.html
 
 [dim]Exit codes: 0 done; 1 a file or model cannot be used; 2 wrong usage; 3 a library is missing; 70 a fault of ibug;
 130 interrupted.[/]
@@ -34,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 for module, command in ((fit, fit.fit), (predict, predict.predict), (evaluate, evaluate.evaluate),
-                        (explain, explain.explain), (info, info.info)):  # fmt: skip
+                        (explain, explain.explain), (report, report.report), (info, info.info)):  # fmt: skip
     app.command(command.__name__, help=module.HELP, no_args_is_help=True)(command)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ibug.cli._show import percent
+from ibug._text import percent
 from ibug.cli._training_rows import TrainingRows
+from ibug.explanation import mean_distances
 
 
 @dataclass(frozen=True)
@@ -75,19 +76,11 @@ def differences(here: dict[str, Any], training: TrainingRows) -> list[Difference
     found = []
     for name, value in here.items():
         there = [row[name] for row in training.values]
-        distance = float(np.mean([_distance(value, other, training.scales.get(name)) for other in there]))
+        here_values, there_values = np.array([value], object), np.array([there], object)
+        distance = float(mean_distances(here_values, there_values, training.scales.get(name))[0])
         if distance > 0:
             found.append(Difference(name, value, there, distance))
     return sorted(found, key=lambda difference: -difference.distance)
-
-
-def _distance(a: Any, b: Any, scale: float | None) -> float:
-    """Return the distance of two values: numbers in standard deviations, else 0 or 1; so where one is missing."""
-    if a is None or b is None or scale is None:
-        return float(a != b)
-    if not scale:
-        return float(a != b)
-    return float(min(abs(a - b) / scale, 100.0))
 
 
 def reasons(facts: dict[str, Any], unseen: list[str]) -> list[str]:

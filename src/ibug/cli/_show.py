@@ -11,6 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from ibug._facts import model_facts, model_lines
+from ibug._text import number, percent
 from ibug.cli._schema import CATEGORY
 
 
@@ -43,44 +45,6 @@ def plain_table(*columns: str, first: str = "left") -> Table:
     return table
 
 
-def percent(share: float, digits: int = 0) -> str:
-    """Return a share as text."""
-    return f"{100 * share:.{digits}f} %"
-
-
-def number(value: float, digits: int = 4) -> str:
-    """Return a number with so many digits that matter."""
-    if value is None or not np.isfinite(value):
-        return "–" if value is None or np.isnan(value) else f"{value}"
-    magnitude = abs(value)
-    if magnitude and (magnitude >= 10 ** (digits + 3) or magnitude < 1e-4):
-        return f"{value:.{digits - 1}e}"
-    before = len(str(int(magnitude))) if magnitude >= 1 else 0
-    return f"{value:,.{max(0, digits - before)}f}"
-
-
-def model_facts(estimator: Any) -> dict[str, Any]:
-    """Return what a fitted estimator is, as plain values."""
-    model = estimator.estimator_
-    return {
-        "model": f"{type(model).__module__.partition('.')[0]}.{type(model).__name__}",
-        "trees": estimator.index_.n_trees,
-        "training_rows": estimator.index_.n_rows,
-        "features": int(estimator.n_features_in_),
-        "neighbors": int(estimator.k_),
-        "spread": estimator.spread_,
-        "distribution": estimator.distribution_,
-        "location": estimator.location,
-        "support": None if estimator.support is None else [float(bound) for bound in estimator.support],
-        "scoring": estimator.scoring if isinstance(estimator.scoring, str) else "custom",
-        "gamma": float(estimator.gamma_),
-        "delta": float(estimator.delta_),
-        "min_variance": float(estimator.min_variance_),
-        "conformal": None if estimator.conformal_ is None else type(estimator.conformal_).__name__,
-        "affinity_threshold": float(estimator.affinity_threshold_),
-    }
-
-
 def validation_scores(estimator: Any) -> dict[str, float | None]:
     """Return the score on validation rows of what was chosen, and of the best before calibration."""
     table = estimator.tuning_
@@ -109,31 +73,6 @@ def fit_facts(fitted: Any, output: str) -> dict[str, Any]:
         "validation_rows": fitted.n_valid,
         "validation_score": validation_scores(fitted.estimator),
     }
-
-
-def calibration_text(facts: dict[str, Any]) -> str:
-    """Say how the variance is calibrated."""
-    if facts["spread"] == "combination":
-        text = "by the combination of spreads itself"
-    elif (facts["gamma"], facts["delta"]) == (1.0, 0.0):
-        text = "none"
-    else:
-        text = f"{number(facts['gamma'])} × variance + {number(facts['delta'])}"
-    return text if facts["conformal"] is None else f"{text}; then {facts['conformal']}"
-
-
-def model_lines(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the lines that ``ibug fit`` and ``ibug info`` share."""
-    lines = {
-        "model": f"{facts['model']}, {facts['trees']:,} trees",
-        "training": f"{facts['training_rows']:,} rows, {facts['features']} features",
-        "law": facts["distribution"],
-        "neighbours": f"{facts['neighbors']} (spread: {facts['spread']})",
-        "calibration": calibration_text(facts),
-    }
-    if facts["support"] is not None:
-        lines["law"] += f" within {facts['support'][0]:g} to {facts['support'][1]:g}"
-    return lines
 
 
 def fit_text(facts: dict[str, Any]) -> Any:

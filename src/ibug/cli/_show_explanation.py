@@ -9,7 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ibug.cli._show import number, percent, plain_table
+from ibug._text import number, percent
+from ibug.cli._show import plain_table
 
 _MOST_FEATURES = 10
 _BAR = 10

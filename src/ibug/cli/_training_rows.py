@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import typer
 from numpy.typing import NDArray
 
 from ibug.cli._convert import as_numbers, as_texts
+from ibug.cli._formats import STANDARD_STREAM
 from ibug.cli._match import match, require_column
 from ibug.cli._schema import CATEGORY, NUMBER, Schema
 from ibug.cli._session import Session
+from ibug.cli._store import StoredModel
 from ibug.cli._table import Table
 from ibug.exceptions import InvalidInputError
 
@@ -27,6 +32,32 @@ class TrainingRows:
     values: list[dict[str, Any]]  # by column; numbers, texts or None
     ids: list[Any] | None
     scales: dict[str, float]  # the standard deviation of each numeric column over all training rows
+
+
+def training_file(stored: StoredModel, train: str | None, session: Session) -> str | None:
+    """Return the path of the training file: as it was said, or as the model file tells; None, with a note, where not.
+
+    Parameters
+    ----------
+    stored
+        The model.
+    train
+        What --train says.
+    session
+        Told why there is none.
+    """
+    if train == STANDARD_STREAM:
+        raise typer.BadParameter("name a file.", param_hint="--train")
+    path, origin = train, stored.origin
+    if path is None and origin is not None and origin.path is not None:
+        path = os.path.join(os.path.dirname(stored.path), origin.path)
+        if not Path(path).is_file():
+            session.note(f"The training file {path} is not there: features are not compared. --train names it.")
+            return None
+    if path is None or stored.schema.target is None:
+        session.note("The model file does not tell its training file: features are not compared. --train names it.")
+        return None
+    return path
 
 
 def read_training_rows(
@@ -71,7 +102,7 @@ def read_training_rows(
             start += chunk.num_rows
             progress(table.position)
     if start != len(targets):
-        raise _other_file(table, f"it has {start} rows, and the model was fitted on {len(targets)}")
+        raise other_file(table, f"it has {start} rows, and the model was fitted on {len(targets)}")
     return TrainingRows(
         [plain_values(found[row], schema) for row in rows],
         [found[row][ids[0]].as_py() for row in rows] if ids else None,
@@ -96,10 +127,11 @@ def plain_values(row: dict[str, Any], schema: Schema) -> dict[str, Any]:
 def _same_targets(chunk: Any, target: str, expected: NDArray[np.float64], table: Table) -> None:
     given = as_numbers(chunk.column(target).combine_chunks(), target, table.name)
     if len(expected) != len(given) or not np.array_equal(given, expected):
-        raise _other_file(table, f"its column {target!r} does not have the targets that the model was fitted on")
+        raise other_file(table, f"its column {target!r} does not have the targets that the model was fitted on")
 
 
-def _other_file(table: Table, why: str) -> InvalidInputError:
+def other_file(table: Table, why: str) -> InvalidInputError:
+    """Return the error for a file that is not the one that the model was fitted on."""
     return InvalidInputError(
         f"{table.name} is not the file that the model was fitted on, or has changed since: {why}. Name the right one "
         "by --train, or leave the features out by --no-features."

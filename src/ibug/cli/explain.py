@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -11,7 +9,6 @@ import typer
 
 from ibug.cli import _options as o
 from ibug.cli._explaining import differences, explain_row, reasons
-from ibug.cli._formats import STANDARD_STREAM
 from ibug.cli._frames import rows_of
 from ibug.cli._guard import guarded
 from ibug.cli._match import match, require_column
@@ -20,7 +17,7 @@ from ibug.cli._schema import Schema
 from ibug.cli._session import Session
 from ibug.cli._show_explanation import explanation
 from ibug.cli._store import StoredModel, load
-from ibug.cli._training_rows import TrainingRows, plain_values, read_training_rows
+from ibug.cli._training_rows import TrainingRows, plain_values, read_training_rows, training_file
 from ibug.exceptions import InvalidInputError
 
 _COMPARED_WITH = 1000
@@ -122,18 +119,9 @@ def _training(
     stored: StoredModel, facts: dict[str, Any], train: str | None, reading: ReadOptions, session: Session
 ) -> TrainingRows | None:
     """Read the nearest training rows, if the training file is known and there."""
-    origin = stored.origin
-    path = train
-    if path is None and origin is not None and origin.path is not None:
-        path = os.path.join(os.path.dirname(stored.path), origin.path)
-        if not Path(path).is_file():
-            session.note(f"The training file {path} is not there: features are not compared. --train names it.")
-            return None
-    if path is None or stored.schema.target is None:
-        session.note("The model file does not tell its training file: features are not compared. --train names it.")
+    path = training_file(stored, train, session)
+    if path is None:
         return None
-    if path == STANDARD_STREAM:
-        raise typer.BadParameter("name a file.", param_hint="--train")
     # What was said of the format is said of DATA; the rest is probably so of both.
     table = open_table(path, ReadOptions(None, reading.delimiter, reading.encoding, reading.missing), session)
     rows = [neighbor["row"] for neighbor in facts["neighbors"]]

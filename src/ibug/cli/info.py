@@ -8,11 +8,13 @@ from typing import Any
 
 from rich.console import Group
 
+from ibug._facts import model_facts, model_lines
+from ibug._text import number
 from ibug.cli import _options as o
 from ibug.cli._guard import guarded
 from ibug.cli._schema import CATEGORY, Schema
 from ibug.cli._session import Session
-from ibug.cli._show import bytes_text, facts_table, model_facts, model_lines, number, plain_table
+from ibug.cli._show import bytes_text, facts_table, plain_table
 from ibug.cli._store import load
 
 _MOST_CATEGORIES = 6

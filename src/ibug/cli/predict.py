@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
+from ibug._text import percent
 from ibug.cli import _options as o
 from ibug.cli._formats import STANDARD_STREAM, format_of
 from ibug.cli._frames import rows_of
@@ -16,7 +17,6 @@ from ibug.cli._match import match, require_column
 from ibug.cli._predicting import Predictor, Wanted
 from ibug.cli._reading import Table, open_table
 from ibug.cli._session import Session
-from ibug.cli._show import percent
 from ibug.cli._store import load
 from ibug.cli._writing import check_output, writing
 from ibug.exceptions import InvalidInputError

@@ -1,0 +1,155 @@
+"""``ibug report``: one HTML file with scores, charts and an explorer of rows."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import typer
+
+from ibug.cli import _options as o
+from ibug.cli._convert import as_numbers, as_texts
+from ibug.cli._formats import STANDARD_STREAM
+from ibug.cli._guard import guarded
+from ibug.cli._match import match, require_column
+from ibug.cli._reading import ReadOptions, open_table
+from ibug.cli._schema import CATEGORY, NUMBER, Schema
+from ibug.cli._session import Session
+from ibug.cli._show import bytes_text
+from ibug.cli._store import StoredModel, load
+from ibug.cli._training_data import read_labelled
+from ibug.cli._training_rows import other_file, training_file
+from ibug.cli._writing import check_output
+from ibug.report import write
+from ibug.report._page import plotly_script
+
+HELP = """
+Write a report on TEST, rows that the model has not seen: one HTML file that opens in a browser, without a network.
+
+It says in words how good the predictions are, before and after calibration, draws the charts, and has an explorer that
+shows for each row its density, interval, nearest training rows and the features that differ.
+
+[dim]Examples:[/]
+
+  ibug report model.ibug test.csv -o report.html
+
+  ibug report model.ibug test.parquet --target price --id order --title "House prices" -o report.html
+"""
+
+
+@guarded
+def report(
+    session: Session,
+    model: o.ModelFile,
+    test: Annotated[str, typer.Argument(metavar="TEST", help="Rows: .csv .csv.gz .tsv .parquet .feather or -")],
+    output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")],
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="The observed values; that of ibug fit, if not said.")
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option("--id", help="The column that names rows; that of ibug fit, if not said.")
+    ] = None,
+    coverage: Annotated[str, typer.Option("--interval", "-i", help="The coverage of the intervals.")] = "0.9",
+    neighbors: Annotated[int, typer.Option("--neighbors", min=1, max=100, help="So many nearest training rows.")] = 10,
+    max_rows: Annotated[
+        int, typer.Option("--rows", min=1, help="So many rows in the explorer, drawn at random if there are more.")
+    ] = 2000,
+    title: Annotated[str | None, typer.Option("--title", help="Of the page.")] = None,
+    train: Annotated[str | None, typer.Option("--train", help="The training file, if it has moved.")] = None,
+    features: Annotated[
+        bool, typer.Option("--features/--no-features", help="Compare features with training rows.")
+    ] = True,
+    jobs: o.Jobs = -1,
+    format: o.InputFormat = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = "utf-8",
+    missing: o.Missing = None,
+    strict: o.Strict = False,
+) -> None:
+    """Write the report; see HELP."""
+    reading = o.read_options(format, delimiter, encoding, missing)
+    (level,) = o.probabilities([coverage], "--interval")[:1]
+    if output == STANDARD_STREAM:
+        raise typer.BadParameter("name a file.", param_hint="--output")
+    plotly_script()  # a missing library shall cost no time
+    check_output(output, model, test, train)
+    stored = load(model, jobs=jobs)
+    name = target or stored.schema.target
+    if name is None:
+        raise typer.BadParameter("the model file does not tell the target: name its column.", param_hint="--target")
+    table = open_table(test, reading, session)
+    require_column(table, name, "target")
+    named_by = id or (stored.id if stored.id in table.columns else None)
+    if named_by is not None:
+        require_column(table, named_by, "id")
+    schema = match(table, stored.schema, [name, stored.id, named_by], session, strict=strict)
+    rows, ids = _read(table, schema, name, named_by, session)
+    training, train_ids = _training(stored, schema, named_by, train, reading, session) if features else (None, None)
+    with session.stages():
+        path = write(
+            stored.estimator,
+            rows.X,
+            rows.y,
+            output,
+            X_train=training,
+            X_shown=_shown(rows.data, schema, table.name),
+            ids=ids,
+            train_ids=train_ids,
+            coverage=level,
+            n_neighbors=min(neighbors, stored.estimator.index_.n_rows),
+            max_rows=max_rows,
+            title=title,
+            target=name,
+            data=table.name,
+        )
+    size = os.path.getsize(path)
+    if session.json:
+        session.report({"output": output, "bytes": size, "rows": len(rows.y)})
+    else:
+        session.say(f"[good]✓[/] {output} [label]{bytes_text(size)}[/]")
+
+
+def _read(table: Any, schema: Schema, target: str, id: str | None, session: Session) -> tuple[Any, list[Any] | None]:
+    """Read rows with their targets, and their names, if a column has them."""
+    own = [] if id is None or id in schema.names else [id]
+    table.verbatim = frozenset(own)
+    columns = [*schema.names, *own]
+    types = {**dict.fromkeys(own, pa.string()), **schema.types}
+    rows, _ = read_labelled(table, columns, types, target, None, lambda data: schema, session)
+    return rows, None if id is None else rows.data.column(id).cast(pa.string()).to_pylist()
+
+
+def _training(
+    stored: StoredModel, schema: Schema, id: str | None, train: str | None, reading: ReadOptions, session: Session
+) -> tuple[Any, list[Any] | None]:
+    """Read the features of the training rows, if their file is known and there; and their names."""
+    path = training_file(stored, train, session)
+    target = stored.schema.target
+    if path is None or target is None:
+        return None, None
+    table = open_table(path, ReadOptions(None, reading.delimiter, reading.encoding, reading.missing), session)
+    require_column(table, target, "target")
+    known = id if id in table.columns else None
+    schema = match(table, stored.schema, table.columns, session, strict=False)
+    rows, ids = _read(table, schema, target, known, session)
+    if not np.array_equal(rows.y, stored.estimator._targets):
+        raise other_file(table, f"its column {target!r} does not have the targets that the model was fitted on")
+    return _shown(rows.data, schema, table.name), ids
+
+
+def _shown(data: Any, schema: Schema, file: str) -> Any:
+    """Return the features as people know them: categories as texts, those that the model does not know, too."""
+    import pandas as pd
+
+    columns = {}
+    for column in schema.columns:
+        values = data.column(column.name).combine_chunks()
+        if column.kind == CATEGORY:
+            columns[column.name] = np.array(as_texts(values, column.name, file).to_pylist(), object)
+        elif column.kind == NUMBER:
+            columns[column.name] = as_numbers(values, column.name, file)
+        else:
+            columns[column.name] = np.array(values.to_pylist(), object)
+    return pd.DataFrame(columns, copy=False)

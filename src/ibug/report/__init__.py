@@ -1,0 +1,9 @@
+"""A report that one can look at: one HTML file with scores, charts and an explorer of rows.
+
+It opens in any browser, from disk and without a network. The charts are plotly's (``pip install "ibug[report]"``):
+its script is embedded from its own package when the file is written.
+"""
+
+from ibug.report._write import write
+
+__all__ = ["write"]

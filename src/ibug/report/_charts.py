@@ -1,0 +1,95 @@
+"""What the charts draw: calibration curve, PIT, intervals, spread against error, tuning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug.exceptions import InvalidInputError
+from ibug.metrics import calibration_curve, pit
+from ibug.plotting._base import chance_band, scoring_label
+from ibug.plotting._tuning import _columns, _upper_edge
+from ibug.report._pack import pack
+from ibug.report._predicted import Predicted
+
+Floats = NDArray[np.float64]
+
+_LEVELS = 51
+_PIT_BINS = 20
+_SPREAD_BINS = 10
+
+
+def calibration(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
+    """Return observed over nominal coverage, after and before calibration, and where chance would put it."""
+    expected, observed = calibration_curve(found.y, found.law, n_levels=_LEVELS)
+    low, high = chance_band(len(found.y), expected)
+    before = None if plain is None else calibration_curve(plain.y, plain.law, n_levels=_LEVELS)[1]
+    return {
+        "expected": expected,
+        "after": observed,
+        "before": before,
+        "low": np.nan_to_num(low),
+        "high": np.nan_to_num(high, nan=0.0),
+    }
+
+
+def pit_histogram(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
+    """Return the histogram of F(y) as densities, after and before calibration."""
+    n = len(found.y)
+    low, high = (float(share) * _PIT_BINS for share in chance_band(n, 1 / _PIT_BINS))
+
+    def densities(each: Predicted) -> Floats:
+        counts, _ = np.histogram(pit(each.y, each.law), bins=_PIT_BINS, range=(0.0, 1.0))
+        return counts * _PIT_BINS / n
+
+    return {
+        "after": densities(found),
+        "before": None if plain is None else densities(plain),
+        "low": low,
+        "high": high,
+    }
+
+
+def spread_error(found: Predicted) -> dict[str, Any]:
+    """Return root mean squared σ and error of rows in bins of equal number by σ; rows without finite σ are left out."""
+    std, error = found.law.std(), np.abs(found.points - found.y)
+    usable = np.flatnonzero(np.isfinite(std))
+    order = usable[np.argsort(std[usable], kind="stable")]
+    bins = [rows for rows in np.array_split(order, min(_SPREAD_BINS, max(len(order), 1))) if len(rows)]
+    return {
+        "std": [float(np.sqrt(np.mean(np.square(std[rows])))) for rows in bins],
+        "rmse": [float(np.sqrt(np.mean(np.square(error[rows])))) for rows in bins],
+    }
+
+
+def tuning(estimator: Any) -> dict[str, Any]:
+    """Return the score of each candidate k, or the reason why there is none."""
+    table = getattr(estimator, "tuning_", None)
+    if table is None:
+        return {"reason": f"{type(estimator).__name__} has no neighbours to choose."}
+    if not len(table["k"]):
+        return {"reason": f"k = {estimator.k_} was given, not tuned."}
+    try:
+        families, k, score = _columns(table)
+    except InvalidInputError as error:
+        return {"reason": str(error)}
+    edge = _upper_edge(score)
+    curves = []
+    for family in dict.fromkeys(families):
+        rows = np.flatnonzero((families == family) & (score <= edge))
+        rows = rows[np.argsort(k[rows], kind="stable")]
+        curves.append({"name": str(family), "k": k[rows], "score": score[rows]})
+    return {
+        "curves": [curve for curve in curves if len(curve["k"])],
+        "chosen": int(estimator.k_),
+        "spread": str(estimator.spread_),
+        "scoring": scoring_label(estimator.scoring, None),
+        "above": int(np.sum(score > edge)),
+    }
+
+
+def intervals(found: Predicted, rows: NDArray[np.int64]) -> dict[str, Any]:
+    """Return the order in which the rows of the explorer are drawn: by their point predictions."""
+    return {"order": pack(np.argsort(found.points[rows], kind="stable"), "int32")}

@@ -1,0 +1,156 @@
+"""The features of rows and of their neighbours, as numbers and texts; and in which they differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from ibug.exceptions import InvalidInputError
+from ibug.explanation import deviation, mean_distances
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_LONGEST_TEXT = 200
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    here : ndarray of shape (n_rows,)
+        Numbers, or places in `texts`; NaN where missing.
+    texts
+        What the places mean; None for numbers.
+    train : ndarray of shape (n_train,) or None
+        The same of all training rows, where they are known.
+    scale
+        The standard deviation over the training rows; None of texts and where they are not known.
+    """
+
+    name: str
+    here: Floats
+    texts: list[str] | None
+    train: Floats | None
+    scale: float | None
+
+
+def names_of(X: Any, estimator: Any) -> list[str]:
+    """Return the columns' names; numbers where there are none."""
+    if hasattr(X, "columns"):
+        return [str(name) for name in X.columns]
+    names = getattr(estimator, "feature_names_in_", None)
+    n = X.shape[1]
+    return [str(name) for name in names] if names is not None and len(names) == n else [f"column {i}" for i in range(n)]
+
+
+def feature(name: str, position: int, X: Any, X_train: Any) -> Feature:
+    """Return one column of X and, where they are given, of the training rows."""
+    parts = [column(X, position)] + ([] if X_train is None else [column(X_train, position)])
+    numbers = [as_floats(part) for part in parts]
+    if all(part is not None for part in numbers):
+        here, *train = [part for part in numbers if part is not None]
+        return Feature(name, here, None, train[0] if train else None, deviation(train[0]) if train else None)
+    texts: dict[str, int] = {}
+    here, *train = [_places(part, texts) for part in parts]
+    return Feature(name, here, list(texts), train[0] if train else None, None)
+
+
+def column(X: Any, position: int) -> NDArray[Any]:
+    """Return one column of an array, a sparse matrix or a data frame, (n_rows,); categories as objects."""
+    if hasattr(X, "iloc"):
+        return np.asarray(X.iloc[:, position])
+    if hasattr(X, "to_series"):
+        return np.asarray(X.to_series(position).to_list(), object)
+    if issparse(X):
+        return np.asarray(X[:, [position]].toarray()).ravel()
+    if hasattr(X, "columns"):
+        return np.asarray(X[X.columns[position]])
+    return np.asarray(X)[:, position]
+
+
+def as_floats(values: NDArray[Any]) -> Floats | None:
+    """Return numbers as floats, NaN where missing; None where there is something else."""
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    if values.dtype.kind != "O":
+        return None
+    if not all(_is_missing(value) or isinstance(value, (bool, int, float, np.number, np.bool_)) for value in values):
+        return None
+    return np.array([np.nan if _is_missing(value) else float(value) for value in values], np.float64)
+
+
+def _places(values: NDArray[Any], texts: dict[str, int]) -> Floats:
+    """Return each value's place among the texts, which grow meanwhile."""
+    return np.array(
+        [
+            np.nan if _is_missing(value) else texts.setdefault(str(value)[:_LONGEST_TEXT], len(texts))
+            for value in values
+        ],
+        np.float64,
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating, np.datetime64)) and value != value
+
+
+@dataclass(frozen=True)
+class Differences:
+    """The features in which each row differs most from its nearest neighbours; fewer than `n_most` where few do.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_rows, n_most)
+        Positions of features, those of the largest distance first; -1 where no more differ.
+    distances : ndarray of shape (n_rows, n_most)
+        Mean distances, see :func:`ibug.explanation.mean_distances`.
+    values : ndarray of shape (n_rows, n_most, n_neighbors)
+        The neighbours' values: numbers, or places among the feature's texts.
+    counts : ndarray of shape (n_rows,)
+        How many features differ.
+    """
+
+    features: Integers
+    distances: Floats
+    values: Floats
+    counts: Integers
+
+
+def differences(features: list[Feature], neighbors: Integers, n_most: int) -> Differences:
+    """Compare rows with their nearest neighbours, training rows of shape (n_rows, n_neighbors)."""
+    n_rows, n_neighbors = neighbors.shape
+    distances = np.empty((n_rows, len(features)))
+    for j, each in enumerate(features):
+        assert each.train is not None, "the caller has the training rows"
+        distances[:, j] = mean_distances(each.here, each.train[neighbors], each.scale)
+    n_most = min(n_most, len(features))
+    chosen = np.argsort(-distances, axis=1, kind="stable")[:, :n_most]
+    kept = np.take_along_axis(distances, chosen, axis=1)
+    values = np.full((n_rows, n_most, n_neighbors), np.nan)
+    for j in np.unique(chosen):
+        rows, places = np.nonzero(chosen == j)
+        train = features[j].train
+        assert train is not None, "as above"
+        values[rows, places] = train[neighbors[rows]]
+    return Differences(np.where(kept > 0, chosen, -1), kept, values, np.sum(distances > 0, axis=1))
+
+
+def check_train(X_train: Any, n_features: int, n_train: int) -> None:
+    """Raise InvalidInputError for training rows that do not fit."""
+    shape = getattr(X_train, "shape", None)
+    if shape is None or tuple(shape) != (n_train, n_features):
+        raise InvalidInputError(
+            f"X_train must be the rows that the estimator was fitted on, of shape ({n_train}, {n_features}), as shown "
+            f"beside X; got shape {shape}."
+        )

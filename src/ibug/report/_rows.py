@@ -1,0 +1,129 @@
+"""The rows of the explorer: predictions, densities, neighbours, and in which features they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from ibug.report._densities import densities
+from ibug.report._features import Feature, check_train, differences, feature, names_of
+from ibug.report._pack import pack
+from ibug.report._predicted import Predicted
+from ibug.report._summary import Familiarity
+
+Integers = NDArray[np.int64]
+
+_MOST_TICKS = 100  # of a rug
+_MOST_DIFFERENCES = 8
+_MOST_FEATURE_BYTES = 1_500_000
+
+
+def choose(n_rows: int, most: int) -> Integers:
+    """Return the rows of the explorer, ascending: all, or a random part that is the same each time."""
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
+
+
+def predictions(found: Predicted, familiar: Familiarity | None, rows: Integers, ids: Sequence[Any] | None) -> Any:
+    """Return the numbers of the table."""
+    std = found.law.std()
+    return {
+        "row": pack(rows, "int32"),
+        "id": None if ids is None else [str(ids[row]) for row in rows],
+        "prediction": pack(found.points[rows], "float64"),
+        "lower": pack(found.lower[rows], "float64"),
+        "upper": pack(found.upper[rows], "float64"),
+        "truth": pack(found.y[rows], "float64"),
+        "std": pack(std[rows], "float64"),
+        # Compared with all rows, not only with those of the table.
+        "wider": pack(np.searchsorted(np.sort(std), std[rows]) / len(std), "float32"),
+        "affinity": None if familiar is None else pack(familiar.score[rows], "float64"),
+        "threshold": None if familiar is None else familiar.threshold,
+        "density": densities(found.law[rows], found.lower[rows], found.upper[rows]),
+    }
+
+
+def neighbors(estimator: Any, affinities: NDArray[Any], indices: Integers, shown: int, train_ids: Any) -> Any:
+    """Return the nearest training rows; each row's are places in one list of those that occur.
+
+    Parameters
+    ----------
+    estimator
+        A fitted IBUGRegressor.
+    affinities, indices : ndarray of shape (n_rows, k)
+        What ``kneighbors`` says.
+    shown
+        How many are listed; more make the rug.
+    train_ids
+        Names of training rows, if there are.
+    """
+    used = estimator._targets[indices[:, : estimator.k_]]
+    ticks = indices[:, : max(shown, min(estimator.k_, _MOST_TICKS))]
+    occurring, places = np.unique(ticks, return_inverse=True)
+    return {
+        "k": int(estimator.k_),
+        "shown": shown,
+        "trees": estimator.index_.n_trees,
+        "row": pack(occurring),
+        "id": None if train_ids is None else [str(train_ids[row]) for row in occurring],
+        "target": pack(estimator._targets[occurring], "float64"),
+        "places": pack(places.reshape(ticks.shape)),
+        "affinity": pack(affinities[:, :shown]),
+        "mean": pack(used.mean(axis=1), "float32"),
+        "std": pack(used.std(axis=1), "float32"),
+        "low": pack(used.min(axis=1), "float32"),
+        "high": pack(used.max(axis=1), "float32"),
+    }
+
+
+def features(estimator: Any, X: Any, X_train: Any, rows: Integers, indices: Integers | None) -> dict[str, Any]:
+    """Return the values of the rows' features, and those in which they differ from their neighbours.
+
+    Parameters
+    ----------
+    estimator
+        What predicts.
+    X
+        All rows, as they are to be shown.
+    X_train
+        The training rows, likewise; or None.
+    rows
+        Those of the explorer.
+    indices : ndarray of shape (n_rows, shown) or None
+        Their nearest training rows.
+    """
+    chosen = _safe_indexing(X, rows)
+    if X_train is not None:
+        check_train(X_train, chosen.shape[1], len(estimator._targets))
+    every = [feature(name, j, chosen, X_train) for j, name in enumerate(names_of(X, estimator))]
+    result: dict[str, Any] = {"columns": _columns(every), "differences": None}
+    if X_train is not None and indices is not None:
+        found = differences(every, indices, _MOST_DIFFERENCES)
+        own = np.stack([each.here for each in every], axis=1)
+        here = np.take_along_axis(own, np.maximum(found.features, 0), axis=1)
+        result["differences"] = {
+            "feature": pack(found.features),
+            "distance": pack(found.distances, "float32"),
+            "here": pack(here),
+            "there": pack(found.values),
+            "count": pack(found.counts),
+        }
+    return result
+
+
+def _columns(every: list[Feature]) -> list[dict[str, Any]]:
+    """Return name and texts of each feature; its values, too, as long as there is room."""
+    columns, size = [], 0
+    for each in every:
+        packed = pack(each.here)
+        size += len(packed["data"])
+        values = packed if size <= _MOST_FEATURE_BYTES else None
+        columns.append(
+            {"name": each.name, "texts": each.texts, "values": values, "categorical": each.texts is not None}
+        )
+    return columns

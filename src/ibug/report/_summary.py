@@ -1,0 +1,183 @@
+"""The top of the report: what model, what data, and how good, in words that need no statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug._facts import model_facts, model_lines
+from ibug._text import number, percent
+from ibug.plotting._base import chance_band
+from ibug.report._predicted import Predicted
+
+Floats = NDArray[np.float64]
+
+_FEW_ROWS = 100
+_NAMES = {"rmse": "RMSE", "mae": "MAE", "crps": "CRPS", "nll": "NLL", "mace": "MACE", "crps_skill": "CRPS skill"}
+
+
+def described(estimator: Any) -> dict[str, str]:
+    """Return what is told of the model, by label."""
+    if hasattr(estimator, "index_"):
+        return {label: str(text) for label, text in model_lines(model_facts(estimator)).items()}
+    return {"model": type(estimator).__name__}
+
+
+def headlines(found: Predicted, plain: Predicted | None, familiar: Familiarity | None) -> list[dict[str, str]]:
+    """Return figures, each with a sentence that explains it and a tone: good, bad or plain."""
+    skill = found.scores["crps_skill"]
+    lines = [_coverage(found), _width(found, plain)]
+    off = number(found.scores["mae"], 3)
+    lines.append(
+        {"figure": off, "tone": "plain", "text": f"Predictions are off by {off} on average (mean absolute error)."}
+    )
+    if np.isfinite(skill):
+        better = "better than" if skill >= 0 else "worse than"
+        lines.append(
+            {
+                "figure": percent(abs(skill)),
+                "tone": "plain" if skill > 0 else "bad",
+                "text": f"{percent(abs(skill))} {better} a guess that knows the training targets but no features, "
+                "whole distributions compared (CRPS skill).",
+            }
+        )
+    if familiar is not None:
+        lines.append(familiar.headline())
+    return lines
+
+
+def _coverage(found: Predicted) -> dict[str, str]:
+    n, inside = len(found.y), int(found.inside.sum())
+    low, high = (float(share) for share in chance_band(n, found.coverage))
+    share = inside / n
+    level = f"{100 * found.coverage:g} %"
+    text = f"{level} intervals held the truth {percent(share, 1)} of the time ({inside:,} of {n:,} rows). "
+    chance = f"with {n:,} rows, {percent(low, 1)} to {percent(high, 1)} would be chance"
+    if share < low:
+        tone, verdict = "bad", f"That is too rare: intervals are too narrow here ({chance})."
+    elif share > high:
+        tone, verdict = "plain", f"That is more than promised: they are wider than need be ({chance})."
+    else:
+        tone, verdict = "good", f"As promised ({chance})."
+    return {"figure": percent(share, 1), "tone": tone, "text": text + verdict}
+
+
+def _width(found: Predicted, plain: Predicted | None) -> dict[str, str]:
+    level = f"{100 * found.coverage:g} %"
+    width = number(typical_width(found), 3)
+    text = f"{level} intervals are {width} wide: half of them narrower, half wider."
+    if plain is not None:
+        before, held = number(typical_width(plain), 3), percent(float(plain.inside.mean()), 1)
+        text += f" Before calibration they were {before} wide and held the truth {held} of the time."
+    return {"figure": width, "tone": "plain", "text": text}
+
+
+def typical_width(found: Predicted) -> float:
+    """Return the median width; infinite widths count as such."""
+    return float(np.median(found.width))
+
+
+class Familiarity:
+    """How alike rows are to the training rows.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n_rows,)
+        Mean affinity of each row's neighbours, as a share of the trees.
+    threshold
+        The score that all but 1 % of the validation rows exceed; NaN where it is not known.
+    """
+
+    def __init__(self, score: Floats, threshold: float) -> None:
+        self.score = score
+        self.threshold = threshold
+
+    @property
+    def unlike(self) -> NDArray[np.bool_]:
+        """Which rows are unlike the training rows, (n_rows,); none where that is not known."""
+        return self.score < self.threshold
+
+    def headline(self) -> dict[str, str]:
+        """Return how many rows are unlike the training rows, in words."""
+        n, count = len(self.score), int(self.unlike.sum())
+        if np.isnan(self.threshold):
+            text = "It is not known which rows are unlike the training data: there were no validation rows to learn it."
+            return {"figure": "?", "tone": "plain", "text": text}
+        # Of rows like the validation rows, 1 % are below the threshold.
+        many = count > float(chance_band(n, 0.01)[1]) * n
+        rows = "1 row is" if count == 1 else f"{count:,} rows are"
+        text = f"{rows} unlike the training data ({percent(count / n, 1)}; about 1 % is usual). "
+        text += "That is many: these data have moved away from what the model knows." if many else ""
+        return {"figure": f"{count:,}", "tone": "bad" if many else "plain", "text": text.strip()}
+
+
+def caveats(found: Predicted, plain: Predicted | None, repeated: float) -> list[str]:
+    """Return what the report does not know, or what should not be believed.
+
+    Parameters
+    ----------
+    found, plain
+        Predictions as they are, and without calibration.
+    repeated
+        The share of rows that are probably training rows: all leaves and the target are those of one.
+    """
+    n = len(found.y)
+    lines = []
+    if n < _FEW_ROWS:
+        low, high = (float(share) for share in chance_band(n, found.coverage))
+        lines.append(
+            f"There are only {n} rows. What is said of coverage is vague: perfect intervals would show anything from "
+            f"{percent(low)} to {percent(high)}."
+        )
+    endless = int(np.sum(~np.isfinite(found.width)))
+    if endless:
+        lines.append(
+            f"{endless:,} of {n:,} intervals have no end: too few validation rows were there to promise "
+            f"{100 * found.coverage:g} % for less. More validation rows, or a lower coverage, would give finite ones."
+        )
+    if repeated > 0.5:
+        lines.append(
+            f"{percent(repeated)} of these rows have the leaves and the target of a training row. If the model was "
+            "trained on them, every figure here is too good: use rows that it has not seen."
+        )
+    if plain is None:
+        lines.append("This kind of model has no uncalibrated form: there are no scores from before calibration.")
+    lines.append("Everything here holds for rows like these. Of other data, of next year's say, it tells nothing.")
+    return lines
+
+
+def score_table(found: Predicted, plain: Predicted | None) -> list[dict[str, str | None]]:
+    """Return all scores but those of intervals, after and before calibration, as text."""
+
+    def text(each: Predicted | None, name: str) -> str | None:
+        if each is None:
+            return None
+        return percent(each.scores[name], 1) if name == "crps_skill" else number(each.scores[name])
+
+    return [
+        {
+            "name": _NAMES.get(name, name.replace("_", " ")),
+            "after": text(found, name),
+            "before": text(plain, name),
+            "meaning": found.scores.meanings[name],
+        }
+        for name in found.scores
+        if not name.startswith(("coverage_", "width_"))
+    ]
+
+
+def interval_table(found: Predicted, plain: Predicted | None) -> list[dict[str, Any]]:
+    """Return for several levels how many truths intervals held and how wide they were on average, as text."""
+
+    def texts(each: Predicted | None, level: str) -> dict[str, str] | None:
+        if each is None:
+            return None
+        return {
+            "held": percent(each.scores[f"coverage_{level}"], 1),
+            "width": number(each.scores[f"width_{level}"]),
+        }
+
+    levels = [name.removeprefix("coverage_") for name in found.scores if name.startswith("coverage_")]
+    return [{"level": f"{level} %", "after": texts(found, level), "before": texts(plain, level)} for level in levels]

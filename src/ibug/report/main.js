@@ -1,0 +1,113 @@
+// The page is filled, and listens.
+function fillSummary() {
+  const about = DATA.about;
+  $("title").textContent = about.title;
+  $("about").textContent = [about.model.model, about.model.data].filter(Boolean).join(" · ");
+  $("footer").textContent = `Written ${about.written} by ibug ${about.version}. Everything is in this file; it asks no network.`;
+  for (const { figure, text, tone } of DATA.headlines) {
+    $("headlines").append(el("div", { class: `card headline ${tone}` }, el("p", { class: "figure", text: figure }), el("p", { text })));
+  }
+  for (const text of DATA.caveats) $("caveats").append(el("li", { text }));
+  for (const [term, text] of Object.entries(about.model)) $("model").append(el("dt", { text: term }), el("dd", { text }));
+  fillScores();
+}
+
+function fillScores() {
+  const hasBefore = DATA.scores.some((score) => score.before !== null);
+  const both = (before, after) => [...(hasBefore ? [el("td", { class: "number", text: before })] : []), el("td", { class: "number after", text: after })];
+  const heads = (texts) => el("thead", null, el("tr", null, ...texts.map(([text, mark]) => el("th", { scope: "col", text, class: mark || null }))));
+  const scores = DATA.scores.map(({ name, before, after, meaning }) => el("tr", null, el("td", { text: name }), ...both(before, after), el("td", { class: "quiet meaning", text: meaning })));
+  const columns = hasBefore ? [["before", "number"], ["after", "number"]] : [["value", "number"]];
+  $("score-table").append(heads([["score"], ...columns, ["meaning", "meaning"]]), el("tbody", null, ...scores));
+  const intervals = DATA.intervals.map(({ level, before, after }) => el("tr", null, el("td", { text: level }),
+    ...both(before && before.held, after.held), ...both(before && before.width, after.width)));
+  const pair = (what) => (hasBefore ? [[`${what} before`, "number"], ["after", "number"]] : [[what, "number"]]);
+  $("interval-table").append(heads([["interval"], ...pair("held"), ...pair("width")]), el("tbody", null, ...intervals));
+}
+
+function fillNotes() {
+  const { n_rows: all, n_shown: few } = DATA.about;
+  const part = few < all ? ` ${few.toLocaleString("en-US")} of ${all.toLocaleString("en-US")} rows, drawn at random, are here; scores and curves are made of all.` : "";
+  $("intervals-note").textContent = `${LEVEL} intervals, and the truth: crosses are outside. A click on a point opens its row below.${part}`;
+  $("explorer-note").textContent = `Choose a row to see what is behind its interval. The widest come first.${part}`;
+  const found = DATA.charts.tuning;
+  $("tuning-note").textContent = found.reason ? `There is no curve: ${found.reason}`
+    : `The score on validation rows, lower is better. Chosen: k = ${found.chosen}${found.spread === "combination" ? ", the middle of a combination of several" : ""}.`
+      + (found.above ? ` ${found.above} far higher scores are left out.` : "");
+}
+
+function setTheme(name) {
+  document.documentElement.dataset.theme = name;
+  $("theme").textContent = name === "dark" ? "Light" : "Dark";
+  $("theme").setAttribute("aria-pressed", String(name === "dark"));
+  for (const chart of drawn) drawChart(chart);
+  if (TABLE.chosen >= 0) drawDensity(TABLE.chosen);
+}
+
+function listen() {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  let asked = false; // once the button was used, the system is not followed any more
+  setTheme(dark.matches ? "dark" : "light");
+  dark.addEventListener("change", () => asked || setTheme(dark.matches ? "dark" : "light"));
+  $("theme").addEventListener("click", () => {
+    asked = true;
+    setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+  });
+  addEventListener("keydown", (event) => {
+    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+    if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      $("search").focus();
+      $("search").select();
+    } else if (event.target === $("search") && (event.key === "Escape" || event.key === "ArrowDown" || event.key === "Enter")) {
+      event.preventDefault();
+      if (event.key === "Escape" && $("search").value) {
+        $("search").value = "";
+        TABLE.refresh();
+      } else {
+        $("grid").focus({ preventScroll: true });
+        if (event.key !== "Escape" && TABLE.order.length && !TABLE.order.includes(TABLE.chosen)) TABLE.choose(TABLE.order[0]);
+      }
+    }
+  });
+  addEventListener("hashchange", () => fromAddress());
+}
+
+// report.html#row=17 opens row 17.
+function fromAddress() {
+  const found = location.hash.match(/^#row=(\d+)$/);
+  const i = found ? ROWS.row.indexOf(Number(found[1])) : -1;
+  if (i >= 0 && i !== TABLE.chosen) TABLE.reveal(i);
+  return i >= 0;
+}
+
+let waiting = null;
+function chooseSoon(i) {
+  // Keys that are held down come faster than charts can be drawn: only the last row of a frame is.
+  if (waiting === null) {
+    requestAnimationFrame(() => {
+      const last = waiting;
+      waiting = null;
+      showDetail(last);
+    });
+  }
+  waiting = i;
+  try {
+    history.replaceState(null, "", `#row=${ROWS.row[i]}`);
+  } catch {
+    // some browsers do not allow it for files, or so often: then the address stays as it is
+  }
+}
+
+fillSummary();
+fillNotes();
+listen();
+watchCharts();
+TABLE.start(chooseSoon);
+if (fromAddress()) $("explorer").scrollIntoView();
+else if (TABLE.order.length) {
+  TABLE.chosen = TABLE.order[0];
+  TABLE.render();
+  showDetail(TABLE.chosen);
+}
+document.documentElement.dataset.ready = "true";

@@ -1,0 +1,240 @@
+"""The report in a real browser: it opens from disk, sorts, searches, explains, and runs nothing of the data."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import browser
+
+from ibug._text import number
+
+pytestmark = [
+    pytest.mark.skipif(bool(browser.missing()), reason=f"missing: {browser.missing()}"),
+    # selenium leaves sockets to the garbage collector
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
+]
+
+
+class Page:
+    """The open report."""
+
+    def __init__(self, driver, path):
+        self.driver = driver
+        self.open(path)
+
+    def open(self, path, width=1300, height=1000, dark=False):
+        self.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}  # a click shall not meet a page that scrolls
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, still]})
+        self.driver.get("about:blank")
+        self.driver.get(path.as_uri())
+        self.wait("document.documentElement.dataset.ready === 'true'")
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def wait(self, condition):
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        WebDriverWait(self.driver, 60).until(lambda driver: driver.execute_script(f"return {condition}"))
+
+    def find(self, selector):
+        return self.driver.find_element("css selector", selector)
+
+    def keys(self, *keys):
+        from selenium.webdriver import ActionChains
+
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def column(self, key):
+        return self.run(f"return [...document.querySelectorAll('#body td[data-key={key}]')].map(e => e.textContent)")
+
+    def chosen(self):
+        """Return the chosen row, once its details are shown."""
+        self.run("return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        shown = "document.getElementById('detail-title').textContent.match(/row (\\d+)\\)$/)[1]"
+        return int(self.run(f"return {shown}"))
+
+    def fact(self, name):
+        return self.find(f"#detail dd[data-fact='{name}']").text
+
+    def errors(self):
+        return [entry for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    driver = browser.start(tmp_path_factory.mktemp("chromium"))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def page(driver, written):
+    opened = Page(driver, written.path)
+    yield opened
+    assert opened.errors() == []
+    assert opened.driver.title != "hacked"
+
+
+def test_opens_with_charts_and_the_widest_row(page, written):
+    interval = written.u.predict_interval(written.X, 0.9)
+    widest = int(np.argmax(interval[:, 1] - interval[:, 0]))
+    assert page.chosen() == widest
+    for chart in ("calibration", "pit", "intervals", "spread", "tuning"):
+        page.run("document.getElementById(arguments[0]).scrollIntoView()", chart)
+        page.wait(f"document.querySelector('#{chart} .main-svg') !== null")
+    inside = np.mean((interval[:, 0] <= written.y) & (written.y <= interval[:, 1]))
+    assert f"90 % intervals held the truth {100 * inside:.1f} % of the time" in page.find("#headlines").text
+    assert page.run("return performance.getEntriesByType('resource').length") == 0  # nothing was fetched
+
+
+def test_sorts_by_any_column(page, written):
+    expected = {"prediction": written.u.predict(written.X), "truth": written.y}
+    for key, values in expected.items():
+        page.find(f"#head th[data-key={key}] button").click()
+        assert page.find(f"#head th[data-key={key}]").get_attribute("aria-sort") == "descending"
+        shown = page.column(key)
+        assert shown == [number(value) for value in np.sort(values)[::-1][: len(shown)]]
+        page.find(f"#head th[data-key={key}] button").click()
+        shown = page.column(key)
+        assert shown == [number(value) for value in np.sort(values)[: len(shown)]]
+
+
+def test_only_rows_on_the_screen_are_drawn(page, written):
+    assert 0 < page.run("return document.querySelectorAll('#body tr[data-row]').length") < 60
+    page.run("document.getElementById('scroll').scrollTop = 1e6")
+    page.wait("document.querySelector('#body tr[data-row]').getAttribute('aria-rowindex') !== '2'")
+    last = page.run("return [...document.querySelectorAll('#body tr[data-row]')].at(-1).getAttribute('aria-rowindex')")
+    assert int(last) == len(written.y) + 1
+
+
+def test_searches_and_filters(page, written):
+    search = page.find("#search")
+
+    def count(text):
+        search.clear()
+        search.send_keys(text)
+        return int(page.find("#count").text.split()[0].replace(",", ""))
+
+    sizes = written.X["size"].to_numpy().astype(np.float32).astype(float)
+    width = np.diff(written.u.predict_interval(written.X, 0.9), axis=1)
+    assert count("size>5") == np.sum(sizes > 5)
+    assert count(f"width>{np.median(width):.6f} size<=5") == np.sum((width[:, 0] > np.median(width)) & (sizes <= 5))
+    assert count("age=missing") == np.sum(written.X["age"] == -1)
+    assert count("onload 7") > 0
+    assert count("surely-not-there") == 0
+    assert page.find("#empty").is_displayed()
+    search.clear()
+    search.send_keys(" ")
+    page.run("const f = document.getElementById('filter'); f.value = 'outside'; f.dispatchEvent(new Event('change'))")
+    interval = written.u.predict_interval(written.X, 0.9)
+    outside = np.sum((written.y < interval[:, 0]) | (written.y > interval[:, 1]))
+    assert int(page.find("#count").text.split()[0]) == outside
+
+
+def test_numbers_on_the_page_are_the_models(page, written):
+    page.find("#head th[data-key=prediction] button").click()
+    page.find("#body tr[aria-rowindex='4']").click()
+    i = page.chosen()
+    X = written.X.iloc[[i]]
+    lower, upper = written.u.predict_interval(X, 0.9)[0]
+    assert i == np.argsort(-written.u.predict(written.X), kind="stable")[2]
+    assert page.fact("prediction") == number(written.u.predict(X)[0])
+    assert page.fact("90 % interval") == f"{number(lower)} … {number(upper)}"
+    assert page.fact("truth") == number(written.y[i])
+    assert page.fact("σ") == number(written.u.predict_dist(X).std()[0])
+    affinities, indices = written.u.kneighbors(X, 10)
+    cells = page.run(
+        "return [...document.querySelectorAll('#neighbors tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
+    )
+    assert [int(row[0]) for row in cells] == list(indices[0])
+    assert [row[1] for row in cells] == [number(value) for value in written.u._targets[indices[0]]]
+    trees = written.u.index_.n_trees
+    shares = [float(row[2].rstrip(" %")) for row in cells]
+    np.testing.assert_allclose(shares, 100 * affinities[0] / trees, atol=0.501)
+    traces = page.run("return document.getElementById('density').data.map(t => [t.name || '', Array.from(t.x)])")
+    rug = next(x for name, x in traces if "neighbours" in name)
+    _, used = written.u.kneighbors(X)
+    np.testing.assert_array_equal(rug, written.u._targets[used[0][:100]])
+    assert page.run("return location.hash") == f"#row={i}"
+
+
+def test_works_by_keyboard(page):
+    from selenium.webdriver.common.keys import Keys
+
+    page.keys("/")
+    assert page.run("return document.activeElement.id") == "search"
+    page.keys("size>5")
+    first = page.run("return Number(document.querySelector('#body tr[data-row]').dataset.row)")
+    page.keys(Keys.ENTER)
+    assert page.run("return document.activeElement.id") == "grid"
+    order = page.run("return [...document.querySelectorAll('#body tr[data-row]')].map(r => Number(r.dataset.row))")
+    page.keys(Keys.HOME)
+    assert page.chosen() == first == order[0]
+    page.keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    assert page.chosen() == order[2]
+    page.keys(Keys.ARROW_UP)
+    assert page.chosen() == order[1]
+    assert page.find("#grid").get_attribute("aria-activedescendant") == f"row-{order[1]}"
+    page.keys(Keys.END)
+    last = page.chosen()
+    assert last not in order[:3]
+    page.keys("/", Keys.ESCAPE)
+    assert page.find("#search").get_attribute("value") == ""
+    assert page.chosen() == last
+
+
+def test_an_address_names_a_row(page, written):
+    page.driver.get("about:blank")
+    page.driver.get(f"{written.path.as_uri()}#row=17")
+    page.wait("document.documentElement.dataset.ready === 'true'")
+    page.wait("document.getElementById('detail-title').textContent.includes('row 17')")
+
+
+def test_names_and_values_are_shown_as_they_are(page, written):
+    page.open(written.path)
+    assert page.driver.title == "</script><img src=x onerror=\"document.title='hacked'\">"
+    assert page.find("#title").text == page.driver.title
+    assert page.run("return document.querySelectorAll('main img, main a[href^=javascript], main script').length") == 0
+    names = page.column("row")
+    assert set(names) <= set(written.ids)
+    page.run("document.getElementById('intervals').scrollIntoView()")
+    page.wait("document.querySelector('#intervals .ytitle') !== null")
+    assert page.run("return document.querySelector('#intervals .ytitle').textContent").startswith("<svg onload")
+    page.run("document.querySelector('#detail details').open = true")
+    assert "</script><img" in page.find("#detail").text
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_follows_the_system_and_the_button(page, written, dark):
+    page.open(written.path, dark=dark)
+    theme = "return document.documentElement.dataset.theme"
+    before = page.run("return getComputedStyle(document.body).backgroundColor")
+    assert page.run(theme) == ("dark" if dark else "light")
+    page.find("#theme").click()
+    assert page.run(theme) == ("light" if dark else "dark")
+    assert page.run("return getComputedStyle(document.body).backgroundColor") != before
+
+
+@pytest.mark.parametrize("width", [320, 375, 768])
+def test_narrow_screens_do_not_scroll_sideways(page, written, width):
+    page.open(written.path, width=width, height=800)
+    for chart in ("calibration", "pit", "intervals", "spread", "tuning"):
+        page.run("document.getElementById(arguments[0]).scrollIntoView()", chart)
+        page.wait(f"document.querySelector('#{chart} .main-svg') !== null")
+    assert page.run("return document.documentElement.scrollWidth") <= width
+    assert page.find("#grid td[data-key=truth]").is_displayed()
+
+
+def test_data_is_inert(page, written):
+    block = page.run("return document.getElementById('data').textContent")
+    assert json.loads(block)["rows"]["id"] == written.ids
