@@ -44,8 +44,9 @@ def render(plan: Plan, rows: list[Row]) -> str:
 
 def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
     """Return the command, the date, the versions and the folds."""
-    command = f"python -m benchmarks run --folds {plan.folds} --grid {plan.grid}"
-    command += f" --max-rows {plan.max_rows}" if plan.max_rows else ""
+    options = f"--folds {plan.folds} --grid {plan.grid}" + (f" --max-rows {plan.max_rows}" if plan.max_rows else "")
+    if set(plan.datasets) != set(DATASETS):
+        options = f"--datasets {','.join(plan.datasets)} {options}"
     dates = sorted(row["date"][:10] for row in rows)
     versions: dict[str, set[str]] = {}
     for row in rows:
@@ -59,9 +60,8 @@ def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
             "## How it was run",
             "",
             "```console",
-            f"$ {command}",
-            f"$ python -m benchmarks tables --folds {plan.folds} --grid {plan.grid}"
-            + (f" --max-rows {plan.max_rows}" if plan.max_rows else ""),
+            f"$ python -m benchmarks run {options}",
+            f"$ python -m benchmarks tables {options}",
             "```",
             "",
             f"Run {_between(dates)}, Python {platform.python_version()}. Versions: {listed}.",
