@@ -174,7 +174,7 @@ def posteriors(source: Source) -> Any:
         DensityDisplay.from_estimator(u, X_test, y_test, rows=sorted(map(int, rows)), ax=left)
         left.set_title(f"{DATASETS[dataset].title}: {u.distribution_}", loc="left", pad=46)
         means, errors = zip(*scores.values(), strict=True)
-        right.bar(list(scores), means, yerr=errors, color=_COLORS[: len(scores)], width=0.6, capsize=4)
+        right.bar(list(scores), means, yerr=errors, color=list(_COLORS[: len(scores)]), width=0.6, capsize=4)
         right.set(ylabel="Test NLL, with standard error")
         right.spines[["top", "right"]].set_visible(False)
     return figure

@@ -26,8 +26,8 @@ def _unique(names: Any) -> bool:
 def _feature_type(name: str, column: Any) -> FeatureType:
     found: FeatureType = {"name": name, "dtype": str(column.dtype)}
     categories = getattr(column.dtype, "categories", None)  # of pandas, and of polars' Enum
-    if categories is None and hasattr(column, "cat") and hasattr(column.cat, "get_categories"):
-        categories = column.cat.get_categories()  # of polars' Categorical
+    if categories is None and str(column.dtype).startswith("Categorical"):
+        categories = column.cat.get_categories()  # of polars
     if categories is not None:
         found["dtype"] = "category"
         found["categories"] = [_plain(value) for value in categories]

@@ -129,8 +129,8 @@ class NeighborLearner:
         >>> from sklearn.datasets import load_diabetes
         >>> X, y = load_diabetes(return_X_y=True)
         >>> u = IBUGRegressor(random_state=0).fit(X, y).uncalibrated()
-        >>> u.spread_, u.gamma_, u.delta_
-        ('targets', 1.0, 0.0)
+        >>> u.gamma_, u.delta_
+        (1.0, 0.0)
         """
         check_is_fitted(self)
         plain = copy(self)

@@ -1,5 +1,6 @@
 """The command as its users run it: a process of its own, with pipes, signals and a shell around it."""
 
+import contextlib
 import io
 import os
 import signal
@@ -123,7 +124,11 @@ def test_interruption_leaves_no_file(files, number, code):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(number)
-    process.stdin.close()
+    time.sleep(0.2)
+    with contextlib.suppress(BrokenPipeError):  # rows go on coming, so that the signal does not meet the end
+        process.stdin.write(rows * 200)
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
     assert process.wait(60) == code
     message = process.stderr.read()
     process.stderr.close()

@@ -70,6 +70,8 @@ def test_a_trained_dask_estimator(processes, data, arrays):
     X, y = data["train"]
     rows, targets = arrays(X, 200), arrays(y, 200)
     for library in LOCAL:
+        if library == "xgboost" and int(xgboost.__version__.partition(".")[0]) < 3:
+            continue  # its own training refuses these arrays
         trained = estimator(library)
         trained.client = processes
         trained.fit(rows, targets)

@@ -109,7 +109,8 @@ def best_of_a_general_optimiser(law, n_rows, k, seed):
 
     def search(row, t):
         def objective(p):
-            return -log_likelihood(law, row, p[0], np.exp(p[1]), float(to_shape(p[2])))
+            # A value that is impossible under a very skewed law has no logarithm; differences need a number.
+            return min(-log_likelihood(law, row, p[0], np.exp(p[1]), float(to_shape(p[2]))), 1e10)
 
         start = (row.mean(), np.log(row.std()), t)
         return -optimize.minimize(objective, start, bounds=[(None, None), (-5, 5), bounds], method="L-BFGS-B").fun

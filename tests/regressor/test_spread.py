@@ -206,7 +206,7 @@ def test_residuals_are_better_where_the_mean_moves():
     }
     for spread in ("residuals", "auto"):
         assert np.all(np.array(scores[spread]) < np.array(scores["targets"]))
-        assert np.mean(scores[spread]) < 0.985 * np.mean(scores["targets"])
+        assert np.mean(scores[spread]) < 0.99 * np.mean(scores["targets"])
 
 
 def test_sixty_validation_rows_are_enough():
