@@ -94,10 +94,19 @@ void log_moments(const Rows& rows, double* center, double* spread) {
 // were normal, then by interpolation.
 double median_of(const double* v, std::size_t k, std::vector<double>& copy) {
     const std::size_t low_rank = (k - 1) / 2, high_rank = k / 2;
-    auto [low, high] = range_of(v, k);
-    const auto [center, spread] = moments_of(v, k);
-    const double per_rank = 2.5 * spread / static_cast<double>(k);  // 1/φ(0) = √(2π) = 2.5
-    double pivot = center;
+    // Range and rough moments in one pass: they only tell where to look first.
+    const double first = v[0], n = static_cast<double>(k);
+    double low = infinity, high = -infinity, sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum, squares) reduction(min : low) reduction(max : high)
+    for (std::size_t i = 0; i < k; ++i) {
+        const double d = v[i] - first;
+        sum += d, squares += d * d;
+        low = low < v[i] ? low : v[i];
+        high = high > v[i] ? high : v[i];
+    }
+    const double mean = sum / n, spread = std::sqrt(std::max(squares / n - mean * mean, 0.0));
+    const double per_rank = 2.5 * spread / n;  // 1/φ(0) = √(2π) = 2.5
+    double pivot = first + mean;
     // `low` is the value of rank `before`, and `upto` values are at most `high`.
     std::size_t before = 0, upto = k;
     for (int pass = 0; pass < 16 && low < high; ++pass) {
