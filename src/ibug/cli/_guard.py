@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, get_type_hints
 
+import pyarrow as pa
 import typer
 from rich.markup import escape
 
@@ -117,6 +118,8 @@ def _on_termination() -> Any:
     def unwind(signum: int, frame: Any) -> None:
         raise Terminated
 
+    # pyarrow would take Ctrl-C for itself while it reads, and forget it at the end of the input.
+    pa.enable_signal_handlers(False)
     try:
         return signal.signal(signal.SIGTERM, unwind)
     except ValueError:
