@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import Annotated
+import sys
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -59,5 +61,22 @@ def options(
 
 
 def run() -> None:
-    """Run the command."""
-    app()
+    """Run the command, and end the process with its exit code."""
+    try:
+        app()
+    except SystemExit as end:
+        if isinstance(end.code, int) and end.code:
+            _leave(end.code)
+        raise
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process at once: everything was unwound already.
+
+    Arrow may be reading ahead from a pipe in a thread of its own, which calls Python for the next bytes. Where these
+    come while the interpreter takes itself down, that call aborts the process.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # the reader is gone
+            stream.flush()
+    os._exit(code)

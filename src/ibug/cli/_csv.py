@@ -8,7 +8,9 @@ import gzip
 import io
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,6 +46,7 @@ class TextTable(Table):
         self._stream = _as_utf8(stream, zipped, options.encoding, name)
         self.columns, self._header_lines = self._header()
         self._bad_row: Any = None
+        self._waiting = False
         self._missing = pa.array([*MISSING, *options.missing])
 
     @property
@@ -51,16 +54,44 @@ class TextTable(Table):
         return float(self._raw.tell()) if self._path is not None else 0.0
 
     def close(self) -> None:
-        self._raw.close()
+        if not self._waiting:  # a stream in which a thread waits cannot be closed; it ends with the process
+            self._raw.close()
 
     def batches(self, types: Mapping[str, Any]) -> Iterator[Any]:
+        settings = self._settings(list(types), types)
         with self._explained():
-            for batch in pyarrow.csv.open_csv(self._stream, **self._settings(list(types), types)):
+            reader = iter(self._wait_for(lambda: pyarrow.csv.open_csv(self._stream, **settings)))
+            while (batch := self._wait_for(lambda: next(reader, None))) is not None:
                 yield self._with_missing(batch)
 
     def read(self, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
+        settings = self._settings(columns, types)
         with self._explained():
-            return self._with_missing(pyarrow.csv.read_csv(self._stream, **self._settings(columns, types)))
+            return self._with_missing(self._wait_for(lambda: pyarrow.csv.read_csv(self._stream, **settings)))
+
+    def _wait_for(self, call: Callable[[], Any]) -> Any:
+        """Return what a call of Arrow's returns.
+
+        From a pipe rows may come late or never. Inside Arrow the main thread would not hear Ctrl-C meanwhile, so that
+        another thread waits there.
+        """
+        if self._path is not None:
+            return call()
+        self._waiting = True
+        outcome: Future[Any] = Future()
+
+        def wait() -> None:
+            try:
+                outcome.set_result(call())
+            except BaseException as error:
+                outcome.set_exception(error)
+
+        threading.Thread(target=wait, daemon=True).start()
+        done = outcome.exception()  # an interruption leaves from here
+        self._waiting = False
+        if done is not None:
+            raise done
+        return outcome.result()
 
     def where(self, row: int) -> str:
         line = self._line(row + 1)
