@@ -89,15 +89,43 @@ void log_moments(const Rows& rows, double* center, double* spread) {
     }
 }
 
+// Rows are short and seldom a multiple of 8 long: vectors of four doubles leave a shorter rest than vectors of eight.
+std::size_t count_below(const double* v, std::size_t k, double pivot) {
+    std::int64_t count = 0;
+#pragma omp simd simdlen(4) reduction(+ : count)
+    for (std::size_t i = 0; i < k; ++i) count += v[i] < pivot ? 1 : 0;
+    return static_cast<std::size_t>(count);
+}
+
+struct Split {
+    std::size_t less;     // how many values are less than the pivot
+    double below, above;  // the values next to it
+};
+
+Split split_at(const double* v, std::size_t k, double pivot) {
+    std::int64_t count = 0;
+    double below = -infinity, above = infinity;
+#pragma omp simd simdlen(4) reduction(+ : count) reduction(max : below) reduction(min : above)
+    for (std::size_t i = 0; i < k; ++i) {
+        const bool less = v[i] < pivot;
+        count += less ? 1 : 0;
+        const double lower = less ? v[i] : -infinity, upper = less ? infinity : v[i];
+        below = below > lower ? below : lower;
+        above = above < upper ? above : upper;
+    }
+    return {static_cast<std::size_t>(count), below, above};
+}
+
 // Exact. Passes over a short row by vector instructions cost less than sorting a part of it: each pass counts the
 // values below a pivot. The pivot starts at the mean and moves by as many ranks as it was off, first as if the values
-// were normal, then by interpolation.
+// were normal, then by interpolation. Only where it is near are the values beside it looked for.
 double median_of(const double* v, std::size_t k, std::vector<double>& copy) {
+    constexpr int rough_passes = 3, most_passes = 16;
     const std::size_t low_rank = (k - 1) / 2, high_rank = k / 2;
     // Range and rough moments in one pass: they only tell where to look first.
     const double first = v[0], n = static_cast<double>(k);
     double low = infinity, high = -infinity, sum = 0, squares = 0;
-#pragma omp simd reduction(+ : sum, squares) reduction(min : low) reduction(max : high)
+#pragma omp simd simdlen(4) reduction(+ : sum, squares) reduction(min : low) reduction(max : high)
     for (std::size_t i = 0; i < k; ++i) {
         const double d = v[i] - first;
         sum += d, squares += d * d;
@@ -107,37 +135,40 @@ double median_of(const double* v, std::size_t k, std::vector<double>& copy) {
     const double mean = sum / n, spread = std::sqrt(std::max(squares / n - mean * mean, 0.0));
     const double per_rank = 2.5 * spread / n;  // 1/φ(0) = √(2π) = 2.5
     double pivot = first + mean;
-    // `low` is the value of rank `before`, and `upto` values are at most `high`.
-    std::size_t before = 0, upto = k;
-    for (int pass = 0; pass < 16 && low < high; ++pass) {
+    // `low` is the value of rank `before`, and all of the ranks from there to the upper median's are at most `high`.
+    std::size_t before = 0;
+    // Pivots that were too low and too high, and how many values are below them.
+    double left = low, right = high, left_count = 0, right_count = n;
+    bool near = false;
+    for (int pass = 0; pass < most_passes && low < high; ++pass) {
         if (!(pivot > low)) pivot = std::nextafter(low, high);
         if (!(pivot <= high)) pivot = high;
-        double count = 0, below = -infinity, above = infinity;
-#pragma omp simd reduction(+ : count) reduction(max : below) reduction(min : above)
-        for (std::size_t i = 0; i < k; ++i) {
-            const bool less = v[i] < pivot;
-            count += less ? 1.0 : 0.0;
-            const double lower = less ? v[i] : -infinity, upper = less ? infinity : v[i];
-            below = below > lower ? below : lower;
-            above = above < upper ? above : upper;
+        const bool rough = pass < rough_passes && !near;
+        const Split found = rough ? Split{count_below(v, k, pivot), 0, 0} : split_at(v, k, pivot);
+        if (!rough) {
+            if (found.less == high_rank) return low_rank < high_rank ? found.below / 2 + found.above / 2 : found.above;
+            if (found.less < high_rank)
+                low = found.above, before = found.less;
+            else {
+                // Ranks `before` to `less` − 1 are between `low` and `below`.
+                if (low_rank >= before && (found.below == low || found.less == low_rank + 1)) return found.below;
+                high = found.below;
+            }
         }
-        const std::size_t less = static_cast<std::size_t>(count);
-        if (less == high_rank) return low_rank < high_rank ? below / 2 + above / 2 : above;
-        if (less < high_rank)
-            low = above, before = less;
-        else {
-            // Ranks `before` to `less` − 1 are between `low` and `below`.
-            if (low_rank >= before && (below == low || less == low_rank + 1)) return below;
-            high = below, upto = less;
-        }
-        const double missing = static_cast<double>(high_rank) - count;
-        if (std::fabs(missing) <= 1.0)
-            pivot = missing > 0 ? std::nextafter(above, infinity) : below;  // one value further
-        else if (pass < 2)
+        const double count = static_cast<double>(found.less), missing = static_cast<double>(high_rank) - count;
+        if (missing > 0)
+            left = pivot, left_count = count;
+        else
+            right = pivot, right_count = count;
+        near = std::fabs(missing) <= 1.0;
+        if (near) {
+            if (!rough) pivot = missing > 0 ? std::nextafter(found.above, infinity) : found.below;  // one value further
+        } else if (rough && (left_count == 0 || right_count == n))
             pivot += missing * per_rank;
         else
-            pivot = low + (high - low) * (static_cast<double>(high_rank - before) + 0.5) / static_cast<double>(upto - before);
+            pivot = left + (right - left) * (static_cast<double>(high_rank) + 0.5 - left_count) / (right_count - left_count);
     }
+    if (!(low < high)) return low;
     copy.assign(v, v + k);
     std::nth_element(copy.begin(), copy.begin() + high_rank, copy.end());
     const double upper = copy[high_rank];
@@ -151,7 +182,7 @@ void median_deviation(const Rows& rows, double* median, double* deviation) {
         const double* v = rows.row(i);
         const double middle = median_of(v, rows.k, copy);
         double sum = 0;
-#pragma omp simd reduction(+ : sum)
+#pragma omp simd simdlen(4) reduction(+ : sum)
         for (std::size_t j = 0; j < rows.k; ++j) sum += std::fabs(v[j] - middle);
         median[i] = middle;
         deviation[i] = sum / static_cast<double>(rows.k);
