@@ -124,7 +124,10 @@ void register_codes(nb::module_& m) {
                         ibug::padded_trees(leaves.shape(1)) == out.shape(1) && leaves.shape(0) == out.shape(0),
                     "leaves, numbering, counts and out do not fit together");
             nb::gil_scoped_release released;
-            return ibug::encode_rows(leaves.data(), leaves.shape(0), numbering_of(numbering), counts.data(), out.data());
+            const ibug::Encoded encoded =
+                ibug::encode_rows(leaves.data(), leaves.shape(0), numbering_of(numbering), counts.data(), out.data());
+            require(!encoded.negative, "a leaf number is negative");
+            return encoded.without_code;
         },
         "leaves"_a.noconvert(), "numbering"_a.noconvert(), "counts"_a.noconvert(), "out"_a.noconvert(),
         "Write the codes of query rows into `out`; return how many leaves without training rows found no free code.");

@@ -59,24 +59,33 @@ void pack_rows(const std::int32_t* leaves, std::size_t n_rows, const Numbering& 
 }
 
 // Codes of queries, (n_rows, padded_trees(n_trees)). A leaf without training rows gets the first code that no training row
-// of the tree has, counts[t]. Returns how often none was free, as when 256 leaves fill 8 bits: then wider codes are needed.
+// of the tree has, counts[t].
+struct Encoded {
+    std::size_t without_code = 0;  // how often none was free, as when 256 leaves fill 8 bits: then wider codes are needed
+    bool negative = false;         // whether a leaf number was
+};
+
 template <class Code>
-std::size_t encode_rows(const std::int32_t* leaves, std::size_t n_rows, const Numbering& numbering,
+Encoded encode_rows(const std::int32_t* leaves, std::size_t n_rows, const Numbering& numbering,
                         const std::int32_t* counts, Code* out) {
-    std::size_t without_code = 0;
+    Encoded encoded;
+    std::int32_t bits = 0;
     const std::size_t n_trees = numbering.n_trees, stride = padded_trees(n_trees);
     for (std::size_t r = 0; r < n_rows; ++r) {
         for (std::size_t t = 0; t < n_trees; ++t) {
-            std::int32_t code = numbering(t, leaves[r * n_trees + t]);
+            const std::int32_t leaf = leaves[r * n_trees + t];
+            std::int32_t code = numbering(t, leaf);
+            bits |= leaf;
             if (code == unseen) {
                 code = counts[t];
-                without_code += static_cast<std::uint32_t>(code) > std::numeric_limits<Code>::max();
+                encoded.without_code += static_cast<std::uint32_t>(code) > std::numeric_limits<Code>::max();
             }
             out[r * stride + t] = static_cast<Code>(code);
         }
         std::fill(out + r * stride + n_trees, out + (r + 1) * stride, Code{1});  // rows have 0 in the trees that fill up
     }
-    return without_code;
+    encoded.negative = bits < 0;
+    return encoded;
 }
 
 // Moves the codes of tiles so that place i has the row that was at order[i]: `trees_at_a_time` trees after each other,

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -31,24 +30,55 @@ std::size_t position_of_largest(const Number* numbers, std::size_t n) {
     return static_cast<std::size_t>(std::find(numbers, numbers + n, largest) - numbers);
 }
 
+// What a search writes on its way. A thread keeps it from one call to the next, so that a row alone allocates nothing.
+struct Workspace {
+    struct Ranked {
+        std::uint32_t bound, chunk;
+    };
+
+    std::vector<std::uint32_t> leaves;       // positions in places, by tree
+    std::vector<LeafWords> words;            // the same leaves in the superblocks of a group
+    std::vector<std::size_t> block_start;    // where each block's leaves start
+    std::vector<std::uint16_t> superblock;   // bounds
+    std::vector<Ranked> ranked;              // chunks
+    // Queues of tiles, one for each bound: the first tile, and the next of each tile; and how many are waiting.
+    std::vector<std::uint32_t> first, waiting, next;
+    std::vector<std::uint8_t> sums;  // [chunk][block of trees][tile]: the bounds' parts
+    TopK best;
+    std::vector<std::pair<std::uint32_t, std::size_t>> queue;  // where each query's nearest rows may be, and the query
+    std::vector<std::uint32_t> left;                           // queries that are left to the scan
+
+    static Workspace& of_this_thread() {
+        static thread_local Workspace workspace;
+        return workspace;
+    }
+
+    template <class T>
+    static void grow(std::vector<T>& numbers, std::size_t n) {
+        if (numbers.size() < n) numbers.resize(n);
+    }
+};
+
 template <class Code>
 class PrunedSearch {
    public:
-    PrunedSearch(const Tiles<Code>& tiles, const Bounds& bounds, const InstructionSet& set)
-        : tiles_(tiles), bounds_(bounds), set_(set) {
+    PrunedSearch(const Tiles<Code>& tiles, const Bounds& bounds, const InstructionSet& set, Workspace& workspace)
+        : tiles_(tiles), bounds_(bounds), set_(set), leaves_(workspace.leaves), words_(workspace.words),
+          block_start_(workspace.block_start), superblock_(workspace.superblock), ranked_(workspace.ranked),
+          first_(workspace.first), waiting_(workspace.waiting), next_(workspace.next), sums_(workspace.sums) {
         // Four blocks of trees, between which a visit may stop; more where a block's counts would not fit a byte.
         const std::size_t quarter = padded_trees((tiles.n_trees + 3) / 4);
         block_trees_ = std::min(std::max<std::size_t>(quarter, 32), tree_block);
         n_blocks_ = (tiles.width() + block_trees_ - 1) / block_trees_;
         const std::size_t n_chunks = bounds.places.n_chunks;
-        leaves_.resize(tiles.n_trees);
-        words_.resize(tiles.n_trees);
-        block_start_.resize(n_blocks_ + 1);
+        Workspace::grow(leaves_, tiles.n_trees);
+        Workspace::grow(words_, tiles.n_trees);
+        Workspace::grow(block_start_, n_blocks_ + 1);
         superblock_.resize(bounds.places.n_groups() * group_superblocks);
         first_.resize(tiles.n_trees + 1);
         waiting_.resize(tiles.n_trees + 1);
-        next_ = std::make_unique_for_overwrite<std::uint32_t[]>(n_chunks * chunk_tiles);
-        sums_ = std::make_unique_for_overwrite<std::uint8_t[]>(n_chunks * chunk_tiles * n_blocks_);
+        Workspace::grow(next_, n_chunks * chunk_tiles);
+        Workspace::grow(sums_, n_chunks * chunk_tiles * n_blocks_);
     }
 
     // The best rows among tiles [tile_start, tile_stop), whole chunks. Gives up and returns false when more than
@@ -61,13 +91,17 @@ class PrunedSearch {
         rank_chunks(tile_start, tile_stop);
         visits_ = 0;
         std::size_t chunk = 0, check_at = 8 + most_visits / 16;
-        for (auto bound = static_cast<std::uint32_t>(n_leaves_) + 1; bound-- > 0;) {
+        for (std::uint32_t bound = ranked_.front().bound;;) {
             if (best.full() && bound < best.needed()) break;
             while (chunk < ranked_.size() && ranked_[chunk].bound >= bound) open(query, ranked_[chunk++].chunk, best);
+            // The next bound that a tile has; at the next chunk's, other tiles may come in between.
+            const std::uint32_t least = chunk < ranked_.size() ? ranked_[chunk].bound : 0;
+            std::uint32_t next_bound = bound;
+            while (next_bound > least && first_[--next_bound] == none) {}
             for (std::uint32_t tile = first_[bound]; tile != none; tile = next_[tile]) {
                 --waiting_[bound];
-                prefetch(next_[tile]);
                 if (!best.can_enter(bound, bounds_.least_row[tile])) continue;
+                prefetch(next_[tile] != none ? next_[tile] : first_[next_bound]);
                 visit(query, tile, bound, best);
                 if (visits_ >= check_at) {
                     visits = visits_;
@@ -75,6 +109,8 @@ class PrunedSearch {
                     check_at = std::min(2 * check_at, most_visits + 1);
                 }
             }
+            if (next_bound == bound) break;
+            bound = next_bound;
         }
         visits = visits_;
         return true;
@@ -106,9 +142,7 @@ class PrunedSearch {
     static constexpr std::size_t chunks_per_group = 8;
     static constexpr std::size_t group_superblocks = chunks_per_group * chunk_superblocks;
 
-    struct Ranked {
-        std::uint32_t bound, chunk;
-    };
+    using Ranked = Workspace::Ranked;
 
     // The query's leaves that training rows have, block of trees by block.
     void look_up(const Code* query) {
@@ -168,7 +202,7 @@ class PrunedSearch {
 
     // Bounds the tiles of a chunk, and queues those that may have a row among the best.
     void open(const Code* query, std::size_t chunk, TopK& best) {
-        std::uint8_t* sums = sums_.get() + chunk * chunk_tiles * n_blocks_;
+        std::uint8_t* sums = sums_.data() + chunk * chunk_tiles * n_blocks_;
         alignas(64) std::uint16_t total[chunk_tiles] = {};
         collect(chunk / chunks_per_group);
         for (std::size_t b = 0; b < n_blocks_; ++b, sums += chunk_tiles) {
@@ -212,7 +246,7 @@ class PrunedSearch {
     void visit(const Code* query, std::size_t tile, std::uint32_t bound, TopK& best) {
         ++visits_;
         std::uint16_t counts[tile_rows];
-        const std::uint8_t* sums = sums_.get() + tile / chunk_tiles * chunk_tiles * n_blocks_ + tile % chunk_tiles;
+        const std::uint8_t* sums = sums_.data() + tile / chunk_tiles * chunk_tiles * n_blocks_ + tile % chunk_tiles;
         const std::uint32_t reaching = counters<Code>(set_).visit(
             tiles_.tile(tile), query, tiles_.n_lines(), block_trees_ / trees_per_line<Code>, sums, chunk_tiles, bound,
             best.needed(), counts);
@@ -246,15 +280,14 @@ class PrunedSearch {
     const InstructionSet& set_;
     std::size_t block_trees_, n_blocks_;
     std::size_t n_leaves_ = 0, group_ = none, visits_ = 0;
-    std::vector<std::uint32_t> leaves_;       // positions in places, by tree
-    std::vector<LeafWords> words_;            // the same leaves in the superblocks of group_
-    std::vector<std::size_t> block_start_;    // where each block's leaves start
-    std::vector<std::uint16_t> superblock_;   // bounds
-    std::vector<Ranked> ranked_;
-    // Queues of tiles, one for each bound: the first tile, and the next of each tile; and how many are waiting.
-    std::vector<std::uint32_t> first_, waiting_;
-    std::unique_ptr<std::uint32_t[]> next_;
-    std::unique_ptr<std::uint8_t[]> sums_;  // [chunk][block of trees][tile]: the bounds' parts
+    // In the workspace.
+    std::vector<std::uint32_t>& leaves_;
+    std::vector<LeafWords>& words_;
+    std::vector<std::size_t>& block_start_;
+    std::vector<std::uint16_t>& superblock_;
+    std::vector<Ranked>& ranked_;
+    std::vector<std::uint32_t>&first_, &waiting_, &next_;
+    std::vector<std::uint8_t>& sums_;
 };
 
 // The k nearest rows among tiles [tile_start, tile_stop) for queries [query_start, query_stop), whose rows of `affinities`
@@ -265,18 +298,21 @@ void search(const Tiles<Code>& tiles, const Bounds& bounds, const Code* queries,
             std::size_t tile_stop, std::size_t query_start, std::size_t query_stop, std::size_t most_visits,
             std::int32_t* affinities, std::int64_t* rows, std::int64_t* visits, const InstructionSet& set) {
     const std::size_t width = tiles.width();
-    PrunedSearch<Code> pruned(tiles, bounds, set);
-    TopK best;
+    Workspace& workspace = Workspace::of_this_thread();
+    PrunedSearch<Code> pruned(tiles, bounds, set, workspace);
+    TopK& best = workspace.best;
     // Queries that are alike come after each other: they visit the same tiles, which are still in the cache. Not in a
     // large index: looking at all of its chunks for this would grow with the rows.
     const bool sorts = query_stop - query_start >= 8 && tile_stop - tile_start <= 8 * chunk_tiles;
-    std::vector<std::pair<std::uint32_t, std::size_t>> queue(query_stop - query_start);
+    auto& queue = workspace.queue;
+    queue.resize(query_stop - query_start);
     for (std::size_t i = 0; i < queue.size(); ++i) {
         const std::size_t q = query_start + i;
         queue[i] = {sorts ? pruned.likely_tile(queries + q * width, tile_start, tile_stop) : 0, q};
     }
-    std::sort(queue.begin(), queue.end());
-    std::vector<std::uint32_t> left;
+    if (sorts) std::sort(queue.begin(), queue.end());
+    auto& left = workspace.left;
+    left.clear();
     std::size_t tried = 0, failed = 0;
     for (const auto& [tile, q] : queue) {
         best.reset(k, tiles.n_trees);

@@ -240,7 +240,10 @@ class LeafIndex:
         return self._bounds is not None and k <= self.n_rows // 8
 
     def _tasks(self, n_queries: int, k: int, candidates: int | None, n_threads: int) -> list[Task]:
-        n_tiles, comparisons = len(self._tiles), n_queries * self._tiles.size
+        n_tiles = len(self._tiles)
+        if n_threads == 1:
+            return [Task(0, n_queries, 0, n_tiles)]
+        comparisons = n_queries * self._tiles.size
         if candidates is not None:
             return divide(n_queries, n_tiles, n_tiles, comparisons // 4, n_threads)
         if self._prunes(k):
@@ -256,7 +259,8 @@ class LeafIndex:
         candidates: int | None,
         instruction_set: str,
     ) -> Neighbors:
-        own = queries[task.first_query : task.last_query]
+        whole = task.first_query == 0 and task.last_query == len(queries)
+        own = queries if whole else queries[task.first_query : task.last_query]
         if candidates is None and self._bounds is not None and self._prunes(k):
             share = _MOST_VISITED if len(own) > 1 else _MOST_VISITED_ALONE
             tile_range = task.first_tile, task.last_tile
@@ -279,7 +283,9 @@ class LeafIndex:
         return affinities, rows
 
     def _check_queries(self, leaves: ArrayLike) -> NDArray[np.int32]:
-        array = _as_leaves(leaves)
+        # Numbers of another type are checked when they are converted, those of int32 when they are read.
+        is_int32 = isinstance(leaves, np.ndarray) and leaves.ndim == 2 and leaves.dtype == np.int32
+        array = np.ascontiguousarray(leaves) if is_int32 else _as_leaves(leaves)
         if array.shape[1] != self.n_trees:
             raise InvalidInputError(f"The queries have {array.shape[1]} trees, the index has {self.n_trees}.")
         return array
@@ -291,7 +297,12 @@ class LeafIndex:
         """
         tiles = self._tiles
         codes = np.empty((len(leaves), padded_trees(self.n_trees)), tiles.dtype)
-        if kernel.encode_rows(leaves, self._numbering, self._leaf_counts, codes):
+        try:
+            without_code = kernel.encode_rows(leaves, self._numbering, self._leaf_counts, codes)
+        except ValueError:
+            _as_leaves(leaves)  # tells what is wrong
+            raise
+        if without_code:
             # All 256 codes of a tree stand for leaves with training rows, and a query is in yet another leaf.
             self._tiles = widened(tiles)
             return self._encode(leaves)
