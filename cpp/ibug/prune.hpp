@@ -37,7 +37,8 @@ struct Workspace {
     };
 
     std::vector<std::uint32_t> leaves;       // positions in places, by tree
-    std::vector<LeafWords> words;            // the same leaves in the superblocks of a group
+    std::vector<LeafWords> words;            // (n_groups, n_trees): the same leaves in the superblocks of each group
+    std::vector<std::uint8_t> collected;     // (n_groups,): whether its words are there
     std::vector<std::size_t> block_start;    // where each block's leaves start
     std::vector<std::uint16_t> superblock;   // bounds
     std::vector<Ranked> ranked;              // chunks
@@ -63,7 +64,7 @@ template <class Code>
 class PrunedSearch {
    public:
     PrunedSearch(const Tiles<Code>& tiles, const Bounds& bounds, const InstructionSet& set, Workspace& workspace)
-        : tiles_(tiles), bounds_(bounds), set_(set), leaves_(workspace.leaves), words_(workspace.words),
+        : tiles_(tiles), bounds_(bounds), set_(set), leaves_(workspace.leaves), words_(workspace.words), collected_(workspace.collected),
           block_start_(workspace.block_start), superblock_(workspace.superblock), ranked_(workspace.ranked),
           first_(workspace.first), waiting_(workspace.waiting), next_(workspace.next), sums_(workspace.sums) {
         // Four blocks of trees, between which a visit may stop; more where a block's counts would not fit a byte.
@@ -72,7 +73,8 @@ class PrunedSearch {
         n_blocks_ = (tiles.width() + block_trees_ - 1) / block_trees_;
         const std::size_t n_chunks = bounds.places.n_chunks;
         Workspace::grow(leaves_, tiles.n_trees);
-        Workspace::grow(words_, tiles.n_trees);
+        Workspace::grow(words_, bounds.places.n_groups() * tiles.n_trees);
+        collected_.resize(bounds.places.n_groups());
         Workspace::grow(block_start_, n_blocks_ + 1);
         superblock_.resize(bounds.places.n_groups() * group_superblocks);
         first_.resize(tiles.n_trees + 1);
@@ -116,18 +118,25 @@ class PrunedSearch {
         return true;
     }
 
-    // A place near which the query's nearest rows may be: the tile that has most of its leaves in a few trees.
-    std::uint32_t likely_tile(const Code* query, std::size_t tile_start, std::size_t tile_stop) {
+    // A place near which the query's nearest rows may be: the tile that has most of its leaves in a few trees. In a large
+    // index the superblock, so that this does not cost more than it spares.
+    std::uint32_t likely_place(const Code* query, std::size_t tile_start, std::size_t tile_stop) {
         constexpr std::size_t n_sampled = 32;
         const std::size_t step = std::max<std::size_t>(1, tiles_.n_trees / n_sampled);
+        const std::size_t start = tile_start / chunk_tiles, stop = (tile_stop + chunk_tiles - 1) / chunk_tiles;
         n_leaves_ = 0;
         for (std::size_t t = 0; t < tiles_.n_trees && n_leaves_ < n_sampled; t += step) add_leaf(query, t);
-        group_ = none;
+        std::fill(collected_.begin(), collected_.end(), std::uint8_t{0});
+        if (stop - start > chunks_per_group) {
+            std::fill(superblock_.begin(), superblock_.end(), std::uint16_t{0});
+            for (std::size_t g = start / chunks_per_group; g * chunks_per_group < stop; ++g)
+                set_.superblock_bounds(words(g), n_leaves_, superblock_.data() + g * group_superblocks);
+            return static_cast<std::uint32_t>(position_of_largest(superblock_.data(), superblock_.size()));
+        }
         std::uint8_t sums[chunk_tiles];
         std::uint32_t best = 0, found = 0;
-        for (std::size_t c = tile_start / chunk_tiles; c * chunk_tiles < tile_stop; ++c) {
-            collect(c / chunks_per_group);
-            set_.tile_bounds(words_.data(), n_leaves_, c % chunks_per_group * 8, sums);
+        for (std::size_t c = start; c < stop; ++c) {
+            set_.tile_bounds(words(c / chunks_per_group), n_leaves_, c % chunks_per_group * 8, sums);
             const std::size_t most = position_of_largest(sums, chunk_tiles);
             if (sums[most] > best) {
                 best = sums[most];
@@ -153,7 +162,7 @@ class PrunedSearch {
             for (std::size_t t = b * block_trees_; t < stop; ++t) add_leaf(query, t);
         }
         block_start_[n_blocks_] = n_leaves_;
-        group_ = none;
+        std::fill(collected_.begin(), collected_.end(), std::uint8_t{0});
     }
 
     void add_leaf(const Code* query, std::size_t tree) {
@@ -163,17 +172,23 @@ class PrunedSearch {
     }
 
     // Their places among the superblocks of a group.
-    void collect(std::size_t group) {
-        if (group == group_) return;
-        group_ = group;
+    const LeafWords* words(std::size_t group) {
+        LeafWords* found = words_.data() + group * tiles_.n_trees;
+        if (collected_[group]) return found;
+        collected_[group] = 1;
         const Places& places = bounds_.places;
+        const std::size_t n_groups = places.n_groups();
         for (std::size_t i = 0; i < n_leaves_; ++i) {
             const std::size_t leaf = leaves_[i];
-            std::memcpy(&words_[i].superblocks, places.masks + leaf * places.n_chunks + chunks_per_group * group, 8);
-            words_[i].words = places.words + places.starts[leaf * places.n_groups() + group];
-            fetch(words_[i].words);
-            fetch(words_[i].words + 8);
+            std::memcpy(&found[i].superblocks, places.masks + leaf * places.n_chunks + chunks_per_group * group, 8);
+            found[i].words = places.words + places.starts[leaf * n_groups + group];
+            // Of many groups most are never opened.
+            if (n_groups == 1) {
+                fetch(found[i].words);
+                fetch(found[i].words + 8);
+            }
         }
+        return found;
     }
 
     // Chunks by falling bound. Where there are few, their bounds would cost more than they spare.
@@ -186,9 +201,9 @@ class PrunedSearch {
         }
         std::fill(superblock_.begin(), superblock_.end(), std::uint16_t{0});
         for (std::size_t g = start / chunks_per_group; g * chunks_per_group < stop; ++g) {
-            collect(g);
+            const LeafWords* leaves = words(g);
             for (std::size_t b = 0; b < n_blocks_; ++b)
-                set_.superblock_bounds(words_.data() + block_start_[b], block_start_[b + 1] - block_start_[b],
+                set_.superblock_bounds(leaves + block_start_[b], block_start_[b + 1] - block_start_[b],
                                        superblock_.data() + g * group_superblocks);
         }
         for (std::size_t c = start; c < stop; ++c) {
@@ -204,9 +219,9 @@ class PrunedSearch {
     void open(const Code* query, std::size_t chunk, TopK& best) {
         std::uint8_t* sums = sums_.data() + chunk * chunk_tiles * n_blocks_;
         alignas(64) std::uint16_t total[chunk_tiles] = {};
-        collect(chunk / chunks_per_group);
+        const LeafWords* leaves = words(chunk / chunks_per_group);
         for (std::size_t b = 0; b < n_blocks_; ++b, sums += chunk_tiles) {
-            set_.tile_bounds(words_.data() + block_start_[b], block_start_[b + 1] - block_start_[b],
+            set_.tile_bounds(leaves + block_start_[b], block_start_[b + 1] - block_start_[b],
                              chunk % chunks_per_group * 8, sums);
             for (std::size_t i = 0; i < chunk_tiles; ++i) total[i] = static_cast<std::uint16_t>(total[i] + sums[i]);
         }
@@ -279,10 +294,11 @@ class PrunedSearch {
     const Bounds& bounds_;
     const InstructionSet& set_;
     std::size_t block_trees_, n_blocks_;
-    std::size_t n_leaves_ = 0, group_ = none, visits_ = 0;
+    std::size_t n_leaves_ = 0, visits_ = 0;
     // In the workspace.
     std::vector<std::uint32_t>& leaves_;
     std::vector<LeafWords>& words_;
+    std::vector<std::uint8_t>& collected_;
     std::vector<std::size_t>& block_start_;
     std::vector<std::uint16_t>& superblock_;
     std::vector<Ranked>& ranked_;
@@ -301,14 +317,13 @@ void search(const Tiles<Code>& tiles, const Bounds& bounds, const Code* queries,
     Workspace& workspace = Workspace::of_this_thread();
     PrunedSearch<Code> pruned(tiles, bounds, set, workspace);
     TopK& best = workspace.best;
-    // Queries that are alike come after each other: they visit the same tiles, which are still in the cache. Not in a
-    // large index: looking at all of its chunks for this would grow with the rows.
-    const bool sorts = query_stop - query_start >= 8 && tile_stop - tile_start <= 8 * chunk_tiles;
+    // Queries that are alike come after each other: they look at the same places, which are still in the cache.
+    const bool sorts = query_stop - query_start >= 8;
     auto& queue = workspace.queue;
     queue.resize(query_stop - query_start);
     for (std::size_t i = 0; i < queue.size(); ++i) {
         const std::size_t q = query_start + i;
-        queue[i] = {sorts ? pruned.likely_tile(queries + q * width, tile_start, tile_stop) : 0, q};
+        queue[i] = {sorts ? pruned.likely_place(queries + q * width, tile_start, tile_stop) : 0, q};
     }
     if (sorts) std::sort(queue.begin(), queue.end());
     auto& left = workspace.left;
