@@ -92,7 +92,7 @@ def test_tree_fraction(tmp_path):
     assert printed.rstrip() in report.read_text()
 
 
-@pytest.mark.parametrize("command", [["shift.py"], ["coverage.py", "--splits", "1"]])
+@pytest.mark.parametrize("command", [["shift.py"], ["interval_coverage.py", "--splits", "1"]])
 def test_real_data_benchmarks_on_bundled_data(command):
     pytest.importorskip("lightgbm")
     pytest.importorskip("pandas")

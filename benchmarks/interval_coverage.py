@@ -1,6 +1,6 @@
 """The share of truths that 90 % intervals hold: paper's rule, default, tuned by NLL, and with conformal calibration.
 
-    IBUG_DATA=folder python benchmarks/coverage.py [--datasets concrete,wine] [--max-rows 5000] [--splits 3]
+    IBUG_DATA=folder python benchmarks/interval_coverage.py [--datasets concrete,wine] [--max-rows 5000] [--splits 3]
 
 LightGBM is trained on half of the rows, a quarter chooses k and calibrates, and a quarter is predicted.
 """
