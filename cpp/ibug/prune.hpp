@@ -84,7 +84,8 @@ class PrunedSearch {
     }
 
     // The best rows among tiles [tile_start, tile_stop), whole chunks. Gives up and returns false when more than
-    // `most_visits` tiles seem to be needed. `visits` is the number of tiles visited.
+    // `most_visits` further tiles seem to be needed; what was visited already is no reason to give up. `visits` is the
+    // number of tiles visited.
     bool find(const Code* query, std::size_t tile_start, std::size_t tile_stop, std::size_t most_visits, TopK& best,
               std::size_t& visits) {
         look_up(query);
@@ -107,8 +108,8 @@ class PrunedSearch {
                 visit(query, tile, bound, best);
                 if (visits_ >= check_at) {
                     visits = visits_;
-                    if (visits > most_visits || visits + waiting(best.needed(), bound) / 2 > most_visits) return false;
-                    check_at = std::min(2 * check_at, most_visits + 1);
+                    if (waiting(best.needed(), bound) > most_visits) return false;
+                    check_at *= 2;
                 }
             }
             if (next_bound == bound) break;

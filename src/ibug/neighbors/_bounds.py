@@ -14,9 +14,9 @@ from ibug.neighbors._load import kernel
 _LEAST_TILES = 128
 # What the bounds may add to the memory of the codes; more is needed only where leaves occur everywhere, and bounds are
 # of no use.
-_MOST_MEMORY = 0.25
+_MOST_MEMORY = 0.2
 # Bounds are kept if rows of the index find their own 10 nearest with a smaller share of the tiles than this.
-_MOST_VISITED = 0.35
+_MOST_VISITED = 0.2
 _PROBES, _PROBE_K = 32, 10
 
 
