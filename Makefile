@@ -38,10 +38,11 @@ layers: $(VENV)/dev.stamp
 pytest: $(VENV)/dev.stamp
 	$(BIN)/pytest -n auto
 
-# The oldest supported versions, from tests/oldest.txt. They have no builds for Python 3.13 and newer.
+# The oldest supported versions, from tests/oldest.txt. They have no builds for Python 3.13 and newer. Benchmarks and the
+# study are not part of what is supported: they run with the newest versions, and with those of the study.
 ifeq ($(shell $(PYTHON) -c "import sys; print(sys.version_info < (3, 13))"),True)
 test-oldest: $(VENV_OLDEST)/stamp
-	$(VENV_OLDEST)/bin/pytest -n auto
+	$(VENV_OLDEST)/bin/pytest -n auto --ignore tests/benchmarks --ignore tests/study
 else
 test-oldest:
 	@echo "The oldest supported versions cannot be installed on this Python: not tested. Set PYTHON to 3.10, 3.11 or 3.12."
