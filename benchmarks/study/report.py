@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-import platform
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks.study import tables
+from benchmarks.study import summary, tables
 from benchmarks.study.datasets import DATASETS
-from benchmarks.study.methods import METHODS
+from benchmarks.study.methods import METHODS, bart, ngboost, quantile_forest
+from benchmarks.study.methods._boosters import FEWEST_TREES, PATIENCE, QUICK_RATE, QUICK_TREES
 from benchmarks.study.results import Row, read, task_of
 from benchmarks.study.runner import Plan
 from benchmarks.study.scores import Scores
 
-BEGIN = "<!-- python -m benchmarks tables writes from here -->"
+BEGIN = "<!-- python -m benchmarks tables writes its {} from here -->"
 END = "<!-- to here -->"
+
+# Methods with one booster, whose number of trees early stopping finds.
+_BOOSTED = ("ibug-catboost", "cbu", "ibug-lightgbm", "ibug-xgboost", "ibug-hist")
 
 
 def write(plan: Plan, results: Path, document: Path) -> str:
     """Return the tables of a plan's results, and put them between the marks of the document if there is one."""
-    rows = wanted(plan, read(results))
-    text = render(plan, rows)
+    parts = render(plan, wanted(plan, read(results)))
     if document.exists():
-        old = document.read_text()
-        if old.count(BEGIN) != 1 or old.count(END) != 1 or old.index(BEGIN) > old.index(END):
-            raise SystemExit(f"{document} must have the lines {BEGIN!r} and {END!r} once each, in that order.")
-        before, rest = old.split(BEGIN)
-        document.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.split(END)[1]}")
-    return text
+        text = document.read_text(encoding="utf-8")
+        for name, part in parts.items():
+            text = _placed(text, BEGIN.format(name), part, document)
+        document.write_text(text, encoding="utf-8")
+    return "\n".join(parts.values())
+
+
+def _placed(text: str, begin: str, part: str, document: Path) -> str:
+    before, mark, rest = text.partition(begin)
+    _, end, after = rest.partition(END)
+    if not mark or not end or begin in rest:
+        raise SystemExit(f"{document} must have the line {begin!r} once, and {END!r} after it.")
+    return f"{before}{begin}\n\n{part}\n{END}{after}"
 
 
 def wanted(plan: Plan, rows: list[Row]) -> list[Row]:
@@ -36,10 +46,15 @@ def wanted(plan: Plan, rows: list[Row]) -> list[Row]:
     return [row for row in rows if task_of(row) in tasks]
 
 
-def render(plan: Plan, rows: list[Row]) -> str:
-    """Return the whole text between the marks."""
+def render(plan: Plan, rows: list[Row]) -> dict[str, str]:
+    """Return the texts between the marks, by name."""
     scores = Scores(rows)
-    return "\n".join([how(plan, rows, scores), data(rows, scores), tables.every(scores), missing(rows)])
+    parts = (how(plan, rows, scores), data(plan, rows, scores), tables.every(scores), missing(rows))
+    return {
+        "summary": summary.render(scores),
+        "differences": summary.far_from_paper(scores),
+        "tables": "\n".join(parts),
+    }
 
 
 def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
@@ -64,9 +79,10 @@ def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
             f"$ python -m benchmarks tables {options}",
             "```",
             "",
-            f"Run {_between(dates)}, Python {platform.python_version()}. Versions: {listed}.",
+            f"Run {_between(dates)}. Versions: {listed}.",
             f"Of ten folds, the first ones were run: {folds or 'none'}.",
             "",
+            *_trees(plan, rows),
             "Each cell: the mean over folds ± its standard error / the paper's value. Bold: the best, and those whose "
             "standard errors overlap with it. W-T-L: datasets on which the method of the row is better, not "
             "different, worse than that of the column, by a two-sided paired t-test over folds at the level 0.05; "
@@ -76,14 +92,40 @@ def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
     )
 
 
+def _trees(plan: Plan, rows: list[Row]) -> list[str]:
+    """Return how long early stopping let the boosters grow."""
+    if plan.grid != "quick":
+        return []
+    text = (
+        f"`--grid quick` is one configuration: {FEWEST_TREES} to {QUICK_TREES} trees, learning rate {QUICK_RATE:g}, "
+        f"the library's own values for the rest, stopped when the validation rows gain nothing from {PATIENCE} more "
+        f"trees. NGBoost has at most {ngboost.SETTINGS['quick'][0]} trees, the quantile forest has "
+        f"{quantile_forest.SETTINGS['quick'][0]}, BART has {bart.SETTINGS['quick'][0][0]} in each of "
+        f"{bart.SETTINGS['quick'][2]} samples."
+    )
+    shares = []
+    for method in _BOOSTED:
+        found = {(row["dataset"], row["fold"]): row["parameters"]["trees"] for row in rows if _grown(row, method)}
+        limited = sum(trees > QUICK_TREES - PATIENCE for trees in found.values())
+        if found:
+            shares.append(f"{METHODS[method].title} {limited} of {len(found)}")
+    if shares:
+        text += f" Fits that the limit ended, not the validation rows: {', '.join(shares)}."
+    return [text, ""]
+
+
+def _grown(row: Row, method: str) -> bool:
+    return row["method"] == method and "trees" in row.get("parameters", {})
+
+
 def _between(dates: list[str]) -> str:
     if not dates:
         return "never"
     return f"on {dates[0]}" if dates[0] == dates[-1] else f"from {dates[0]} to {dates[-1]}"
 
 
-def data(rows: list[Row], scores: Scores) -> str:
-    """Return the table of the datasets."""
+def data(plan: Plan, rows: list[Row], scores: Scores) -> str:
+    """Return the table of the datasets, and the names of those left out."""
     sizes = {row["dataset"]: row for row in rows if row["status"] == "ok"}
     lines = ["## Datasets", "", "| Dataset | rows used | of | columns after encoding | the paper's n, p | source |"]
     lines.append("|---|---|---|---|---|---|")
@@ -92,20 +134,36 @@ def data(rows: list[Row], scores: Scores) -> str:
         used = f"{row['n_train'] + row['n_test']:,}"
         paper = f"{known.paper_rows:,}, {known.paper_columns}"
         lines.append(f"| {known.title} | {used} | {known.rows:,} | {row['n_features']} | {paper} | {known.source} |")
+    absent = [known.title for name, known in DATASETS.items() if name not in plan.datasets]
+    if absent:
+        lines += ["", f"Of the paper's {len(DATASETS)} datasets these are not among them: {', '.join(absent)}."]
     return "\n".join([*lines, "", "## Tables", ""])
 
 
 def missing(rows: list[Row]) -> str:
     """Return what was not run or failed, and why."""
-    reasons: dict[tuple[str, str, str], list[str]] = {}
+    reasons: dict[tuple[str, str, str], dict[str, list[int]]] = {}
     for row in rows:
         if row["status"] != "ok":
             key = (METHODS[row["method"]].title, row["status"], row["reason"])
-            reasons.setdefault(key, []).append(f"{DATASETS[row['dataset']].title} {row['fold'] + 1}")
+            folds = reasons.setdefault(key, {}).setdefault(DATASETS[row["dataset"]].title, [])
+            folds.append(row["fold"] + 1)
     lines = ["## What is missing", ""]
     if not reasons:
         return "\n".join([*lines, "Nothing: every method has a result on every dataset.", ""])
-    lines += ["| Method | | Why | Dataset and fold |", "|---|---|---|---|"]
+    lines += ["| Method | | Why | Dataset and folds |", "|---|---|---|---|"]
     for (method, state, reason), where in reasons.items():
-        lines.append(f"| {method} | {state} | {reason.replace('|', '/')} | {', '.join(where)} |")
+        places = ", ".join(f"{title} {_ranges(folds)}" for title, folds in where.items())
+        lines.append(f"| {method} | {state} | {reason.replace('|', '/')} | {places} |")
     return "\n".join([*lines, ""])
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Return numbers in few signs: 1–3, 5."""
+    runs: list[list[int]] = []
+    for each in sorted(numbers):
+        if runs and each == runs[-1][-1] + 1:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import platform
 import sys
 import time
 import uuid
@@ -114,9 +115,9 @@ def _work(task: Task, *, folder: Path | None, memory: Path) -> list[Row]:
 
 
 def installed(*packages: str) -> dict[str, str]:
-    """Return the versions of ibug, NumPy, scikit-learn and the packages."""
+    """Return the versions of Python, ibug, NumPy, scikit-learn and the packages."""
     names = {"sklearn": "scikit-learn", "quantile_forest": "quantile-forest"}
-    found = {}
+    found = {"Python": platform.python_version()}
     for package in ("ibug", "numpy", "sklearn", *packages):
         name = names.get(package, package)
         try:

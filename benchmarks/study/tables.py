@@ -42,6 +42,8 @@ class Table:
         The methods whose wins, ties and losses against all others are counted.
     note
         What a reader must know.
+    better
+        Which scores are better; a statement, empty for none.
     scale
         What the scores are multiplied by.
     """
@@ -54,15 +56,16 @@ class Table:
     calibrated: bool = True
     heads: tuple[str, ...] = ("ibug-catboost", "ibug+cbu")
     note: str = ""
+    better: str = "Lower is better."
     scale: float = 1.0
     geometric: bool = False
 
 
 _WITH_TODAY = {**MAIN, **dict.fromkeys(TODAY, "")}
-_KNN = {"knn": "kNN", "knn-catboost": "kNN-CB", "ibug-catboost": "IBUG-CB"}
+_KNN = {"knn": "kNN", "knn-unscaled": "kNN", "knn-catboost": "kNN-CB", "ibug-catboost": "IBUG-CB"}
 _BART = {"bart": "BART", "ibug-catboost": "IBUG"}
 _TIMES = {**{ours: theirs for ours, theirs in MAIN.items() if ours != "ibug+cbu"}, "ibug-lightgbm": "", "ibug-hist": ""}
-_CPU = "Processor time of one thread, ours; the paper's is of its whole grid on another machine."
+_CPU = "Ours: processor time of one thread. The paper's: of another machine, "
 
 TABLES = (
     Table("CRPS", "crps", "crps", _WITH_TODAY),
@@ -71,12 +74,19 @@ TABLES = (
     Table("Check score", "check", "check", MAIN),
     Table("Interval score", "interval", "interval", MAIN),
     Table("Mean absolute calibration error (MACE)", "mace", "mace", MAIN),
-    Table("Sharpness", "sharpness", "sharpness", MAIN, note="Less is narrower, not better."),
+    Table("Sharpness", "sharpness", "sharpness", MAIN, better="Lower is narrower, which is not better by itself."),
     Table("CRPS without calibration", "crps_uncalibrated", "crps", MAIN, calibrated=False),
     Table("NLL without calibration", "nll_uncalibrated", "nll", MAIN, scoring="nll", calibrated=False),
     Table("IBUG on different base models: CRPS", "crps_base_model", "crps", BASES, heads=tuple(BASES)),
     Table("IBUG on different base models: NLL", "nll_base_model", "nll", BASES, scoring="nll", heads=tuple(BASES)),
-    Table("Nearest neighbours: CRPS", "crps_knn", "crps", _KNN, heads=("ibug-catboost",)),
+    Table(
+        "Nearest neighbours: CRPS",
+        "crps_knn",
+        "crps",
+        _KNN,
+        heads=("ibug-catboost",),
+        note="The paper has one kNN, which stands beside both of ours.",
+    ),
     Table(
         "BART: CRPS",
         "crps_bart",
@@ -87,7 +97,13 @@ TABLES = (
     ),
     Table("BART: RMSE", "rmse_bart", "rmse", _BART, heads=("ibug-catboost",), note="stochtree, as above."),
     Table(
-        "Time to tune and train, seconds", "train_seconds", "train_seconds", _TIMES, heads=(), note=_CPU, geometric=True
+        "Time to tune and train, seconds",
+        "train_seconds",
+        "train_seconds",
+        _TIMES,
+        heads=(),
+        note=f"{_CPU}and of its whole grid.",
+        geometric=True,
     ),
     Table(
         "Time to predict a row, milliseconds",
@@ -95,7 +111,7 @@ TABLES = (
         "predict_seconds",
         _TIMES,
         heads=(),
-        note=_CPU,
+        note=f"{_CPU}and of larger models.",
         scale=1e3,
         geometric=True,
     ),
@@ -109,9 +125,8 @@ def render(table: Table, scores: Scores) -> str:
     lines = [f"### {table.title}", ""]
     tuned = f"Tuned for {table.scoring.upper()}, " if table.metric not in ("train_seconds", "predict_seconds") else ""
     kind = "with calibration of the variance" if table.calibrated else "without calibration of the variance"
-    lines.append(f"{tuned}{kind}. Lower is better." if tuned else table.note)
-    if tuned and table.note:
-        lines[-1] += f" {table.note}"
+    about = f"{tuned}{kind}." if tuned else ""
+    lines.append(" ".join(part for part in (about, table.better if tuned else "", table.note) if part))
     lines += ["", "| Dataset | " + " | ".join(METHODS[name].title for name in names) + " |"]
     lines.append("|---|" + "---|" * len(names))
     for dataset in datasets:

@@ -8,7 +8,7 @@ from benchmarks.study.methods.cbu import CBU
 from benchmarks.study.methods.cqr import CQR
 from benchmarks.study.methods.ibug import IBUGCatBoost, IBUGHist, IBUGLightGBM, IBUGXGBoost
 from benchmarks.study.methods.ibug_cbu import IBUGCBU
-from benchmarks.study.methods.knn import KNN
+from benchmarks.study.methods.knn import KNN, UnscaledKNN
 from benchmarks.study.methods.knn_catboost import KNNCatBoost
 from benchmarks.study.methods.ngboost import NGBoost
 from benchmarks.study.methods.pgbm import PGBM
@@ -29,6 +29,7 @@ METHODS: dict[str, type[Method]] = {
         NGBoost,
         KNNCatBoost,
         CQR,
+        UnscaledKNN,
         QuantileForest,
         PGBM,
         BART,

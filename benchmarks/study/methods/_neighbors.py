@@ -12,19 +12,21 @@ SCORES = {"crps": crps, "nll": nll}
 
 
 class Neighbors:
-    """Standard scaling and Euclidean distance.
+    """Euclidean distance, after standard scaling or as the columns are.
 
     Parameters
     ----------
     X, y
         The rows that can be neighbours, and their targets.
+    scaled
+        Whether the columns are scaled.
     """
 
-    def __init__(self, X: Floats, y: Floats) -> None:
+    def __init__(self, X: Floats, y: Floats, *, scaled: bool = True) -> None:
         from sklearn.neighbors import NearestNeighbors
         from sklearn.preprocessing import StandardScaler
 
-        self._scaler = StandardScaler().fit(X)
+        self._scaler = StandardScaler(with_mean=scaled, with_std=scaled).fit(X)
         self._search = NearestNeighbors(n_jobs=1).fit(self._scaler.transform(X))
         self._y = y
 
