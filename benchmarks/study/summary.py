@@ -24,8 +24,8 @@ def render(scores: Scores) -> str:
         return "There are no results yet.\n"
     lines = [
         f"Wins-ties-losses of each column's method against each row's over {len(datasets)} datasets, or those that "
-        "both were run on, by a paired t-test over folds. In brackets the median over datasets: of the ratio of their CRPS "
-        "(below 1 the column's is better), of the difference of their NLL (below 0 the column's is better).",
+        "both were run on, by a paired t-test over folds. In brackets the median over datasets: of the ratio of their "
+        "CRPS (below 1 the column's is better), of the difference of their NLL (below 0 the column's is better).",
         "",
         "| against | " + " | ".join(f"{METHODS[h].title}: {s.upper()}" for h in HEADS for s in SCORINGS) + " |",
         "|---|" + "---|" * (len(HEADS) * len(SCORINGS)),
