@@ -16,12 +16,13 @@ import numpy as np
 from benchmarks.study.datasets import DATASETS, load
 from benchmarks.study.methods import METHODS, Split
 from benchmarks.study.methods._boosters import Booster, CatBoost, LightGBM, Tuned, XGBoost
-from benchmarks.study.protocol import Task, prepare
+from benchmarks.study.protocol import prepare
 from benchmarks.study.report import wanted
 from benchmarks.study.results import read
 from benchmarks.study.runner import Plan
 from benchmarks.study.scores import Scores
 from benchmarks.study.statistics import mean_and_error
+from benchmarks.study.task import Task
 from ibug import IBUGRegressor
 from ibug.metrics import nll
 from ibug.plotting import DensityDisplay, LeafDensityDisplay, TreeFractionDisplay

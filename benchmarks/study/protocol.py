@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from benchmarks.study.datasets import load
 from benchmarks.study.encoding import encode
 from benchmarks.study.memory import Memory
 from benchmarks.study.methods import METHODS, SCORINGS, Fitted, Floats, Moments, Split, importable
+from benchmarks.study.task import NotRun, Task
 from ibug import VarianceCalibrator
 from ibug.distributions import Normal
 from ibug.metrics import check_score, coverage, crps, interval_score, mace, mean_width, nll, rmse, sharpness
@@ -30,25 +30,6 @@ FOLD_SEED = 1
 SPLIT_SEED = 1
 VALIDATION = 0.2
 COVERAGE = 0.9
-
-
-class NotRun(Exception):  # noqa: N818 - it is no error
-    """The method is not for this dataset, or its package is not there."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is done at a time."""
-
-    dataset: str
-    method: str
-    fold: int
-    grid: str
-    max_rows: int | None
-
-    def as_row(self) -> dict[str, Any]:
-        """Return the columns that name it."""
-        return asdict(self)
 
 
 def run(task: Task, folder: Path | None, memory_folder: Path | None = None) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.study.protocol import Task
+from benchmarks.study.task import Task
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on

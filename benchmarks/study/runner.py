@@ -18,8 +18,8 @@ from typing import Any, TextIO
 
 from benchmarks.study import protocol
 from benchmarks.study.methods import METHODS, SCORINGS
-from benchmarks.study.protocol import NotRun, Task
 from benchmarks.study.results import Row, Store, complete, read, task_of
+from benchmarks.study.task import NotRun, Task
 from benchmarks.study.workers import Outcome, run_all
 
 SETTINGS = 2 * len(SCORINGS)

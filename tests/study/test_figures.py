@@ -1,10 +1,10 @@
 """The figures are drawn from results and models of a small dataset."""
 
-import io
-
 import pytest
-from benchmarks.study import figures, runner
+from benchmarks.study import figures
+from benchmarks.study.methods import METHODS
 from benchmarks.study.methods import _boosters as boosters
+from benchmarks.study.results import Store
 from benchmarks.study.runner import Plan
 
 
@@ -16,17 +16,19 @@ def plan(monkeypatch):
     return Plan(["synthetic"], ["cqr", "ibug-lightgbm"], folds=1, max_rows=200)
 
 
-def results(task):
-    from benchmarks.study.methods import METHODS
-
-    seconds = {"train_seconds": 1.0 + len(METHODS[task.method].title), "predict_seconds": 1e-5}
-    common = {**task.as_row(), "status": "ok", **seconds}
-    return [{**common, "scoring": s, "calibrated": c} for s in ("crps", "nll") for c in (True, False)]
-
-
-def test_every_figure_is_drawn(plan, tmp_path):
+@pytest.fixture
+def path(plan, tmp_path):
     path = tmp_path / "results.jsonl"
-    runner.run(plan, path, None, stream=io.StringIO(), work=results)
+    with Store(path) as store:
+        for task in plan.tasks():
+            seconds = {"train_seconds": 1.0 + len(METHODS[task.method].title), "predict_seconds": 1e-5}
+            common = {**task.as_row(), "status": "ok", "run": task.method, **seconds}
+            store.append([{**common, "scoring": s, "calibrated": c} for s in ("crps", "nll") for c in (True, False)])
+    return path
+
+
+def test_every_figure_is_drawn(plan, path, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "REPEATS", 1)
     files = figures.draw(plan, path, None, tmp_path / "images")
     assert [file.name for file in files] == [f"study_{name}.png" for name in figures.FIGURES]
     for file in files:
@@ -34,9 +36,7 @@ def test_every_figure_is_drawn(plan, tmp_path):
         assert file.stat().st_size > 5000
 
 
-def test_the_runtime_figure_has_a_point_for_each_method(plan, tmp_path):
-    path = tmp_path / "results.jsonl"
-    runner.run(plan, path, None, stream=io.StringIO(), work=results)
+def test_the_runtime_figure_has_a_point_for_each_method(plan, path):
     drawn = figures.runtime(figures.Source(plan, path, None))
     points = {line.get_label(): line.get_xdata() for line in drawn.axes[0].get_lines()}
     assert set(points) == {"CQR (LightGBM)", "IBUG (LightGBM)"}

@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from benchmarks.study import facts, report, tables
+from benchmarks.study import facts, report, summary, tables
 from benchmarks.study.runner import Plan
 from benchmarks.study.scores import Scores
 from benchmarks.study.statistics import Record, compare, geometric_mean, mean_and_error, record
@@ -140,17 +140,66 @@ def test_numbers_take_little_room(value, text):
     assert tables.number(value) == text
 
 
+def test_the_summary_tells_where_ibug_wins_and_loses():
+    better, worse = [1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 6.0]
+    results = [*rows("concrete", "ibug-catboost", better), *rows("concrete", "cbu", worse)]
+    results += [*rows("yacht", "ibug-catboost", worse), *rows("yacht", "cbu", better)]
+    results += [*rows("wine", "ibug-catboost", better), *rows("wine", "cbu", worse), *rows("wine", "knn", worse)]
+    text = summary.render(Scores(results))
+    assert "over 3 datasets" in text
+    # Ratios 10/18, 18/10, 10/18 of the means 2.5 and 4.5; differences -2, 2, -2.
+    assert "| CBU | 2-0-1 (0.56) | 2-0-1 (-2.00) | – | – | – | – |" in text
+    assert "**IBUG**, by CRPS: ahead of CBU, kNN. It loses to CBU on Yacht." in text
+    assert "**IBUG+CBU**, by NLL: not run. It loses nowhere." in text
+
+
+def test_the_summary_names_whom_it_is_level_with_and_behind():
+    better, worse = [1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 6.0]
+    results = [*rows("wine", "ibug-catboost", worse), *rows("wine", "cbu", better), *rows("wine", "knn", worse)]
+    text = summary.render(Scores(results))
+    assert "**IBUG**, by CRPS: level with kNN; behind CBU. It loses to CBU on Wine." in text
+
+
+def test_what_is_far_from_the_paper_is_listed():
+    # The paper's CRPS on Concrete: CBU 1.788, IBUG 1.849, NGBoost 3.410.
+    results = [*rows("concrete", "cbu", [2.6, 2.6]), *rows("concrete", "ibug-catboost", [5.0, 5.2])]
+    results += rows("concrete", "ngboost", [1.0, 1.0])
+    text = summary.far_from_paper(Scores(results))
+    assert "| Concrete | CRPS | IBUG 5.10 / 1.85 | NGBoost 1.00 / 3.41 |" in text
+    assert "CBU" not in text
+    assert "differ from it by a factor of 1.5" in text
+
+
+def test_trees_that_the_limit_ended_are_counted():
+    grown = [{**row, "parameters": {"trees": 300 if row["fold"] else 120}} for row in rows("wine", "cbu", [1, 2, 3])]
+    text = report.how(Plan(["wine"], ["cbu"], 3), grown, Scores(grown))
+    assert "not the validation rows: CBU 2 of 3." in text
+
+
+def test_folds_are_listed_in_few_signs():
+    failed = [
+        {"method": "bart", "dataset": "wine", "fold": fold, "status": "failed", "reason": "r"} for fold in (0, 1, 3)
+    ]
+    assert "| BART (stochtree) | failed | r | Wine 1–2, 4 |" in report.missing(failed)
+
+
+def marked(stale):
+    parts = [f"{report.BEGIN.format(name)}\n{stale}\n{report.END}" for name in ("summary", "differences", "tables")]
+    return "\nbetween\n".join(["before", *parts, "after\n"])
+
+
 def test_the_document_is_written_between_its_marks(tmp_path):
     results, document = tmp_path / "results.jsonl", tmp_path / "study.md"
     given = [{**row, "run": "a"} for row in rows("wine", "cbu", [1.0, 2.0])]
     failed = {**given[0], "method": "bart", "status": "failed", "reason": "no | reason", "run": "b"}
     results.write_text("".join(json.dumps(row) + "\n" for row in [*given, failed]))
-    document.write_text(f"before\n{report.BEGIN}\nstale\n{report.END}\nafter\n")
+    document.write_text(marked("stale"))
     plan = Plan(["wine", "yacht"], ["cbu", "bart"], folds=5)
     report.write(plan, results, document)
     text = document.read_text()
     assert text.startswith("before\n")
-    assert text.endswith(f"{report.END}\nafter\n")
+    assert text.endswith(f"{report.END}\nbetween\nafter\n")
+    assert text.count("between") == 4
     assert "stale" not in text
     assert "--folds 5 --grid quick" in text
     assert "on 2020-01-02" in text
@@ -160,9 +209,13 @@ def test_the_document_is_written_between_its_marks(tmp_path):
     assert document.read_text() == text
 
 
-def test_a_document_without_marks_is_left_alone(tmp_path):
+@pytest.mark.parametrize(
+    "spoil", [lambda text: "mine", lambda text: text + text, lambda text: text[: -len("here -->") * 4]]
+)
+def test_a_document_without_marks_is_left_alone(spoil, tmp_path):
     document = tmp_path / "study.md"
-    document.write_text("mine")
-    with pytest.raises(SystemExit, match="once each"):
+    before = spoil(marked("mine"))
+    document.write_text(before)
+    with pytest.raises(SystemExit, match=r"must have the line .* once"):
         report.write(Plan([], [], 1), tmp_path / "none.jsonl", document)
-    assert document.read_text() == "mine"
+    assert document.read_text() == before
