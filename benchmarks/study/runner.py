@@ -6,14 +6,15 @@ import datetime
 import logging
 import platform
 import sys
-import time
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import mean
 from typing import Any, TextIO
 
 from benchmarks.study import protocol
@@ -87,7 +88,7 @@ def run(
     outcomes = []
     with Store(path) as store:
         tasks = remaining(plan, read(path), retry=retry)
-        progress = Progress(len(plan.tasks()), len(tasks), jobs, stream or sys.stderr)
+        progress = Progress(len(plan.tasks()), tasks, jobs, stream or sys.stderr)
         for outcome in run_all(tasks, work, jobs=jobs, time_limit=time_limit, skip=NotRun):
             store.append(rows_of(outcome))
             progress.tell(outcome)
@@ -130,26 +131,32 @@ def installed(*packages: str) -> dict[str, str]:
 class Progress:
     """One line for each finished task, with the time that is left.
 
-    The time left is what the tasks of this run took on average, each by its method where some are done.
+    A task is reckoned to take what others of its method took in this run, or the average task if none is done.
     """
 
-    def __init__(self, total: int, left: int, jobs: int, stream: TextIO) -> None:
-        self._total, self._left, self._stream = total, left, stream
-        self._begun, self._count = time.monotonic(), 0
+    def __init__(self, total: int, tasks: Sequence[Task], jobs: int, stream: TextIO) -> None:
+        self._total, self._jobs, self._stream = total, jobs, stream
+        self._left = Counter(task.method for task in tasks)
+        self._took: dict[str, list[float]] = {}
+        left = len(tasks)
         if left < total:
             self._say(f"{total - left} of {total} tasks are done already; {left} are left")
         self._say(f"{left} tasks, {jobs} at a time")
 
     def tell(self, outcome: Outcome) -> None:
         """Report a finished task."""
-        self._count += 1
-        elapsed = time.monotonic() - self._begun
-        left = elapsed / self._count * (self._left - self._count)
-        done = self._total - self._left + self._count
         task = outcome.task
+        self._left[task.method] -= 1
+        self._took.setdefault(task.method, []).append(outcome.seconds)
+        done = self._total - sum(self._left.values())
         what = f"{task.dataset} {task.method} fold {task.fold + 1}"
         result = f"{outcome.seconds:.1f} s" if outcome.status == "ok" else f"{outcome.status}: {outcome.reason}"
-        self._say(f"{done}/{self._total} {what}: {result}; {_duration(left)} left")
+        self._say(f"{done}/{self._total} {what}: {result}; {_duration(self._seconds_left())} left")
+
+    def _seconds_left(self) -> float:
+        average = mean(seconds for each in self._took.values() for seconds in each)
+        means = {method: mean(each) for method, each in self._took.items()}
+        return sum(count * means.get(method, average) for method, count in self._left.items()) / self._jobs
 
     def _say(self, line: str) -> None:
         self._stream.write(f"[study] {line}\n")

@@ -53,6 +53,18 @@ def test_a_method_predicts_a_proper_distribution(name, rows, split):
 
 
 @pytest.mark.parametrize("name", METHODS)
+def test_a_method_gives_the_same_result_again(name, rows, split):
+    """A run that was stopped and goes on must end as one that was not; global random numbers have moved on by then."""
+    require(name)
+    results = []
+    for seed in (0, 1):
+        np.random.seed(seed)  # noqa: NPY002 - what other packages may use
+        fitted = METHODS[name]().fit(split)
+        results.append([fitted.predict(rows[0][260:], scoring) for scoring in SCORINGS])
+    np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_the_validation_rows_are_predicted_by_a_model_that_has_not_seen_them(name, split):
     """With targets of validation rows replaced by noise, a model that saw them would be nearer to them."""
     require(name)

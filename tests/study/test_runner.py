@@ -51,6 +51,18 @@ def test_a_method_that_hangs_is_ended(path):
     assert states["ngboost"]["status"] == "ok"
 
 
+def test_the_time_left_is_reckoned_by_method():
+    tasks = Plan(["yacht"], ["knn", "bart", "cbu"], folds=3).tasks()
+    said = io.StringIO()
+    progress = runner.Progress(12, tasks, 2, said)
+    progress.tell(Outcome(tasks[0], "ok", [], "", 10.0))  # 8 tasks of 10 s, two at a time
+    progress.tell(Outcome(tasks[1], "failed", None, "no", 100.0))  # 2 of 10 s, 2 of 100 s, 3 of 55 s
+    lines = said.getvalue().splitlines()
+    assert lines[0] == "[study] 3 of 12 tasks are done already; 9 are left"
+    assert lines[2] == "[study] 4/12 yacht knn fold 1: 10.0 s; 40 s left"
+    assert lines[3] == "[study] 5/12 yacht bart fold 1: failed: no; 3 min left"
+
+
 def test_folds_are_outermost():
     tasks = Plan(["yacht", "energy"], ["knn", "cbu"], folds=2, max_rows=100).tasks()
     assert [task.fold for task in tasks] == [0, 0, 0, 0, 1, 1, 1, 1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split
 from ibug.distributions import Normal
@@ -48,8 +49,12 @@ class FittedNGBoost(Fitted):
 
 def _make(trees: int, rate: float, share: float, seed: int) -> Any:
     from ngboost import NGBRegressor
+    from ngboost.learners import default_tree_learner
 
+    # The seed of the regressor does not reach its trees, which break ties between equal splits at random.
+    tree = clone(default_tree_learner).set_params(random_state=seed)
     return NGBRegressor(
+        Base=tree,
         n_estimators=trees,
         learning_rate=rate,
         minibatch_frac=share,
