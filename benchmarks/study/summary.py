@@ -71,8 +71,9 @@ def _against(scores: Scores, scoring: str, head: str, other: str) -> str:
 
 
 def _where(scores: Scores, scoring: str, head: str) -> str:
-    """Return sentences: whom the head is ahead of, level with and behind by wins less losses, and where it loses."""
-    standing: dict[str, list[str]] = {"ahead of": [], "level with": [], "behind": []}
+    """Return sentences: against whom the head wins more datasets than it loses, as many or fewer; where it loses."""
+    more, same, fewer = "more wins than losses against", "as many against", "fewer against"
+    standing: dict[str, list[str]] = {more: [], same: [], fewer: []}
     losses = []
     for other in OTHERS:
         results = _results(scores, scoring, head, other)
@@ -80,7 +81,7 @@ def _where(scores: Scores, scoring: str, head: str) -> str:
             continue
         won = _record(list(results.values()))
         title = METHODS[other].title
-        which = "ahead of" if won.wins > won.losses else "behind" if won.wins < won.losses else "level with"
+        which = more if won.wins > won.losses else fewer if won.wins < won.losses else same
         standing[which].append(title)
         lost = [DATASETS[name].title for name, result in results.items() if result < 0]
         if lost:

@@ -149,7 +149,7 @@ def test_the_summary_tells_where_ibug_wins_and_loses():
     assert "over 3 datasets" in text
     # Ratios 10/18, 18/10, 10/18 of the means 2.5 and 4.5; differences -2, 2, -2.
     assert "| CBU | 2-0-1 (0.56) | 2-0-1 (-2.00) | – | – | – | – |" in text
-    assert "**IBUG**, by CRPS: ahead of CBU, kNN. It loses to CBU on Yacht." in text
+    assert "**IBUG**, by CRPS: more wins than losses against CBU, kNN. It loses to CBU on Yacht." in text
     assert "**IBUG+CBU**, by NLL: not run. It loses nowhere." in text
 
 
@@ -157,7 +157,7 @@ def test_the_summary_names_whom_it_is_level_with_and_behind():
     better, worse = [1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 6.0]
     results = [*rows("wine", "ibug-catboost", worse), *rows("wine", "cbu", better), *rows("wine", "knn", worse)]
     text = summary.render(Scores(results))
-    assert "**IBUG**, by CRPS: level with kNN; behind CBU. It loses to CBU on Wine." in text
+    assert "**IBUG**, by CRPS: as many against kNN; fewer against CBU. It loses to CBU on Wine." in text
 
 
 def test_what_is_far_from_the_paper_is_listed():
