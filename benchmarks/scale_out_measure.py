@@ -122,8 +122,8 @@ def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
 def shares_of(client: Client, u: Any) -> dict[str, int]:
     """Return how many bytes of the index each worker holds."""
     shards = u._shards.shards
-    sizes = dask.compute(*[delayed(_nbytes)(shard) for shard in shards])
     held = client.who_has(futures_of(shards))
+    sizes = dask.compute(*[delayed(_nbytes)(shard) for shard in shards])
     shares = dict.fromkeys(client.scheduler_info(n_workers=-1)["workers"], 0)
     for shard, size in zip(shards, sizes, strict=True):
         for worker in held[shard.key]:

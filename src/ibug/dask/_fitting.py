@@ -14,7 +14,7 @@ from ibug._columns import feature_types
 from ibug.affinity import LeafSource, sample_rows, sample_trees
 from ibug.dask._graph import SearchGraph
 from ibug.dask._partitions import Partitions, as_collections, local_positions, meta_of, targets_of
-from ibug.dask._placement import holders, keep_shards
+from ibug.dask._placement import holders, keep_shards, on_shards
 from ibug.dask._rows import RowsOnCluster, persisted, some_of
 from ibug.dask._rule import IndexSize, Rule, as_targets, floored, law_of, made_sure, statistics_of, tuned
 from ibug.dask._shard import Shard, ShardSet, build_residual_shard, build_shard
@@ -138,8 +138,8 @@ class ClusterFitter(IBUGRegressor):
         self.estimator_ = model
         self._shards, self._residual_shards = shard_set(client, shards, lengths, rows.starts), None
         n_index_trees = n_trees if trees is None else len(trees)
-        self.index_ = IndexSize(self._shards.n_rows, n_index_trees)  # type: ignore[assignment]
-        self.residuals_ = None
+        size: Any = IndexSize(self._shards.n_rows, n_index_trees)  # all that is known here of the index
+        self.index_, self.residuals_ = size, None
 
     def _learn_rule(
         self,
@@ -228,7 +228,7 @@ class ClusterFitter(IBUGRegressor):
     def _all_targets(self, rows: RowsOnCluster | None) -> list[Delayed]:
         if rows is not None:
             return rows.y
-        return [delayed(_targets_of)(shard) for shard in self._shards.shards]
+        return on_shards(_targets_of, self._shards.shards)
 
     def _take(self, rule: Rule) -> None:
         self._rule = rule

@@ -118,34 +118,33 @@ class SearchGraph:
     def leaf_sizes(self, shards: ShardSet) -> list[Key]:
         """Add the counts of training rows in each query's leaves: arrays of shape (n_rows, n_trees)."""
         self.depend_on(*shards.shards)
-        name = self.name("sizes")
 
         def one(j: int, read: Key) -> Any:
-            keys = [(name, j, i) for i in range(len(shards.shards))]
+            keys = [(f"{SEARCH}-sizes-{self._token}", j, i) for i in range(len(shards.shards))]
             for key, shard in zip(keys, shards.shards, strict=True):
                 self._tasks[key] = (_leaf_sizes, shard.key, read)
-            return self._reduce(keys, shards, f"{name}-sum", j, lambda group: (_sum, group))
+            return self._reduce(keys, shards, "sum-sizes", j, lambda group: (_sum, group))
 
         return [one(j, read) for j, read in enumerate(self._read)]
 
     def _nearest(self, shards: ShardSet, k: int, name: str) -> list[Key]:
         self.depend_on(*shards.shards)
-        search, join = f"{SEARCH}-{name}-{self._token}", self.name(f"merge-{name}")
 
         def one(j: int, read: Key) -> Key:
-            keys = [(search, j, i) for i in range(len(shards.shards))]
+            keys = [(f"{SEARCH}-{name}-{self._token}", j, i) for i in range(len(shards.shards))]
             for key, shard, start in zip(keys, shards.shards, shards.starts, strict=True):
                 self._tasks[key] = (_nearest, shard.key, read, k, start, self._n_jobs)
-            return self._reduce(keys, shards, join, j, lambda group: (merge, group, k))
+            return self._reduce(keys, shards, f"merge-{name}", j, lambda group: (merge, group, k))
 
         return [one(j, read) for j, read in enumerate(self._read)]
 
     def _reduce(self, keys: list[Key], shards: ShardSet, name: str, j: int, task: Any) -> Key:
         """Reduce the answers of all shards: those of one worker first, then those of all workers."""
+        there = f"{SEARCH}-{name}-{self._token}"
         tops = [
-            self._tree([keys[i] for i in group], (name, j, number), task) for number, group in enumerate(shards.groups)
+            self._tree([keys[i] for i in group], (there, j, number), task) for number, group in enumerate(shards.groups)
         ]
-        return self._tree(tops, (name, j, len(tops)), task)
+        return self._tree(tops, (self.name(name), j), task)
 
     def _tree(self, keys: list[Key], prefix: Key, task: Any) -> Key:
         """Reduce in groups, and groups of groups."""

@@ -14,6 +14,7 @@ from distributed import Client
 from ibug.affinity import AffinitySearch, LeafSource
 from ibug.dask._fitting import shard_set
 from ibug.dask._joined import JoinedIndex
+from ibug.dask._placement import on_shards
 from ibug.dask._regressor import IBUGRegressor
 from ibug.dask._rows import persisted, results
 from ibug.dask._rule import IndexSize, Rule
@@ -84,10 +85,10 @@ def load(
     regressor._residual_shards = None
     if main.residuals is not None:
         regressor._residual_shards = _load_shards(client, main.residuals, folder, mmap, verify)
-    size = IndexSize(regressor._shards.n_rows, main.source.n_trees)
+    size: Any = IndexSize(regressor._shards.n_rows, main.source.n_trees)
     rule = Rule.of(regressor.get_params(deep=False), size, main.facts)
     set_rule(rule, main.learned)
-    regressor.index_, regressor.residuals_ = size, None  # type: ignore[assignment]
+    regressor.index_, regressor.residuals_ = size, None
     regressor.walk_ = main.source.reader.how
     regressor._prediction_type = np.dtype(main.learned["prediction_type"])
     regressor._take(rule)
@@ -119,10 +120,8 @@ def _save_shards(
     client: Client, shards: ShardSet, folder: Path, name: str, compress: bool, verbose: bool
 ) -> StoredShards:
     files = tuple(f"{name}-{i:05}.ibug" for i in range(len(shards.shards)))
-    tasks = [
-        delayed(save_shard)(shard, str(folder / file), compress)
-        for shard, file in zip(shards.shards, files, strict=True)
-    ]
+    paths = [str(folder / file) for file in files]
+    tasks = on_shards(save_shard, shards.shards, paths, [compress] * len(files))
     checksums = tuple(results(client, tasks, f"saving {name}", verbose))
     return StoredShards(files, checksums, shards.lengths, shards.starts)
 
