@@ -46,6 +46,7 @@ class Figures:
     k: int  # neighbours that a prediction asks for
     fit_seconds: float
     predict_seconds: float  # for all queries, the best round
+    work_seconds: list[float]  # processor time of each worker for it, the mean of all rounds
     shares: list[int]  # bytes of the index and targets on each worker
     peaks: list[int]  # bytes that each worker had at most beyond what it had before
     bytes_by_kind: dict[str, float]  # between workers, per query
@@ -99,11 +100,13 @@ def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
         rows = collections(2 * 10**6, setting.n_queries, 8)[0].persist()
         u.predict_interval(rows[:10]).compute()
         moved = client.run(received)
+        busy = client.run(time.process_time)
         seconds = []
         for _ in range(setting.rounds):
             start = time.perf_counter()
             u.predict_interval(rows).compute()
             seconds.append(time.perf_counter() - start)
+        worked = [(now - busy[worker]) / setting.rounds for worker, now in client.run(time.process_time).items()]
         moved_since = total(client.run(received)) - total(moved)
         peaks = client.run(memory, "VmHWM")
         shares = shares_of(client, u)
@@ -113,6 +116,7 @@ def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
             max(u._rule._needs.values()),
             fitted,
             min(seconds),
+            worked,
             [shares[worker] for worker in peaks],
             [peak - before[worker] for worker, peak in peaks.items()],
             {kind: size / (setting.rounds * setting.n_queries) for kind, size in moved_since.items()},

@@ -12,58 +12,82 @@ from dask.delayed import Delayed
 from distributed import Client, futures_of
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-#: How keys of tasks begin that are to run where their shard is; or where all of what they merge is.
-SEARCH = "ibug-search"
+#: How keys begin of what makes shards, of what all of them are made with, and of what asks them.
+SHARD, SOURCE, SEARCH = "ibug-shard", "ibug-source", "ibug-search"
 
 _NAME = "ibug-keep-shards"
 
 
 class KeepShards(SchedulerPlugin):
-    """Tells Dask's scheduler that a search is to run where its shard is.
+    """Tells Dask's scheduler that a shard is to be made where its rows are, and asked where it is.
 
-    Left alone, the scheduler copies a shard to a worker that is idle whenever that seems faster, or lets that worker
-    steal the search; so a worker would come to hold more than its share of the index, and answers would go to and fro.
-    Annotations would say the same, but collections drop them when they optimise their graphs. Only as long as the
-    worker is there: once it is gone, its searches run wherever their shards are made again.
+    Left alone, the scheduler copies rows and shards to a worker that is idle whenever that seems faster, or lets that
+    worker steal the task; so a worker would come to hold more than its share of the index, and answers would go to and
+    fro. Annotations would say the same, but collections drop them when they optimise their graphs. A task is bound only
+    as long as the worker is there: once it is gone, shards are made again and asked wherever there is room.
     """
 
     idempotent = True  # one for all estimators
 
     def update_graph(self, scheduler: Any, *, tasks: Any, **rest: Any) -> None:
-        """Bind each search to the holders of its shard, and merges of one worker's answers to this worker."""
-        for key in tasks:
-            task = scheduler.tasks.get(key)
-            if task is not None and _is_search(key):
+        """Bind the tasks of a new graph."""
+        new = [scheduler.tasks[key] for key in tasks if key in scheduler.tasks]
+        shards = [task for task in new if _is_a(task.key, SHARD) and task.state != "memory"]
+        _spread(sorted(shards, key=lambda task: task.key[1]), scheduler.running)
+        for task in new:
+            if _is_a(task.key, SEARCH):
                 _bind(task)
 
     def remove_worker(self, scheduler: Any, worker: str, *, stimulus_id: str, **rest: Any) -> None:
         """Let go of a worker that has left."""
         stranded = {}
         for key, task in scheduler.tasks.items():
-            if _is_search(key) and worker in (task.worker_restrictions or ()):
+            if _is_a(key, SHARD, SEARCH) and worker in (task.worker_restrictions or ()):
                 task.worker_restrictions = (task.worker_restrictions - {worker}) or None
-                if task.state == "no-worker":  # its shard is elsewhere by now
+                if task.state == "no-worker":  # ready to run, were it not for the worker
                     stranded[key] = "processing"
         scheduler.transitions(stranded, stimulus_id)
 
 
-def _is_search(key: Any) -> bool:
-    return isinstance(key, tuple) and str(key[0]).startswith(SEARCH)
+def _is_a(key: Any, *kinds: str) -> bool:
+    return isinstance(key, tuple) and str(key[0]).startswith(kinds)
+
+
+def _spread(shards: list[Any], workers: Any) -> None:
+    """Bind the making of shards to the holders of their rows; where rows are yet to be read, to all workers alike."""
+    load = dict.fromkeys(sorted(workers, key=lambda worker: worker.address), 0)
+    homes = [_home(shard) for shard in shards]
+    for home in homes:
+        if home in load:
+            load[home] += 1
+    for shard, home in zip(shards, homes, strict=True):
+        if home is None and load:
+            home = min(load, key=lambda worker: (load[worker] + 1) / worker.nthreads)
+            load[home] += 1
+        shard.worker_restrictions = None if home is None else {home.address}
+
+
+def _home(shard: Any) -> Any:
+    """Return a worker that holds the rows of a shard that is to be made; None if they are not in memory."""
+    rows = [task for task in shard.dependencies if not str(task.key).startswith(SOURCE)]
+    held = []
+    for task in rows:
+        while not task.who_has and len(task.dependencies) == 1:  # renamed or cut, but nothing else
+            (task,) = task.dependencies
+        if task.who_has:
+            held.append(task)
+    return next(iter(max(held, key=lambda task: task.get_nbytes()).who_has)) if held else None
 
 
 def _bind(task: Any) -> None:
+    """Bind a search to the holders of its shard, and a merge of one worker's answers to this worker."""
     if task.worker_restrictions or not task.dependencies:
         return
-    answers = [dependency for dependency in task.dependencies if _is_search(dependency.key)]
-    if not answers:
-        held = [dependency for dependency in task.dependencies if dependency.who_has]  # queries are not read yet
-        if held:
-            shard = max(held, key=lambda dependency: dependency.get_nbytes())
-            task.worker_restrictions = {worker.address for worker in shard.who_has}
-        return
+    answers = [dependency for dependency in task.dependencies if _is_a(dependency.key, SEARCH)]
     for answer in answers:
         _bind(answer)
     places = [answer.worker_restrictions for answer in answers]
+    places += [{worker.address for worker in one.who_has} for one in task.dependencies if _is_a(one.key, SHARD)]
     if all(place and place == places[0] for place in places):
         task.worker_restrictions = set(places[0])
 
@@ -74,6 +98,18 @@ def keep_shards(client: Client) -> None:
         client.register_plugin(KeepShards(), name=_NAME)
     except Exception as error:  # a scheduler without ibug, or one that takes no plugins
         logging.getLogger(__name__).info("The scheduler cannot be told to keep shards in place: %s", error)
+
+
+def on_cluster(client: Client, function: Any, *arguments: Any) -> Delayed:
+    """Compute on the cluster what all shards are made with, and leave it there."""
+    source: Delayed = client.persist(function(*arguments, dask_key_name=f"{SOURCE}-{uuid4().hex}"))
+    return source
+
+
+def shard_tasks(function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Delayed]:
+    """Return the making of shards, each with its arguments."""
+    name = f"{SHARD}-{uuid4().hex}"
+    return [delayed(function)(*row, dask_key_name=(name, i)) for i, row in enumerate(arguments)]
 
 
 def on_shards(function: Callable[..., Any], shards: list[Delayed], *arguments: Any) -> list[Delayed]:

@@ -12,9 +12,8 @@ from dask import delayed
 from distributed import Client
 
 from ibug.affinity import AffinitySearch, LeafSource
-from ibug.dask._fitting import shard_set
 from ibug.dask._joined import JoinedIndex
-from ibug.dask._placement import on_shards
+from ibug.dask._placement import holders, keep_shards, on_cluster, on_shards, shard_tasks
 from ibug.dask._regressor import IBUGRegressor
 from ibug.dask._rows import persisted, results
 from ibug.dask._rule import IndexSize, Rule
@@ -80,7 +79,7 @@ def load(
     if client is not None:
         regressor.client = client
     client = regressor.client
-    regressor._source = client.persist(delayed(_itself)(main.source))
+    regressor._source = on_cluster(client, delayed(_itself), main.source)
     regressor._shards = _load_shards(client, main.targets, folder, mmap, verify)
     regressor._residual_shards = None
     if main.residuals is not None:
@@ -127,8 +126,10 @@ def _save_shards(
 
 
 def _load_shards(client: Client, stored: StoredShards, folder: Path, mapped: bool, verify: bool) -> ShardSet:
-    tasks = [delayed(load_shard)(*arguments) for arguments in _arguments(stored, folder, mapped, verify)]
-    return shard_set(client, persisted(client, tasks, "loading shards", False), stored.lengths, stored.starts)
+    keep_shards(client)
+    tasks = shard_tasks(load_shard, _arguments(stored, folder, mapped, verify))
+    shards = persisted(client, tasks, "loading shards", False)
+    return ShardSet(shards, stored.lengths, stored.starts, holders(client, shards))
 
 
 def _read_all(stored: StoredShards, folder: Path, mapped: bool, verify: bool) -> list[Shard]:
