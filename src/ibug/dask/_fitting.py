@@ -53,6 +53,7 @@ class ClusterFitter(IBUGRegressor):
     _prediction_type: np.dtype[Any]
 
     def _examine(self, client: Client, X: Any, y: Any, name: str, *, reset: bool) -> tuple[Any, Any, RowsOnCluster]:
+        keep_shards(client)
         X, y = as_collections(X, y, client, name)
         validate_data(self, meta_of(X), reset=reset, skip_check_array=True)
         if reset:
@@ -129,9 +130,8 @@ class ClusterFitter(IBUGRegressor):
         chosen = sample_rows(rows.n_rows, self.row_fraction, rng)
         places: list[Any] = [None] * len(rows.X) if chosen is None else local_positions(chosen, rows.lengths)
         self._source = on_cluster(client, delayed(LeafSource), reader, n_trees, trees)
-        arguments = zip(rows.X, rows.y, places, strict=True)
-        tasks = shard_tasks(build_shard, [(self._source, i, *row, self.n_jobs) for i, row in enumerate(arguments)])
-        keep_shards(client)
+        parts = zip(rows.X, rows.y, places, strict=True)
+        tasks = shard_tasks(build_shard, [(self._source, i, *part, self.n_jobs) for i, part in enumerate(parts)])
         shards = persisted(client, tasks, "indexing training rows", bool(self.verbose))
         lengths = rows.lengths if chosen is None else tuple(map(len, places))
         self.estimator_ = model

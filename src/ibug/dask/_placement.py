@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import uuid4
 
@@ -12,8 +12,8 @@ from dask.delayed import Delayed
 from distributed import Client, futures_of
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-#: How keys begin of what makes shards, of what all of them are made with, and of what asks them.
-SHARD, SOURCE, SEARCH = "ibug-shard", "ibug-source", "ibug-search"
+#: How keys begin of what looks at training rows, makes shards of them, is needed for all of them, and asks them.
+ROWS, SHARD, SOURCE, SEARCH = "ibug-rows", "ibug-shard", "ibug-source", "ibug-search"
 
 _NAME = "ibug-keep-shards"
 
@@ -37,12 +37,14 @@ class KeepShards(SchedulerPlugin):
         for task in new:
             if _is_a(task.key, SEARCH):
                 _bind(task)
+            elif _is_a(task.key, ROWS) and (home := _home(task)) is not None:
+                task.worker_restrictions = {home.address}
 
     def remove_worker(self, scheduler: Any, worker: str, *, stimulus_id: str, **rest: Any) -> None:
         """Let go of a worker that has left."""
         stranded = {}
         for key, task in scheduler.tasks.items():
-            if _is_a(key, SHARD, SEARCH) and worker in (task.worker_restrictions or ()):
+            if _is_a(key, ROWS, SHARD, SEARCH) and worker in (task.worker_restrictions or ()):
                 task.worker_restrictions = (task.worker_restrictions - {worker}) or None
                 if task.state == "no-worker":  # ready to run, were it not for the worker
                     stranded[key] = "processing"
@@ -67,9 +69,9 @@ def _spread(shards: list[Any], workers: Any) -> None:
         shard.worker_restrictions = None if home is None else {home.address}
 
 
-def _home(shard: Any) -> Any:
-    """Return a worker that holds the rows of a shard that is to be made; None if they are not in memory."""
-    rows = [task for task in shard.dependencies if not str(task.key).startswith(SOURCE)]
+def _home(about: Any) -> Any:
+    """Return a worker that holds the rows that a task is about; None if they are not in memory."""
+    rows = [task for task in about.dependencies if not str(task.key).startswith(SOURCE)]
     held = []
     for task in rows:
         while not task.who_has and len(task.dependencies) == 1:  # renamed or cut, but nothing else
@@ -106,17 +108,24 @@ def on_cluster(client: Client, function: Any, *arguments: Any) -> Delayed:
     return source
 
 
-def shard_tasks(function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Delayed]:
+def shard_tasks(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Delayed]:
     """Return the making of shards, each with its arguments."""
-    name = f"{SHARD}-{uuid4().hex}"
-    return [delayed(function)(*row, dask_key_name=(name, i)) for i, row in enumerate(arguments)]
+    return _named(SHARD, function, arguments)
+
+
+def on_rows(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Delayed]:
+    """Return tasks that look at rows where these are, each with its arguments."""
+    return _named(ROWS, function, arguments)
 
 
 def on_shards(function: Callable[..., Any], shards: list[Delayed], *arguments: Any) -> list[Delayed]:
     """Return what a function says of each shard, computed where the shard is; each argument has one item per shard."""
-    name = f"{SEARCH}-{function.__name__.strip('_')}-{uuid4().hex}"
-    rows = zip(shards, *arguments, strict=True)
-    return [delayed(function)(*row, dask_key_name=(name, i)) for i, row in enumerate(rows)]
+    return _named(SEARCH, function, zip(shards, *arguments, strict=True))
+
+
+def _named(kind: str, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Delayed]:
+    name = f"{kind}-{function.__name__.strip('_')}-{uuid4().hex}"
+    return [delayed(function)(*row, dask_key_name=(name, i)) for i, row in enumerate(arguments)]
 
 
 def holders(client: Client, shards: list[Delayed]) -> tuple[tuple[int, ...], ...]:
