@@ -17,6 +17,7 @@ from dask import delayed
 from dask.utils import key_split
 from distributed import Client, LocalCluster, futures_of
 
+from ibug._progress import Progress
 from ibug.dask import IBUGRegressor
 
 N_FEATURES = 20
@@ -46,9 +47,17 @@ class Figures:
     k: int  # neighbours that a prediction asks for
     fit_seconds: float
     predict_seconds: float  # for all queries, the best round
+    work_seconds: list[float]  # processor time of each worker for it, the mean of all rounds
+    libraries: list[int]  # bytes that each worker has before there are any rows
     shares: list[int]  # bytes of the index and targets on each worker
-    peaks: list[int]  # bytes that each worker had at most beyond what it had before
+    peaks: list[int]  # bytes that each worker had at most beyond the libraries
     bytes_by_kind: dict[str, float]  # between workers, per query
+    messages: float  # bytes per query of all messages, those of client and scheduler and all headers included
+
+    @property
+    def beyond(self) -> int:
+        """What a worker needs at most beyond libraries and its share."""
+        return max(peak - share for peak, share in zip(self.peaks, self.shares, strict=True))
 
     @property
     def bytes_per_query(self) -> float:
@@ -73,10 +82,20 @@ def collections(seed: int, n_rows: int, n_parts: int) -> tuple[Any, Any]:
     return da.concatenate(X), da.concatenate(y)
 
 
-def train(setting: Setting) -> Any:
-    """Train the model that is wrapped, on some of the rows."""
-    X, y = block(0, min(TRAINED_ON, setting.n_rows))
-    return lightgbm.LGBMRegressor(n_estimators=setting.n_trees, learning_rate=0.05, verbose=-1).fit(X, y)
+def train(setting: Setting, folder: Path) -> Any:
+    """Return the model that is wrapped, trained on some of the rows; a file in the folder keeps it for the next run."""
+    n_rows = min(TRAINED_ON, setting.n_rows)
+    path = folder / f"lightgbm-{lightgbm.__version__}-{setting.n_trees}-trees-{n_rows}-rows.txt"
+    if not path.exists():
+        X, y = block(0, n_rows)
+        model = lightgbm.LGBMRegressor(n_estimators=setting.n_trees, learning_rate=0.05, verbose=-1)
+        with Progress("training", setting.n_trees, enabled=True) as progress:
+            model.fit(X, y, callbacks=[lambda _: progress.advance(1)])
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        model.booster_.save_model(unfinished)
+        unfinished.replace(path)
+    return lightgbm.Booster(model_file=path)
 
 
 def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
@@ -98,12 +117,16 @@ def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
         fitted = time.perf_counter() - start
         rows = collections(2 * 10**6, setting.n_queries, 8)[0].persist()
         u.predict_interval(rows[:10]).compute()
-        moved = client.run(received)
+        moved, sent, busy = client.run(received), loopback(), client.run(time.process_time)
         seconds = []
-        for _ in range(setting.rounds):
-            start = time.perf_counter()
-            u.predict_interval(rows).compute()
-            seconds.append(time.perf_counter() - start)
+        with Progress("predicting", setting.rounds, enabled=True) as progress:
+            for _ in range(setting.rounds):
+                start = time.perf_counter()
+                u.predict_interval(rows).compute()
+                seconds.append(time.perf_counter() - start)
+                progress.advance(1)
+        sent, n_queries = loopback() - sent, setting.rounds * setting.n_queries
+        worked = [(now - busy[worker]) / setting.rounds for worker, now in client.run(time.process_time).items()]
         moved_since = total(client.run(received)) - total(moved)
         peaks = client.run(memory, "VmHWM")
         shares = shares_of(client, u)
@@ -113,17 +136,20 @@ def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
             max(u._rule._needs.values()),
             fitted,
             min(seconds),
+            worked,
+            [before[worker] for worker in peaks],
             [shares[worker] for worker in peaks],
             [peak - before[worker] for worker, peak in peaks.items()],
-            {kind: size / (setting.rounds * setting.n_queries) for kind, size in moved_since.items()},
+            {kind: size / n_queries for kind, size in moved_since.items()},
+            sent / n_queries,
         )
 
 
 def shares_of(client: Client, u: Any) -> dict[str, int]:
     """Return how many bytes of the index each worker holds."""
     shards = u._shards.shards
-    sizes = dask.compute(*[delayed(_nbytes)(shard) for shard in shards])
     held = client.who_has(futures_of(shards))
+    sizes = dask.compute(*[delayed(_nbytes)(shard) for shard in shards])
     shares = dict.fromkeys(client.scheduler_info(n_workers=-1)["workers"], 0)
     for shard, size in zip(shards, sizes, strict=True):
         for worker in held[shard.key]:
@@ -160,6 +186,15 @@ def received(dask_worker: Any) -> Counter[str]:
         for key, size in entry["keys"].items():
             kinds[key_split(key)] += size or 0
     return kinds
+
+
+def loopback() -> int:
+    """Return the bytes that this machine has sent to itself: a local cluster's messages, if nothing else runs."""
+    for line in Path("/proc/net/dev").read_text().splitlines():
+        name, _, numbers = line.partition(":")
+        if name.strip() == "lo":
+            return int(numbers.split()[0])
+    raise OSError("This system does not tell what it sends to itself.")
 
 
 def total(counts: dict[str, Counter[str]]) -> Counter[str]:

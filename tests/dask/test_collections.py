@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask import delayed
+from distributed import Client, LocalCluster, futures_of, wait
 
 from ibug.dask import IBUGRegressor, LazyDistribution
 from ibug.exceptions import InvalidInputError
@@ -114,3 +115,43 @@ def test_lazy_laws(far, data, frames):
         law.cdf(y)
     with pytest.raises(InvalidInputError, match="has 2 partitions"):
         law.cdf(frames(y, 2))
+
+
+def places(client, collection):
+    """Return the workers of each partition, in their order."""
+    return [sorted(found) for _, found in sorted(client.who_has(futures_of(collection)).items())]
+
+
+def test_shards_are_where_the_rows_are_and_stay_there(client, model, frame_model, data, arrays, frames):
+    X, y = data["train"]
+    rows, _ = data["test"]
+    for trained, make in ((model, lambda values: arrays(values, 60)), (frame_model, lambda values: frames(values, 7))):
+        collections = client.persist([make(X), make(y)])
+        wait(collections)
+        far = IBUGRegressor(trained, prefit=True, k=20, calibrate=False).fit(*collections)
+        before = [sorted(client.who_has(futures_of([shard]))[shard.key]) for shard in far._shards.shards]
+        assert before == places(client, collections[0])
+        far.predict_interval(make(rows)).compute()
+        far.leaf_density(make(rows)).compute()
+        assert before == [sorted(client.who_has(futures_of([shard]))[shard.key]) for shard in far._shards.shards]
+
+
+def test_rows_that_are_yet_to_be_read_are_spread_evenly(client, model, data, arrays):
+    X, y = data["train"]
+    far = IBUGRegressor(model, prefit=True, k=20, calibrate=False).fit(arrays(X, 45), arrays(y, 45))  # nine partitions
+    assert sorted(map(len, far._shards.groups)) == [3, 3, 3]
+
+
+def test_a_worker_that_retires_hands_its_shards_over(model, data, arrays):
+    X, y = data["train"]
+    rows, _ = data["test"]
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        far = IBUGRegressor(model, prefit=True, k=20, calibrate=False).fit(arrays(X, 50), arrays(y, 50))
+        expected = far.predict_var(rows)
+        asked = client.persist(far.predict_var(arrays(rows, 5)))
+        client.retire_workers(list(client.scheduler_info(n_workers=-1)["workers"])[:1])
+        np.testing.assert_array_equal(asked.compute(), expected)
+        np.testing.assert_array_equal(far.predict_var(arrays(rows, 20)).compute(), expected)

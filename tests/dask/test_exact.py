@@ -34,6 +34,16 @@ OPTIONS = {
     "sampled": {"tree_fraction": 0.5, "tree_order": "random", "row_fraction": 0.4, "random_state": 2},
     "nll": {"scoring": "nll", "calibrate": "continuous", "spread": "targets"},
     "tune": {"distribution": ["normal", "weibull", "laplace"], "k": 15},
+    "kde": {"distribution": "kde", "k": 25},
+    "kde-residuals": {
+        "distribution": "kde",
+        "spread": "residuals",
+        "location": "neighbors",
+        "conformal": "scale",
+        "random_state": 4,
+    },
+    "empirical": {"distribution": "empirical", "location": "neighbors", "spread": "targets"},
+    "empirical-conformal": {"distribution": "empirical", "conformal": "distribution", "random_state": 3, "k": 30},
 }
 LEARNED = ("k_", "spread_", "min_variance_", "gamma_", "delta_", "affinity_threshold_", "distribution_", "walk_")
 

@@ -15,13 +15,17 @@ import ibug
 from ibug.dask import IBUGRegressor
 
 
-@pytest.fixture
-def workers():
+@pytest.fixture(scope="module")
+def cluster():
     """Two processes of one thread each, which are started again when they die."""
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=":0") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def workers(cluster):
+    with Client(cluster) as client:
+        client.wait_for_workers(2)
         yield client
 
 

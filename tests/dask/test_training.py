@@ -12,9 +12,8 @@ import ibug
 from ibug.dask import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 
-# Of the two libraries, not of ibug: LightGBM says that it ignores n_jobs, whatever it is, and both use what newer
-# versions of Dask call old.
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning", "ignore::DeprecationWarning")
+# LightGBM says so of its own default, whatever n_jobs is.
+pytestmark = pytest.mark.filterwarnings("ignore:Parameter n_jobs will be ignored:UserWarning:lightgbm.dask")
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +69,6 @@ def test_a_trained_dask_estimator(processes, data, arrays):
     X, y = data["train"]
     rows, targets = arrays(X, 200), arrays(y, 200)
     for library in LOCAL:
-        if library == "xgboost" and int(xgboost.__version__.partition(".")[0]) < 3:
-            continue  # its own training refuses these arrays
         trained = estimator(library)
         trained.client = processes
         trained.fit(rows, targets)

@@ -14,7 +14,7 @@ from ibug._columns import feature_types
 from ibug.affinity import LeafSource, sample_rows, sample_trees
 from ibug.dask._graph import SearchGraph
 from ibug.dask._partitions import Partitions, as_collections, local_positions, meta_of, targets_of
-from ibug.dask._placement import holders, keep_shards
+from ibug.dask._placement import holders, keep_shards, on_cluster, on_shards, shard_tasks
 from ibug.dask._rows import RowsOnCluster, persisted, some_of
 from ibug.dask._rule import IndexSize, Rule, as_targets, floored, law_of, made_sure, statistics_of, tuned
 from ibug.dask._shard import Shard, ShardSet, build_residual_shard, build_shard
@@ -53,6 +53,7 @@ class ClusterFitter(IBUGRegressor):
     _prediction_type: np.dtype[Any]
 
     def _examine(self, client: Client, X: Any, y: Any, name: str, *, reset: bool) -> tuple[Any, Any, RowsOnCluster]:
+        keep_shards(client)
         X, y = as_collections(X, y, client, name)
         validate_data(self, meta_of(X), reset=reset, skip_check_array=True)
         if reset:
@@ -128,18 +129,16 @@ class ClusterFitter(IBUGRegressor):
         trees = sample_trees(n_trees, self.tree_fraction, self.tree_order, rng)
         chosen = sample_rows(rows.n_rows, self.row_fraction, rng)
         places: list[Any] = [None] * len(rows.X) if chosen is None else local_positions(chosen, rows.lengths)
-        (self._source,) = client.persist([delayed(LeafSource)(reader, n_trees, trees)])
-        tasks = [
-            delayed(build_shard)(self._source, i, X, y, where, self.n_jobs)
-            for i, (X, y, where) in enumerate(zip(rows.X, rows.y, places, strict=True))
-        ]
+        self._source = on_cluster(client, delayed(LeafSource), reader, n_trees, trees)
+        parts = zip(rows.X, rows.y, places, strict=True)
+        tasks = shard_tasks(build_shard, [(self._source, i, *part, self.n_jobs) for i, part in enumerate(parts)])
         shards = persisted(client, tasks, "indexing training rows", bool(self.verbose))
         lengths = rows.lengths if chosen is None else tuple(map(len, places))
         self.estimator_ = model
-        self._shards, self._residual_shards = shard_set(client, shards, lengths, rows.starts), None
+        self._shards, self._residual_shards = ShardSet(shards, lengths, rows.starts, holders(client, shards)), None
         n_index_trees = n_trees if trees is None else len(trees)
-        self.index_ = IndexSize(self._shards.n_rows, n_index_trees)  # type: ignore[assignment]
-        self.residuals_ = None
+        size: Any = IndexSize(self._shards.n_rows, n_index_trees)  # all that is known here of the index
+        self.index_, self.residuals_ = size, None
 
     def _learn_rule(
         self,
@@ -207,12 +206,12 @@ class ClusterFitter(IBUGRegressor):
         return learned
 
     def _index_residuals_of(self, client: Client, rows: RowsOnCluster) -> ShardSet:
-        tasks = [
-            delayed(build_residual_shard)(self._source, i, X, y, self.n_jobs)
-            for i, (X, y) in enumerate(zip(rows.X, rows.y, strict=True))
-        ]
+        arguments = zip(rows.X, rows.y, strict=True)
+        tasks = shard_tasks(
+            build_residual_shard, [(self._source, i, *row, self.n_jobs) for i, row in enumerate(arguments)]
+        )
         shards = persisted(client, tasks, "indexing validation rows", bool(self.verbose))
-        return shard_set(client, shards, rows.lengths, rows.starts)
+        return ShardSet(shards, rows.lengths, rows.starts, holders(client, shards))
 
     def _families(
         self, client: Client, rows: RowsOnCluster | None, facts: TargetFacts, distribution: Any
@@ -228,7 +227,7 @@ class ClusterFitter(IBUGRegressor):
     def _all_targets(self, rows: RowsOnCluster | None) -> list[Delayed]:
         if rows is not None:
             return rows.y
-        return [delayed(_targets_of)(shard) for shard in self._shards.shards]
+        return on_shards(_targets_of, self._shards.shards)
 
     def _take(self, rule: Rule) -> None:
         self._rule = rule
@@ -237,12 +236,6 @@ class ClusterFitter(IBUGRegressor):
 
     def _graph(self, queries: Partitions, name: str = "X", *, by_library: bool = False) -> SearchGraph:
         return SearchGraph(self._source, queries, name=name, by_library=by_library, n_jobs=self.n_jobs)
-
-
-def shard_set(client: Client, shards: list[Delayed], lengths: tuple[int, ...], starts: tuple[int, ...]) -> ShardSet:
-    """Return shards that are on the cluster as one index, and let them stay where they are."""
-    keep_shards(client)
-    return ShardSet(shards, lengths, starts, holders(client, shards))
 
 
 def _prepared(model: Any, sample: Any) -> LeafReader:

@@ -107,55 +107,61 @@ class SearchGraph:
             neighbour.
         """
         k, k_other = needs.get("targets", 0), needs.get("residuals", 0)
-        own = self._nearest(shards, k, "own") if k else [None] * len(self.queries)
-        others: list[Any] = [None] * len(self.queries)
-        if k_other and residual_shards is not None:
-            others = self._nearest(residual_shards, k_other + (numbers is not None), "other")
+        k_other += numbers is not None
+        nothing: list[list[Key]] = [[] for _ in self.queries.parts]
+        own = self._nearest(shards, k, "own") if k else nothing
+        others = nothing
+        if needs.get("residuals") and residual_shards is not None:
+            others = self._nearest(residual_shards, k_other, "other")
         mean = self.each("mean", lambda j, read: (_second, read), self._read)
         first = numbers if numbers is not None else [None] * len(self.queries)
-        return self.each("found", lambda j, m, a, b: (_found, m, a, b, first[j]), mean, own, others)
+        return self.each("found", lambda j, m, a, b: (_found, m, a, k, b, k_other, first[j]), mean, own, others)
 
     def leaf_sizes(self, shards: ShardSet) -> list[Key]:
         """Add the counts of training rows in each query's leaves: arrays of shape (n_rows, n_trees)."""
         self.depend_on(*shards.shards)
-        name = self.name("sizes")
 
-        def one(j: int, read: Key) -> Any:
-            keys = [(name, j, i) for i in range(len(shards.shards))]
+        def one(j: int, read: Key) -> list[Key]:
+            keys = [(f"{SEARCH}-sizes-{self._token}", j, i) for i in range(len(shards.shards))]
             for key, shard in zip(keys, shards.shards, strict=True):
                 self._tasks[key] = (_leaf_sizes, shard.key, read)
-            return self._reduce(keys, shards, f"{name}-sum", j, lambda group: (_sum, group))
+            return self._reduce(keys, shards, "sum-sizes", j, lambda group: (_sum, group))
 
-        return [one(j, read) for j, read in enumerate(self._read)]
+        parts = [one(j, read) for j, read in enumerate(self._read)]
+        return self.each("sizes", lambda j, part: (_sum, part), parts)
 
-    def _nearest(self, shards: ShardSet, k: int, name: str) -> list[Key]:
+    def _nearest(self, shards: ShardSet, k: int, name: str) -> list[list[Key]]:
         self.depend_on(*shards.shards)
-        search, join = f"{SEARCH}-{name}-{self._token}", self.name(f"merge-{name}")
 
-        def one(j: int, read: Key) -> Key:
-            keys = [(search, j, i) for i in range(len(shards.shards))]
+        def one(j: int, read: Key) -> list[Key]:
+            keys = [(f"{SEARCH}-{name}-{self._token}", j, i) for i in range(len(shards.shards))]
             for key, shard, start in zip(keys, shards.shards, shards.starts, strict=True):
                 self._tasks[key] = (_nearest, shard.key, read, k, start, self._n_jobs)
-            return self._reduce(keys, shards, join, j, lambda group: (merge, group, k))
+            return self._reduce(keys, shards, f"merge-{name}", j, lambda group: (merge, group, k))
 
         return [one(j, read) for j, read in enumerate(self._read)]
 
-    def _reduce(self, keys: list[Key], shards: ShardSet, name: str, j: int, task: Any) -> Key:
-        """Reduce the answers of all shards: those of one worker first, then those of all workers."""
-        tops = [
-            self._tree([keys[i] for i in group], (name, j, number), task) for number, group in enumerate(shards.groups)
-        ]
-        return self._tree(tops, (name, j, len(tops)), task)
+    def _reduce(self, keys: list[Key], shards: ShardSet, name: str, j: int, task: Any) -> list[Key]:
+        """Reduce the answers of all shards, those of one worker first, to a few, which the next task takes together.
 
-    def _tree(self, keys: list[Key], prefix: Key, task: Any) -> Key:
-        """Reduce in groups, and groups of groups."""
+        The last merge is no task of its own: its result would be a large thing to send for a small one to be done.
+        """
+        there = f"{SEARCH}-{name}-{self._token}"
+        tops = [
+            self._tree([keys[i] for i in group], (there, j, number), task, 1)[0]
+            for number, group in enumerate(shards.groups)
+        ]
+        return self._tree(tops, (self.name(name), j), task, FAN_IN)
+
+    def _tree(self, keys: list[Key], prefix: Key, task: Any, most: int) -> list[Key]:
+        """Reduce in groups, and groups of groups, until there are so few."""
         level = 0
-        while len(keys) > 1:
+        while len(keys) > most:
             groups = [keys[start : start + FAN_IN] for start in range(0, len(keys), FAN_IN)]
             keys = [(*prefix, level, i) for i in range(len(groups))]
             self._tasks.update(zip(keys, map(task, groups), strict=True))
             level += 1
-        return keys[0]
+        return keys
 
     def highlevel(self, name: str) -> HighLevelGraph:
         """Return the graph with all tasks in a layer of this name."""
@@ -215,13 +221,15 @@ def _sum(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return total
 
 
-def _found(mean: Floats, own: Columns | None, others: Columns | None, first: int | None) -> Found:
+def _found(
+    mean: Floats, own: Sequence[Columns], k: int, others: Sequence[Columns], k_other: int, first: int | None
+) -> Found:
     neighbors: dict[str, Floats] = {}
     affinities, rows = np.empty((len(mean), 0), np.int32), np.empty((len(mean), 0), np.int64)
-    if own is not None:
-        affinities, rows, neighbors["targets"] = own
-    if others is not None:
-        _, numbers, residuals = others
+    if own:
+        affinities, rows, neighbors["targets"] = merge(own, k)
+    if others:
+        _, numbers, residuals = merge(others, k_other)
         if first is not None and len(mean):
             residuals = residuals[not_self(numbers, first)].reshape(len(mean), -1)
         neighbors["residuals"] = residuals

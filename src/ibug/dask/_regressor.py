@@ -139,7 +139,8 @@ class IBUGRegressor(ClusterFitter):
             validation = self._examine(client, X_val, y_val, "X_val and y_val", reset=False)[2]
         fit_params = fit_params if sample_weight is None else {**fit_params, "sample_weight": sample_weight}
         if prefit:
-            self._check_prefit(fit_params, validation)  # type: ignore[arg-type]  # only whether there are any
+            given: Any = validation  # it is only asked whether there are any
+            self._check_prefit(fit_params, given)
             self._fit_trained(client, model, rows, validation, rng)
         elif validation is not None or not self._needs_validation:
             self._fit_trained(client, trained(self.estimator, client, X, y, fit_params), rows, validation, rng)

@@ -18,6 +18,7 @@ from sklearn.utils.validation import _num_samples
 from ibug._progress import Progress
 from ibug.dask._errors import in_partition
 from ibug.dask._partitions import Partitions, local_positions, stack, take, targets_of
+from ibug.dask._placement import on_rows
 from ibug.dask._shard import targets_in
 from ibug.targets import PartFacts, TargetFacts, mean_of, squares
 
@@ -46,7 +47,7 @@ class RowsOnCluster:
         cls, client: Client, X: Sequence[Delayed], y: Sequence[Delayed], name: str, verbose: bool
     ) -> RowsOnCluster:
         """Check the targets, and count the rows of each partition."""
-        tasks = [delayed(_examine)(i, *part, name) for i, part in enumerate(zip(X, y, strict=True))]
+        tasks = on_rows(_examine, [(i, *part, name) for i, part in enumerate(zip(X, y, strict=True))])
         facts = results(client, tasks, f"checking {name}", verbose)
         return cls(name, list(X), list(y), tuple(facts))
 
@@ -74,13 +75,13 @@ class RowsOnCluster:
     def sample(self, positions: NDArray[np.intp]) -> Delayed:
         """Return some rows, by their ascending numbers, as one block."""
         parts = zip(self.X, local_positions(positions, self.lengths), strict=True)
-        return delayed(stack)([delayed(take)(part, where) for part, where in parts if len(where)])
+        return delayed(stack)(on_rows(take, [part for part in parts if len(part[1])]))
 
     def take(self, positions: NDArray[np.intp]) -> RowsOnCluster:
         """Return some rows, by their ascending numbers, in the partitions that they are in."""
         where = local_positions(positions, self.lengths)
         facts = tuple(PartFacts(len(rows), np.nan, np.nan, 0) for rows in where)
-        X, y = ([delayed(take)(*part) for part in zip(parts, where, strict=True)] for parts in (self.X, self.y))
+        X, y = (on_rows(take, zip(parts, where, strict=True)) for parts in (self.X, self.y))
         return RowsOnCluster(self.name, X, y, facts)
 
     def queries(self) -> Partitions:

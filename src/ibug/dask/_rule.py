@@ -95,8 +95,9 @@ class Rule(IBUGRegressor):
     def of(cls, parameters: dict[str, Any], size: IndexSize, facts: TargetFacts) -> Rule:
         """Return a rule that has learned nothing yet."""
         rule = cls(**{**parameters, "estimator": None, "n_jobs": None, "verbose": 0})
-        rule.index_ = size  # type: ignore[assignment]  # its two numbers are all that is asked for
-        rule._search = FoundSearch()  # type: ignore[assignment]
+        stand_in: Any = size  # its two numbers are all that is asked of an index
+        search: Any = FoundSearch()
+        rule.index_, rule._search = stand_in, search
         rule._facts = facts
         rule.residuals_, rule._residual_index = None, None
         return rule

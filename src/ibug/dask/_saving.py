@@ -12,8 +12,8 @@ from dask import delayed
 from distributed import Client
 
 from ibug.affinity import AffinitySearch, LeafSource
-from ibug.dask._fitting import shard_set
 from ibug.dask._joined import JoinedIndex
+from ibug.dask._placement import holders, keep_shards, on_cluster, on_shards, shard_tasks
 from ibug.dask._regressor import IBUGRegressor
 from ibug.dask._rows import persisted, results
 from ibug.dask._rule import IndexSize, Rule
@@ -79,15 +79,15 @@ def load(
     if client is not None:
         regressor.client = client
     client = regressor.client
-    regressor._source = client.persist(delayed(_itself)(main.source))
+    regressor._source = on_cluster(client, delayed(_itself), main.source)
     regressor._shards = _load_shards(client, main.targets, folder, mmap, verify)
     regressor._residual_shards = None
     if main.residuals is not None:
         regressor._residual_shards = _load_shards(client, main.residuals, folder, mmap, verify)
-    size = IndexSize(regressor._shards.n_rows, main.source.n_trees)
+    size: Any = IndexSize(regressor._shards.n_rows, main.source.n_trees)
     rule = Rule.of(regressor.get_params(deep=False), size, main.facts)
     set_rule(rule, main.learned)
-    regressor.index_, regressor.residuals_ = size, None  # type: ignore[assignment]
+    regressor.index_, regressor.residuals_ = size, None
     regressor.walk_ = main.source.reader.how
     regressor._prediction_type = np.dtype(main.learned["prediction_type"])
     regressor._take(rule)
@@ -119,17 +119,17 @@ def _save_shards(
     client: Client, shards: ShardSet, folder: Path, name: str, compress: bool, verbose: bool
 ) -> StoredShards:
     files = tuple(f"{name}-{i:05}.ibug" for i in range(len(shards.shards)))
-    tasks = [
-        delayed(save_shard)(shard, str(folder / file), compress)
-        for shard, file in zip(shards.shards, files, strict=True)
-    ]
+    paths = [str(folder / file) for file in files]
+    tasks = on_shards(save_shard, shards.shards, paths, [compress] * len(files))
     checksums = tuple(results(client, tasks, f"saving {name}", verbose))
     return StoredShards(files, checksums, shards.lengths, shards.starts)
 
 
 def _load_shards(client: Client, stored: StoredShards, folder: Path, mapped: bool, verify: bool) -> ShardSet:
-    tasks = [delayed(load_shard)(*arguments) for arguments in _arguments(stored, folder, mapped, verify)]
-    return shard_set(client, persisted(client, tasks, "loading shards", False), stored.lengths, stored.starts)
+    keep_shards(client)
+    tasks = shard_tasks(load_shard, _arguments(stored, folder, mapped, verify))
+    shards = persisted(client, tasks, "loading shards", False)
+    return ShardSet(shards, stored.lengths, stored.starts, holders(client, shards))
 
 
 def _read_all(stored: StoredShards, folder: Path, mapped: bool, verify: bool) -> list[Shard]:
