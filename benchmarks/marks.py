@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 
 END = "<!-- to here -->"
@@ -21,3 +23,8 @@ def write(path: Path, script: str, text: str, *, fenced: bool = True) -> None:
         raise SystemExit(f"{path} has not the lines {begin(script)!r} and {END!r} after it.")
     tables = f"```\n{text}\n```" if fenced else text
     path.write_text(f"{before}{mark}\n\n{tables}\n\n{end}{after}", encoding="utf-8")
+
+
+def command() -> str:
+    """Return the command that is running, for the document: without the folders of this machine."""
+    return "$ python " + shlex.join(Path(a).name if Path(a).is_absolute() else a for a in sys.argv)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import marks
 import speed_report
 from speed_models import FEATURES_OF_HUGE, HUGE, LARGE, MATCHING, MODELS, QUICK, SMALL, USUAL_FEATURES
 from speed_peers import PEERS
@@ -84,7 +84,7 @@ def main() -> None:
     text = speed_report.text([(u.name, r) for u, r in ours], [(u.name, r) for u, r in peers])
     print(text)
     if options.report is not None:
-        speed_report.write(options.report, f"$ python {shlex.join(sys.argv)}\n{text}")
+        speed_report.write(options.report, f"{marks.command()}\n{text}")
 
 
 def parse_options() -> argparse.Namespace:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
+import marks
 import numpy as np
 from data import data_folder, load
 from sklearn.model_selection import train_test_split
@@ -56,7 +56,7 @@ def main() -> None:
     text = table(title, display)
     print(text)
     if options.report is not None:
-        write(options.report, f"$ python {shlex.join(sys.argv)}\n{text}", script="benchmarks/tree_fraction.py")
+        write(options.report, f"{marks.command()}\n{text}", script="benchmarks/tree_fraction.py")
 
 
 def parse_options() -> argparse.Namespace:
