@@ -1,0 +1,120 @@
+"""Run the Python code of the pages, each page from top to bottom, and compare what it prints with what the page says.
+
+``python docs/run_pages.py`` runs all pages of this folder, ``python docs/run_pages.py faq quick-start`` these. Each runs
+in a process and an empty folder of its own. In a page,
+
+- a ``python`` block is run;
+- a ``text`` block right after it is what it prints, where ``...`` stands for anything;
+- ``<!-- given: ... -->`` is code that is run and not shown: the reader's own model and rows;
+- ``<!-- not run: ... -->`` before a block says why that one is not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+_PIECE = re.compile(
+    r"^<!-- given:\n(?P<given>.*?)^-->$"
+    r"|^(?P<skip><!-- not run: .*? -->\n+)?```python\n(?P<code>.*?)^```$(?:\n\n```text\n(?P<output>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass
+class Piece:
+    """One piece of code of a page."""
+
+    code: str
+    line: int
+    output: str | None  # what it prints; None where the page does not say
+    is_run: bool
+
+
+def pieces(text: str) -> list[Piece]:
+    """Return the code of a page, in its order."""
+    found = []
+    for match in _PIECE.finditer(text):
+        group = "given" if match["given"] is not None else "code"
+        line = text.count("\n", 0, match.start(group)) + 1
+        found.append(Piece(match[group], line, match["output"], match["skip"] is None))
+    return found
+
+
+def run(page: Path) -> None:
+    """Run a page here; raise what it raises, and AssertionError where it prints something else."""
+    from ibug.exceptions import IBUGWarning
+
+    warnings.simplefilter("error", IBUGWarning)
+    names: dict[str, Any] = {"__name__": "page"}
+    for piece in pieces(page.read_text(encoding="utf-8")):
+        if not piece.is_run:
+            continue
+        printed = io.StringIO()
+        # The lines before it are there, so that a traceback shows the line of the page.
+        code = compile("\n" * (piece.line - 1) + piece.code, str(page), "exec")
+        with contextlib.redirect_stdout(printed):
+            exec(code, names)
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        if piece.output is not None and not doctest.OutputChecker().check_output(
+            piece.output, printed.getvalue(), flags
+        ):
+            raise AssertionError(f"{page.name}, line {piece.line}, prints\n{printed.getvalue()}not\n{piece.output}")
+
+
+def _run_alone(page: Path) -> tuple[bool, str]:
+    """Run a page in a process of its own; return whether that went well, and what it wrote."""
+    environment = {**os.environ, "PYTHONPATH": str(HERE), "MPLBACKEND": "Agg"}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, str(HERE / "run_pages.py"), "--here", str(page)]
+        result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return result.returncode == 0, result.stderr
+
+
+def main() -> None:
+    """Run the pages that are named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages", nargs="*", help="names without .md (all)")
+    parser.add_argument("--here", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.here:
+        try:
+            run(options.here)
+        except Exception:
+            traceback.print_exc()
+            sys.exit(1)
+        return
+    chosen = [HERE / f"{name}.md" for name in options.pages] or sorted(HERE.glob("*.md"))
+    failed = 0
+    for page in chosen:
+        code = pieces(page.read_text(encoding="utf-8"))
+        n_run = sum(piece.is_run for piece in code)
+        if not n_run:
+            continue
+        start = time.perf_counter()
+        ok, written = _run_alone(page)
+        failed += not ok
+        skipped = f", {len(code) - n_run} not run" if n_run < len(code) else ""
+        print(f"{'ok' if ok else 'FAILED':7}{page.name}: {n_run} pieces{skipped}, {time.perf_counter() - start:.1f} s")
+        if not ok:
+            print(written, flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
