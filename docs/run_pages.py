@@ -21,6 +21,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import traceback
 import warnings
@@ -33,7 +34,8 @@ TOLERANCE = 0.2
 
 _PIECE = re.compile(
     r"^<!-- given:\n(?P<given>.*?)^-->$"
-    r"|^(?P<skip><!-- not run: .*? -->\n+)?```python\n(?P<code>.*?)^```$(?:\n\n```text\n(?P<output>.*?)^```$)?",
+    r"|^(?P<skip><!-- not run: .*? -->\n+)?(?P<pad> *)```python\n(?P<code>.*?)^(?P=pad)```$"
+    r"(?:\n\n```text\n(?P<output>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
 _MEASURED = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?%?|\d+%")
@@ -56,7 +58,8 @@ def pieces(text: str) -> list[Piece]:
     for match in _PIECE.finditer(text):
         group = "given" if match["given"] is not None else "code"
         line = text.count("\n", 0, match.start(group)) + 1
-        found.append(Piece(match[group], line, match["output"], match.span("output"), match["skip"] is None))
+        code = textwrap.dedent(match[group])  # a block in a list is indented
+        found.append(Piece(code, line, match["output"], match.span("output"), match["skip"] is None))
     return found
 
 
@@ -130,7 +133,8 @@ def main() -> None:
             traceback.print_exc()
             sys.exit(1)
         return
-    chosen = [HERE / f"{name}.md" for name in options.pages] or sorted(HERE.glob("*.md"))
+    every = [*sorted(HERE.glob("*.md")), HERE.parent / "CONTRIBUTING.md"]  # the README is in the tests
+    chosen = [page for page in every if not options.pages or page.stem in options.pages]
     failed = 0
     for page in chosen:
         code = pieces(page.read_text(encoding="utf-8"))
