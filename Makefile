@@ -65,7 +65,8 @@ bench-serving: $(VENV_BRIDGES)/stamp
 # The code of the pages and the gallery's examples are run; a warning is an error. One environment has all packages that they show.
 docs: $(VENV_DOCS)/stamp
 	$(VENV_DOCS)/bin/python docs/run_pages.py
-	$(VENV_DOCS)/bin/sphinx-build -W --keep-going -b html docs docs/_build/html
+	rm -rf docs/_build docs/api/generated docs/gallery  # nothing of an earlier build
+	$(VENV_DOCS)/bin/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/speed.py

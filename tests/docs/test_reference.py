@@ -35,10 +35,10 @@ def documented(doc: str | None, title: str = "Parameters") -> list[str]:
     return [name.strip().lstrip("*") for head in heads for name in head.split(",")]
 
 
-def expected(function: Any) -> list[str]:
-    """Return the parameters of a function or class, without those that start with an underscore."""
-    names = list(inspect.signature(function).parameters)
-    return [name for name in names if name not in {"self", "cls"} and not name.startswith("_")]
+def expected(function: Any, *, bound: bool = False) -> list[str]:
+    """Return the parameters of a function or a class, or those of a method without its first one."""
+    names = [name for name in inspect.signature(function).parameters if not name.startswith("_")]
+    return names[1:] if bound else names
 
 
 def modules() -> list[str]:
@@ -82,14 +82,14 @@ def objects() -> list[tuple[str, Any]]:
     return list(found.values())
 
 
-def own_methods(cls: type) -> list[tuple[str, Any]]:
-    """Return the public methods that ibug defines, without those that come from other libraries."""
-    methods = []
+def own_methods(cls: type) -> dict[str, list[str]]:
+    """Return the public methods that ibug defines, and their parameters, without those of other libraries."""
+    methods = {}
     for name in dir(cls):
-        function = inspect.getattr_static(cls, name)
-        function = getattr(function, "__func__", function)  # of a class method
+        found = inspect.getattr_static(cls, name)
+        function = getattr(found, "__func__", found)  # of a class method
         if not name.startswith("_") and inspect.isfunction(function) and function.__module__.startswith("ibug"):
-            methods.append((name, function))
+            methods[name] = expected(function, bound=not isinstance(found, staticmethod))
     return methods
 
 
@@ -141,10 +141,9 @@ def test_docstrings_have_the_parameters(name, thing):
         return
     if thing.__init__ is not object.__init__:
         assert constructor_names(thing) == expected(thing)
-    for method, function in own_methods(thing):
+    for method, parameters in own_methods(thing).items():
         docs = docs_of(thing, method)
         assert any(docs), f"{name}.{method} has no docstring."
-        parameters = expected(function)
         sections = [documented(doc) for doc in docs if documented(doc)]
         # One parameter can be told in the summary; several cannot.
         if sections or len(parameters) > 1:

@@ -67,7 +67,13 @@ class Storable:
 
 
 def storable(cls: type[Storable]) -> None:
-    """Make a class known to `load`, by its name."""
+    """Make a class known to `load`, by its name.
+
+    Parameters
+    ----------
+    cls : subclass of Storable
+        The class.
+    """
     _CLASSES[cls.__name__] = cls
 
 
