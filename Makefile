@@ -1,6 +1,7 @@
 # make demo   set everything up and run the main job on real data
 # make test   set everything up and check everything: lint, types, layers, tests (newest and oldest versions)
 # make test-browser  test the report in headless Chromium, which must be there
+# make docs   build the documentation, with every example run, into docs/_build/html (minutes)
 # make bench  measure the speed (minutes)
 # make study  run the paper's study, in an environment of its own (hours; it goes on where it was stopped)
 
@@ -10,13 +11,14 @@ VENV_OLDEST ?= .venv-oldest
 VENV_STUDY ?= .venv-study
 PYTHON_STUDY ?= python3.11
 VENV_BRIDGES ?= .venv-bridges
+VENV_DOCS ?= .venv-docs
 BIN = $(VENV)/bin
 
 # An editable install knows the modules that were there when it was made, and the kernel as it was built then: made again
 # when the build's sources change, or a module comes or goes (a folder's time tells).
 SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.cpp cpp/ibug/*) $(shell find src/ibug -type d -not -name __pycache__)
 
-.PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges bench bench-serving study study-env test-study format clean
+.PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges docs bench bench-serving study study-env test-study format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
@@ -59,6 +61,12 @@ test-bridges: $(VENV_BRIDGES)/stamp
 
 bench-serving: $(VENV_BRIDGES)/stamp
 	$(VENV_BRIDGES)/bin/python benchmarks/serving.py --requests 100000 --write
+
+# The code of the pages and the gallery's examples are run; a warning is an error. One environment has all packages that they show.
+docs: $(VENV_DOCS)/stamp
+	$(VENV_DOCS)/bin/python docs/run_pages.py
+	rm -rf docs/_build docs/api/generated docs/gallery  # nothing of an earlier build
+	$(VENV_DOCS)/bin/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/speed.py
@@ -110,5 +118,11 @@ $(VENV_BRIDGES)/stamp: $(SOURCES)
 	$(VENV_BRIDGES)/bin/python -m pip install --quiet --editable ".[bridges]"
 	touch $@
 
+$(VENV_DOCS)/stamp: $(SOURCES)
+	$(PYTHON) -m venv $(VENV_DOCS)
+	$(VENV_DOCS)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV_DOCS)/bin/python -m pip install --quiet --editable ".[docs]"
+	touch $@
+
 clean:
-	rm -rf build dist $(VENV) $(VENV_OLDEST) $(VENV_STUDY) $(VENV_BRIDGES)
+	rm -rf build dist docs/_build docs/api/generated docs/gallery $(VENV) $(VENV_OLDEST) $(VENV_STUDY) $(VENV_BRIDGES) $(VENV_DOCS)

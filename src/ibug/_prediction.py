@@ -37,7 +37,15 @@ class ProbabilisticRegressorMixin(RegressorMixin):
         return self.predict_dist(X).mean()
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
-        """Return the central interval of the given coverage, of shape (n_rows, 2): lower and upper ends."""
+        """Return the central interval of the given coverage, of shape (n_rows, 2): lower and upper ends.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            The rows to predict.
+        coverage : float
+            The probability that the interval shall hold, between 0 and 1.
+        """
         if np.ndim(coverage) != 0:
             raise InvalidInputError(
                 f"coverage must be one number, not {coverage!r}; several are for predict_quantiles."
@@ -46,7 +54,15 @@ class ProbabilisticRegressorMixin(RegressorMixin):
         return np.stack(self.predict_dist(X).interval(coverage), axis=1)
 
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
-        """Return the quantiles at the probabilities `alpha`, of shape (n_rows, n_alpha)."""
+        """Return the quantiles at the probabilities `alpha`, of shape (n_rows, n_alpha).
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            The rows to predict.
+        alpha : float or array-like of shape (n_alpha,)
+            Probabilities between 0 and 1.
+        """
         probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
         return self.predict_dist(X).ppf(probabilities[None, :])
 

@@ -61,12 +61,6 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     calibrate : bool, "grid" or "continuous"
         Calibrate the variance on validation rows: γσ² + δ. ``True``: on the paper's grid for targets, continuously for
         residuals; a combination is a calibration of its own, so that ``False`` leaves it out.
-    cv : int, splitter, list of splits or None
-        The folds in which clones of the estimator are trained, so that each training row is predicted by one that has
-        not seen it. These give the honest residuals, and, where `fit` is given no validation rows, they are what is
-        tuned on. ``None``: five random folds if `spread` needs them and the estimator is trained here, which takes
-        about five times as long as training it once; no clones otherwise. Given explicitly, clones of a `prefit`
-        estimator are trained, too.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator
         Make the coverage of intervals sure. ``"scale"`` changes their width (normalised split conformal),
         ``"distribution"`` each side by itself, so that quantiles of every level are calibrated. From 200 validation
@@ -82,6 +76,12 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     validation_fraction : float in (0, 1)
         The share of the rows that is held out to choose k and to calibrate, where `fit` is given no validation rows
         and does not cross-fit.
+    cv : int, splitter, list of splits or None
+        The folds in which clones of the estimator are trained, so that each training row is predicted by one that has
+        not seen it. These give the honest residuals, and, where `fit` is given no validation rows, they are what is
+        tuned on. ``None``: five random folds if `spread` needs them and the estimator is trained here, which takes
+        about five times as long as training it once; no clones otherwise. Given explicitly, clones of a `prefit`
+        estimator are trained, too.
     refit : bool
         After that, fit the estimator anew on all rows, as the paper does, or keep the one that has not seen the
         held-out rows. ``False`` always holds out a part.

@@ -27,6 +27,11 @@ class ConformalCalibrator(BaseEstimator):
     held-out rows' targets, ``interval(p)`` holds a new target with probability p at least; with groups, in each group.
     With `n_bins` that is an approximation: the bins' edges are learned on the same rows, which moves the coverage of a
     bin by about one over its number of rows.
+
+    Parameters
+    ----------
+    n_bins : int, optional
+        Calibrate rows of small, middle and large spread each by themselves: so many bins of the predicted σ.
     """
 
     def __init__(self, *, n_bins: int | None = None) -> None:
@@ -122,7 +127,7 @@ class ConformalCalibrator(BaseEstimator):
 class ScaleConformal(ConformalCalibrator):
     """Normalised split conformal: intervals keep their centre, their width is what held-out rows needed.
 
-    The score is |y − μ|/σ for a normal law, and |Φ⁻¹(F(y))| for any other: how far from the median, in units of the
+    The score is ``|y − μ|/σ`` for a normal law, ``|Φ⁻¹(F(y))|`` for any other: how far from the median, in units of the
     law's own spread.
 
     Parameters
@@ -175,7 +180,13 @@ CALIBRATORS: dict[str, type[ConformalCalibrator]] = {"scale": ScaleConformal, "d
 
 
 def conformal_calibrator(conformal: Any) -> Any:
-    """Return an unfitted calibrator for a name, a copy for a calibrator, None for None."""
+    """Return an unfitted calibrator for a name, a copy for a calibrator, None for None.
+
+    Parameters
+    ----------
+    conformal : {None, "scale", "distribution"} or ConformalCalibrator
+        The regressor's parameter.
+    """
     if conformal is None:
         return None
     if isinstance(conformal, ConformalCalibrator):

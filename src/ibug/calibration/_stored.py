@@ -13,7 +13,13 @@ from ibug.exceptions import InvalidInputError, NotStorableError
 
 
 def calibrator_state(calibrator: ConformalCalibrator | None) -> dict[str, Any] | None:
-    """Return what `calibrator_from_state` needs, of a fitted or an unfitted one: strings, numbers and arrays."""
+    """Return what `calibrator_from_state` needs, of a fitted or an unfitted one: strings, numbers and arrays.
+
+    Parameters
+    ----------
+    calibrator : ConformalCalibrator
+        The calibrator.
+    """
     if calibrator is None:
         return None
     kinds = [name for name, kind in CALIBRATORS.items() if type(calibrator) is kind]
@@ -35,7 +41,13 @@ def calibrator_state(calibrator: ConformalCalibrator | None) -> dict[str, Any] |
 
 
 def calibrator_from_state(state: Mapping[str, Any] | None) -> ConformalCalibrator | None:
-    """Return the calibrator whose state this is."""
+    """Return the calibrator whose state this is.
+
+    Parameters
+    ----------
+    state : dict
+        What `calibrator_state` has returned.
+    """
     if state is None:
         return None
     if state.get("kind") not in CALIBRATORS:

@@ -36,12 +36,12 @@ class VarianceCalibrator(BaseEstimator):
 
     Parameters
     ----------
+    scoring : {"crps", "nll"} or function (y, distribution) -> float
+        What the calibrated predictions shall be best in; lower is better.
     method : {"grid", "continuous"}
         ``"grid"``: either γ is tuned with δ = 0, or δ with γ = 1, over the grid of the paper, whichever scores better.
         The grid for δ is absolute, so the choice depends on the unit of the target. ``"continuous"``: the best γ and δ
         together, at least zero, found by a search that does not depend on the unit.
-    scoring : {"crps", "nll"} or function (y, distribution) -> float
-        What the calibrated predictions shall be best in; lower is better.
 
     Attributes
     ----------
@@ -147,7 +147,13 @@ METHODS: dict[str, Callable[[Callable[[float, float], float], Floats, Floats], l
 
 
 def check_calibrate(calibrate: Any) -> None:
-    """Raise InvalidInputError for what a regressor's parameter `calibrate` cannot be."""
+    """Raise InvalidInputError for what a regressor's parameter `calibrate` cannot be.
+
+    Parameters
+    ----------
+    calibrate : bool, "grid" or "continuous"
+        The parameter's value.
+    """
     named = isinstance(calibrate, str) and calibrate in METHODS
     if not named and not isinstance(calibrate, (bool, np.bool_)):
         raise InvalidInputError(f"calibrate must be True or False, or one of {sorted(METHODS)}; got {calibrate!r}.")

@@ -26,6 +26,15 @@ class LazyDistribution:
     what the methods of ``ibug.dask.IBUGRegressor`` return: a Dask Array for an Array, a Series or a DataFrame with the
     same index and divisions for a DataFrame. An argument is one number for all rows, an array of shape (1, m) with the
     same m numbers for all rows, or a Dask Array or Series with one number per row in the same partitions.
+
+    Parameters
+    ----------
+    rows : Partitions
+        The collection that they are laws of.
+    laws : sequence of Delayed
+        The batch of each partition.
+    indices : sequence of Delayed or None
+        The index of each partition of a frame.
     """
 
     def __init__(self, rows: Partitions, laws: Sequence[Delayed], indices: Sequence[Delayed] | None) -> None:
@@ -86,7 +95,15 @@ class LazyDistribution:
         return self._map(lambda j: (_interval, confidence), ["lower", "upper"])
 
     def rvs(self, size: int | None = None, random_state: Any = None) -> Any:
-        """Draw samples, each partition with a seed of its own: (n,), or (n, size)."""
+        """Draw samples, each partition with a seed of its own: (n,), or (n, size).
+
+        Parameters
+        ----------
+        size : int, optional
+            How many for each row; one, without an axis of their own, for None.
+        random_state : int, RandomState or None
+            The seed of the seeds.
+        """
         seeds = check_random_state(random_state).randint(2**31 - 1, size=len(self._laws))
         columns = None if size is None else list(range(size))
         return self._map(lambda j: (_rvs, size, int(seeds[j])), columns)

@@ -80,12 +80,28 @@ class ReplicatedRegressor:
         return LazyDistribution(rows, laws, indices)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
-        """Return the central interval of the given coverage: columns ``lower`` and ``upper``."""
+        """Return the central interval of the given coverage: columns ``lower`` and ``upper``.
+
+        Parameters
+        ----------
+        X : Dask collection, array-like or data frame of shape (n_rows, n_features)
+            The rows to predict.
+        coverage : float
+            The probability that the interval shall hold, between 0 and 1.
+        """
         check_probabilities(coverage, "coverage")
         return self._map(X, "predict_interval", {"coverage": coverage}, ["lower", "upper"])
 
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Any:
-        """Return the quantiles at the probabilities `alpha`, one column each; in frames these are their names."""
+        """Return the quantiles at the probabilities `alpha`, one column each; in frames these are their names.
+
+        Parameters
+        ----------
+        X : Dask collection, array-like or data frame of shape (n_rows, n_features)
+            The rows to predict.
+        alpha : float or array-like of shape (n_alpha,)
+            Probabilities between 0 and 1.
+        """
         probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
         return self._map(X, "predict_quantiles", {"alpha": probabilities}, probabilities.tolist())
 
@@ -98,7 +114,15 @@ class ReplicatedRegressor:
         return self._map(X, "affinity_score", {}, None)
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> Any:
-        """Return affinities and row numbers of the training rows behind each prediction."""
+        """Return affinities and row numbers of the training rows behind each prediction.
+
+        Parameters
+        ----------
+        X : Dask collection, array-like or data frame of shape (n_rows, n_features)
+            The rows to predict.
+        n_neighbors : int, optional
+            How many; ``None`` means ``k_``.
+        """
         k = self.regressor.k_ if n_neighbors is None else n_neighbors
         return tuple(
             self._map(X, "kneighbors", {"n_neighbors": k}, list(range(k)), dtype=dtype, part=part)

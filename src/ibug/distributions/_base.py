@@ -32,6 +32,11 @@ class Distribution(ABC):
     value per row, one of shape ``(n, m)`` has m values per row, and ``(1, m)`` the same m values for all rows. The
     result has shape ``(n,)`` or ``(n, m)``. ``d[i]`` is the law of one row, whose methods take and return arrays of any
     shape; ``d[i:j]`` is a batch again.
+
+    Parameters
+    ----------
+    **parameters : array-like of shape (n,) or scalar
+        The family's parameters by name.
     """
 
     #: The names of the parameters, which are also the arguments of the constructor.
@@ -212,7 +217,13 @@ class Distribution(ABC):
 
 
 def check_confidence(confidence: float) -> None:
-    """Raise InvalidInputError unless the coverage of an interval is a number strictly between 0 and 1."""
+    """Raise InvalidInputError unless the coverage of an interval is a number strictly between 0 and 1.
+
+    Parameters
+    ----------
+    confidence : float
+        The coverage that was asked for.
+    """
     if not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
         raise InvalidInputError(f"The coverage of an interval must be between 0 and 1 (0.9, say); got {confidence!r}.")
 

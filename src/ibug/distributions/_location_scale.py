@@ -40,6 +40,8 @@ class LocationScale(Distribution):
         The location μ; the mean only where the standard law has mean 0.
     scale : array-like of shape (n,) or scalar
         The scale σ, above zero; the standard deviation only where the standard law has variance 1.
+    *shapes, **named : array-like of shape (n,) or scalar
+        The shape, where a family has one, by place or by name.
     """
 
     parameters: ClassVar[tuple[str, ...]] = ("loc", "scale")
@@ -71,7 +73,15 @@ class LocationScale(Distribution):
 
     @classmethod
     def from_moments(cls, mean: Floats, std: Floats, *shape: Floats) -> Self:
-        """Return the laws with these means and standard deviations, and shapes where the family has one."""
+        """Return the laws with these means and standard deviations, and shapes where the family has one.
+
+        Parameters
+        ----------
+        mean, std : ndarray of shape (n,)
+            Means and standard deviations.
+        *shape : ndarray of shape (n,)
+            The shapes.
+        """
         scale = std / np.sqrt(cls._var(*shape))
         return cls(mean - scale * cls._mean(*shape), scale, *shape)
 

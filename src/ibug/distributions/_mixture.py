@@ -151,7 +151,15 @@ class Mixture(Distribution):
 
 
 def normalized_weights(weights: ArrayLike | None, n: int) -> Floats:
-    """Return n weights that sum to 1, equal ones for None; raise InvalidInputError unless all are above zero."""
+    """Return n weights that sum to 1, equal ones for None; raise InvalidInputError unless all are above zero.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n,) or None
+        The weights, of any sum.
+    n : int
+        How many there must be.
+    """
     array = np.ones(n) if weights is None else np.asarray(weights, np.float64)
     if array.shape != (n,) or not np.all((array > 0) & np.isfinite(array)):
         raise InvalidInputError(f"weights must be {n} finite numbers above zero, or None; got {weights!r}.")

@@ -53,7 +53,13 @@ def register(name: str, family: type[Distribution]) -> None:
 
 
 def resolve_family(family: Any) -> tuple[str, type[Distribution]]:
-    """Return name and class of a family, for its name or its class."""
+    """Return name and class of a family, for its name or its class.
+
+    Parameters
+    ----------
+    family : str or subclass of Distribution
+        One of :func:`families`, or a class of one's own.
+    """
     if isinstance(family, type):
         _check_class(family)
         names = [name for name, known in _FAMILIES.items() if known is family]

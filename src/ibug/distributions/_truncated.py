@@ -38,8 +38,8 @@ class Truncated(Distribution):
     probabilities are differences of log Φ, so that bounds far out in a tail are no problem. Where a law has no mass
     between the bounds that floating point numbers could tell (the scores of both are infinite, beyond 1e4, or closer to
     each other than 1e-9), a simple law stands for it: exponential from the bound that is nearer to the law's mean, with
-    the rate |bound − mean|/variance, as for a normal law of which only a far tail is left; and where the law has values
-    on both sides of the bounds, uniform between them, or tilted as its density is.
+    the rate ``|bound − mean|/variance``, as for a normal law of which only a far tail is left; and where the law has
+    values on both sides of the bounds, uniform between them, or tilted as its density is.
 
     Parameters
     ----------

@@ -143,8 +143,8 @@ class Weibull(Shifted):
     def crps(self, y: ArrayLike) -> Floats:
         """Return the continuous ranked probability score, in closed form.
 
-        With X = Y − shift, x = y − shift and the mean m of X, E|X − x| = x (2F(x) − 1) + m − 2 E[X; X ≤ x] and
-        E|X − X'|/2 = m (1 − 2^(−1/c)), since the smaller of X and X' is Weibull, too.
+        With X = Y − shift, x = y − shift and the mean m of X, ``E|X − x| = x (2F(x) − 1) + m − 2 E[X; X ≤ x]`` and
+        ``E|X − X'|/2 = m (1 − 2^(−1/c))``, since the smaller of X and X' is Weibull, too.
         """
         _, log_hazard, outside, (scale, power) = self._hazard(y)
         value, shift, *_ = self._match(y)

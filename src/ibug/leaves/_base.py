@@ -29,7 +29,13 @@ SUPPORTED = (
 
 
 class LeafReader(ABC):
-    """What ibug asks of a trained model: its point predictions, and the leaf of each row in each tree."""
+    """What ibug asks of a trained model: its point predictions, and the leaf of each row in each tree.
+
+    Parameters
+    ----------
+    model : fitted model
+        Of the library that the subclass reads.
+    """
 
     #: How leaf numbers are found, in words.
     how = "the library's own functions"
@@ -49,13 +55,30 @@ class LeafReader(ABC):
         """Return leaf numbers of shape (n_rows, n_trees) and predictions of shape (n_rows,), the fastest way.
 
         Leaf numbers are those of `leaves`; predictions equal those of `predict` to a relative 1e-9 at least.
+
+        Parameters
+        ----------
+        X
+            The rows.
+        n_jobs
+            How many threads may work.
         """
         return self.read_leaves(X, n_jobs=n_jobs), self.predict(X)
 
     def read_leaves(
         self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
     ) -> NDArray[np.int32]:
-        """Return what `leaves` returns, the fastest way; if trees are given, of these only: (n_rows, n_chosen)."""
+        """Return what `leaves` returns, the fastest way; if trees are given, of these only: (n_rows, n_chosen).
+
+        Parameters
+        ----------
+        X
+            The rows.
+        n_jobs
+            How many threads may work.
+        trees : ndarray of shape (n_chosen,), optional
+            The trees' numbers.
+        """
         leaves = self.leaves(X)
         return leaves if trees is None else leaves[:, trees]
 
@@ -104,6 +127,11 @@ class LeafReader(ABC):
 def reader_type(model: Any) -> type[LeafReader]:
     """Find the reader for a model, fitted or not, by its class.
 
+    Parameters
+    ----------
+    model : model
+        Of any library; one that is not supported raises UnsupportedModelError.
+
     Raises
     ------
     UnsupportedModelError
@@ -120,7 +148,13 @@ def reader_type(model: Any) -> type[LeafReader]:
 
 
 def read_leaves_of(model: Any) -> LeafReader:
-    """Make the reader of a fitted model, and check that the model is one that ibug can work with."""
+    """Make the reader of a fitted model, and check that the model is one that ibug can work with.
+
+    Parameters
+    ----------
+    model : fitted model
+        Of any supported library.
+    """
     return reader_type(model)(model)
 
 
@@ -138,7 +172,15 @@ def unsupported(model: Any, reason: str = "") -> UnsupportedModelError:
 
 
 def require_fitted(model: Any, is_fitted: bool) -> None:
-    """Raise ModelNotFittedError unless the library calls its model fitted."""
+    """Raise ModelNotFittedError unless the library calls its model fitted.
+
+    Parameters
+    ----------
+    model : model
+        Named in the error.
+    is_fitted : bool
+        What the library says.
+    """
     if not is_fitted:
         raise ModelNotFittedError(
             f"This {type(model).__name__} is not fitted: fit it before you wrap it, or use prefit=False. If you did, "

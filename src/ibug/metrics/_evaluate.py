@@ -39,7 +39,17 @@ _METRICS: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 class Scores(Mapping[str, float]):
-    """The scores by name: a mapping that prints as a table; ``pandas.Series(scores)`` and ``to_frame()`` work."""
+    """The scores by name: a mapping that prints as a table; ``pandas.Series(scores)`` and ``to_frame()`` work.
+
+    Parameters
+    ----------
+    values : mapping of str to float
+        The scores.
+    meanings : mapping of str to str
+        What each of them tells.
+    n_rows : int
+        How many rows they are of.
+    """
 
     def __init__(self, values: Mapping[str, float], meanings: Mapping[str, str], n_rows: int) -> None:
         self._values = dict(values)

@@ -28,7 +28,7 @@ class DistributionScorer:
 
     Parameters
     ----------
-    metric : function (y, distribution, **options) -> float
+    metric : function (y, distribution, ...) -> float
         Lower is better: its negative is the score.
     **options
         Passed on to the metric: ``level=0.9``, say.

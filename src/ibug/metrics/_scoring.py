@@ -18,7 +18,13 @@ _BY_NAME: dict[str, Scoring] = {"crps": crps, "nll": nll}
 
 
 def resolve_scoring(scoring: str | Scoring) -> Scoring:
-    """Return the scoring function of ``(y, distribution)`` for a name, or the user's own; lower is better."""
+    """Return the scoring function of ``(y, distribution)`` for a name, or the user's own; lower is better.
+
+    Parameters
+    ----------
+    scoring : {"crps", "nll"} or function (y, distribution) -> float
+        The name, or the function itself.
+    """
     if isinstance(scoring, str) and scoring in _BY_NAME:
         return _BY_NAME[scoring]
     if callable(scoring):

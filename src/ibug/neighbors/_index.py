@@ -34,7 +34,20 @@ class LeafIndex:
     that cannot have a row among the nearest. The result is the same as without; where skipping would not pay, all rows
     are compared.
 
-    Build one with :meth:`build` or :meth:`from_chunks`.
+    Build one with :meth:`build` or :meth:`from_chunks`; the constructor takes the parts of one that was built.
+
+    Parameters
+    ----------
+    tiles : ndarray of shape (n_tiles, n_trees, rows per tile)
+        The leaf codes.
+    order : ndarray of shape (n_rows,)
+        The caller's row number of each stored row.
+    numbering : ndarray of int32
+        The libraries' leaf numbers, tree after tree, in the order of the codes.
+    leaf_counts : ndarray of shape (n_trees,)
+        How many of them each tree has.
+    bounds : Bounds or None
+        Where leaves occur, to skip rows.
 
     Examples
     --------

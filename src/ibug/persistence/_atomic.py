@@ -15,6 +15,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file beside `path`, and put it in the place of `path` when it is complete and on the disk.
 
     Whatever happens before that, a crash or a full disk, an old file stays as it is.
+
+    Parameters
+    ----------
+    path : path-like
+        The file that is to be there in the end.
     """
     target = Path(path).resolve()  # a link stays a link, to the new file
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")

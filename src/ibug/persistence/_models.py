@@ -76,7 +76,15 @@ def save_model(model: Any, saving: Saving, *, fitted: bool = True) -> dict[str, 
 
 
 def load_model(spec: Any, loading: Loading) -> Any:
-    """Return the model of a description, or None for None."""
+    """Return the model of a description, or None for None.
+
+    Parameters
+    ----------
+    spec : dict or None
+        What `save_model` has returned.
+    loading : Loading
+        The file that is being read.
+    """
     if spec is None:
         return None
     library = spec["library"]

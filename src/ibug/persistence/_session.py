@@ -18,7 +18,13 @@ LEAST_MAPPED_BYTES = 2**16
 
 
 class Saving:
-    """A file that is being written."""
+    """A file that is being written.
+
+    Parameters
+    ----------
+    writer : ContainerWriter
+        The open file.
+    """
 
     def __init__(self, writer: ContainerWriter) -> None:
         self.writer = writer
@@ -31,11 +37,27 @@ class Saving:
         self.libraries.add(library)
 
     def add_array(self, where: str, array: NDArray[Any]) -> str:
-        """Store an array."""
+        """Store an array.
+
+        Parameters
+        ----------
+        where : str
+            What it belongs to: its name in the file, but for the folder and the ending.
+        array : ndarray
+            The array.
+        """
         return self.writer.add_array(self._free(f"arrays/{_plain(where)}", ".npy"), array)
 
     def add_model(self, data: bytes | bytearray, extension: str) -> str:
-        """Store a model in its library's format."""
+        """Store a model in its library's format.
+
+        Parameters
+        ----------
+        data : bytes
+            The model.
+        extension : str
+            The ending of its name in the file.
+        """
         self.model_digests.append(digest(data))
         return self.writer.add_bytes(f"models/{len(self.model_digests)}{extension}", data)
 

@@ -67,12 +67,28 @@ class Storable:
 
 
 def storable(cls: type[Storable]) -> None:
-    """Make a class known to `load`, by its name."""
+    """Make a class known to `load`, by its name.
+
+    Parameters
+    ----------
+    cls : subclass of Storable
+        The class.
+    """
     _CLASSES[cls.__name__] = cls
 
 
 def save_regressor(regressor: Any, saving: Saving, *, fitted: bool = True) -> dict[str, Any]:
-    """Return the description of a regressor, as JSON; of its parameters alone if not `fitted`."""
+    """Return the description of a regressor, as JSON; of its parameters alone if not `fitted`.
+
+    Parameters
+    ----------
+    regressor : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
+        The regressor.
+    saving : Saving
+        The file that is being written.
+    fitted : bool
+        Whether what it has learned is stored, too.
+    """
     name = type(regressor).__name__
     if _CLASSES.get(name) is not type(regressor):
         raise NotStorableError(
@@ -83,7 +99,15 @@ def save_regressor(regressor: Any, saving: Saving, *, fitted: bool = True) -> di
 
 
 def load_regressor(spec: Any, loading: Loading) -> Any:
-    """Return the regressor of a description."""
+    """Return the regressor of a description.
+
+    Parameters
+    ----------
+    spec : dict
+        What `save_regressor` has returned.
+    loading : Loading
+        The file that is being read.
+    """
     if spec["class"] not in _CLASSES:
         raise FormatProblemError(
             f"an estimator of the class {spec['class']!r:.100} is not known to this version of ibug"
@@ -95,6 +119,11 @@ def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the manifest of a saved file: versions, members, parameters and learned values, as they are stored.
 
     No model is loaded, so that no library is needed. The manifest's own checksum and the members' sizes are checked.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
     """
     with Container(path) as container:
         manifest = read_manifest(container)

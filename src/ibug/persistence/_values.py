@@ -28,6 +28,11 @@ class NotStored:
     """Stands for a parameter that could not be saved: a function, say, that only fitting needs.
 
     Whoever uses it is told what to set in its place.
+
+    Parameters
+    ----------
+    what : str
+        What could not be saved, for the message.
     """
 
     def __init__(self, what: str) -> None:

@@ -13,7 +13,15 @@ from ibug.spread._registry import QUANTITIES
 
 @dataclass(frozen=True)
 class SingleSpread(Spread):
-    """The variance of the k nearest neighbours' targets (the paper's rule) or residuals."""
+    """The variance of the k nearest neighbours' targets (the paper's rule) or residuals.
+
+    Parameters
+    ----------
+    quantity : {"targets", "residuals"}
+        What it is the variance of.
+    k : int
+        The number of neighbours.
+    """
 
     kind: ClassVar[str] = "single"
     quantity: str

@@ -73,6 +73,14 @@ def prefix_variances(values: Floats, ks: Sequence[int]) -> Floats:
 
 
 def prefix_means(values: NDArray[Any], ks: Sequence[int]) -> Floats:
-    """Return the mean of each row's first k values for several k, (n_rows, len(ks))."""
+    """Return the mean of each row's first k values for several k, (n_rows, len(ks)).
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, k_max)
+        The neighbours' values, nearest first.
+    ks
+        The numbers of neighbours, each from 1 to ``k_max``.
+    """
     sums = np.cumsum(values, axis=1)[:, np.asarray(ks) - 1]
     return np.asarray(sums / np.asarray(ks, np.float64))

@@ -1,0 +1,85 @@
+"""Sphinx's configuration; `make docs` builds the site."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import matplotlib
+from sphinx.application import Sphinx
+
+import ibug
+
+# Sphinx reads this file by its own rules: what is not named here is not configured.
+project = "ibug"
+author = "The ibug developers"
+copyright = "The ibug developers"
+version = release = ibug.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+nitpicky = True
+default_role = "code"
+
+# Pages are read on GitHub, too: links go to files and to headings as GitHub names them.
+myst_heading_anchors = 3
+suppress_warnings = ["config.cache"]  # the configuration holds functions
+
+autosummary_generate = True
+autodoc_default_options = {"members": True, "inherited-members": True}
+autodoc_typehints = "none"  # types stand in the docstrings, with their shapes
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 10_000,
+    "write_computation_times": False,
+    "doc_module": ("ibug",),
+    "backreferences_dir": "gallery/backreferences",
+    "reference_url": {"ibug": None},
+    "image_scrapers": ("matplotlib",),
+    "default_thumb_file": os.path.join(os.path.dirname(__file__), "images", "intervals.png"),
+}
+
+html_theme = "furo"
+html_title = f"ibug {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+matplotlib.use("Agg")
+# A warning in an example is a fault of the example.
+warnings.filterwarnings("error", module="ibug")
+
+
+def _skip_foreign(app: Sphinx, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out the methods that scikit-learn's and other libraries' bases bring: they are documented there."""
+    home = getattr(thing, "__module__", None) or "ibug"
+    return True if callable(thing) and not home.startswith("ibug") else None
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the hook above."""
+    app.connect("autodoc-skip-member", _skip_foreign)
