@@ -1,9 +1,9 @@
 """The report in a browser: does it respond at once? ``IBUG_DATA=folder python benchmarks/report_browser.py [--write]``.
 
-Writes the report of 2,000 test rows of the bike data, opens it in headless Chromium, and tells how large the file is and how
-long the page takes from a click or a key until it has painted the answer. ``--write`` puts this into docs/command-line.md,
-``--image`` remakes the picture in the README, and ``--screens FOLDER`` keeps pictures of the whole page, wide and narrow,
-light and dark. Needs Chromium, chromedriver and selenium, and says what is missing.
+Writes the report of 2,000 test rows of the bike data, opens it in headless Chromium, and tells how large the file is
+and how long the page takes from a click or a key until it has painted the answer. ``--write`` puts this into
+docs/command-line.md, ``--image`` remakes the picture in the README, and ``--screens FOLDER`` keeps pictures of the
+whole page, wide and narrow, light and dark. Needs Chromium, chromedriver and selenium, and says what is missing.
 """
 
 from __future__ import annotations
@@ -115,8 +115,13 @@ def picture(driver: Any, path: Path, *, full: bool = False) -> None:
             driver.execute_script("scrollTo(0, arguments[0])", place)  # charts are drawn when they come into sight
             driver.execute_async_script("setTimeout(arguments[0], 150)")
         driver.execute_script("scrollTo(0, 0)")
-        page = driver.execute_script("return [document.documentElement.clientWidth, document.documentElement.scrollHeight]")
-        clip = {"clip": {"x": 0, "y": 0, "width": page[0], "height": page[1], "scale": 1}, "captureBeyondViewport": True}
+        page = driver.execute_script(
+            "return [document.documentElement.clientWidth, document.documentElement.scrollHeight]"
+        )
+        clip = {
+            "clip": {"x": 0, "y": 0, "width": page[0], "height": page[1], "scale": 1},
+            "captureBeyondViewport": True,
+        }
     found = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", **clip})
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(base64.b64decode(found["data"]))
@@ -137,7 +142,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--write", action="store_true", help="put the results into docs/command-line.md")
-    parser.add_argument("--image", type=Path, nargs="?", const=ROOT / "docs" / "images" / "report.png", help="remake it")
+    parser.add_argument(
+        "--image", type=Path, nargs="?", const=ROOT / "docs" / "images" / "report.png", help="remake it"
+    )
     parser.add_argument("--screens", type=Path, help="folder for pictures of the whole page")
     options = parser.parse_args()
     if browser.missing():
@@ -150,7 +157,10 @@ def main() -> None:
         driver = browser.start(Path(folder) / "profile")
         try:
             driver.set_script_timeout(120)
-            lines = [f"{options.rows} rows, {os.path.getsize(report) / 1e6:.1f} MB", *responses(driver, report, options.rounds)]
+            lines = [
+                f"{options.rows} rows, {os.path.getsize(report) / 1e6:.1f} MB",
+                *responses(driver, report, options.rounds),
+            ]
             print("\n".join(lines))
             if options.image:
                 readme_picture(driver, report, options.image)

@@ -13,6 +13,7 @@ from ibug.affinity import AffinitySearch
 from ibug.neighbors import LeafIndex
 
 Floats = NDArray[np.float64]
+Found = tuple[NDArray[np.int32], NDArray[np.int64]]  # affinities and row numbers, (n_rows, k) each
 
 _VALUES_PER_BATCH = 2**21
 

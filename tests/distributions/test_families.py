@@ -305,7 +305,9 @@ def test_scores_are_exact_in_the_upper_tail(name, shape, scipy_law):
     law = resolve_family(name)[1]([3.0, -1.0], [2.0, 0.5], *shape)
     w = np.array([[0.0, 1.0, 7.0, 9.0, 15.0, 30.0]])
     found = law.from_normal_score(w)
-    np.testing.assert_allclose(found, law.loc[:, None] + law.scale[:, None] * scipy_law.isf(stats.norm.sf(w)), rtol=1e-9)
+    np.testing.assert_allclose(
+        found, law.loc[:, None] + law.scale[:, None] * scipy_law.isf(stats.norm.sf(w)), rtol=1e-9
+    )
     np.testing.assert_allclose(law.normal_score(found), np.tile(w, (2, 1)), rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(law.from_normal_score([[-np.inf, np.inf]]), [[-np.inf, np.inf]] * 2)
     assert np.isnan(law.from_normal_score(np.nan)).all()
