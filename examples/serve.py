@@ -24,6 +24,7 @@ from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.supervisors import multiprocess
 
 import ibug
 from ibug.exceptions import InvalidInputError
@@ -107,8 +108,7 @@ class Service:
 
     def __init__(self, path: Path, limits: Limits) -> None:
         self.u = ibug.load(path, mmap=True)
-        if "n_jobs" in self.u.get_params(deep=False):
-            self.u.set_params(n_jobs=1)  # a request has one thread; many requests have many
+        one_thread(self.u)
         self.limits = limits
         self.pool = ThreadPoolExecutor(limits.threads)
         self.named = hasattr(self.u, "feature_names_in_")
@@ -194,6 +194,20 @@ def create_app(path: Path | None = None, limits: Limits | None = None) -> FastAP
     return app
 
 
+def one_thread(part: Any) -> None:
+    """Make a regressor and the fitted models inside answer with one thread: many requests have many.
+
+    For a single row, LightGBM waits longer for its threads than it computes; on busy processors, many times as long.
+    """
+    if hasattr(part, "get_params"):
+        part.set_params(**{name: 1 for name in part.get_params() if name.split("__")[-1] == "n_jobs"})
+    for inner in ("estimator_", "regressor_"):  # those of wrappers, beside the unfitted ones in their parameters
+        if hasattr(part, inner):
+            one_thread(getattr(part, inner))
+    for member in getattr(part, "estimators_", ()):
+        one_thread(member)
+
+
 def _type(column: dict[str, Any]) -> Any:
     """Return the type of a column's values in JSON; null is a missing value where the column can have some."""
     name = column["dtype"].lower()
@@ -211,6 +225,19 @@ def _plain(values: Any) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in np.asarray(values, np.float64).tolist()]
 
 
+class Worker(multiprocess.Process):
+    """A worker process whose death is seen at once.
+
+    uvicorn's parent asks its workers in turn whether they live. It keeps their end of the pipe open itself, so that
+    for an answer of a worker that is killed just then it waits until the time is over, and starts no other meanwhile.
+    """
+
+    def start(self) -> None:
+        """Start the process, and leave its end of the pipe to it alone."""
+        super().start()
+        self.child_conn.close()
+
+
 def main() -> None:
     """Start the workers, and start new ones where they die; SIGTERM lets running requests finish."""
     parser = argparse.ArgumentParser(description="Serve a saved model of ibug.")
@@ -225,6 +252,7 @@ def main() -> None:
     os.environ["IBUG_SERVE_MODEL"] = str(options.model.resolve())
     os.environ["IBUG_SERVE_LIMITS"] = limits.model_dump_json()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    multiprocess.Process = Worker
     uvicorn.run(
         "serve:create_app",
         factory=True,

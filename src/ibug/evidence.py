@@ -13,6 +13,7 @@ from ibug.affinity import AffinitySearch
 from ibug.neighbors import LeafIndex
 
 Floats = NDArray[np.float64]
+Found = tuple[NDArray[np.int32], NDArray[np.int64]]  # affinities and row numbers, (n_rows, k) each
 
 _VALUES_PER_BATCH = 2**21
 
@@ -61,6 +62,7 @@ class Evidence:
         verbose: bool = False,
         leave_out_self: bool = False,
         predictions: Floats | None = None,
+        found: Found | None = None,
     ) -> Iterator[Batch]:
         """Yield one batch of rows after another.
 
@@ -76,10 +78,13 @@ class Evidence:
             The rows X are those of `residual_index`: none shall be its own neighbour there.
         predictions : ndarray of shape (n_rows,), optional
             Filled with the model's predictions meanwhile, those of a batch before it is yielded.
+        found : pair of ndarray of shape (n_rows, k), optional
+            Filled likewise with affinities and row numbers of the k nearest training rows.
         """
         own = {name: k for name, k in needs.items() if name != "residuals" or self.residual_index is None}
         others = {name: k for name, k in needs.items() if name not in own}
-        k_own, k_others = max(own.values(), default=0), max(others.values(), default=0)
+        k_found = 0 if found is None else found[0].shape[1]
+        k_own, k_others = max(k_found, *own.values()) if own else k_found, max(others.values(), default=0)
         chunks = self.search.leaf_chunks(
             X,
             k_own + k_others,
@@ -91,8 +96,10 @@ class Evidence:
         for where, leaves in chunks:
             neighbors: dict[str, Floats] = {}
             affinities = np.empty((len(leaves), 0), np.int32)
-            if own:
+            if k_own:
                 affinities, rows = self.search.query(leaves, k_own, n_jobs=n_jobs)
+                if found is not None:
+                    found[0][where], found[1][where] = affinities[:, :k_found], rows[:, :k_found]
                 neighbors |= {name: self._values(name)[rows[:, :k]] for name, k in own.items()}
             if others and self.residual_index is not None:
                 rows = _query_others(self.residual_index, leaves, k_others, where, leave_out_self, n_jobs)

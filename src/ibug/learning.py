@@ -16,7 +16,7 @@ from ibug._inputs import check_feature_names, halves
 from ibug.affinity import AffinitySearch
 from ibug.calibration import conformal_calibrator
 from ibug.distributions import Distribution
-from ibug.evidence import Batch, CrossFittedRows, Evidence, HeldOutRows, ValidationRows
+from ibug.evidence import Batch, CrossFittedRows, Evidence, Found, HeldOutRows, ValidationRows
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader, read_leaves_of
 from ibug.neighbors import LeafIndex
@@ -302,6 +302,15 @@ class NeighborLearner:
         """Return the laws before conformal calibration."""
         mean = np.empty(_num_samples(X))  # filled batch by batch, by the same walk that finds the leaves
         return self._laws(mean, self._batches(X, predictions=mean))
+
+    def _law_and_neighbors(self, X: Any, k: int) -> tuple[Distribution, Found]:
+        """Return the laws before conformal calibration, and the k nearest training rows, by one search."""
+        n_rows = _num_samples(X)
+        mean, found = np.empty(n_rows), (np.empty((n_rows, k), np.int32), np.empty((n_rows, k), np.int64))
+        batches = self._evidence.batches(
+            X, self._needs, n_jobs=self.n_jobs, verbose=bool(self.verbose), predictions=mean, found=found
+        )
+        return self._laws(mean, batches), found
 
     def _laws(self, mean: Floats, batches: Iterable[Batch]) -> Distribution:
         if not self._posterior.needs_neighbors:

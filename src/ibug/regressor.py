@@ -16,6 +16,7 @@ from ibug._inputs import check_count, fresh, with_sample_weight
 from ibug._prediction import ProbabilisticRegressorMixin
 from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
+from ibug.evidence import Found
 from ibug.exceptions import InvalidInputError
 from ibug.fitting import ModelFitter
 from ibug.learning import Floats
@@ -282,6 +283,11 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         for where, *found in self._search.chunks(X, k, n_jobs=self.n_jobs, verbose=bool(self.verbose)):
             affinities[where], indices[where] = found
         return affinities, indices
+
+    def _predict_with_neighbors(self, X: Any, k: int) -> tuple[Distribution, Found]:
+        """Return what `predict_dist` and `kneighbors` do, by one search."""
+        law, found = self._law_and_neighbors(self._check_rows(X), k)
+        return law if self.conformal_ is None else self.conformal_.transform(law), found
 
     def select_distribution(self, X_val: Any, y_val: ArrayLike, families: Any = "tune") -> IBUGRegressor:
         """Choose family, k and calibration again on other validation rows, without training or indexing again.

@@ -1,6 +1,7 @@
 """Fitted regressors as MLflow models."""
 
 import json
+import shutil
 import subprocess
 import sys
 import warnings
@@ -147,3 +148,29 @@ def test_mlflow_models_predict(saved, u, rows, tmp_path):
     found = pd.DataFrame(json.loads((tmp_path / "out.json").read_text())["predictions"])
     np.testing.assert_allclose(found["prediction"], u.predict(X))
     np.testing.assert_allclose(found[["lower", "upper"]], u.predict_interval(X, 0.5))
+
+
+@pytest.fixture
+def spark(monkeypatch):
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("there is no java")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    session = (
+        builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate()
+    )
+    yield session
+    session.stop()
+
+
+def test_spark_predicts_what_the_regressor_does(spark, saved, u, rows):
+    from pyspark.sql.functions import struct
+
+    X = rows[0].iloc[10:30]
+    table = spark.createDataFrame(X.assign(city=X["city"].astype(str)))
+    columns = ", ".join(f"{name} double" for name in ("prediction", "lower", "upper"))
+    udf = mlflow.pyfunc.spark_udf(spark, str(saved), result_type=columns, env_manager="local", params={"coverage": 0.5})
+    found = table.select(udf(struct(*table.columns)).alias("p")).select("p.*").toPandas()
+    np.testing.assert_array_equal(found["prediction"], u.predict(X))
+    np.testing.assert_array_equal(found[["lower", "upper"]], u.predict_interval(X, 0.5))

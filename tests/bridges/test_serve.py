@@ -4,11 +4,13 @@ import asyncio
 import concurrent.futures
 import contextlib
 import importlib.util
+import multiprocessing
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -21,6 +23,7 @@ lightgbm = pytest.importorskip("lightgbm")
 
 import httpx
 import pandas as pd
+from sklearn.compose import TransformedTargetRegressor
 
 from ibug import IBUGRegressor
 
@@ -223,3 +226,32 @@ def test_a_killed_worker_comes_back(path):
         later = set()
         wait_for(lambda: later.add(answering(client)) or len(later - seen - {killed}) == 1)
         assert client.post("/predict", json={"row": ROW}).status_code == 200
+
+
+def test_a_worker_that_is_killed_while_it_is_asked_is_not_waited_for(serve):
+    """Its end of the pipe is closed with it: the parent sees that at once, not when the time for an answer is over."""
+    import uvicorn
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        worker = serve.Worker(uvicorn.Config("serve:create_app", factory=True), [listening])
+        worker.process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))  # never answers
+        worker.start()
+        threading.Timer(1.0, worker.process.kill).start()
+        began = time.monotonic()
+        assert not worker.is_alive(timeout=50)
+        assert time.monotonic() - began < 40
+        worker.kill()
+        worker.join()
+
+
+def test_models_inside_answer_with_one_thread(serve, u):
+    X = frame(ROW)
+    before = u.predict(X)
+    wrapped = TransformedTargetRegressor(u.estimator_)
+    wrapped.regressor_ = lightgbm.LGBMRegressor(n_jobs=2)
+    serve.one_thread(wrapped)
+    assert wrapped.regressor_.n_jobs == 1
+    serve.one_thread(u)
+    assert u.n_jobs == u.estimator_.n_jobs == 1
+    assert u.predict(X) == before

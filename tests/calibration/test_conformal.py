@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from ibug.calibration import DistributionConformal, Recalibrated, ScaleConformal, VarianceCalibrator
 from ibug.calibration._score_map import ScoreMap
-from ibug.distributions import Normal
+from ibug.distributions import Normal, StudentT, resolve_family
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage
 
@@ -325,3 +325,29 @@ def test_bad_input():
             new.interval(level)
     with pytest.raises(InvalidInputError, match="from 0 to 1"):
         new.ppf(2.0)
+
+
+@pytest.mark.parametrize("name", ["laplace", "logistic", "student_t", "gumbel", "skewnormal", "weibull"])
+def test_moments_of_every_family_stay_finite_where_scores_are_stretched(name):
+    """F(y) rounds to 1 long before the quadrature ends: a quantile there must not become infinite."""
+    family = resolve_family(name)[1]
+    law = family([1.0, 2.0], [2.0, 1.0], *{"student_t": (12.0,), "skewnormal": (2.0,), "weibull": (1.5,)}.get(name, ()))
+    stretched = Recalibrated(law, [symmetric_map(1.5)], np.zeros(2, int))
+    p = (np.arange(400_000) + 0.5) / 400_000
+    for i in range(2):
+        sample = stretched[i].ppf(p)
+        assert stretched.mean()[i] == pytest.approx(sample.mean(), rel=1e-3)
+        assert stretched.std()[i] == pytest.approx(sample.std(), rel=2e-2)
+
+
+def test_a_variance_that_stretching_makes_infinite_is():
+    law = StudentT([0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [4.0, 6.0, 20.0])
+    found = Recalibrated(law, [symmetric_map(1.5)], np.zeros(3, int)).var()  # finite for ν > 2 · 1.5²
+    assert np.isinf(found[0])
+    assert np.isfinite(found[1:]).all()
+
+
+def symmetric_map(slope):
+    """Return w = slope · v."""
+    v = np.array([-2.0, 0.0, 2.0])
+    return ScoreMap(v, slope * v, slope, slope * np.array([0.0, 2.0]), True)

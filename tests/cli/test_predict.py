@@ -186,3 +186,20 @@ def test_a_byte_order_mark_blank_lines_and_quotes(files, table):
     lines.insert(3, "")
     (files.folder / "bom.csv").write_text("\ufeff" + "\r\n".join(lines) + "\r\n", encoding="utf-8", newline="")
     assert predict(files, "bom.csv", "b.csv", "--id", "order").read_bytes() == expected
+
+
+def test_neighbours_are_searched_once_for_all_that_is_told_of_a_chunk(files, rows, monkeypatch):
+    from ibug.affinity import AffinitySearch
+    from ibug.cli._frames import Rows
+    from ibug.cli._predicting import Predictor, Wanted
+
+    u, X, _ = rows
+    asked = []
+    query = AffinitySearch.query
+    monkeypatch.setattr(
+        AffinitySearch, "query", lambda self, leaves, k, **more: asked.append(k) or query(self, leaves, k, **more)
+    )
+    predictor = Predictor(u, Wanted(intervals=(0.9,), neighbors=u.k_ + 3, flags=True))
+    predictor.predict(Rows(X, {}, {}), {})
+    assert len(asked) == 1
+    assert asked[0] >= u.k_ + 3

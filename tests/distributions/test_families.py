@@ -288,3 +288,27 @@ def test_a_skewed_shape_calls_nothing_impossible():
     law = resolve_family("skewnormal")[1].fit(values, loc=values.mean(axis=1), scale=values.std(axis=1))
     assert abs(law.alpha[0]) <= 10.0 + 1e-6
     assert law.logpdf(0.5)[0] > -100
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "scipy_law"),
+    [
+        ("laplace", (), stats.laplace()),
+        ("logistic", (), stats.logistic()),
+        ("student_t", (5.0,), stats.t(5)),
+        ("gumbel", (), stats.gumbel_r()),
+        ("skewnormal", (2.0,), stats.skewnorm(2)),
+    ],
+)
+def test_scores_are_exact_in_the_upper_tail(name, shape, scipy_law):
+    """Where F(y) rounds to 1, the probability above y still tells values apart."""
+    law = resolve_family(name)[1]([3.0, -1.0], [2.0, 0.5], *shape)
+    w = np.array([[0.0, 1.0, 7.0, 9.0, 15.0, 30.0]])
+    found = law.from_normal_score(w)
+    np.testing.assert_allclose(
+        found, law.loc[:, None] + law.scale[:, None] * scipy_law.isf(stats.norm.sf(w)), rtol=1e-9
+    )
+    np.testing.assert_allclose(law.normal_score(found), np.tile(w, (2, 1)), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(law.from_normal_score([[-np.inf, np.inf]]), [[-np.inf, np.inf]] * 2)
+    assert np.isnan(law.from_normal_score(np.nan)).all()
+    assert law[0].from_normal_score(9.0) == found[0, 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,18 +116,8 @@ class Recalibrated(Distribution):
             first, second = moments[..., 0], moments[..., 1]
             return self.law.loc + self.law.scale * first, np.square(self.law.scale) * (second - np.square(first))
         center = self.law.mean()
-
-        def moment(power: int) -> Floats:
-            def one(g: ScoreMap, law: Distribution, middle: Floats) -> Floats:
-                total = np.zeros(law.shape)
-                for v, weight in zip(*_quadrature(g), strict=True):
-                    total += weight * (law.from_normal_score(g.forward(v)) - middle) ** power
-                return total
-
-            return self._by_group(one, center)
-
-        first = moment(1)
-        return center + first, moment(2) - np.square(first)
+        first, second = (self._by_group(partial(_moment, power), center) for power in (1, 2))
+        return center + first, second - np.square(first)
 
     def _by_group(self, function: Callable[..., Floats], argument: ArrayLike) -> Floats:
         x = np.asarray(argument, np.float64)
@@ -139,6 +130,23 @@ class Recalibrated(Distribution):
             rows = self.groups == group
             out[rows] = function(self.maps[group], self.law[rows], x[rows] if per_row else x)
         return out
+
+
+def _moment(power: int, g: ScoreMap, law: Distribution, middle: Floats) -> Floats:
+    """Return E[(Y − middle)^power], (n,); infinite for even powers whose terms still grow where they ought to end.
+
+    A map that stretches the scores makes heavy tails heavier: a t law with ν degrees of freedom and a slope of s has a
+    variance only if ν > 2s².
+    """
+    total, last, before = np.zeros((3, *law.shape))
+    for v, weight in zip(*_quadrature(g), strict=True):
+        term = weight * (law.from_normal_score(g.forward(v)) - middle) ** power
+        total += term
+        if abs(v) > _TAIL - 1:
+            last += np.abs(term)
+        elif abs(v) > _TAIL - 2:
+            before += np.abs(term)
+    return np.where(last > before, np.inf, total) if power % 2 == 0 else total
 
 
 def _moments_of(g: ScoreMap) -> tuple[float, float]:

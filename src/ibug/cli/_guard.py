@@ -62,7 +62,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     given = inspect.signature(command).parameters.values()
     shown = [p.replace(annotation=hints[p.name]) for p in given if p.name != "session"]
     common = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=a) for n, a in _COMMON]
-    run.__signature__ = inspect.Signature([*shown, *common])  # type: ignore[attr-defined]
+    setattr(run, "__signature__", inspect.Signature([*shown, *common]))  # noqa: B010 - mypy does not know the name
     run.__annotations__ = {p.name: p.annotation for p in [*shown, *common]}
     return run
 

@@ -13,9 +13,19 @@ from ibug.cli._table import ReadOptions
 
 _INPUT = "Reading"
 
-Format = Enum("Format", {name: name for name in FORMATS}, type=str)  # type: ignore[misc]
+Format = Enum("Format", {name: name for name in FORMATS}, type=str)  # type: ignore[misc]  # mypy wants the names written out
+
+_ROWS = "Rows: .csv .csv.gz .tsv .parquet .feather or -"
 
 ModelFile = Annotated[str, typer.Argument(metavar="MODEL.ibug", help="A file that ibug fit or u.save has written.")]
+DataFile = Annotated[str, typer.Argument(metavar="DATA", help=_ROWS)]
+TestFile = Annotated[str, typer.Argument(metavar="TEST", help=_ROWS)]
+Target = Annotated[
+    str | None, typer.Option("--target", "-t", help="The observed values; that of ibug fit, if not said.")
+]
+Coverage = Annotated[str, typer.Option("--interval", "-i", help="The coverage of the interval.")]
+TrainFile = Annotated[str | None, typer.Option("--train", help="The training file, if it has moved.")]
+Features = Annotated[bool, typer.Option("--features/--no-features", help="Compare features with training rows.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all processors.")]
 InputFormat = Annotated[
     Format | None,
@@ -70,6 +80,22 @@ def probabilities(given: list[str] | None, option: str) -> list[float]:
         if not 0 < value < 1:
             raise typer.BadParameter(f"a number between 0 and 1 is expected, not {value:g}.", param_hint=option)
     return found
+
+
+def coverage(given: str) -> float:
+    """Return the one coverage that was given."""
+    found = probabilities([given], "--interval")
+    if len(found) != 1:
+        raise typer.BadParameter(f"one number is expected, not {given!r}.", param_hint="--interval")
+    return found[0]
+
+
+def target_column(given: str | None, known: str | None) -> str:
+    """Return the column of observed values: the given one, or that of the training file."""
+    name = given or known
+    if name is None:
+        raise typer.BadParameter("the model file does not tell the target: name its column.", param_hint="--target")
+    return name
 
 
 def support(given: str | None) -> tuple[float, float] | None:

@@ -65,8 +65,7 @@ class Predictor:
     def predict(self, rows: Rows, kept: dict[str, Any]) -> Any:
         """Return the table of predictions for a chunk, after the columns to keep."""
         u, wanted = self.estimator, self.wanted
-        law = u.predict_dist(rows.X)
-        affinities, indices = u.kneighbors(rows.X, max(u.k_, wanted.neighbors))
+        law, (affinities, indices) = u._predict_with_neighbors(rows.X, max(u.k_, wanted.neighbors))
         shares = affinities / u.index_.n_trees
         score = affinities[:, : u.k_].mean(axis=1) / u.index_.n_trees
         unfamiliar = score < self._threshold  # which is NaN where it is not known

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.theme import Theme
 
 from ibug import _progress
+from ibug._plain import plain
 
 _THEME = Theme(
     {"label": "dim", "note": "yellow", "error": "bold red", "good": "green", "value": "bold", "bar.complete": "cyan"}
@@ -66,7 +67,7 @@ class Session:
 
     def report(self, result: dict[str, Any], *, to_stderr: bool = False) -> None:
         """Print a result for machines: one line of JSON, with the notes; numbers that are none become null."""
-        text = json.dumps(_plain({**result, "notes": self.notes}), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(plain({**result, "notes": self.notes}), ensure_ascii=False, allow_nan=False)
         stream = sys.stderr if to_stderr else sys.stdout
         stream.write(text + "\n")
         stream.flush()
@@ -135,16 +136,3 @@ class _Bars:
 
     def end(self, stage: Any, finished: bool) -> None:
         self._bars.update(stage, completed=self._bars.tasks[stage].total if finished else None)
-
-
-def _plain(value: Any) -> Any:
-    """Return what JSON knows: NumPy's numbers as Python's, NaN and infinity as null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and value - value != 0:
-        return None
-    return value

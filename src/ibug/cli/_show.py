@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import numpy as np
-from rich.console import Group
+from rich.console import Group, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -37,11 +37,11 @@ def facts_table(facts: dict[str, Any], title: str | None = None) -> Table:
     return table
 
 
-def plain_table(*columns: str, first: str = "left") -> Table:
+def plain_table(*columns: str, first: JustifyMethod = "left") -> Table:
     """Return an empty table with a rule under its header; all columns but the first are numbers."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="label", pad_edge=False)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else first, no_wrap=True)  # type: ignore[arg-type]
+        table.add_column(column, justify="right" if i else first, no_wrap=True)
     return table
 
 

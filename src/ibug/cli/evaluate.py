@@ -41,10 +41,8 @@ more as PNG.
 def evaluate(
     session: Session,
     model: o.ModelFile,
-    test: Annotated[str, typer.Argument(metavar="TEST", help="Rows: .csv .csv.gz .tsv .parquet .feather or -")],
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="The observed values; that of ibug fit, if not said.")
-    ] = None,
+    test: o.TestFile,
+    target: o.Target = None,
     plots: Annotated[str | None, typer.Option("--plots", help="A folder for plots; needs ibug[plot].")] = None,
     levels: Annotated[list[str] | None, typer.Option("--levels", help="Coverages of intervals to look at.")] = None,
     id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
@@ -61,9 +59,7 @@ def evaluate(
     if plots is not None:
         require_matplotlib()
     stored = load(model, jobs=jobs)
-    name = target or stored.schema.target
-    if name is None:
-        raise typer.BadParameter("the model file does not tell the target: name its column.", param_hint="--target")
+    name = o.target_column(target, stored.schema.target)
     table = open_table(test, reading, session)
     require_column(table, name, "target")
     schema = match(table, stored.schema, [name, stored.id, *o.names(id)], session, strict=strict)

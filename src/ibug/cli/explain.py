@@ -43,15 +43,13 @@ by name only; --train names it if it has moved.
 def explain(
     session: Session,
     model: o.ModelFile,
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Rows: .csv .csv.gz .tsv .parquet .feather or -")],
+    data: o.DataFile,
     row: Annotated[int | None, typer.Option("--row", min=0, help="The row, counted from 0.")] = None,
     id: Annotated[str | None, typer.Option("--id", help="The row by name: COLUMN=VALUE.")] = None,
-    coverage: Annotated[str, typer.Option("--interval", "-i", help="The coverage of the interval.")] = "0.9",
+    coverage: o.Coverage = "0.9",
     neighbors: Annotated[int, typer.Option("--neighbors", min=1, help="So many nearest training rows.")] = 5,
-    train: Annotated[str | None, typer.Option("--train", help="The training file, if it has moved.")] = None,
-    features: Annotated[
-        bool, typer.Option("--features/--no-features", help="Compare features with training rows.")
-    ] = True,
+    train: o.TrainFile = None,
+    features: o.Features = True,
     jobs: o.Jobs = -1,
     format: o.InputFormat = None,
     delimiter: o.Delimiter = None,
@@ -60,7 +58,7 @@ def explain(
 ) -> None:
     """Explain one prediction; see HELP."""
     reading = o.read_options(format, delimiter, encoding, missing)
-    (level,) = o.probabilities([coverage], "--interval")[:1]
+    level = o.coverage(coverage)
     if (row is None) == (id is None):
         raise typer.BadParameter("say which row: --row 17, or --id column=value.", param_hint="--row / --id")
     column, value = _parse_id(id)

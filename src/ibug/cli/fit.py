@@ -20,11 +20,32 @@ from ibug.cli._store import Origin, save
 from ibug.cli._writing import check_output
 from ibug.distributions import families
 
-Scoring = Enum("Scoring", {name: name for name in ("crps", "nll")}, type=str)  # type: ignore[misc]
-Spread = Enum("Spread", {name: name for name in ("auto", "targets", "residuals")}, type=str)  # type: ignore[misc]
-Conformal = Enum("Conformal", {name: name for name in ("none", "scale", "distribution")}, type=str)  # type: ignore[misc]
-Family = Enum("Family", {name: name for name in (*families(), "tune")}, type=str)  # type: ignore[misc]
-BoosterName = Enum("BoosterName", {name: name for name in BOOSTERS}, type=str)  # type: ignore[misc]
+
+class Scoring(str, Enum):
+    """What tunes and calibrates."""
+
+    crps = "crps"
+    nll = "nll"
+
+
+class Spread(str, Enum):
+    """What the variance is made of."""
+
+    auto = "auto"
+    targets = "targets"
+    residuals = "residuals"
+
+
+class Conformal(str, Enum):
+    """How coverage is made sure."""
+
+    none = "none"
+    scale = "scale"
+    distribution = "distribution"
+
+
+Family = Enum("Family", {name: name for name in (*families(), "tune")}, type=str)  # type: ignore[misc]  # mypy wants the names written out
+BoosterName = Enum("BoosterName", {name: name for name in BOOSTERS}, type=str)  # type: ignore[misc]  # mypy wants the names written out
 
 _CRPS, _AUTO, _NONE, _NORMAL = Scoring("crps"), Spread("auto"), Conformal("none"), Family("normal")
 

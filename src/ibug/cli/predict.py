@@ -45,7 +45,7 @@ order: ids, prediction, std, then what was asked for. Neighbours are rows of the
 def predict(
     session: Session,
     model: o.ModelFile,
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Rows: .csv .csv.gz .tsv .parquet .feather or -")],
+    data: o.DataFile,
     output: Annotated[
         str, typer.Option("--output", "-o", help="The file to write, by its ending; - is CSV on standard output.")
     ] = STANDARD_STREAM,

@@ -43,24 +43,20 @@ shows for each row its density, interval, nearest training rows and the features
 def report(
     session: Session,
     model: o.ModelFile,
-    test: Annotated[str, typer.Argument(metavar="TEST", help="Rows: .csv .csv.gz .tsv .parquet .feather or -")],
+    test: o.TestFile,
     output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")],
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", help="The observed values; that of ibug fit, if not said.")
-    ] = None,
+    target: o.Target = None,
     id: Annotated[
         str | None, typer.Option("--id", help="The column that names rows; that of ibug fit, if not said.")
     ] = None,
-    coverage: Annotated[str, typer.Option("--interval", "-i", help="The coverage of the intervals.")] = "0.9",
+    coverage: o.Coverage = "0.9",
     neighbors: Annotated[int, typer.Option("--neighbors", min=1, max=100, help="So many nearest training rows.")] = 10,
     max_rows: Annotated[
         int, typer.Option("--rows", min=1, help="So many rows in the explorer, drawn at random if there are more.")
     ] = 2000,
     title: Annotated[str | None, typer.Option("--title", help="Of the page.")] = None,
-    train: Annotated[str | None, typer.Option("--train", help="The training file, if it has moved.")] = None,
-    features: Annotated[
-        bool, typer.Option("--features/--no-features", help="Compare features with training rows.")
-    ] = True,
+    train: o.TrainFile = None,
+    features: o.Features = True,
     jobs: o.Jobs = -1,
     format: o.InputFormat = None,
     delimiter: o.Delimiter = None,
@@ -70,15 +66,13 @@ def report(
 ) -> None:
     """Write the report; see HELP."""
     reading = o.read_options(format, delimiter, encoding, missing)
-    (level,) = o.probabilities([coverage], "--interval")[:1]
+    level = o.coverage(coverage)
     if output == STANDARD_STREAM:
         raise typer.BadParameter("name a file.", param_hint="--output")
     plotly_script()  # a missing library shall cost no time
     check_output(output, model, test, train)
     stored = load(model, jobs=jobs)
-    name = target or stored.schema.target
-    if name is None:
-        raise typer.BadParameter("the model file does not tell the target: name its column.", param_hint="--target")
+    name = o.target_column(target, stored.schema.target)
     table = open_table(test, reading, session)
     require_column(table, name, "target")
     named_by = id or (stored.id if stored.id in table.columns else None)

@@ -32,6 +32,15 @@ class Gumbel(LocationScale):
         with np.errstate(divide="ignore"):  # the quantiles of 0 and 1 are infinite
             return np.asarray(-np.log(-np.log(p)))
 
+    @classmethod
+    def _sf(cls, z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(-np.expm1(-_exp(-z)))
+
+    @classmethod
+    def _isf(cls, p: Floats, *shape: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(-np.log(-np.log1p(-p)))
+
     @staticmethod
     def _mean(*shape: Floats) -> float:
         return float(np.euler_gamma)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ _LOG_2 = np.log(2.0)
 
 class Laplace(LocationScale):
     """Laplace laws, density exp(−|z|)/2: sharper in the middle and heavier in the tails than the normal law."""
+
+    symmetric: ClassVar[bool] = True
 
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
 
 from ibug.distributions._base import FARTHEST, Distribution, Floats, checked_moments, standardised
 from ibug.distributions._load import likelihood, per_row, rows_of_values
@@ -23,6 +24,8 @@ _LEAST_SPREAD = 1e-100
 # to the root mean square, and how far beyond the values the mean may be, in standard deviations.
 _LOG_RATIOS = (-6.0, 3.0)
 _BEYOND = 3.0
+# Probabilities of tails do not become zero, so that a finite score has a finite value.
+_LEAST_TAIL = 1e-300
 
 
 def center_and_spread(values: Floats) -> tuple[Floats, Floats]:
@@ -47,6 +50,8 @@ class LocationScale(Distribution):
     parameters: ClassVar[tuple[str, ...]] = ("loc", "scale")
     #: The name of the law in the compiled fit, unless a family has a closed form.
     compiled: ClassVar[str] = ""
+    #: Whether Z and −Z have the same law; then one tail tells the other.
+    symmetric: ClassVar[bool] = False
     loc: Floats
     scale: Floats
 
@@ -101,6 +106,25 @@ class LocationScale(Distribution):
         p, loc, scale, *shape = self._match_probability(q)
         return np.asarray(loc + scale * self._ppf(p, *shape))
 
+    def normal_score(self, y: ArrayLike) -> Floats:
+        """Return Φ⁻¹(F(y)), by the probability of the nearer tail: that of the farther one is rounded to 1."""
+        x, loc, scale, *shape = self._match(y)
+        z, *shape = np.broadcast_arrays(standardised(x, loc, scale), *shape)
+        score = np.asarray(ndtri(self._cdf(z, *shape)))
+        high = score > 0
+        score[high] = -ndtri(self._sf(z[high], *(each[high] for each in shape)))
+        return score
+
+    def from_normal_score(self, w: ArrayLike) -> Floats:
+        """Return the value whose normal score is w, finite where w is."""
+        score, loc, scale, *shape = np.broadcast_arrays(*self._match(w))
+        tail = np.asarray(ndtr(-np.abs(score)))
+        tail[np.isfinite(score) & (tail < _LEAST_TAIL)] = _LEAST_TAIL
+        z = np.empty(score.shape)
+        for at, quantile in ((score > 0, self._isf), (~(score > 0), self._ppf)):
+            z[at] = quantile(tail[at], *(each[at] for each in shape))
+        return np.asarray(loc + scale * z)
+
     def mean(self) -> Floats:
         """Return the means."""
         return np.asarray(self.loc + self.scale * self._mean(*self._shapes()))
@@ -134,6 +158,16 @@ class LocationScale(Distribution):
     @staticmethod
     @abstractmethod
     def _ppf(p: Floats, *shape: Floats) -> Floats: ...
+
+    @classmethod
+    def _sf(cls, z: Floats, *shape: Floats) -> Floats:
+        """Return the probability of a value above z; exact in the upper tail where a family says how."""
+        return np.asarray(cls._cdf(-z, *shape) if cls.symmetric else 1 - cls._cdf(z, *shape))
+
+    @classmethod
+    def _isf(cls, p: Floats, *shape: Floats) -> Floats:
+        """Return the value with probability p above it; exact in the upper tail where a family says how."""
+        return np.asarray(-cls._ppf(p, *shape) if cls.symmetric else cls._ppf(1 - p, *shape))
 
     @staticmethod
     def _crps(z: Floats, *shape: Floats) -> Floats | None:

@@ -15,6 +15,7 @@ class Logistic(LocationScale):
     """Logistic laws: like normal ones with somewhat heavier tails."""
 
     compiled: ClassVar[str] = "logistic"
+    symmetric: ClassVar[bool] = True
 
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:

@@ -55,6 +55,14 @@ class SkewNormal(LocationScale):
         inside = solve_increasing(lambda z: SkewNormal._cdf(z, alpha) / unit, np.ones(p.shape), low, high)
         return np.where(p <= 0, -np.inf, np.where(p >= 1, np.inf, inside))
 
+    @classmethod
+    def _sf(cls, z: Floats, *shape: Floats) -> Floats:
+        return cls._cdf(-z, -shape[0])  # −Z leans the other way
+
+    @classmethod
+    def _isf(cls, p: Floats, *shape: Floats) -> Floats:
+        return -cls._ppf(p, -shape[0])
+
     @staticmethod
     def _crps(z: Floats, *shape: Floats) -> Floats:
         """Return E|Z − z| − E|Z − Z'|/2, in closed form.

@@ -26,6 +26,7 @@ class StudentT(LocationScale):
 
     parameters: ClassVar[tuple[str, ...]] = ("loc", "scale", "df")
     compiled: ClassVar[str] = "student_t"
+    symmetric: ClassVar[bool] = True
     df: Floats
 
     def __init__(self, loc: ArrayLike, scale: ArrayLike, df: ArrayLike) -> None:

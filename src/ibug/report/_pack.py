@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._plain import plain
+
 #: What is escaped inside a script element: `<`, `>` and `&` could end it or begin a comment; U+2028 and U+2029 end
 #: lines in old scripts.
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
@@ -52,18 +54,4 @@ def shortest(values: NDArray[Any]) -> str:
 
 def to_json(data: Any) -> str:
     """Return JSON for a script element; numbers that are none become null."""
-    return json.dumps(_plain(data), ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and value - value != 0:
-        return None
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be written
-    return value
+    return json.dumps(plain(data), ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)

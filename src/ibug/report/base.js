@@ -60,7 +60,7 @@ function layout(options) {
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", dragmode: false, hovermode: "closest",
     font: { color: text, size: 12.5, family: getComputedStyle(document.body).fontFamily },
-    margin: { l: 8, r: 12, t: 8, b: 8 }, hoverlabel: { font: { size: 12.5 } },
+    margin: { l: 8, r: 24, t: 8, b: 8 }, hoverlabel: { font: { size: 12.5 } },
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" },
     ...rest, xaxis: axis(xaxis), yaxis: axis(yaxis),
   };
