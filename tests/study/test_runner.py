@@ -13,7 +13,7 @@ from benchmarks.study.results import Store, complete, read
 from benchmarks.study.runner import Plan
 from benchmarks.study.task import Task
 from benchmarks.study.workers import Outcome
-from study.stand_in import row, work
+from stand_in_methods import row, work
 
 ROOT = Path(__file__).parent.parent.parent
 TIMES = ("seconds", "date", "run", "train_seconds", "train_wall_seconds", "predict_seconds")
