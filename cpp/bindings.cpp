@@ -126,7 +126,7 @@ void register_codes(nb::module_& m) {
             nb::gil_scoped_release released;
             const ibug::Encoded encoded =
                 ibug::encode_rows(leaves.data(), leaves.shape(0), numbering_of(numbering), counts.data(), out.data());
-            require(!encoded.negative, "a leaf number is negative");
+            require(!encoded.outside, "leaf numbers must be from 0 to 2**31 - 2");
             return encoded.without_code;
         },
         "leaves"_a.noconvert(), "numbering"_a.noconvert(), "counts"_a.noconvert(), "out"_a.noconvert(),

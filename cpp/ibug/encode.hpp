@@ -62,20 +62,20 @@ void pack_rows(const std::int32_t* leaves, std::size_t n_rows, const Numbering& 
 // of the tree has, counts[t].
 struct Encoded {
     std::size_t without_code = 0;  // how often none was free, as when 256 leaves fill 8 bits: then wider codes are needed
-    bool negative = false;         // whether a leaf number was
+    bool outside = false;          // whether a leaf number was negative, or the largest there is
 };
 
 template <class Code>
 Encoded encode_rows(const std::int32_t* leaves, std::size_t n_rows, const Numbering& numbering,
                         const std::int32_t* counts, Code* out) {
     Encoded encoded;
-    std::int32_t bits = 0;
+    bool outside = false;
     const std::size_t n_trees = numbering.n_trees, stride = padded_trees(n_trees);
     for (std::size_t r = 0; r < n_rows; ++r) {
         for (std::size_t t = 0; t < n_trees; ++t) {
             const std::int32_t leaf = leaves[r * n_trees + t];
             std::int32_t code = numbering(t, leaf);
-            bits |= leaf;
+            outside |= static_cast<std::uint32_t>(leaf) >= 0x7fffffffu;
             if (code == unseen) {
                 code = counts[t];
                 encoded.without_code += static_cast<std::uint32_t>(code) > std::numeric_limits<Code>::max();
@@ -84,7 +84,7 @@ Encoded encode_rows(const std::int32_t* leaves, std::size_t n_rows, const Number
         }
         std::fill(out + r * stride + n_trees, out + (r + 1) * stride, Code{1});  // rows have 0 in the trees that fill up
     }
-    encoded.negative = bits < 0;
+    encoded.outside = outside;
     return encoded;
 }
 

@@ -2,10 +2,12 @@
 
 import contextlib
 import io
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -108,23 +110,23 @@ def test_without_the_extra(files):
 
 
 @posix
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_interruption_leaves_no_file(files, number, code):
-    """The pipe stays open and falls silent: the signal meets the command while it waits for more rows."""
-    text = Path(files["test.csv"]).read_bytes()
-    header, _, rows = text.partition(b"\n")
+@pytest.mark.parametrize(
+    ("number", "code", "megabytes"), [(signal.SIGINT, 130, 5), (signal.SIGTERM, 143, 5), (signal.SIGINT, 130, 12)]
+)
+def test_interruption_leaves_no_file(files, number, code, megabytes):
+    """The pipe stays open: the signal meets the command while it waits for rows, or predicts some and reads on."""
     before = sorted(os.listdir(files.folder))
     command = [IBUG, "predict", files["model.ibug"], "-", "-o", files["out.csv"], "--chunk-rows", "50"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stdin.write(header + b"\n" + rows * 200)
-    process.stdin.flush()
-    deadline = time.monotonic() + 120
-    while not any(name.endswith(".tmp") for name in os.listdir(files.folder)):
+    sent = send(process, files, megabytes)
+    deadline = time.monotonic() + 60
+    while not any(path.suffix == ".tmp" and path.stat().st_size >= (megabytes > 5) for path in files.folder.iterdir()):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(number)
     assert process.wait(60) == code
+    sent.join(60)
     with contextlib.suppress(BrokenPipeError):  # what was not sent yet
         process.stdin.close()
     message = process.stderr.read()
@@ -132,6 +134,36 @@ def test_interruption_leaves_no_file(files, number, code):
     assert b"Traceback" not in message
     assert (b"interrupted" if code == 130 else b"terminated") in message
     assert sorted(os.listdir(files.folder)) == before
+
+
+@posix
+def test_a_command_that_has_enough_ends_while_the_pipe_is_open(files):
+    """It needs the first row only, and more are being read ahead."""
+    command = [IBUG, "explain", files["model.ibug"], "-", "--row", "0", "--no-features", "--json"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    sent = send(process, files, 12)
+    out = process.stdout.read()
+    assert process.wait(60) == 0, process.stderr.read()
+    assert json.loads(out)
+    sent.join(60)
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+    process.stdout.close()
+    process.stderr.close()
+
+
+def send(process, files, megabytes):
+    """Write a table into the command's pipe, in a thread, and leave the pipe open."""
+    header, _, rows = Path(files["test.csv"]).read_bytes().partition(b"\n")
+
+    def write():
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(header + b"\n" + rows * (megabytes * 2**20 // len(rows)))
+            process.stdin.flush()
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    return thread
 
 
 @posix

@@ -117,7 +117,8 @@ class Recalibrated(Distribution):
             return self.law.loc + self.law.scale * first, np.square(self.law.scale) * (second - np.square(first))
         center = self.law.mean()
         first, second = (self._by_group(partial(_moment, power), center) for power in (1, 2))
-        return center + first, second - np.square(first)
+        known = np.isfinite(second)  # where a mean is not finite, a variance is not either
+        return center + first, np.where(known, second, np.inf) - np.square(np.where(known, first, 0.0))
 
     def _by_group(self, function: Callable[..., Floats], argument: ArrayLike) -> Floats:
         x = np.asarray(argument, np.float64)
@@ -133,10 +134,11 @@ class Recalibrated(Distribution):
 
 
 def _moment(power: int, g: ScoreMap, law: Distribution, middle: Floats) -> Floats:
-    """Return E[(Y − middle)^power], (n,); infinite for even powers whose terms still grow where they ought to end.
+    """Return E[(Y − middle)^power], (n,); infinite where the terms still grow where they ought to end.
 
     A map that stretches the scores makes heavy tails heavier: a t law with ν degrees of freedom and a slope of s has a
-    variance only if ν > 2s².
+    mean only if ν > s², and a variance only if ν > 2s². An odd power whose two tails both grow alike is not a number.
+    So wide a lognormal law that its variance comes from beyond nine standard scores counts as one without.
     """
     total, last, before = np.zeros((3, *law.shape))
     for v, weight in zip(*_quadrature(g), strict=True):
@@ -146,7 +148,8 @@ def _moment(power: int, g: ScoreMap, law: Distribution, middle: Floats) -> Float
             last += np.abs(term)
         elif abs(v) > _TAIL - 2:
             before += np.abs(term)
-    return np.where(last > before, np.inf, total) if power % 2 == 0 else total
+    one_sided = np.where(np.abs(total) > 0.01 * last, np.copysign(np.inf, total), np.nan)
+    return np.where(last > before, one_sided, total)
 
 
 def _moments_of(g: ScoreMap) -> tuple[float, float]:

@@ -65,8 +65,8 @@ def run() -> None:
     try:
         app()
     except SystemExit as end:
-        if isinstance(end.code, int) and end.code:
-            _leave(end.code)
+        if end.code is None or isinstance(end.code, int):
+            _leave(end.code or 0)
         raise
 
 

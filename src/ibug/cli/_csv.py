@@ -46,7 +46,7 @@ class TextTable(Table):
         self._stream = _as_utf8(stream, zipped, options.encoding, name)
         self.columns, self._header_lines = self._header()
         self._bad_row: Any = None
-        self._waiting = False
+        self._read_ahead = False
         self._missing = pa.array([*MISSING, *options.missing])
 
     @property
@@ -54,20 +54,26 @@ class TextTable(Table):
         return float(self._raw.tell()) if self._path is not None else 0.0
 
     def close(self) -> None:
-        if not self._waiting:  # a stream in which a thread waits cannot be closed; it ends with the process
+        # Arrow reads ahead in a thread of its own: a pipe in which it waits cannot be closed; it ends with the process.
+        if not self._read_ahead:
             self._raw.close()
 
     def batches(self, types: Mapping[str, Any]) -> Iterator[Any]:
         settings = self._settings(list(types), types)
         with self._explained():
+            self._read_ahead = self._path is None
             reader = iter(self._wait_for(lambda: pyarrow.csv.open_csv(self._stream, **settings)))
             while (batch := self._wait_for(lambda: next(reader, None))) is not None:
                 yield self._with_missing(batch)
+            self._read_ahead = False
 
     def read(self, columns: Sequence[str], types: Mapping[str, Any]) -> Any:
         settings = self._settings(columns, types)
         with self._explained():
-            return self._with_missing(self._wait_for(lambda: pyarrow.csv.read_csv(self._stream, **settings)))
+            self._read_ahead = self._path is None
+            data = self._wait_for(lambda: pyarrow.csv.read_csv(self._stream, **settings))
+            self._read_ahead = False
+            return self._with_missing(data)
 
     def _wait_for(self, call: Callable[[], Any]) -> Any:
         """Return what a call of Arrow's returns.
@@ -77,7 +83,6 @@ class TextTable(Table):
         """
         if self._path is not None:
             return call()
-        self._waiting = True
         outcome: Future[Any] = Future()
 
         def wait() -> None:
@@ -87,10 +92,6 @@ class TextTable(Table):
                 outcome.set_exception(error)
 
         threading.Thread(target=wait, daemon=True).start()
-        done = outcome.exception()  # an interruption leaves from here
-        self._waiting = False
-        if done is not None:
-            raise done
         return outcome.result()
 
     def where(self, row: int) -> str:

@@ -90,7 +90,7 @@ def _bind(task: Any) -> None:
         _bind(answer)
     places = [answer.worker_restrictions for answer in answers]
     places += [{worker.address for worker in one.who_has} for one in task.dependencies if _is_a(one.key, SHARD)]
-    if all(place and place == places[0] for place in places):
+    if places and all(place and place == places[0] for place in places):
         task.worker_restrictions = set(places[0])
 
 

@@ -167,7 +167,11 @@ class LocationScale(Distribution):
     @classmethod
     def _isf(cls, p: Floats, *shape: Floats) -> Floats:
         """Return the value with probability p above it; exact in the upper tail where a family says how."""
-        return np.asarray(-cls._ppf(p, *shape) if cls.symmetric else cls._ppf(1 - p, *shape))
+        if cls.symmetric:
+            return np.asarray(-cls._ppf(p, *shape))
+        # A probability that is lost beside one must not make the value infinite.
+        below = np.where(p > 0, np.minimum(1 - p, np.nextafter(1.0, 0.0)), 1.0)
+        return np.asarray(cls._ppf(below, *shape))
 
     @staticmethod
     def _crps(z: Floats, *shape: Floats) -> Floats | None:

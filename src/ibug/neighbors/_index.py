@@ -38,14 +38,14 @@ class LeafIndex:
 
     Parameters
     ----------
-    tiles : ndarray of shape (n_tiles, n_trees, rows per tile)
+    tiles : ndarray of shape (n_tiles, n_padded_trees, 16)
         The leaf codes.
     order : ndarray of shape (n_rows,)
         The caller's row number of each stored row.
-    numbering : ndarray of int32
-        The libraries' leaf numbers, tree after tree, in the order of the codes.
+    numbering : ndarray of int32, shape (n_trees, width)
+        The code of each leaf number, -1 where no training row has been.
     leaf_counts : ndarray of shape (n_trees,)
-        How many of them each tree has.
+        How many codes each tree has.
     bounds : Bounds or None
         Where leaves occur, to skip rows.
 
