@@ -117,7 +117,10 @@ def test_interruption_leaves_no_file(files, number, code, megabytes):
     """The pipe stays open: the signal meets the command while it waits for rows, or predicts some and reads on."""
     before = sorted(os.listdir(files.folder))
     command = [IBUG, "predict", files["model.ibug"], "-", "-o", files["out.csv"], "--chunk-rows", "50"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    # In the background of a shell the tests themselves may ignore Ctrl-C, and would pass that on.
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)
+    )
     sent = send(process, files, megabytes)
     deadline = time.monotonic() + 60
     while not any(path.suffix == ".tmp" and path.stat().st_size >= (megabytes > 5) for path in files.folder.iterdir()):

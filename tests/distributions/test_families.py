@@ -4,6 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy
+from numpy.lib import NumpyVersion
 from scipy import stats
 from scipy.integrate import quad
 
@@ -303,7 +305,8 @@ def test_a_skewed_shape_calls_nothing_impossible():
 def test_scores_are_exact_in_the_upper_tail(name, shape, scipy_law):
     """Where F(y) rounds to 1, the probability above y still tells values apart."""
     law = resolve_family(name)[1]([3.0, -1.0], [2.0, 0.5], *shape)
-    w = np.array([[0.0, 1.0, 7.0, 9.0, 15.0, 30.0]])
+    # Older versions of SciPy are themselves wrong so far out.
+    w = np.array([[0.0, 1.0, 7.0, 9.0, 15.0, 30.0]])[:, : None if NumpyVersion(scipy.__version__) >= "1.15.0" else 4]
     found = law.from_normal_score(w)
     np.testing.assert_allclose(
         found, law.loc[:, None] + law.scale[:, None] * scipy_law.isf(stats.norm.sf(w)), rtol=1e-9
