@@ -28,7 +28,7 @@ from ibug import IBUGRegressor
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "report"))
 
-import browser  # noqa: E402
+import browser  # noqa: E402 - from the folder that was just named
 
 WIDE, NARROW = (1280, 1010), (390, 844)
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ibug/forest.hpp"
+#include "ibug/forest_builder.hpp"
 #include "ibug/instruction_sets.hpp"
 #include "ibug/walk.hpp"
 

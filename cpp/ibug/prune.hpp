@@ -13,6 +13,7 @@
 #include "bounds.hpp"
 #include "scan.hpp"
 #include "top_k.hpp"
+#include "workspace.hpp"
 
 namespace ibug {
 
@@ -30,42 +31,12 @@ std::size_t position_of_largest(const Number* numbers, std::size_t n) {
     return static_cast<std::size_t>(std::find(numbers, numbers + n, largest) - numbers);
 }
 
-// What a search writes on its way. A thread keeps it from one call to the next, so that a row alone allocates nothing.
-struct Workspace {
-    struct Ranked {
-        std::uint32_t bound, chunk;
-    };
-
-    std::vector<std::uint32_t> leaves;       // positions in places, by tree
-    std::vector<LeafWords> words;            // (n_groups, n_trees): the same leaves in the superblocks of each group
-    std::vector<std::uint8_t> collected;     // (n_groups,): whether its words are there
-    std::vector<std::size_t> block_start;    // where each block's leaves start
-    std::vector<std::uint16_t> superblock;   // bounds
-    std::vector<Ranked> ranked;              // chunks
-    // Queues of tiles, one for each bound: the first tile, and the next of each tile; and how many are waiting.
-    std::vector<std::uint32_t> first, waiting, next;
-    std::vector<std::uint8_t> sums;  // [chunk][block of trees][tile]: the bounds' parts
-    TopK best;
-    std::vector<std::pair<std::uint32_t, std::size_t>> queue;  // where each query's nearest rows may be, and the query
-    std::vector<std::uint32_t> left;                           // queries that are left to the scan
-
-    static Workspace& of_this_thread() {
-        static thread_local Workspace workspace;
-        return workspace;
-    }
-
-    template <class T>
-    static void grow(std::vector<T>& numbers, std::size_t n) {
-        if (numbers.size() < n) numbers.resize(n);
-    }
-};
-
 template <class Code>
 class PrunedSearch {
    public:
     PrunedSearch(const Tiles<Code>& tiles, const Bounds& bounds, const InstructionSet& set, Workspace& workspace)
-        : tiles_(tiles), bounds_(bounds), set_(set), leaves_(workspace.leaves), words_(workspace.words), collected_(workspace.collected),
-          block_start_(workspace.block_start), superblock_(workspace.superblock), ranked_(workspace.ranked),
+        : tiles_(tiles), bounds_(bounds), set_(set), leaves_(workspace.leaves), words_(workspace.words),
+          collected_(workspace.collected), block_start_(workspace.block_start), superblock_(workspace.superblock), ranked_(workspace.ranked),
           first_(workspace.first), waiting_(workspace.waiting), next_(workspace.next), sums_(workspace.sums) {
         // Four blocks of trees, between which a visit may stop; more where a block's counts would not fit a byte.
         const std::size_t quarter = padded_trees((tiles.n_trees + 3) / 4);
@@ -309,7 +280,7 @@ class PrunedSearch {
 
 // The k nearest rows among tiles [tile_start, tile_stop) for queries [query_start, query_stop), whose rows of `affinities`
 // and `rows`, both (n_queries, k), and of `visits`, the number of tiles visited, are written. A query that needs more
-// than `most_visits` tiles is left to the scan over all of them, together with others of its kind.
+// than `most_visits` further tiles is left to the scan over all of them, together with others of its kind.
 template <class Code>
 void search(const Tiles<Code>& tiles, const Bounds& bounds, const Code* queries, std::size_t k, std::size_t tile_start,
             std::size_t tile_stop, std::size_t query_start, std::size_t query_stop, std::size_t most_visits,

@@ -347,6 +347,21 @@ def test_a_variance_that_stretching_makes_infinite_is():
     assert np.isfinite(found[1:]).all()
 
 
+def test_a_mean_that_stretching_one_tail_makes_infinite_is():
+    v = np.array([-2.0, 0.0, 2.0])
+    g = ScoreMap(v, np.array([-1.0, 0.0, 6.0]), 1.75, np.array([0.0, 6.0]), True)
+    law = Recalibrated(StudentT([0.0, 0.0], [1.0, 1.0], [2.5, 50.0]), [g], np.zeros(2, int))
+    assert law.mean()[0] == np.inf  # it would need more than 1.75² degrees of freedom
+    assert law.var()[0] == np.inf
+    assert np.isfinite([law.mean()[1], law.var()[1]]).all()
+
+
+def test_without_a_mean_there_is_no_warning_and_no_number():
+    law = Recalibrated(StudentT([0.0], [1.0], [2.5]), [symmetric_map(4.0)], np.zeros(1, int))
+    assert np.isnan(law.mean()[0])
+    assert law.var()[0] == np.inf
+
+
 def symmetric_map(slope):
     """Return w = slope · v."""
     v = np.array([-2.0, 0.0, 2.0])

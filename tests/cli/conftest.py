@@ -12,7 +12,7 @@ pytest.importorskip("typer")
 pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 
-from typer.testing import CliRunner  # noqa: E402
+from typer.testing import CliRunner  # noqa: E402 - after the skip
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 

@@ -31,18 +31,6 @@ def test_scores_beside_the_uncalibrated_ones(files, rows):
     assert "95 %" in text
 
 
-def test_uncalibrated_is_the_papers_rule(rows):
-    u, X, _ = rows
-    if u.spread_ != "combination":
-        pytest.skip(f"these data are best served by {u.spread_}, which has nothing to fall back to")
-    plain = u.uncalibrated()
-    assert (plain.spread_, plain.gamma_, plain.delta_, plain.conformal_) == ("targets", 1.0, 0.0, None)
-    _, indices = u.kneighbors(X, plain.k_)
-    variance = np.maximum(u._targets[indices].var(axis=1), u.min_variance_)
-    np.testing.assert_allclose(plain.predict_var(X), variance, rtol=1e-9)
-    assert u.spread_ == "combination"  # it is a copy
-
-
 def test_plots(files):
     pytest.importorskip("matplotlib")
     result = files.json("evaluate", files["model.ibug"], files["test.csv"], "--plots", files["plots/new"])

@@ -292,6 +292,19 @@ def test_a_skewed_shape_calls_nothing_impossible():
     assert law.logpdf(0.5)[0] > -100
 
 
+class OneSided(resolve_family("gumbel")[1]):
+    """A law that does not say how its upper tail is reckoned exactly."""
+
+    _sf = classmethod(LocationScale._sf.__func__)
+    _isf = classmethod(LocationScale._isf.__func__)
+
+
+def test_scores_of_a_law_that_knows_no_upper_tail_are_finite():
+    law = OneSided([0.0], [1.0])
+    assert np.isfinite(law.from_normal_score([[8.3, 9.0, 30.0]])).all()
+    assert law.from_normal_score(np.inf)[0] == np.inf
+
+
 @pytest.mark.parametrize(
     ("name", "shape", "scipy_law"),
     [

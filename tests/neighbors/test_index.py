@@ -198,6 +198,7 @@ def test_wrong_k(k):
         ([[-1]], "from 0 to"),
         (np.array([[-1]], np.int8), "got numbers from -1 to -1"),
         (np.array([[3, -1]], np.int32), "got numbers from -1 to 3"),
+        (np.array([[2**31 - 1]], np.int32), "from 0 to"),
         (np.array([[2**63]], np.uint64), "from 0 to"),
         ([[2**31 - 1]], "from 0 to"),
         ([[2**30] * 9], "numbers up to 1073741824 in 9 trees"),

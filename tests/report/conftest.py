@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("plotly")
 pd = pytest.importorskip("pandas")
 
-from sklearn.ensemble import GradientBoostingRegressor  # noqa: E402
-from sklearn.preprocessing import OrdinalEncoder  # noqa: E402
+from sklearn.ensemble import GradientBoostingRegressor  # noqa: E402 - after the skip
+from sklearn.preprocessing import OrdinalEncoder  # noqa: E402 - after the skip
 
-import ibug.report  # noqa: E402
-from ibug import IBUGRegressor  # noqa: E402
+import ibug.report  # noqa: E402 - after the skip
+from ibug import IBUGRegressor  # noqa: E402 - after the skip
 
 #: Each would run a script if it became markup, script or part of an attribute.
 HOSTILE = [

@@ -143,7 +143,8 @@ def _moment(power: int, g: ScoreMap, law: Distribution, middle: Floats) -> Float
     total, last, before = np.zeros((3, *law.shape))
     for v, weight in zip(*_quadrature(g), strict=True):
         term = weight * (law.from_normal_score(g.forward(v)) - middle) ** power
-        total += term
+        with np.errstate(invalid="ignore"):  # infinite on both sides: no number
+            total += term
         if abs(v) > _TAIL - 1:
             last += np.abs(term)
         elif abs(v) > _TAIL - 2:

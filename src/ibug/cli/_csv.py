@@ -47,11 +47,15 @@ class TextTable(Table):
         self.columns, self._header_lines = self._header()
         self._bad_row: Any = None
         self._read_ahead = False
+        self._given = 0  # blocks
         self._missing = pa.array([*MISSING, *options.missing])
 
     @property
     def position(self) -> float:
-        return float(self._raw.tell()) if self._path is not None else 0.0
+        if self.size is None:
+            return 0.0
+        # Arrow has read much further ahead than it has given out. How far a zipped text unfolds is not known.
+        return float(self._raw.tell()) if self._zipped else min(self.size, float(self._given * _BLOCK))
 
     def close(self) -> None:
         # Arrow reads ahead in a thread of its own: a pipe in which it waits cannot be closed; it ends with the process.
@@ -65,6 +69,7 @@ class TextTable(Table):
             reader = iter(self._wait_for(lambda: pyarrow.csv.open_csv(self._stream, **settings)))
             while (batch := self._wait_for(lambda: next(reader, None))) is not None:
                 yield self._with_missing(batch)
+                self._given += 1
             self._read_ahead = False
 
     def read(self, columns: Sequence[str], types: Mapping[str, Any]) -> Any:

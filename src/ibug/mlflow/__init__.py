@@ -3,14 +3,14 @@
 from ibug.exceptions import MissingDependencyError
 
 try:
-    import mlflow  # noqa: F401
+    import mlflow  # noqa: F401 - to see that it is there
 except ImportError as error:
     raise MissingDependencyError(
         f'ibug.mlflow needs MLflow, which cannot be imported ({error}). Install it: pip install "ibug[mlflow]".'
     ) from error
 
 from ibug.mlflow._flavor import load_model, log_model, save_model
-from ibug.mlflow._pyfunc import _load_pyfunc  # noqa: F401  # MLflow calls it by its name
+from ibug.mlflow._pyfunc import _load_pyfunc  # noqa: F401 - MLflow calls it by its name
 from ibug.mlflow._signature import infer_signature
 
 __all__ = ["infer_signature", "load_model", "log_model", "save_model"]

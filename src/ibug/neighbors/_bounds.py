@@ -104,7 +104,7 @@ def search(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
     """Return affinities and rows of the nearest, both (n_queries, k), and how many tiles each query visited.
 
-    A query that seems to need more than `most_visits` tiles is answered by a full scan instead.
+    A query that seems to need more than `most_visits` further tiles is answered by a full scan instead.
     """
     affinities, rows = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.int64)
     visits = np.empty(len(queries), np.int64)

@@ -13,6 +13,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.neighbors._arrays import check_arrays
 from ibug.neighbors._bounds import BOUNDS, Bounds, find_bounds, search
 from ibug.neighbors._builder import Builder, padded_trees, widened
+from ibug.neighbors._checks import as_leaves, check_candidates
 from ibug.neighbors._load import kernel
 from ibug.neighbors._order import Neighbors
 from ibug.neighbors._tasks import Task, divide, join
@@ -88,7 +89,7 @@ class LeafIndex:
         leaves : array-like of int, shape (n_rows, n_trees)
             Any non-negative numbers; small ones keep the index's look-up table small.
         """
-        array = _as_leaves(leaves)
+        array = as_leaves(leaves)
         return cls.from_chunks([array], n_rows=len(array))
 
     @classmethod
@@ -103,7 +104,7 @@ class LeafIndex:
         """
         builder: Builder | None = None
         for chunk in chunks:
-            leaves = _as_leaves(chunk)
+            leaves = as_leaves(chunk)
             if builder is None:
                 builder = Builder(n_rows, leaves.shape[1])
             builder.add(leaves)
@@ -298,7 +299,7 @@ class LeafIndex:
     def _check_queries(self, leaves: ArrayLike) -> NDArray[np.int32]:
         # Numbers of another type are checked when they are converted, those of int32 when they are read.
         is_int32 = isinstance(leaves, np.ndarray) and leaves.ndim == 2 and leaves.dtype == np.int32
-        array = np.ascontiguousarray(leaves) if is_int32 else _as_leaves(leaves)
+        array = np.ascontiguousarray(leaves) if is_int32 else as_leaves(leaves)
         if array.shape[1] != self.n_trees:
             raise InvalidInputError(f"The queries have {array.shape[1]} trees, the index has {self.n_trees}.")
         return array
@@ -313,7 +314,7 @@ class LeafIndex:
         try:
             without_code = kernel.encode_rows(leaves, self._numbering, self._leaf_counts, codes)
         except ValueError:
-            _as_leaves(leaves)  # tells what is wrong
+            as_leaves(leaves)  # tells what is wrong
             raise
         if without_code:
             # All 256 codes of a tree stand for leaves with training rows, and a query is in yet another leaf.
@@ -325,29 +326,3 @@ class LeafIndex:
 def instruction_sets() -> list[str]:
     """Return the instruction sets that the kernel can use on this machine, best last."""
     return kernel.instruction_sets()
-
-
-def check_candidates(candidates: int, k: int, n_rows: int) -> int:
-    """Return the number of candidates, or raise InvalidInputError if k neighbours cannot be chosen from so many."""
-    if isinstance(candidates, bool) or not isinstance(candidates, (int, np.integer)) or not k <= candidates <= n_rows:
-        raise InvalidInputError(
-            f"candidates must be None or an integer from k={k} to the number of training rows, {n_rows}; "
-            f"got {candidates!r}."
-        )
-    return int(candidates)
-
-
-def _as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:
-    array = np.asarray(leaves)
-    if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
-        raise InvalidInputError(
-            f"Leaf numbers must be integers of shape (n_rows, n_trees); got {array.dtype} of shape {array.shape}."
-        )
-    if array.dtype.itemsize < 4:
-        array = array.astype(np.int32)
-    # As unsigned numbers of the same width, negative ones are the largest: one look at the array instead of two.
-    if array.size and array.view(array.dtype.str.replace("i", "u")).max() > np.iinfo(np.int32).max - 1:
-        raise InvalidInputError(
-            f"Leaf numbers must be from 0 to 2**31 - 2; got numbers from {array.min()} to {array.max()}."
-        )
-    return np.ascontiguousarray(array, np.int32)

@@ -3,7 +3,7 @@
 from ibug.exceptions import MissingDependencyError
 
 try:
-    import skpro  # noqa: F401
+    import skpro  # noqa: F401 - to see that it is there
 except ImportError as error:
     raise MissingDependencyError(
         f'ibug.skpro needs skpro, which cannot be imported ({error}). Install it: pip install "ibug[skpro]".'

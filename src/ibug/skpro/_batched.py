@@ -43,7 +43,7 @@ class BatchedLaw(BaseDistribution):
     b  5.0
     """
 
-    _tags = {  # noqa: RUF012
+    _tags = {  # noqa: RUF012 - skpro has it so
         "capabilities:approx": ["pdfnorm"],
         "capabilities:exact": ["mean", "var", "energy", "pdf", "log_pdf", "cdf", "ppf"],
         "distr:measuretype": "continuous",

@@ -1,0 +1,35 @@
+"""What an index takes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ibug.exceptions import InvalidInputError
+
+
+def check_candidates(candidates: int, k: int, n_rows: int) -> int:
+    """Return the number of candidates, or raise InvalidInputError if k neighbours cannot be chosen from so many."""
+    if isinstance(candidates, bool) or not isinstance(candidates, (int, np.integer)) or not k <= candidates <= n_rows:
+        raise InvalidInputError(
+            f"candidates must be None or an integer from k={k} to the number of training rows, {n_rows}; "
+            f"got {candidates!r}."
+        )
+    return int(candidates)
+
+
+def as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:
+    """Return leaf numbers, (n_rows, n_trees), as int32; raise InvalidInputError for what is none."""
+    array = np.asarray(leaves)
+    if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
+        raise InvalidInputError(
+            f"Leaf numbers must be integers of shape (n_rows, n_trees); got {array.dtype} of shape {array.shape}."
+        )
+    if array.dtype.itemsize < 4:
+        array = array.astype(np.int32)
+    # As unsigned numbers of the same width, negative ones are the largest: one look at the array instead of two.
+    if array.size and array.view(array.dtype.str.replace("i", "u")).max() > np.iinfo(np.int32).max - 1:
+        raise InvalidInputError(
+            f"Leaf numbers must be from 0 to 2**31 - 2; got numbers from {array.min()} to {array.max()}."
+        )
+    return np.ascontiguousarray(array, np.int32)
