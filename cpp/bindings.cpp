@@ -17,11 +17,12 @@
 
 #include "ibug/bounds.hpp"
 #include "ibug/encode.hpp"
+#include "ibug/full_scan.hpp"
 #include "ibug/instruction_sets.hpp"
 #include "ibug/order.hpp"
 #include "ibug/prune.hpp"
 #include "ibug/scan.hpp"
-#include "ibug/top_k.hpp"
+#include "ibug/tiles.hpp"
 #include "ibug/two_stage.hpp"
 
 namespace nb = nanobind;

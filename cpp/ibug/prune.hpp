@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "bounds.hpp"
+#include "full_scan.hpp"
 #include "scan.hpp"
+#include "tiles.hpp"
 #include "top_k.hpp"
 #include "workspace.hpp"
 

@@ -50,6 +50,29 @@ using VisitFunction = std::uint32_t (*)(const Code* tile, const Code* query, std
 // The rows of four tiles whose count is at least `needed`, one bit per row.
 using AtLeastFunction = std::uint64_t (*)(const std::uint16_t* counts, std::uint16_t needed);
 
+// Bitmaps, see bitmaps.hpp: one bit for each of 512 rows.
+inline constexpr std::size_t bitmap_rows = 512;
+struct alignas(64) Bitmap {
+    std::uint64_t words[bitmap_rows / 64];
+};
+
+// Of so many trees bitmaps are there at a time, and so many are added at a time.
+inline constexpr std::size_t bitmap_trees = 112, bitmaps_at_a_time = 16;
+
+// For the four trees of a line and up to 512 rows, tiles that are tile_stride codes apart, the bitmaps of the leaves that
+// `codes` names: codes[starts[t]], ..., codes[starts[t + 1] - 1] for tree t.
+using MakeBitmapsFunction = void (*)(const std::uint8_t* tiles, std::size_t tile_stride, std::size_t n_tiles,
+                                     const std::uint8_t* codes, const std::uint32_t* starts, Bitmap* bitmaps);
+
+// Adds bitmaps[numbers[i]] for all i < n, a multiple of bitmaps_at_a_time, to the sums whose bit p is in planes[p].
+using AddBitmapsFunction = void (*)(const Bitmap* bitmaps, const std::uint16_t* numbers, std::size_t n, Bitmap* planes,
+                                    std::size_t n_planes);
+
+// The rows, of the first n_rows, whose sum is at least `needed`, and of more than k the k best with all that are equal to
+// the last of them: one bit for each, and their sums in `counts`. Returns whether there are any.
+using ReadRowsFunction = bool (*)(const Bitmap* planes, std::size_t n_planes, std::size_t n_rows, std::uint32_t needed,
+                                  std::size_t k, Bitmap& reaching, std::uint16_t* counts);
+
 // Where each leaf occurs. A chunk is eight superblocks, a superblock 64 tiles. One bit tells whether the leaf occurs in a
 // superblock, and where it does, one word tells in which tiles. The words of a leaf follow each other; `starts` has the
 // first one of every eight chunks. Behind `masks` there are seven more bytes and behind `words` seven more words, so that
@@ -85,12 +108,16 @@ struct Counters {
 struct InstructionSet {
     const char* name;
     std::size_t group_size;
+    std::size_t least_queries;  // so many share bitmaps with profit
     Counters<std::uint8_t> codes8;
     Counters<std::uint16_t> codes16;
     Counters<std::uint32_t> codes32;
     AtLeastFunction at_least;
     TileBoundsFunction tile_bounds;
     SuperblockBoundsFunction superblock_bounds;
+    MakeBitmapsFunction make_bitmaps;
+    AddBitmapsFunction add_bitmaps;
+    ReadRowsFunction read_rows;
 };
 
 template <class Code>

@@ -3,6 +3,7 @@
 //   IBUG_SET_NAME      its name for people
 //   IBUG_VECTOR_BYTES  the width of a vector register
 //   IBUG_GROUP         queries at a time, so that their counters stay in registers
+//   IBUG_LEAST_QUERIES from so many queries on bitmaps are faster than comparisons
 // Everything here is in an unnamed namespace: code compiled for one instruction set must never be linked into another.
 #include <bit>
 #include <cstring>
@@ -255,17 +256,23 @@ std::uint64_t at_least(const std::uint16_t* counts, std::uint16_t needed) {
 
 #include "sums.inl"
 
+#include "planes.inl"
+
 }  // namespace
 
 const InstructionSet IBUG_SET = {
     IBUG_SET_NAME,
     IBUG_GROUP,
+    IBUG_LEAST_QUERIES,
     {count<std::uint8_t, IBUG_GROUP>, count<std::uint8_t, 1>, visit<std::uint8_t>},
     {count<std::uint16_t, IBUG_GROUP>, count<std::uint16_t, 1>, visit<std::uint16_t>},
     {count<std::uint32_t, IBUG_GROUP>, count<std::uint32_t, 1>, visit<std::uint32_t>},
     at_least,
     tile_bounds,
     superblock_bounds,
+    make_bitmaps,
+    add_bitmaps,
+    read_rows,
 };
 
 }  // namespace ibug

@@ -102,6 +102,12 @@ inline Words8 words_of(const LeafWords& leaf, std::size_t shift) {
 #endif
 }
 
+// The lowest eight bits as the lowest bits of eight bytes: each byte of the copies keeps its own bit, and moves it down.
+inline std::uint64_t low_bits(std::uint64_t bits) {
+    const std::uint64_t copies = (bits & 0xff) * 0x0101010101010101u & 0x8040201008040201u;
+    return (copies + 0x7f7f7f7f7f7f7f7fu) >> 7 & 0x0101010101010101u;
+}
+
 // Bit i of the planes as the number out[i]: 64 sums.
 inline void read_planes(const std::uint64_t (&planes)[n_planes], std::uint8_t* out) {
 #if defined(__AVX512BW__)
@@ -112,11 +118,7 @@ inline void read_planes(const std::uint64_t (&planes)[n_planes], std::uint8_t* o
 #else
     for (std::size_t i = 0; i < 64; i += 8) {
         std::uint64_t sums = 0;
-        for (std::size_t p = 0; p < n_planes; ++p) {
-            // Eight bits to the lowest bits of eight bytes: each byte of the copies keeps its own bit, and moves it down.
-            const std::uint64_t copies = (planes[p] >> i & 0xff) * 0x0101010101010101u & 0x8040201008040201u;
-            sums |= ((copies + 0x7f7f7f7f7f7f7f7fu) >> 7 & 0x0101010101010101u) << p;
-        }
+        for (std::size_t p = 0; p < n_planes; ++p) sums |= low_bits(planes[p] >> i) << p;
         std::memcpy(out + i, &sums, sizeof sums);
     }
 #endif

@@ -8,7 +8,9 @@
 #include <numeric>
 #include <vector>
 
+#include "full_scan.hpp"
 #include "scan.hpp"
+#include "tiles.hpp"
 #include "top_k.hpp"
 
 namespace ibug {

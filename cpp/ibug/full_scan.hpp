@@ -1,0 +1,108 @@
+// The k best training rows of each query, by a scan over all tiles.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "bitmaps.hpp"
+#include "scan.hpp"
+#include "tiles.hpp"
+#include "top_k.hpp"
+
+namespace ibug {
+
+// A query block passes over four tiles together, so that their load is shared; it is so small that its codes stay in the
+// second-level cache.
+inline std::size_t query_block_size(std::size_t bytes_per_query, std::size_t group) {
+    constexpr std::size_t cache_bytes = std::size_t{1} << 18;
+    const std::size_t fitting = cache_bytes / std::max<std::size_t>(bytes_per_query, 1);
+    return std::clamp<std::size_t>(fitting / group * group, group, 64);
+}
+
+// counts: (n_queries, quad_rows), overwritten with the affinities of the rows of four tiles, by the first `n_trees` of the
+// `width` trees, multiples of tree_step.
+template <class Code>
+void count_quad(const Code* tiles, std::size_t width, std::size_t n_trees, const Code* queries, std::size_t n_queries,
+                std::uint16_t* counts, const InstructionSet& set) {
+    const Counters<Code>& functions = counters<Code>(set);
+    const std::size_t tile_stride = width * tile_rows;
+    std::fill(counts, counts + n_queries * quad_rows, std::uint16_t{0});
+    for (std::size_t first = 0; first < n_trees; first += tree_block) {
+        const std::size_t n_lines = std::min(tree_block, n_trees - first) / trees_per_line<Code>;
+        for (std::size_t q = 0; q < n_queries;) {
+            const bool in_group = q + set.group_size <= n_queries;
+            (in_group ? functions.group : functions.single)(tiles + first * tile_rows, tile_stride, n_lines,
+                                                            queries + q * width + first, width, counts + q * quad_rows);
+            q += in_group ? set.group_size : 1;
+        }
+    }
+}
+
+// Arguments as for scan(), which chooses between this and BitmapScan.
+template <class Code>
+void scan_by_comparisons(const Tiles<Code>& tiles, const Code* queries, const std::uint32_t* outputs, std::size_t n_queries,
+                         std::size_t k, std::size_t tile_start, std::size_t tile_stop, std::int32_t* affinities,
+                         std::int64_t* rows, const InstructionSet& set, std::size_t n_trees) {
+    const std::size_t width = tiles.width();
+    const std::size_t block_size = query_block_size(width * sizeof(Code), set.group_size);
+    std::vector<std::uint16_t> counts(block_size * quad_rows);
+    std::vector<TopK> best(std::min(block_size, n_queries));
+    for (std::size_t first = 0; first < n_queries; first += block_size) {
+        const std::size_t size = std::min(block_size, n_queries - first);
+        for (std::size_t q = 0; q < size; ++q) best[q].reset(k, tiles.n_trees);
+        for (std::size_t tile = tile_start; tile < tile_stop; tile += quad_tiles) {
+            const std::size_t place = tile * tile_rows;
+            const std::uint64_t valid = tiles.valid(place, quad_rows);
+            if (valid == 0) break;
+            count_quad(tiles.tile(tile), width, n_trees, queries + first * width, size, counts.data(), set);
+            for (std::size_t q = 0; q < size; ++q) {
+                const std::uint16_t* own = counts.data() + q * quad_rows;
+                const std::uint64_t mask = set.at_least(own, static_cast<std::uint16_t>(best[q].needed())) & valid;
+                if (mask != 0) best[q].offer(own, tiles.order + place, mask);
+            }
+        }
+        for (std::size_t q = 0; q < size; ++q)
+            best[q].write(affinities + outputs[first + q] * k, rows + outputs[first + q] * k);
+    }
+}
+
+// The k nearest of the rows in tiles [tile_start, tile_stop), both multiples of quad_tiles, for some queries: the codes
+// (n_queries, width) and for each its row of `affinities` and `rows`, both (..., k). Only the first `first_trees` are
+// counted, a multiple of tree_step, if there are more.
+template <class Code>
+void scan(const Tiles<Code>& tiles, const Code* queries, const std::uint32_t* outputs, std::size_t n_queries, std::size_t k,
+          std::size_t tile_start, std::size_t tile_stop, std::int32_t* affinities, std::int64_t* rows,
+          const InstructionSet& set, std::size_t first_trees = ~std::size_t{0}) {
+    if constexpr (sizeof(Code) == 1)
+        if (n_queries >= set.least_queries) {
+            BitmapScan by_bitmaps(tiles, std::min(tiles.n_trees, first_trees), k, set);
+            // Blocks of the same size, as far as possible.
+            const std::size_t n_blocks = (n_queries + BitmapScan::most_queries - 1) / BitmapScan::most_queries;
+            for (std::size_t b = 0; b < n_blocks; ++b) {
+                const std::size_t first = b * n_queries / n_blocks, last = (b + 1) * n_queries / n_blocks;
+                by_bitmaps.find(queries + first * tiles.width(), outputs + first, last - first, tile_start, tile_stop,
+                                affinities, rows);
+            }
+            return;
+        }
+    scan_by_comparisons(tiles, queries, outputs, n_queries, k, tile_start, tile_stop, affinities, rows, set,
+                        std::min(tiles.width(), first_trees));
+}
+
+// Comparisons made by `repeats` passes of the counting loop over four tiles and one tree block, which fit the first-level
+// cache: the peak that benchmarks compare the scan with. Returns a checksum, so that no compiler removes the loop.
+template <class Code>
+std::uint64_t count_repeatedly(const Code* tiles, std::size_t width, const Code* queries, std::size_t n_queries,
+                               std::size_t repeats, const InstructionSet& set) {
+    std::vector<std::uint16_t> counts(n_queries * quad_rows);
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < repeats; ++i) {
+        count_quad(tiles, width, width, queries, n_queries, counts.data(), set);
+        sum += counts[i % counts.size()];
+    }
+    return sum;
+}
+
+}  // namespace ibug

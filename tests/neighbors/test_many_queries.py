@@ -1,0 +1,113 @@
+"""Many queries at a time, which share bitmaps of their leaves, against brute force and against the same queries one by one."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import nearest_rows
+
+from ibug import LeafIndex
+from ibug.neighbors import _kernel
+from ibug.neighbors._index import instruction_sets
+
+MANY = 200  # more than any instruction set needs to use bitmaps
+
+
+def full_index(train):
+    """Return an index without bounds, so that every query looks at all rows."""
+    arrays = LeafIndex.build(train).arrays()
+    return LeafIndex.from_arrays({name: arrays[name] for name in LeafIndex.REQUIRED_ARRAYS})
+
+
+def assert_equals_oracle(train, queries, k, **options):
+    affinities, rows = full_index(train).query(queries, k, **options)
+    expected_affinities, expected_rows = nearest_rows(train, queries, k)
+    np.testing.assert_array_equal(affinities, expected_affinities)
+    np.testing.assert_array_equal(rows, expected_rows)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.integers(1, 1200),
+    n_queries=st.integers(MANY, 2 * MANY),
+    n_trees=st.sampled_from([1, 2, 3, 5, 15, 17, 111, 112, 113, 130, 255, 300]),
+    n_leaves=st.sampled_from([1, 2, 3, 31, 255, 256, 257]),
+    k_share=st.floats(0, 1),
+    instruction_set=st.sampled_from(instruction_sets()),
+)
+def test_query_equals_brute_force(seed, n_rows, n_queries, n_trees, n_leaves, k_share, instruction_set):
+    rng = np.random.default_rng(seed)
+    train = rng.integers(0, n_leaves, (n_rows, n_trees))
+    queries = rng.integers(0, n_leaves + 2, (n_queries, n_trees))  # some leaves without training rows
+    assert_equals_oracle(train, queries, max(1, round(k_share**3 * n_rows)), instruction_set=instruction_set)
+
+
+@pytest.mark.parametrize("instruction_set", instruction_sets())
+@pytest.mark.parametrize("n_trees", [1, 16, 63, 64, 112, 127, 128, 224, 255, 256, 1023, 1024])
+def test_sums_have_as_many_bits_as_they_need(n_trees, instruction_set):
+    # All leaves shared: the affinity is the number of trees, the largest sum there is.
+    leaves = np.zeros((600, n_trees), int)
+    affinities, rows = full_index(leaves).query(leaves[:MANY], k=600, instruction_set=instruction_set)
+    assert np.all(affinities == n_trees)
+    np.testing.assert_array_equal(rows, np.tile(np.arange(600), (MANY, 1)))
+
+
+@pytest.mark.parametrize("instruction_set", instruction_sets())
+@pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 511, 512, 513, 1023, 1024, 1025])
+def test_rows_at_the_ends_of_words_and_bitmaps(n_rows, instruction_set):
+    rng = np.random.default_rng(n_rows)
+    train, queries = rng.integers(0, 4, (n_rows, 30)), rng.integers(0, 4, (MANY, 30))
+    for k in {1, min(10, n_rows), n_rows}:
+        assert_equals_oracle(train, queries, k, instruction_set=instruction_set)
+
+
+@pytest.mark.parametrize("instruction_set", instruction_sets())
+def test_ties_are_by_row_number_also_where_they_are_more_than_there_is_room_for(instruction_set):
+    rng = np.random.default_rng(3)
+    train = np.repeat(rng.integers(0, 2, (4, 6)), 700, axis=0)  # hundreds of rows are the same
+    rng.shuffle(train)
+    for k in (1, 5, 64, 699, 701):
+        assert_equals_oracle(train, np.tile(train[:30], (5, 1)), k, instruction_set=instruction_set)
+
+
+def test_blocks_of_queries_do_not_matter():
+    rng = np.random.default_rng(4)
+    train, queries = rng.integers(0, 20, (700, 120)), rng.integers(0, 20, (1100, 120))
+    index = full_index(train)
+    affinities, rows = index.query(queries, 7)
+    alone = [index.query(queries[i : i + 1], 7) for i in range(len(queries))]
+    np.testing.assert_array_equal(affinities, np.concatenate([a for a, _ in alone]))
+    np.testing.assert_array_equal(rows, np.concatenate([r for _, r in alone]))
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_do_not_matter(n_jobs):
+    rng = np.random.default_rng(5)
+    train, queries = rng.integers(0, 20, (5000, 200)), rng.integers(0, 20, (400, 200))
+    index = full_index(train)
+    for one, several in zip(index.query(queries, 9), index.query(queries, 9, n_jobs=n_jobs), strict=True):
+        np.testing.assert_array_equal(one, several)
+
+
+@pytest.mark.parametrize("instruction_set", instruction_sets())
+def test_a_range_of_tiles_sees_only_its_own_rows(instruction_set):
+    rng = np.random.default_rng(6)
+    leaves = rng.integers(0, 3, (1024, 8)).astype(np.uint8)
+    tiles = np.ascontiguousarray(leaves.reshape(64, 16, 8).swapaxes(1, 2))
+    affinities, rows = np.empty((MANY, 5), np.int32), np.empty((MANY, 5), np.int64)
+    order = np.arange(1000, dtype=np.uint32)
+    for first, last in ((0, 4), (4, 8), (8, 44), (36, 64)):
+        _kernel.scan(tiles, order, 8, leaves[:MANY], first, last, 0, MANY, affinities, rows, instruction_set)
+        expected = nearest_rows(leaves[first * 16 : min(1000, last * 16)], leaves[:MANY], 5)
+        np.testing.assert_array_equal(affinities, expected[0])
+        np.testing.assert_array_equal(rows, expected[1] + first * 16)
+
+
+def test_two_stages_that_count_some_trees_first():
+    rng = np.random.default_rng(7)
+    train, queries = rng.integers(0, 5, (900, 30)), rng.integers(0, 5, (MANY, 30))
+    index = full_index(train)
+    exact, found = index.query(queries, 3), index.query(queries, 3, candidates=900)
+    for a, b in zip(exact, found, strict=True):
+        np.testing.assert_array_equal(a, b)
