@@ -19,8 +19,8 @@ from ibug.neighbors._order import Neighbors
 from ibug.neighbors._tasks import Task, divide, join
 
 # A search by bounds gives up in favour of a full scan when it seems to need another share of the tiles as large as
-# this: a tile that is visited alone costs three to five times one in a scan of several queries.
-_MOST_VISITED, _MOST_VISITED_ALONE = 0.2, 0.5
+# this: a tile that is visited alone costs five to eight times one in a scan of many queries.
+_MOST_VISITED, _MOST_VISITED_ALONE = 0.15, 0.5
 # What a search by bounds costs compared with a full scan, at least; for the number of threads.
 _SPARED = 8
 
