@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "scan.hpp"
@@ -32,9 +33,12 @@ class BitmapScan {
         for (std::size_t q = 0; q < n_queries; ++q) best_[q].reset(k_, tiles_.n_trees);
         number_leaves(queries, n_queries);
         planes_.resize(n_queries * n_planes_);
-        for (std::size_t tile = tile_start; tile < tile_stop; tile += bitmap_rows / tile_rows) {
-            const std::size_t place = tile * tile_rows, n_tiles = std::min(bitmap_rows / tile_rows, tile_stop - tile);
-            if (place >= tiles_.n_rows) break;
+        constexpr std::size_t step_tiles = bitmap_rows / tile_rows;
+        const std::size_t n_steps = (tile_stop - tile_start + step_tiles - 1) / step_tiles, stride = long_stride(n_steps);
+        for (std::size_t i = 0, step = 0; i < n_steps; ++i, step = (step + stride) % n_steps) {
+            const std::size_t tile = tile_start + step * step_tiles, n_tiles = std::min(step_tiles, tile_stop - tile);
+            const std::size_t place = tile * tile_rows;
+            if (place >= tiles_.n_rows) continue;
             add_up(n_queries, tile, n_tiles);
             offer(n_queries, place, std::min(tiles_.n_rows - place, n_tiles * tile_rows));
         }
@@ -49,6 +53,14 @@ class BitmapScan {
         std::size_t first_code;            // in codes_
         std::vector<std::uint32_t> starts;  // where each tree's codes start, from first_code on; padded to whole lines
     };
+
+    // Similar rows are neighbours, and row by row affinities may rise for long, each row better than those before. By leaps
+    // that soon come near to every place, the k-th best is high early, and few further rows reach it.
+    static std::size_t long_stride(std::size_t n) {
+        std::size_t stride = std::max<std::size_t>(1, n * 618 / 1000);
+        while (std::gcd(stride, n) != 1) ++stride;
+        return stride;
+    }
 
     // For each block of trees the codes that the queries have, and for each query the numbers of its bitmaps among those of
     // the block. Bitmap 0 is empty, for the trees that fill up the last block.

@@ -18,9 +18,8 @@ class TopK {
    public:
     void reset(std::size_t k, std::size_t n_trees) {
         k_ = k;
-        capacity_ = std::max(2 * k, k + 64);
-        best_.clear();
-        best_.reserve(capacity_);
+        if (best_.size() < 2 * k + room) best_.resize(2 * k + room);
+        size_ = 0;
         entered_.assign(n_trees + 2, 0);
         at_least_ = kth_ = 0;
         last_row_ = any_row;
@@ -41,29 +40,35 @@ class TopK {
 
     // The rows that `mask` names: bit i is the row order[i] with affinity counts[i].
     void offer(const std::uint16_t* counts, const std::uint32_t* order, std::uint64_t mask) {
+        if (size_ + 64 > best_.size()) make_room();
+        std::uint64_t* const best = best_.data();
+        const std::size_t before = size_;
         for (; mask != 0; mask &= mask - 1) {
             const auto i = static_cast<std::size_t>(std::countr_zero(mask));
             const std::uint32_t affinity = counts[i], row = order[i];
-            if (affinity < kth_ || (affinity == kth_ && row >= last_row_)) continue;
-            best_.push_back(std::uint64_t{affinity} << 32 | (any_row - row));
-            dirty_ = true;
-            ++entered_[affinity];
-            ++at_least_;
-            while (at_least_ - entered_[kth_] >= k_) {
-                at_least_ -= entered_[kth_++];
-                last_row_ = any_row;
-            }
-            if (best_.size() == capacity_) make_room();
+            const bool enters = affinity > kth_ || (affinity == kth_ && row < last_row_);
+            best[size_] = std::uint64_t{affinity} << 32 | (any_row - row);
+            entered_[affinity] += enters;
+            size_ += enters;
+        }
+        if (size_ == before) return;
+        dirty_ = true;
+        at_least_ += size_ - before;
+        while (at_least_ - entered_[kth_] >= k_) {
+            at_least_ -= entered_[kth_++];
+            last_row_ = any_row;
         }
     }
 
     // Writes k affinities and rows, best first; where fewer rows were offered the rest is -1.
     void write(std::int32_t* affinities, std::int64_t* rows) {
+        make_room();
         compact();
-        std::sort(best_.begin(), best_.end(), std::greater<>());
+        const auto stop = best_.begin() + static_cast<std::ptrdiff_t>(size_);
+        std::sort(best_.begin(), stop, std::greater<>());
         for (std::size_t i = 0; i < k_; ++i) {
-            affinities[i] = i < best_.size() ? static_cast<std::int32_t>(best_[i] >> 32) : -1;
-            rows[i] = i < best_.size() ? std::int64_t{row_of(best_[i])} : -1;
+            affinities[i] = i < size_ ? static_cast<std::int32_t>(best_[i] >> 32) : -1;
+            rows[i] = i < size_ ? std::int64_t{row_of(best_[i])} : -1;
         }
     }
 
@@ -75,27 +80,30 @@ class TopK {
     // Most of those that have entered are worse than the k-th best by now. Where many are equal to it, row numbers decide.
     void make_room() {
         std::size_t n = 0;
-        for (const std::uint64_t key : best_) {
+        for (std::size_t i = 0; i < size_; ++i) {
+            const std::uint64_t key = best_[i];
             best_[n] = key;
             n += key >> 32 >= kth_;
         }
-        best_.resize(n);
-        if (n > (k_ + capacity_) / 2) compact();
+        size_ = n;
+        if (size_ > k_ + room / 2) compact();
     }
 
     // Keeps the k best of those that have entered. The last of them is the row that a tie must be before.
     void compact() {
         dirty_ = false;
-        if (best_.size() < k_) return;
+        if (size_ < k_) return;
         const auto last = best_.begin() + static_cast<std::ptrdiff_t>(k_) - 1;
-        std::nth_element(best_.begin(), last, best_.end(), std::greater<>());
-        best_.resize(k_);
-        last_row_ = row_of(best_.back());
+        std::nth_element(best_.begin(), last, best_.begin() + static_cast<std::ptrdiff_t>(size_), std::greater<>());
+        size_ = k_;
+        last_row_ = row_of(*last);
     }
 
+    static constexpr std::size_t room = 128;  // beyond twice k, at least the 64 rows that are offered at a time
+
     std::size_t k_ = 0;
-    std::size_t capacity_ = 0;
-    std::vector<std::uint64_t> best_;     // affinity, then the row number, both such that more is better
+    std::size_t size_ = 0;
+    std::vector<std::uint64_t> best_;     // size_ and some room: affinity, then the row number, both such that more is better
     std::vector<std::uint32_t> entered_;  // by affinity: how many rows have entered
     std::size_t at_least_ = 0;            // how many of them have an affinity of kth_ or more
     std::uint32_t kth_ = 0;
