@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace ibug {
@@ -60,15 +61,37 @@ class TopK {
         }
     }
 
-    // Writes k affinities and rows, best first; where fewer rows were offered the rest is -1.
+    // Writes k affinities and rows, best first; where fewer rows were offered the rest is -1. No more can be offered then.
     void write(std::int32_t* affinities, std::int64_t* rows) {
-        make_room();
-        compact();
-        const auto stop = best_.begin() + static_cast<std::ptrdiff_t>(size_);
-        std::sort(best_.begin(), stop, std::greater<>());
-        for (std::size_t i = 0; i < k_; ++i) {
-            affinities[i] = i < size_ ? static_cast<std::int32_t>(best_[i] >> 32) : -1;
-            rows[i] = i < size_ ? std::int64_t{row_of(best_[i])} : -1;
+        // Those above the k-th affinity are put in order by counting, and those that are equal to it come apart: it may be
+        // that some of them only are among the k best.
+        std::fill(entered_.begin() + kth_, entered_.end(), 0u);
+        for (std::size_t i = 0; i < size_; ++i) ++entered_[std::max<std::size_t>(best_[i] >> 32, kth_)];
+        std::uint32_t start = 0;
+        for (std::size_t affinity = entered_.size(); --affinity > kth_;) start += std::exchange(entered_[affinity], start);
+        std::size_t n_equal = 0;
+        for (std::size_t i = 0; i < size_; ++i) {
+            const auto affinity = static_cast<std::uint32_t>(best_[i] >> 32);
+            if (affinity > kth_) {
+                const std::uint32_t at = entered_[affinity]++;
+                affinities[at] = static_cast<std::int32_t>(affinity);
+                rows[at] = row_of(best_[i]);
+            } else if (affinity == kth_) {
+                best_[n_equal++] = best_[i];
+            }
+        }
+        for (std::size_t first = 0; first < start;) {
+            const std::size_t last = entered_[static_cast<std::size_t>(affinities[first])];
+            if (last - first > 1) std::sort(rows + first, rows + last);
+            first = last;
+        }
+        const std::size_t n_taken = std::min(n_equal, k_ - start);
+        const auto equal = best_.begin(), taken = equal + static_cast<std::ptrdiff_t>(n_taken);
+        if (n_taken < n_equal) std::nth_element(equal, taken, equal + static_cast<std::ptrdiff_t>(n_equal), std::greater<>());
+        std::sort(equal, taken, std::greater<>());
+        for (std::size_t i = start; i < k_; ++i) {
+            affinities[i] = i - start < n_taken ? static_cast<std::int32_t>(kth_) : -1;
+            rows[i] = i - start < n_taken ? std::int64_t{row_of(best_[i - start])} : -1;
         }
     }
 
