@@ -15,7 +15,7 @@ from ibug.neighbors._load import kernel
 # The look-up table from leaf numbers to codes has 4 bytes per entry, so 4 GiB at the most.
 _MAX_TABLE_ENTRIES = 2**30
 # So many trees tell well enough which rows are similar.
-_SAMPLED_TREES = 64
+_SAMPLED_TREES = 32
 
 
 class Builder:
