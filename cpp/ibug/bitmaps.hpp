@@ -19,8 +19,8 @@ namespace ibug {
 
 class BitmapScan {
    public:
-    // At a time; what is kept of them fits the second-level cache.
-    static constexpr std::size_t most_queries = 512;
+    // At a time: what is kept of them fits the second-level cache, and their best rows 32 MB.
+    static std::size_t most_queries(std::size_t k) { return std::min<std::size_t>(512, (std::size_t{1} << 25) / TopK::bytes(k)); }
 
     // Arguments here and below are those of scan(); the first n_trees are counted.
     BitmapScan(const Tiles<std::uint8_t>& tiles, std::size_t n_trees, std::size_t k, const InstructionSet& set)

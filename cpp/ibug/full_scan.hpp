@@ -75,11 +75,12 @@ template <class Code>
 void scan(const Tiles<Code>& tiles, const Code* queries, const std::uint32_t* outputs, std::size_t n_queries, std::size_t k,
           std::size_t tile_start, std::size_t tile_stop, std::int32_t* affinities, std::int64_t* rows,
           const InstructionSet& set, std::size_t first_trees = ~std::size_t{0}) {
-    if constexpr (sizeof(Code) == 1)
-        if (n_queries >= set.least_queries) {
+    if constexpr (sizeof(Code) == 1) {
+        const std::size_t most = BitmapScan::most_queries(k);
+        if (std::min(most, n_queries) >= set.least_queries) {
             BitmapScan by_bitmaps(tiles, std::min(tiles.n_trees, first_trees), k, set);
             // Blocks of the same size, as far as possible.
-            const std::size_t n_blocks = (n_queries + BitmapScan::most_queries - 1) / BitmapScan::most_queries;
+            const std::size_t n_blocks = (n_queries + most - 1) / most;
             for (std::size_t b = 0; b < n_blocks; ++b) {
                 const std::size_t first = b * n_queries / n_blocks, last = (b + 1) * n_queries / n_blocks;
                 by_bitmaps.find(queries + first * tiles.width(), outputs + first, last - first, tile_start, tile_stop,
@@ -87,6 +88,7 @@ void scan(const Tiles<Code>& tiles, const Code* queries, const std::uint32_t* ou
             }
             return;
         }
+    }
     scan_by_comparisons(tiles, queries, outputs, n_queries, k, tile_start, tile_stop, affinities, rows, set,
                         std::min(tiles.width(), first_trees));
 }

@@ -17,6 +17,9 @@ namespace ibug {
 // which the k-th best is, so that few rows are kept in vain.
 class TopK {
    public:
+    // The memory that k rows need.
+    static std::size_t bytes(std::size_t k) { return (2 * k + room) * sizeof(std::uint64_t); }
+
     void reset(std::size_t k, std::size_t n_trees) {
         k_ = k;
         if (best_.size() < 2 * k + room) best_.resize(2 * k + room);

@@ -111,3 +111,13 @@ def test_two_stages_that_count_some_trees_first():
     exact, found = index.query(queries, 3), index.query(queries, 3, candidates=900)
     for a, b in zip(exact, found, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_more_rows_asked_for_than_many_queries_have_memory_for():
+    rng = np.random.default_rng(8)
+    train, queries = rng.integers(0, 5, (70_000, 3)), rng.integers(0, 5, (MANY, 3))
+    affinities, rows = full_index(train).query(queries, 65_536)
+    for i in (0, MANY - 1):
+        expected_affinities, expected_rows = nearest_rows(train, queries[i : i + 1], 65_536)
+        np.testing.assert_array_equal(affinities[i : i + 1], expected_affinities)
+        np.testing.assert_array_equal(rows[i : i + 1], expected_rows)
