@@ -14,8 +14,8 @@ from ibug.neighbors._load import kernel
 
 # The look-up table from leaf numbers to codes has 4 bytes per entry, so 4 GiB at the most.
 _MAX_TABLE_ENTRIES = 2**30
-# So many trees tell well enough which rows are similar.
-_SAMPLED_TREES = 32
+# So many trees tell well enough which rows are similar; the more rows there are, the more must be told apart.
+_LEAST_SAMPLED, _MOST_SAMPLED, _ROWS_PER_SAMPLED = 32, 64, 2000
 
 
 class Builder:
@@ -53,7 +53,8 @@ class Builder:
         n_trees = len(self.leaf_counts)
         order = np.arange(self.n_rows, dtype=np.uint32)
         if self.n_rows > kernel.QUAD_TILES * kernel.TILE_ROWS:
-            n_sampled = min(_SAMPLED_TREES, max(1, 3 * n_trees // 8))
+            wanted = min(max(_LEAST_SAMPLED, self.n_rows // _ROWS_PER_SAMPLED), _MOST_SAMPLED)
+            n_sampled = min(wanted, max(1, 3 * n_trees // 8))
             kernel.order_rows(self.tiles, n_trees, n_sampled, order)
             kernel.permute_rows(self.tiles, n_trees, order, min(64, -(-n_trees // 4)))
         return order
