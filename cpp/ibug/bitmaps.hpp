@@ -19,18 +19,21 @@ namespace ibug {
 
 class BitmapScan {
    public:
-    // At a time: what is kept of them fits the second-level cache, and their best rows 32 MB.
-    static std::size_t most_queries(std::size_t k) { return std::min<std::size_t>(512, (std::size_t{1} << 25) / TopK::bytes(k)); }
+    // Queries at a time: more share more, until what is kept of them needs 32 MB.
+    static std::size_t most_queries(std::size_t k, std::size_t n_trees) {
+        const std::size_t numbers = (n_trees + bitmap_trees) * sizeof(std::uint16_t), planes = 16 * sizeof(Bitmap);
+        return std::min<std::size_t>(512, (std::size_t{1} << 25) / (TopK::bytes(k, n_trees) + numbers + planes));
+    }
 
     // Arguments here and below are those of scan(); the first n_trees are counted.
     BitmapScan(const Tiles<std::uint8_t>& tiles, std::size_t n_trees, std::size_t k, const InstructionSet& set)
         : tiles_(tiles), n_trees_(n_trees), k_(k), set_(set),
-          n_planes_(std::max<std::size_t>(least_planes, static_cast<std::size_t>(std::bit_width(n_trees)))) {}
+          n_planes_(std::max(block_planes, static_cast<std::size_t>(std::bit_width(n_trees)))) {}
 
     void find(const std::uint8_t* queries, const std::uint32_t* outputs, std::size_t n_queries, std::size_t tile_start,
               std::size_t tile_stop, std::int32_t* affinities, std::int64_t* rows) {
         if (best_.size() < n_queries) best_.resize(n_queries);
-        for (std::size_t q = 0; q < n_queries; ++q) best_[q].reset(k_, tiles_.n_trees);
+        for (std::size_t q = 0; q < n_queries; ++q) best_[q].reset(k_, n_trees_);
         number_leaves(queries, n_queries);
         planes_.resize(n_queries * n_planes_);
         constexpr std::size_t step_tiles = bitmap_rows / tile_rows;
@@ -46,8 +49,6 @@ class BitmapScan {
     }
 
    private:
-    static constexpr std::size_t least_planes = 7;  // as add_bitmaps needs
-
     struct Block {
         std::size_t first_tree, n_trees;
         std::size_t first_code;            // in codes_

@@ -14,10 +14,10 @@
 namespace ibug {
 
 // A query block passes over four tiles together, so that their load is shared; it is so small that its codes stay in the
-// second-level cache.
-inline std::size_t query_block_size(std::size_t bytes_per_query, std::size_t group) {
-    constexpr std::size_t cache_bytes = std::size_t{1} << 18;
-    const std::size_t fitting = cache_bytes / std::max<std::size_t>(bytes_per_query, 1);
+// second-level cache, and that its best rows need 32 MB at the most, or what one group of queries needs.
+inline std::size_t query_block_size(std::size_t code_bytes, std::size_t best_bytes, std::size_t group) {
+    constexpr std::size_t cache_bytes = std::size_t{1} << 18, most_bytes = std::size_t{1} << 25;
+    const std::size_t fitting = std::min(cache_bytes / std::max<std::size_t>(code_bytes, 1), most_bytes / best_bytes);
     return std::clamp<std::size_t>(fitting / group * group, group, 64);
 }
 
@@ -46,7 +46,7 @@ void scan_by_comparisons(const Tiles<Code>& tiles, const Code* queries, const st
                          std::size_t k, std::size_t tile_start, std::size_t tile_stop, std::int32_t* affinities,
                          std::int64_t* rows, const InstructionSet& set, std::size_t n_trees) {
     const std::size_t width = tiles.width();
-    const std::size_t block_size = query_block_size(width * sizeof(Code), set.group_size);
+    const std::size_t block_size = query_block_size(width * sizeof(Code), TopK::bytes(k, tiles.n_trees), set.group_size);
     std::vector<std::uint16_t> counts(block_size * quad_rows);
     std::vector<TopK> best(std::min(block_size, n_queries));
     for (std::size_t first = 0; first < n_queries; first += block_size) {
@@ -76,11 +76,11 @@ void scan(const Tiles<Code>& tiles, const Code* queries, const std::uint32_t* ou
           std::size_t tile_start, std::size_t tile_stop, std::int32_t* affinities, std::int64_t* rows,
           const InstructionSet& set, std::size_t first_trees = ~std::size_t{0}) {
     if constexpr (sizeof(Code) == 1) {
-        const std::size_t most = BitmapScan::most_queries(k);
-        if (std::min(most, n_queries) >= set.least_queries) {
-            BitmapScan by_bitmaps(tiles, std::min(tiles.n_trees, first_trees), k, set);
-            // Blocks of the same size, as far as possible.
-            const std::size_t n_blocks = (n_queries + most - 1) / most;
+        const std::size_t n_trees = std::min(tiles.n_trees, first_trees), most = BitmapScan::most_queries(k, n_trees);
+        // Blocks of the same size, as far as possible.
+        const std::size_t n_blocks = most > 0 ? (n_queries + most - 1) / most : n_queries;
+        if (n_blocks > 0 && n_queries / n_blocks >= set.least_queries) {
+            BitmapScan by_bitmaps(tiles, n_trees, k, set);
             for (std::size_t b = 0; b < n_blocks; ++b) {
                 const std::size_t first = b * n_queries / n_blocks, last = (b + 1) * n_queries / n_blocks;
                 by_bitmaps.find(queries + first * tiles.width(), outputs + first, last - first, tile_start, tile_stop,

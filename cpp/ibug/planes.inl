@@ -1,5 +1,6 @@
-// Affinities of many rows by sums of bitmaps, included by `scan.inl` inside its unnamed namespace. The sums are kept in bit
-// planes (plane p holds bit p of every row's sum), to which sixteen bitmaps at a time are added by carry-save adders.
+// Affinities of many rows by sums of bitmaps, included by `scan.inl` inside its unnamed namespace after `sums.inl`, whose
+// carry_save and low_bits it uses. The sums are kept in bit planes (plane p holds bit p of every row's sum). Bitmaps are
+// added sixteen at a time, where bounds are added eight at a time: there are more of them for each carry that ripples up.
 
 // As many words of a bitmap as a vector register holds.
 constexpr std::size_t part_words = IBUG_VECTOR_BYTES / 8, n_parts = sizeof(Bitmap) / IBUG_VECTOR_BYTES;
@@ -22,6 +23,15 @@ inline Part all_words(std::uint64_t word) {
     return part;
 }
 #endif
+
+// Of its own, because what the library's function is compiled to here must not be linked into code for older machines.
+inline std::size_t count_ones(std::uint64_t word) {
+#if defined(__GNUC__) || defined(__clang__)
+    return static_cast<std::size_t>(__builtin_popcountll(word));
+#else
+    return static_cast<std::size_t>(std::popcount(word));
+#endif
+}
 
 inline Part load(const std::uint64_t* from) {
     Part part;
@@ -81,10 +91,8 @@ void make_bitmaps(const std::uint8_t* tiles, std::size_t tile_stride, std::size_
 }
 
 void add_bitmaps(const Bitmap* bitmaps, const std::uint16_t* numbers, std::size_t n, Bitmap* planes, std::size_t n_planes) {
-    constexpr std::size_t own_planes = 7;
-    static_assert(bitmap_trees < std::size_t{1} << own_planes && bitmap_trees % bitmaps_at_a_time == 0);
     for (std::size_t part = 0; part < n_parts; ++part) {
-        Part own[own_planes] = {};
+        Part own[block_planes] = {};
         for (const std::uint16_t* next = numbers; next < numbers + n;) {
             const auto bits = [&] { return load(bitmaps[*next++].words + part * part_words); };
             Part eights[2];
@@ -98,20 +106,20 @@ void add_bitmaps(const Bitmap* bitmaps, const std::uint16_t* numbers, std::size_
                 eights[i] = carry_save(own[2], fours[0], fours[1]);
             }
             Part carry = carry_save(own[3], eights[0], eights[1]);
-            IBUG_UNROLL for (std::size_t p = 4; p < own_planes; ++p) {
+            IBUG_UNROLL for (std::size_t p = 4; p < block_planes; ++p) {
                 const Part both = own[p] & carry;
                 own[p] = own[p] ^ carry;
                 carry = both;
             }
         }
         Part carry = {};
-        IBUG_UNROLL for (std::size_t p = 0; p < own_planes; ++p) {
+        IBUG_UNROLL for (std::size_t p = 0; p < block_planes; ++p) {
             std::uint64_t* const words = planes[p].words + part * part_words;
             Part sum = load(words);
             carry = carry_save(sum, own[p], carry);
             store(sum, words);
         }
-        for (std::size_t p = own_planes; p < n_planes; ++p) {
+        for (std::size_t p = block_planes; p < n_planes; ++p) {
             std::uint64_t* const words = planes[p].words + part * part_words;
             const Part sum = load(words);
             store(sum ^ carry, words);
@@ -141,11 +149,11 @@ inline void read_sums(const Bitmap* planes, std::size_t n_planes, std::size_t wo
 #endif
 }
 
-// The rows whose sum is at least `least`: from the lowest bit on, the majority of the sum's bit, of what the lower bits have
+// The rows whose sum is at least `least`, a number of n_planes bits: from the lowest bit on, the majority of the sum's bit, of what the lower bits have
 // decided, and of the opposite of the bit of `least`.
 inline void rows_reaching(const Bitmap* planes, std::size_t n_planes, std::uint32_t least, Bitmap& rows) {
     for (std::size_t part = 0; part < n_parts; ++part) {
-        Part reaching = all_words(least >> n_planes == 0 ? ~std::uint64_t{0} : 0);
+        Part reaching = all_words(~std::uint64_t{0});
         for (std::size_t p = 0; p < n_planes; ++p) {
             Part sum = load(planes[p].words + part * part_words);
             reaching = carry_save(sum, reaching, all_words((least >> p & 1) - std::uint64_t{1}));
@@ -160,7 +168,7 @@ inline std::uint32_t nth_largest(const Bitmap* planes, std::size_t n_planes, Bit
     for (std::size_t p = n_planes; p-- > 0;) {
         std::size_t n_with = 0;
         for (std::size_t w = 0; w < bitmap_rows / 64; ++w)
-            n_with += static_cast<std::size_t>(std::popcount(rows.words[w] & planes[p].words[w]));
+            n_with += count_ones(rows.words[w] & planes[p].words[w]);
         const std::uint64_t without = n_with >= n ? 0 : ~std::uint64_t{0};
         for (std::size_t w = 0; w < bitmap_rows / 64; ++w) rows.words[w] &= planes[p].words[w] ^ without;
         if (without == 0) found |= std::uint32_t{1} << p;
@@ -176,7 +184,7 @@ bool read_rows(const Bitmap* planes, std::size_t n_planes, std::size_t n_rows, s
         std::size_t n_found = 0;
         for (std::size_t w = 0; w < bitmap_rows / 64; ++w) {
             if (n_rows < 64 * (w + 1)) reaching.words[w] &= n_rows > 64 * w ? (std::uint64_t{1} << n_rows % 64) - 1 : 0;
-            n_found += static_cast<std::size_t>(std::popcount(reaching.words[w]));
+            n_found += count_ones(reaching.words[w]);
         }
         return n_found;
     };

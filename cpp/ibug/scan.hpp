@@ -56,15 +56,18 @@ struct alignas(64) Bitmap {
     std::uint64_t words[bitmap_rows / 64];
 };
 
-// Of so many trees bitmaps are there at a time, and so many are added at a time.
-inline constexpr std::size_t bitmap_trees = 112, bitmaps_at_a_time = 16;
+// Of so many trees, a block, bitmaps are there at a time; so many are added at a time; and the sums of a block have so many
+// bits.
+inline constexpr std::size_t bitmap_trees = 112, bitmaps_at_a_time = 16, block_planes = 7;
+static_assert(bitmap_trees < std::size_t{1} << block_planes && bitmap_trees % bitmaps_at_a_time == 0 && bitmap_trees % tree_step == 0);
 
 // For the four trees of a line and up to 512 rows, tiles that are tile_stride codes apart, the bitmaps of the leaves that
-// `codes` names: codes[starts[t]], ..., codes[starts[t + 1] - 1] for tree t.
+// `codes` names: codes[starts[t]], ..., codes[starts[t + 1] - 1] for tree t. They are written one after the other.
 using MakeBitmapsFunction = void (*)(const std::uint8_t* tiles, std::size_t tile_stride, std::size_t n_tiles,
                                      const std::uint8_t* codes, const std::uint32_t* starts, Bitmap* bitmaps);
 
-// Adds bitmaps[numbers[i]] for all i < n, a multiple of bitmaps_at_a_time, to the sums whose bit p is in planes[p].
+// Adds bitmaps[numbers[i]] for all i < n, a multiple of bitmaps_at_a_time and at most bitmap_trees, to the sums whose bit p is
+// in planes[p]; there are block_planes of them at least.
 using AddBitmapsFunction = void (*)(const Bitmap* bitmaps, const std::uint16_t* numbers, std::size_t n, Bitmap* planes,
                                     std::size_t n_planes);
 

@@ -3,7 +3,12 @@
 // it, and no row of the block can share more leaves with the query. The sums are kept in bit planes (plane p holds bit p of
 // every sum), to which eight words at a time are added by carry-save adders (Harley and Seal).
 
-constexpr std::size_t n_planes = 8;  // sums up to 255
+constexpr std::size_t bound_planes = 8;  // sums up to 255
+
+// Vector types are the compiler's own, and can be converted to those of the intrinsic functions.
+#if defined(__AVX512F__) && (defined(__GNUC__) || defined(__clang__))
+#define IBUG_AVX512_VECTORS
+#endif
 
 #if defined(__GNUC__) || defined(__clang__)
 typedef std::uint64_t Words8 __attribute__((vector_size(64)));
@@ -26,7 +31,7 @@ inline Words carry_save(Words& sum, const Words& a, const Words& b) {
     return carry;
 }
 
-#if defined(__AVX512F__)
+#if defined(IBUG_AVX512_VECTORS)
 // One instruction each for the majority and the parity of three bits.
 inline Words8 carry_save(Words8& sum, const Words8& a, const Words8& b) {
     const __m512i x = (__m512i)sum, y = (__m512i)a, z = (__m512i)b;
@@ -37,7 +42,7 @@ inline Words8 carry_save(Words8& sum, const Words8& a, const Words8& b) {
 
 // planes: overwritten with the bit-wise sums of load(0), ..., load(n - 1), where n is at most 255.
 template <class Words, class Load>
-inline void add_up(std::size_t n, Load load, Words (&planes)[n_planes]) {
+inline void add_up(std::size_t n, Load load, Words (&planes)[bound_planes]) {
     for (Words& plane : planes) plane = Words{};
     const auto add_eight = [&planes](auto next) {
         Words fours[2];
@@ -46,7 +51,7 @@ inline void add_up(std::size_t n, Load load, Words (&planes)[n_planes]) {
             four = carry_save(planes[1], two, carry_save(planes[0], next(), next()));
         }
         Words carry = carry_save(planes[2], fours[0], fours[1]);
-        for (std::size_t p = 3; p < n_planes; ++p) {
+        for (std::size_t p = 3; p < bound_planes; ++p) {
             const Words both = planes[p] & carry;
             planes[p] = planes[p] ^ carry;
             carry = both;
@@ -57,7 +62,7 @@ inline void add_up(std::size_t n, Load load, Words (&planes)[n_planes]) {
     if (i < n) add_eight([&] { return i < n ? load(i++) : Words{}; });
 }
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX2__) && !defined(IBUG_AVX512_VECTORS)
 // For each set of four places the 32-bit halves of the words that go there, taken in order.
 struct ExpandTable {
     alignas(32) std::uint32_t places[16][8];
@@ -80,7 +85,7 @@ inline Words8 words_of(const LeafWords& leaf, std::size_t shift) {
     const std::uint64_t bits = leaf.superblocks;
     const std::uint64_t* first = leaf.words + std::popcount(bits & ((std::uint64_t{1} << shift) - 1));
     const auto here = static_cast<std::uint8_t>(bits >> shift);
-#if defined(__AVX512F__)
+#if defined(IBUG_AVX512_VECTORS)
     return (Words8)_mm512_maskz_expand_epi64(here, _mm512_loadu_si512(first));
 #elif defined(__AVX2__)
     const unsigned low = here & 15u, high = here >> 4;
@@ -109,33 +114,33 @@ inline std::uint64_t low_bits(std::uint64_t bits) {
 }
 
 // Bit i of the planes as the number out[i]: 64 sums.
-inline void read_planes(const std::uint64_t (&planes)[n_planes], std::uint8_t* out) {
+inline void read_planes(const std::uint64_t (&planes)[bound_planes], std::uint8_t* out) {
 #if defined(__AVX512BW__)
     __m512i sums = _mm512_setzero_si512();
-    for (std::size_t p = 0; p < n_planes; ++p)
+    for (std::size_t p = 0; p < bound_planes; ++p)
         sums = _mm512_mask_add_epi8(sums, planes[p], sums, _mm512_set1_epi8(static_cast<char>(1u << p)));
     _mm512_storeu_si512(out, sums);
 #else
     for (std::size_t i = 0; i < 64; i += 8) {
         std::uint64_t sums = 0;
-        for (std::size_t p = 0; p < n_planes; ++p) sums |= low_bits(planes[p] >> i) << p;
+        for (std::size_t p = 0; p < bound_planes; ++p) sums |= low_bits(planes[p] >> i) << p;
         std::memcpy(out + i, &sums, sizeof sums);
     }
 #endif
 }
 
 void tile_bounds(const LeafWords* leaves, std::size_t n_leaves, std::size_t shift, std::uint8_t* out) {
-    Words8 planes[n_planes];
+    Words8 planes[bound_planes];
     add_up(n_leaves, [=](std::size_t i) { return words_of(leaves[i], shift); }, planes);
     for (std::size_t s = 0; s < 8; ++s) {
-        std::uint64_t own[n_planes];
-        for (std::size_t p = 0; p < n_planes; ++p) own[p] = planes[p][s];
+        std::uint64_t own[bound_planes];
+        for (std::size_t p = 0; p < bound_planes; ++p) own[p] = planes[p][s];
         read_planes(own, out + s * 64);
     }
 }
 
 void superblock_bounds(const LeafWords* leaves, std::size_t n_leaves, std::uint16_t* out) {
-    std::uint64_t planes[n_planes];
+    std::uint64_t planes[bound_planes];
     add_up(n_leaves, [=](std::size_t i) { return leaves[i].superblocks; }, planes);
     std::uint8_t sums[64];
     read_planes(planes, sums);

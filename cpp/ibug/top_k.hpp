@@ -17,12 +17,15 @@ namespace ibug {
 // which the k-th best is, so that few rows are kept in vain.
 class TopK {
    public:
-    // The memory that k rows need.
-    static std::size_t bytes(std::size_t k) { return (2 * k + room) * sizeof(std::uint64_t); }
+    // The memory of one.
+    static std::size_t bytes(std::size_t k, std::size_t n_trees) {
+        return (2 * k + room) * sizeof(std::uint64_t) + (n_trees + 2) * sizeof(std::uint32_t);
+    }
 
     void reset(std::size_t k, std::size_t n_trees) {
         k_ = k;
-        if (best_.size() < 2 * k + room) best_.resize(2 * k + room);
+        capacity_ = 2 * k + room;
+        if (best_.size() < capacity_) best_.resize(capacity_);
         size_ = 0;
         entered_.assign(n_trees + 2, 0);
         at_least_ = kth_ = 0;
@@ -44,7 +47,7 @@ class TopK {
 
     // The rows that `mask` names: bit i is the row order[i] with affinity counts[i].
     void offer(const std::uint16_t* counts, const std::uint32_t* order, std::uint64_t mask) {
-        if (size_ + 64 > best_.size()) make_room();
+        if (size_ + 64 > capacity_) make_room();
         std::uint64_t* const best = best_.data();
         const std::size_t before = size_;
         for (; mask != 0; mask &= mask - 1) {
@@ -67,7 +70,7 @@ class TopK {
     // Writes k affinities and rows, best first; where fewer rows were offered the rest is -1. No more can be offered then.
     void write(std::int32_t* affinities, std::int64_t* rows) {
         // Those above the k-th affinity are put in order by counting, and those that are equal to it come apart: it may be
-        // that some of them only are among the k best.
+        // that some of them only are among the k best. The place of the k-th affinity takes the rest, which does not count.
         std::fill(entered_.begin() + kth_, entered_.end(), 0u);
         for (std::size_t i = 0; i < size_; ++i) ++entered_[std::max<std::size_t>(best_[i] >> 32, kth_)];
         std::uint32_t start = 0;
@@ -128,8 +131,8 @@ class TopK {
     static constexpr std::size_t room = 128;  // beyond twice k, at least the 64 rows that are offered at a time
 
     std::size_t k_ = 0;
-    std::size_t size_ = 0;
-    std::vector<std::uint64_t> best_;     // size_ and some room: affinity, then the row number, both such that more is better
+    std::size_t capacity_ = 0, size_ = 0;
+    std::vector<std::uint64_t> best_;     // size_ of them, and room: affinity, then the row number, both such that more is better
     std::vector<std::uint32_t> entered_;  // by affinity: how many rows have entered
     std::size_t at_least_ = 0;            // how many of them have an affinity of kth_ or more
     std::uint32_t kth_ = 0;

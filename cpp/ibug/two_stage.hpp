@@ -1,5 +1,6 @@
 // An approximate search: the first trees propose candidates, all trees decide among them. It costs the share of trees that
-// propose, whatever the data, so it helps where bounds do not. Rows that the first trees rank too low are missed.
+// propose, whatever the data, so it helps where bounds do not and queries are too few to share bitmaps. Rows that the first
+// trees rank too low are missed.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,9 @@ void two_stage(const Tiles<Code>& tiles, const Code* queries, std::size_t k, std
     std::iota(places.begin(), places.end(), 0u);
     const Tiles<Code> by_place{tiles.codes, tiles.n_rows, tiles.n_trees, places.data()};
     const std::size_t n_tiles = (tiles.n_rows + quad_rows - 1) / quad_rows * quad_tiles;
-    constexpr std::size_t at_a_time = 64;
+    // As many as share bitmaps with profit, unless their candidates would need much memory.
+    const std::size_t at_a_time =
+        std::min(query_stop - query_start, std::clamp<std::size_t>((std::size_t{1} << 22) / n_candidates, 8, 512));
     std::vector<std::int32_t> shared(at_a_time * n_candidates);
     std::vector<std::int64_t> candidates(at_a_time * n_candidates);
     std::vector<std::uint32_t> outputs(at_a_time);

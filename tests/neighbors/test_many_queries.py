@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles import nearest_rows
 
 from ibug import LeafIndex
-from ibug.neighbors import _kernel
+from ibug.neighbors import _kernel, _tasks
 from ibug.neighbors._index import instruction_sets
 
 MANY = 200  # more than any instruction set needs to use bitmaps
@@ -68,7 +68,7 @@ def test_ties_are_by_row_number_also_where_they_are_more_than_there_is_room_for(
     train = np.repeat(rng.integers(0, 2, (4, 6)), 700, axis=0)  # hundreds of rows are the same
     rng.shuffle(train)
     for k in (1, 5, 64, 699, 701):
-        assert_equals_oracle(train, np.tile(train[:30], (5, 1)), k, instruction_set=instruction_set)
+        assert_equals_oracle(train, np.resize(train[:30], (MANY, 6)), k, instruction_set=instruction_set)
 
 
 def test_blocks_of_queries_do_not_matter():
@@ -81,8 +81,9 @@ def test_blocks_of_queries_do_not_matter():
     np.testing.assert_array_equal(rows, np.concatenate([r for _, r in alone]))
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3])
-def test_threads_do_not_matter(n_jobs):
+@pytest.mark.parametrize("n_jobs", [2, 3, 30])
+def test_threads_do_not_matter(n_jobs, monkeypatch):
+    monkeypatch.setattr(_tasks, "COMPARISONS_PER_TASK", 1000)
     rng = np.random.default_rng(5)
     train, queries = rng.integers(0, 20, (5000, 200)), rng.integers(0, 20, (400, 200))
     index = full_index(train)
@@ -104,13 +105,48 @@ def test_a_range_of_tiles_sees_only_its_own_rows(instruction_set):
         np.testing.assert_array_equal(rows, expected[1] + first * 16)
 
 
-def test_two_stages_that_count_some_trees_first():
+@pytest.mark.parametrize("instruction_set", instruction_sets())
+def test_two_stages_of_many_queries_are_those_of_each_alone(instruction_set):
     rng = np.random.default_rng(7)
-    train, queries = rng.integers(0, 5, (900, 30)), rng.integers(0, 5, (MANY, 30))
+    train, queries = rng.integers(0, 5, (900, 150)), rng.integers(0, 5, (MANY, 150))
     index = full_index(train)
-    exact, found = index.query(queries, 3), index.query(queries, 3, candidates=900)
-    for a, b in zip(exact, found, strict=True):
-        np.testing.assert_array_equal(a, b)
+    found = index.query(queries, 3, candidates=20, instruction_set=instruction_set)
+    alone = [index.query(queries[i : i + 1], 3, candidates=20) for i in range(MANY)]
+    for i in (0, 1):
+        np.testing.assert_array_equal(found[i], np.concatenate([a[i] for a in alone]))
+    assert np.any(found[0] != index.query(queries, 3)[0])  # it is an approximation
+
+
+@pytest.mark.parametrize("instruction_set", instruction_sets())
+def test_a_range_without_enough_rows_or_without_any(instruction_set):
+    leaves = np.random.default_rng(9).integers(0, 3, (1024, 8)).astype(np.uint8)
+    tiles = np.ascontiguousarray(leaves.reshape(64, 16, 8).swapaxes(1, 2))
+    affinities, rows = np.empty((MANY, 40), np.int32), np.empty((MANY, 40), np.int64)
+    order = np.arange(1000, dtype=np.uint32)
+    _kernel.scan(tiles, order, 8, leaves[:MANY], 60, 64, 0, MANY, affinities, rows, instruction_set)  # 40 rows
+    np.testing.assert_array_equal(rows, nearest_rows(leaves[960:1000], leaves[:MANY], 40)[1] + 960)
+    _kernel.scan(tiles, order[:900], 8, leaves[:MANY], 56, 64, 0, MANY, affinities, rows, instruction_set)  # 4 rows
+    np.testing.assert_array_equal(rows[:, :4], nearest_rows(leaves[896:900], leaves[:MANY], 4)[1] + 896)
+    assert np.all(rows[:, 4:] == -1)
+    assert np.all(affinities[:, 4:] == -1)
+    _kernel.scan(tiles, order[:900], 8, leaves[:MANY], 60, 64, 0, MANY, affinities, rows, instruction_set)
+    assert np.all(rows == -1)
+
+
+@pytest.mark.parametrize("instruction_set", instruction_sets())
+def test_many_trees(instruction_set):
+    # 13 bits, and several thousand trees in more than one block.
+    rng = np.random.default_rng(10)
+    train, queries = rng.integers(0, 3, (40, 5000)), rng.integers(0, 3, (MANY, 5000))
+    queries[:40, :4900] = train[:, :4900]
+    assert_equals_oracle(train, queries, 7, instruction_set=instruction_set)
+
+
+@pytest.mark.parametrize("instruction_set", instruction_sets())
+def test_several_blocks_of_queries_that_want_many_rows(instruction_set):
+    rng = np.random.default_rng(11)
+    train, queries = rng.integers(0, 3, (12_000, 4)), rng.integers(0, 3, (3 * MANY, 4))
+    assert_equals_oracle(train, queries, 8_000, instruction_set=instruction_set)
 
 
 def test_more_rows_asked_for_than_many_queries_have_memory_for():

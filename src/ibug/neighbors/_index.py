@@ -19,8 +19,9 @@ from ibug.neighbors._order import Neighbors
 from ibug.neighbors._tasks import Task, divide, join
 
 # A search by bounds gives up in favour of a full scan when it seems to need another share of the tiles as large as
-# this: a tile that is visited alone costs five to eight times one in a scan of many queries.
-_MOST_VISITED, _MOST_VISITED_ALONE = 0.15, 0.5
+# this. A tile that is visited alone costs three to five times one in a scan of several queries, and about ten times one
+# in a scan of many, which share bitmaps.
+_MOST_VISITED, _MOST_VISITED_OF_MANY, _MOST_VISITED_ALONE = 0.2, 0.12, 0.5
 # What a search by bounds costs compared with a full scan, at least; for the number of threads.
 _SPARED = 8
 
@@ -30,7 +31,8 @@ class LeafIndex:
 
     The *affinity* of two rows is the number of trees in which they fall into the same leaf (paper, Eq. 1). Leaves are
     renumbered per tree and kept as one byte per row and tree (two above 256 leaves, four above 65,536), in tiles of
-    16 rows, ``[tile][tree][row]``, which the compiled kernel compares with several queries at a time. Similar rows are
+    16 rows, ``[tile][tree][row]``, which the compiled kernel compares with several queries at a time, or, for many
+    queries, makes bitmaps of that they share. Similar rows are
     kept together, in an order of the index's own, and beside them where each leaf occurs: so a query can skip the tiles
     that cannot have a row among the nearest. The result is the same as without; where skipping would not pay, all rows
     are compared.
@@ -192,8 +194,9 @@ class LeafIndex:
         candidates
             ``None`` finds the nearest rows exactly. A number from k to ``n_rows`` asks for an approximation in two
             stages: the first quarter of the trees proposes that many candidates, all trees decide among them (and the
-            rows stored beside them). Affinities are exact, but a nearer row may be missing. It helps where the exact
-            search has to look at most rows; ``python benchmarks/search.py`` measures the recall.
+            rows stored beside them). Affinities are exact, but a nearer row may be missing. It helps single rows where
+            the exact search has to look at most training rows, and hardly ever batches, which share that work;
+            ``python benchmarks/search.py`` measures the recall.
         n_jobs
             Threads, in joblib's convention: ``None`` is one, ``-1`` all. The result does not depend on it.
         instruction_set
@@ -262,7 +265,13 @@ class LeafIndex:
             return divide(n_queries, n_tiles, n_tiles, comparisons // 4, n_threads)
         if self._prunes(k):
             return divide(n_queries, n_tiles, kernel.CHUNK_TILES, comparisons // _SPARED, n_threads)
-        return divide(n_queries, n_tiles, kernel.QUAD_TILES, comparisons, n_threads)
+        least = kernel.least_queries()
+        group = least if self._shares_bitmaps(n_queries, least) else 16
+        return divide(n_queries, n_tiles, kernel.QUAD_TILES, comparisons, n_threads, group)
+
+    def _shares_bitmaps(self, n_queries: int, least: int) -> bool:
+        """Whether a full scan of so many queries shares bitmaps of their leaves."""
+        return self._tiles.dtype == np.uint8 and n_queries >= least
 
     def _run(
         self,
@@ -276,7 +285,8 @@ class LeafIndex:
         whole = task.first_query == 0 and task.last_query == len(queries)
         own = queries if whole else queries[task.first_query : task.last_query]
         if candidates is None and self._bounds is not None and self._prunes(k):
-            share = _MOST_VISITED if len(own) > 1 else _MOST_VISITED_ALONE
+            many = self._shares_bitmaps(len(own), kernel.least_queries(instruction_set))
+            share = _MOST_VISITED_OF_MANY if many else _MOST_VISITED if len(own) > 1 else _MOST_VISITED_ALONE
             tile_range = task.first_tile, task.last_tile
             most = int(share * (task.last_tile - task.first_tile))
             return search(

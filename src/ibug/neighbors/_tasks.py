@@ -10,7 +10,7 @@ import numpy as np
 
 from ibug.neighbors._order import Neighbors, merge_top_k
 
-# A thread is worth starting only for some milliseconds of work: about this many code comparisons.
+# A thread is worth starting only for a millisecond of work or more: about this many code comparisons.
 COMPARISONS_PER_TASK = 2**28
 
 
@@ -23,16 +23,16 @@ class Task(NamedTuple):
     last_tile: int
 
 
-def divide(n_queries: int, n_tiles: int, unit: int, comparisons: int, n_threads: int) -> list[Task]:
+def divide(n_queries: int, n_tiles: int, unit: int, comparisons: int, n_threads: int, group: int = 16) -> list[Task]:
     """Divide the queries among the threads, and where they are too few, the rows of the index too.
 
-    Tiles are divided at multiples of `unit`; `comparisons` are those of the whole search.
+    Tiles are divided at multiples of `unit`; `comparisons` are those of the whole search. Queries of a thread share
+    work, so each should have a `group` of them before tiles are divided.
     """
     n_tasks = max(1, min(n_threads, comparisons // COMPARISONS_PER_TASK))
     if n_tasks == 1:
         return [Task(0, n_queries, 0, n_tiles)]
-    # Queries share each load of a tile, so a thread should have a group of them before tiles are divided.
-    by_query = min(n_tasks, max(1, n_queries // 16))
+    by_query = min(n_tasks, max(1, n_queries // group))
     n_units = -(-n_tiles // unit)
     tile_ranges = [(a * unit, min(b * unit, n_tiles)) for a, b in _ranges(n_units, min(n_tasks // by_query, n_units))]
     return [Task(*q, *t) for q in _ranges(n_queries, by_query) for t in tile_ranges]
