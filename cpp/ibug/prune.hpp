@@ -150,18 +150,30 @@ class PrunedSearch {
         LeafWords* found = words_.data() + group * tiles_.n_trees;
         if (collected_[group]) return found;
         collected_[group] = 1;
-        const Places& places = bounds_.places;
-        const std::size_t n_groups = places.n_groups();
+        const bool fetches = bounds_.places.n_groups() == 1;  // of many groups most are never opened
         for (std::size_t i = 0; i < n_leaves_; ++i) {
-            const std::size_t leaf = leaves_[i];
-            std::memcpy(&found[i].superblocks, places.masks + leaf * places.n_chunks + chunks_per_group * group, 8);
-            found[i].words = places.words + places.starts[leaf * n_groups + group];
-            // Of many groups most are never opened.
-            if (n_groups == 1) {
+            found[i] = place(leaves_[i], group);
+            if (fetches) {
                 fetch(found[i].words);
                 fetch(found[i].words + 8);
             }
         }
+        return found;
+    }
+
+    // The same for groups [first, last), leaf by leaf: what is kept of a leaf is together.
+    void collect(std::size_t first, std::size_t last) {
+        for (std::size_t i = 0; i < n_leaves_; ++i)
+            for (std::size_t g = first; g < last; ++g) words_[g * tiles_.n_trees + i] = place(leaves_[i], g);
+        std::fill(collected_.begin() + static_cast<std::ptrdiff_t>(first), collected_.begin() + static_cast<std::ptrdiff_t>(last),
+                  std::uint8_t{1});
+    }
+
+    LeafWords place(std::size_t leaf, std::size_t group) const {
+        const Places& places = bounds_.places;
+        LeafWords found;
+        std::memcpy(&found.superblocks, places.masks + leaf * places.n_chunks + chunks_per_group * group, 8);
+        found.words = places.words + places.starts[leaf * places.n_groups() + group];
         return found;
     }
 
@@ -174,7 +186,9 @@ class PrunedSearch {
             return;
         }
         std::fill(superblock_.begin(), superblock_.end(), std::uint16_t{0});
-        for (std::size_t g = start / chunks_per_group; g * chunks_per_group < stop; ++g) {
+        const std::size_t first_group = start / chunks_per_group, last_group = (stop + chunks_per_group - 1) / chunks_per_group;
+        if (last_group - first_group > 1) collect(first_group, last_group);
+        for (std::size_t g = first_group; g < last_group; ++g) {
             const LeafWords* leaves = words(g);
             for (std::size_t b = 0; b < n_blocks_; ++b)
                 set_.superblock_bounds(leaves + block_start_[b], block_start_[b + 1] - block_start_[b],
