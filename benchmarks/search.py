@@ -6,9 +6,9 @@
 
 Times are processor times of one thread, the best of several rounds taken in turn. "Full" looks at every row, for many
 queries at a time; "comparing" does so for so few that their codes are compared one by one; "alone" is one row a call.
-"Visited" is the share of the tiles of 16 rows that a query has to look at. "Recall" is the share of
-the exact neighbours that the two-stage search finds, with 10 candidates for each neighbour; its time is that of rows
-alone, and its ratio is to skipping.
+"Visited" is the share of the tiles of 16 rows that a query has to look at. "Recall" is the share of the exact
+neighbours that the two-stage search finds, with 10 candidates for each neighbour; its time is that of rows alone, and
+its ratio is to skipping.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ibug.neighbors._builder import Builder
 
 DATASETS = ("bike", "california", "obesity", "news")
 KS = (10, 100, 301)
-BATCH, ALONE, ROUNDS = 512, 32, 5
+BATCH, ALONE, ROUNDS = 512, 32, 9
 FEW = 24  # queries at a time, too few to share bitmaps of their leaves
 CANDIDATES = 10  # for each neighbour, in two stages
 GROWTH = (10_000, 40_000, 160_000, 640_000, 1_000_000)
@@ -95,8 +95,8 @@ def one_dataset(name: str, library: str, X: Any, y: Any, n_trees: int, bars: lis
         f"{name}, {library}: {index.n_rows:,} rows, {index.n_trees} trees",
         f"  order {order_time:.3f} s, leaf numbers {leaf_time:.3f} s ({reader.how}): {order_time / leaf_time:.2f} x; "
         f"memory {index.nbytes / leaves.size:.3f} bytes per row and tree, {bounds / leaves.size:.3f} of them bounds",
-        f"  {'k':>5}{'comparing':>12}{'full':>12}{'skipping':>12}{'ratio':>8}{'full alone':>14}{'skipping':>12}{'ratio':>8}"
-        f"{'visited':>10}{'two stages':>13}{'ratio':>8}{'recall':>9}",
+        f"  {'k':>5}{'comparing':>12}{'full':>12}{'skipping':>12}{'ratio':>8}{'full alone':>14}{'skipping':>12}"
+        f"{'ratio':>8}{'visited':>10}{'two stages':>13}{'ratio':>8}{'recall':>9}",
     ]
     for k in [k for k in KS if 8 * k <= index.n_rows] or [1]:
         figures, line = one_k(index, queries, k)

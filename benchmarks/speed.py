@@ -13,8 +13,8 @@ Some packages want older versions of NumPy and scikit-learn: --peers-python name
 them.
 
 Times are processor times of one thread. "Peak" is what the kernel's counting loop reaches where its data fit the
-first-level cache; "kernel" is the whole search for the nearest rows, by the comparisons of leaf codes that it stands for.
-Many queries share bitmaps of their leaves instead of comparing code by code, so the kernel can be above the peak.
+first-level cache; "kernel" is the whole search for the nearest rows, by the comparisons of leaf codes that it stands
+for. Many queries share bitmaps of their leaves instead of comparing code by code, so the kernel can be above the peak.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ def figures(f: Result) -> Iterator[str]:
     yield f"{title(f)}, codes of type {f['code_type']}"
     best, peak = f["best_kernel_rate"], f["best_peak_rate"]
     yield (
-        f"  kernel    {f['kernel_share']:.1f} times the peak of comparing code by code; at best {best / 1e9:.1f} billion "
-        f"comparisons a second, comparing alone {peak / 1e9:.1f}"
+        f"  kernel    {f['kernel_share']:.1f} times the peak of comparing code by code; at best {best / 1e9:.1f} "
+        f"billion comparisons a second, comparing alone {peak / 1e9:.1f}"
     )
     walk = f" (the walk's matrix: {f['walk_bytes'] / n_codes:.1f})" if f["walk_bytes"] else ""
     yield f"  index     {f['index_bytes'] / 1e6:.1f} MB, {f['index_bytes'] / n_codes:.3f} bytes per row and tree{walk}"

@@ -1,4 +1,4 @@
-"""Many queries at a time, which share bitmaps of their leaves, against brute force and against the same queries one by one."""
+"""Many queries at a time, which share bitmaps of their leaves, against brute force and against the same ones alone."""
 
 import numpy as np
 import pytest

@@ -22,6 +22,8 @@ from ibug.neighbors._tasks import Task, divide, join
 # this. A tile that is visited alone costs three to five times one in a scan of several queries, and about ten times one
 # in a scan of many, which share bitmaps.
 _MOST_VISITED, _MOST_VISITED_OF_MANY, _MOST_VISITED_ALONE = 0.2, 0.12, 0.5
+# Nor is it tried for more neighbours than this share of the rows, which lie in many tiles.
+_MOST_ROWS, _MOST_ROWS_OF_MANY = 1 / 8, 1 / 300
 # What a search by bounds costs compared with a full scan, at least; for the number of threads.
 _SPARED = 8
 
@@ -252,9 +254,10 @@ class LeafIndex:
             ]
         return self._sizes
 
-    def _prunes(self, k: int) -> bool:
-        """Whether bounds can help: not if a large part of all rows is asked for."""
-        return self._bounds is not None and k <= self.n_rows // 8
+    def _prunes(self, k: int, n_queries: int, instruction_set: str) -> bool:
+        """Whether bounds can help: not if a large part of all rows is asked for, or by many queries a small one."""
+        most = _MOST_ROWS_OF_MANY if self._shares_bitmaps(n_queries, instruction_set) else _MOST_ROWS
+        return self._bounds is not None and k <= most * self.n_rows
 
     def _tasks(self, n_queries: int, k: int, candidates: int | None, n_threads: int) -> list[Task]:
         n_tiles = len(self._tiles)
@@ -263,15 +266,14 @@ class LeafIndex:
         comparisons = n_queries * self._tiles.size
         if candidates is not None:
             return divide(n_queries, n_tiles, n_tiles, comparisons // 4, n_threads)
-        if self._prunes(k):
+        if self._prunes(k, n_queries, ""):
             return divide(n_queries, n_tiles, kernel.CHUNK_TILES, comparisons // _SPARED, n_threads)
-        least = kernel.least_queries()
-        group = least if self._shares_bitmaps(n_queries, least) else 16
+        group = kernel.least_queries() if self._shares_bitmaps(n_queries, "") else 16
         return divide(n_queries, n_tiles, kernel.QUAD_TILES, comparisons, n_threads, group)
 
-    def _shares_bitmaps(self, n_queries: int, least: int) -> bool:
+    def _shares_bitmaps(self, n_queries: int, instruction_set: str) -> bool:
         """Whether a full scan of so many queries shares bitmaps of their leaves."""
-        return self._tiles.dtype == np.uint8 and n_queries >= least
+        return self._tiles.dtype == np.uint8 and n_queries >= kernel.least_queries(instruction_set)
 
     def _run(
         self,
@@ -284,8 +286,8 @@ class LeafIndex:
     ) -> Neighbors:
         whole = task.first_query == 0 and task.last_query == len(queries)
         own = queries if whole else queries[task.first_query : task.last_query]
-        if candidates is None and self._bounds is not None and self._prunes(k):
-            many = self._shares_bitmaps(len(own), kernel.least_queries(instruction_set))
+        if candidates is None and self._bounds is not None and self._prunes(k, len(own), instruction_set):
+            many = self._shares_bitmaps(len(own), instruction_set)
             share = _MOST_VISITED_OF_MANY if many else _MOST_VISITED if len(own) > 1 else _MOST_VISITED_ALONE
             tile_range = task.first_tile, task.last_tile
             most = int(share * (task.last_tile - task.first_tile))
