@@ -65,7 +65,7 @@ def test_bars():
     fresh = {"peak_growth": 155e6, "index_bytes": 4e6, "first_call": 1.0, "tenth_call": 1.0}
     ratios = {"leaves + predict / read": 3.0, "leaves + predict alone / read alone": 1.9}
     ratios |= {"predict_dist alone / predict alone": 1.9, "interval alone / predict alone": 2.1}
-    result = {"setting": setting, "kernel_share": 0.7, "index_bytes": 4e6, "ratios": ratios, "fresh": fresh}
+    result = {"setting": setting, "kernel_share": 1.2, "index_bytes": 4e6, "ratios": ratios, "fresh": fresh}
     result |= {"fit_time": 1.0, "training_time": 2.0, "per_row": {"predict_dist": 1.0, "predict_dist alone": 2.0}}
     missed = [bar.text for bar in judge([result]) if not bar.met]
     assert len(missed) == 3

@@ -273,7 +273,7 @@ class LeafIndex:
 
     def _shares_bitmaps(self, n_queries: int, instruction_set: str) -> bool:
         """Whether a full scan of so many queries shares bitmaps of their leaves."""
-        return self._tiles.dtype == np.uint8 and n_queries >= kernel.least_queries(instruction_set)
+        return n_queries >= kernel.least_queries(instruction_set) and self._tiles.itemsize == 1
 
     def _run(
         self,
