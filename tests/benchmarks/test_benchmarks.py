@@ -210,6 +210,13 @@ def test_scale_out():
     assert "A billion rows and 10 trees" in printed
 
 
+def test_sharing():
+    pytest.importorskip("lightgbm")
+    printed = run("sharing.py", "--rows", "300", "--trees", "10")
+    assert "baseline" in printed
+    assert "us" in printed
+
+
 def test_search():
     pytest.importorskip("lightgbm")
     pytest.importorskip("catboost")
