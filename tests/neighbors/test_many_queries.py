@@ -92,6 +92,22 @@ def test_threads_do_not_matter(n_jobs, monkeypatch):
 
 
 @pytest.mark.parametrize("instruction_set", instruction_sets())
+@pytest.mark.parametrize("n_queries", [20, 40, 100, 250])
+@pytest.mark.parametrize("k", [3, 40])
+def test_threads_of_an_index_with_bounds(n_queries, k, instruction_set, monkeypatch):
+    monkeypatch.setattr(_tasks, "COMPARISONS_PER_TASK", 1000)
+    rng = np.random.default_rng(12)
+    centers = rng.integers(0, 9, (50, 60))
+    train = centers[rng.integers(0, 50, 9000)]
+    train[rng.random(train.shape) < 0.05] = 0
+    index = LeafIndex.build(train)
+    assert index._bounds is not None
+    found = index.query(train[:n_queries], k, n_jobs=30, instruction_set=instruction_set)
+    for one, several in zip(full_index(train).query(train[:n_queries], k), found, strict=True):
+        np.testing.assert_array_equal(one, several)
+
+
+@pytest.mark.parametrize("instruction_set", instruction_sets())
 def test_a_range_of_tiles_sees_only_its_own_rows(instruction_set):
     rng = np.random.default_rng(6)
     leaves = rng.integers(0, 3, (1024, 8)).astype(np.uint8)

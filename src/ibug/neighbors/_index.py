@@ -26,6 +26,8 @@ _MOST_VISITED, _MOST_VISITED_OF_MANY, _MOST_VISITED_ALONE = 0.2, 0.12, 0.5
 _MOST_ROWS, _MOST_ROWS_OF_MANY = 1 / 8, 1 / 300
 # What a search by bounds costs compared with a full scan, at least; for the number of threads.
 _SPARED = 8
+# Queries that share each load of a tile; so many a thread should have at least, before tiles are divided.
+_GROUP = 16
 
 
 class LeafIndex:
@@ -218,8 +220,13 @@ class LeafIndex:
         if candidates is not None:
             candidates = check_candidates(candidates, int(k), self.n_rows)
         tiles, queries = self._encode(self._check_queries(leaves))
-        tasks = self._tasks(len(queries), int(k), candidates, 1 if n_jobs is None else effective_n_jobs(n_jobs))
-        options = int(k), candidates, instruction_set or ""
+        # Decided once: the tiles of a search by bounds are divided otherwise than those of a scan.
+        many = self._shares_bitmaps(len(queries), instruction_set or "")
+        prunes = candidates is None and self._prunes(int(k), many)
+        n_threads = 1 if n_jobs is None else effective_n_jobs(n_jobs)
+        group = kernel.least_queries(instruction_set or "") if many else _GROUP
+        tasks = self._tasks(len(queries), candidates, prunes, n_threads, group)
+        options = int(k), candidates, prunes, instruction_set or ""
         if len(tasks) == 1:
             return self._run(tiles, queries, tasks[0], *options)
         parts = Parallel(n_jobs=n_jobs, require="sharedmem")(
@@ -254,26 +261,24 @@ class LeafIndex:
             ]
         return self._sizes
 
-    def _prunes(self, k: int, n_queries: int, instruction_set: str) -> bool:
-        """Whether bounds can help: not if a large part of all rows is asked for, or by many queries a small one."""
-        most = _MOST_ROWS_OF_MANY if self._shares_bitmaps(n_queries, instruction_set) else _MOST_ROWS
-        return self._bounds is not None and k <= most * self.n_rows
+    def _shares_bitmaps(self, n_queries: int, instruction_set: str) -> bool:
+        """Whether a full scan of so many queries shares bitmaps of their leaves."""
+        return n_queries >= kernel.least_queries(instruction_set) and self._tiles.itemsize == 1
 
-    def _tasks(self, n_queries: int, k: int, candidates: int | None, n_threads: int) -> list[Task]:
+    def _prunes(self, k: int, many: bool) -> bool:
+        """Whether bounds can help: not if a large part of all rows is asked for, or by many queries a small one."""
+        return self._bounds is not None and k <= (_MOST_ROWS_OF_MANY if many else _MOST_ROWS) * self.n_rows
+
+    def _tasks(self, n_queries: int, candidates: int | None, prunes: bool, n_threads: int, group: int) -> list[Task]:
         n_tiles = len(self._tiles)
         if n_threads == 1:
             return [Task(0, n_queries, 0, n_tiles)]
         comparisons = n_queries * self._tiles.size
         if candidates is not None:
-            return divide(n_queries, n_tiles, n_tiles, comparisons // 4, n_threads)
-        if self._prunes(k, n_queries, ""):
-            return divide(n_queries, n_tiles, kernel.CHUNK_TILES, comparisons // _SPARED, n_threads)
-        group = kernel.least_queries() if self._shares_bitmaps(n_queries, "") else 16
+            return divide(n_queries, n_tiles, n_tiles, comparisons // 4, n_threads, group)
+        if prunes:
+            return divide(n_queries, n_tiles, kernel.CHUNK_TILES, comparisons // _SPARED, n_threads, _GROUP)
         return divide(n_queries, n_tiles, kernel.QUAD_TILES, comparisons, n_threads, group)
-
-    def _shares_bitmaps(self, n_queries: int, instruction_set: str) -> bool:
-        """Whether a full scan of so many queries shares bitmaps of their leaves."""
-        return n_queries >= kernel.least_queries(instruction_set) and self._tiles.itemsize == 1
 
     def _run(
         self,
@@ -282,11 +287,12 @@ class LeafIndex:
         task: Task,
         k: int,
         candidates: int | None,
+        prunes: bool,
         instruction_set: str,
     ) -> Neighbors:
         whole = task.first_query == 0 and task.last_query == len(queries)
         own = queries if whole else queries[task.first_query : task.last_query]
-        if candidates is None and self._bounds is not None and self._prunes(k, len(own), instruction_set):
+        if prunes and self._bounds is not None:
             many = self._shares_bitmaps(len(own), instruction_set)
             share = _MOST_VISITED_OF_MANY if many else _MOST_VISITED if len(own) > 1 else _MOST_VISITED_ALONE
             tile_range = task.first_tile, task.last_tile

@@ -23,7 +23,7 @@ class Task(NamedTuple):
     last_tile: int
 
 
-def divide(n_queries: int, n_tiles: int, unit: int, comparisons: int, n_threads: int, group: int = 16) -> list[Task]:
+def divide(n_queries: int, n_tiles: int, unit: int, comparisons: int, n_threads: int, group: int) -> list[Task]:
     """Divide the queries among the threads, and where they are too few, the rows of the index too.
 
     Tiles are divided at multiples of `unit`; `comparisons` are those of the whole search. Queries of a thread share
