@@ -6,11 +6,11 @@ from oracles import nearest_rows
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, ShuffleSplit, TimeSeriesSplit
 
-from ibug import crossfit
-from ibug.crossfit import cross_fit, make_folds, tuning_rows
 from ibug.exceptions import InvalidInputError
+from ibug.neighbors import Sampling
+from ibug.training import cross_fit, make_folds, tuning_rows
 
-SAMPLING = {"tree_fraction": 1.0, "tree_order": "first", "row_fraction": 1.0}
+SAMPLING = Sampling()
 
 
 class Memorising(RandomForestRegressor):
@@ -78,7 +78,7 @@ def test_predictions_and_neighbours_are_those_of_the_folds_own_model(data):
 def test_threads_and_a_sample_of_rows_change_nothing(data):
     X, y = data
     model = GradientBoostingRegressor(n_estimators=15, random_state=0)
-    sampling = {"tree_fraction": 0.5, "tree_order": "random", "row_fraction": 0.5}
+    sampling = Sampling(tree_fraction=0.5, tree_order="random", row_fraction=0.5)
     one = fit(model, X, y, folds_of(4, y), k=12, sampling=sampling)
     other = fit(model, X, y, folds_of(4, y), k=12, sampling=sampling, n_jobs=3)
     some = fit(model, X, y, folds_of(4, y), k=12, sampling=sampling, rows=np.array([3, 50, 51, 89]))
@@ -114,7 +114,7 @@ def test_arrays_with_an_entry_per_row_are_divided(data):
 
 
 def test_many_rows_are_tuned_on_a_sample(monkeypatch):
-    monkeypatch.setattr(crossfit, "MOST_TUNING_ROWS", 50)
+    monkeypatch.setattr("ibug.training._cross_fit.MOST_TUNING_ROWS", 50)
     rows = tuning_rows(120, np.random.RandomState(0))
     assert len(rows) == 50
     assert np.all(np.diff(rows) > 0)

@@ -7,8 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ibug.affinity import AffinitySearch
 from ibug.leaves import LeafReader
+from ibug.neighbors import LocalSource, Sampling
 
 MOST_BYTES = 150e6
 
@@ -20,6 +20,9 @@ class ManyTrees(LeafReader):
 
     def leaves(self, X):
         return np.repeat(X[:, :1].astype(np.int32), self.n_trees, axis=1)
+
+    def predict(self, X):
+        return X[:, 0].astype(np.float64)
 
 
 class FewTrees(ManyTrees):
@@ -40,17 +43,18 @@ def peak(function):
 )
 def test_search_in_chunks(reader, k, tree_fraction):
     X = np.random.default_rng(0).integers(0, 7, (100_000, 1))
-    search = AffinitySearch.build(
-        reader(None), X[:1000], tree_fraction=tree_fraction, random_state=np.random.RandomState(0)
-    )
-    assert peak(lambda: [None for _ in search.chunks(X, k, n_jobs=1)]) < MOST_BYTES
+    source = build(reader(None), X[:1000], tree_fraction)
+    assert peak(lambda: [None for _ in source.nearest(X, k, n_jobs=1)]) < MOST_BYTES
+    assert peak(lambda: [None for _ in source.batches(X, {"targets": k}, n_jobs=1)]) < MOST_BYTES
+
+
+def build(reader, X, tree_fraction=1.0):
+    return LocalSource.build(None, reader, X, np.zeros(len(X)), Sampling(tree_fraction), np.random.RandomState(0))
 
 
 def test_index_is_built_in_chunks():
     X = np.random.default_rng(0).integers(0, 7, (40_000, 1))
-    assert peak(lambda: AffinitySearch.build(ManyTrees(None), X, random_state=np.random.RandomState(0))) < (
-        MOST_BYTES + X.size * ManyTrees.n_trees
-    )
+    assert peak(lambda: build(ManyTrees(None), X)) < MOST_BYTES + X.size * ManyTrees.n_trees
 
 
 # A process of its own, in which nothing else has touched the memory. `getrusage` of a child begins with what its parent

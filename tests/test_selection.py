@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from ibug.distributions import Laplace, Normal
-from ibug.evidence import CrossFittedRows
+from ibug import IBUGRegressor
+from ibug._options import Options
+from ibug.distributions import Normal
 from ibug.metrics import crps, nll
-from ibug.posterior import Posterior
-from ibug.selection import Settings, best_factor, clipped_scales, collect, combination_features, select
-from ibug.tuning import candidates_up_to
+from ibug.neighbors import CrossFittedSource, ValidationRows
+from ibug.rule import Plan, Statistics, TargetFacts
+from ibug.rule._choice import best_factor, combination_features, select
+from ibug.rule._plan import candidates
 
 SCORES = {"crps": crps, "nll": nll}
-NORMAL = (Posterior("normal", Normal),)
 
 
 def make_rows(seed, n=200, n_train=400, k=301, informative=True):
@@ -25,15 +26,22 @@ def make_rows(seed, n=200, n_train=400, k=301, informative=True):
     neighbors = np.argsort(np.abs(np.arange(n_train)[None, :] - at[:, None]), axis=1)[:, :k]
     mean = rng.normal(size=n)
     y = mean + scale[order][at] * rng.normal(size=n)
-    return CrossFittedRows(mean, y, np.ones((n, k), np.float32), neighbors.astype(np.int32), targets, residuals)
+    affinities = np.ones((n, k), np.float32)
+    source = CrossFittedSource(mean, affinities, neighbors.astype(np.int32), targets, residuals)
+    return ValidationRows(source, np.arange(n), y)
 
 
-def choose(rows, spread="auto", scoring="crps", calibrate=True, posteriors=NORMAL, quantities=("targets", "residuals")):
-    most = rows.neighbors.shape[1]
-    ks, scales = candidates_up_to(most), clipped_scales(most)
-    needs = any(posterior.needs_neighbors for posterior in posteriors)
-    statistics = collect(rows, quantities, sorted({*ks, *scales}), needs)
-    return select(spread, statistics, Settings(ks, scales, posteriors, scoring, calibrate, 1e-15))
+def plan_of(rows, **parameters):
+    options = Options.of(IBUGRegressor(**parameters).get_params(deep=False))
+    facts = TargetFacts.of(rows.source.targets, options)
+    return Plan.of(options, facts, rows.source.n_neighbors, has_residuals=True)
+
+
+def choose(rows, spread="auto", scoring="crps", calibrate=True, distribution="normal", location="model"):
+    plan = plan_of(
+        rows, spread=spread, scoring=scoring, calibrate=calibrate, distribution=distribution, location=location
+    )
+    return select(plan, Statistics.collect(rows.batches(plan.needs), rows.y, plan))
 
 
 @pytest.mark.parametrize("scoring", ["crps", "nll", lambda y, law: float(law.crps(y).mean() + law.std().mean())])
@@ -43,12 +51,12 @@ def test_auto_is_never_worse_than_the_papers_rule_on_the_validation_rows(scoring
     rows = make_rows(seed, n, informative=seed % 2 == 0)
     score = SCORES.get(scoring, scoring)
     scored = {}
-    for spread, quantities in (("auto", ("targets", "residuals")), ("targets", ("targets",))):
-        choice, _ = choose(rows, spread, scoring, quantities=quantities)
+    for spread in ("auto", "targets"):
+        choice, _ = choose(rows, spread, scoring)
         needs = dict.fromkeys(("targets", "residuals"), 301)
         (batch,) = rows.batches(needs)
-        raw = np.maximum(choice.spread.variance(batch.neighbors), choice.tuning.min_variance)
-        scored[spread] = score(rows.y, Normal(rows.mean, np.sqrt(choice.gamma * raw + choice.delta)))
+        raw = np.maximum(choice.spread.variance(batch.values), choice.candidate.min_variance)
+        scored[spread] = score(rows.y, Normal(rows.source.mean, np.sqrt(choice.gamma * raw + choice.delta)))
         assert choice.score == pytest.approx(scored[spread], rel=1e-9)
     assert scored["auto"] <= scored["targets"]
 
@@ -71,7 +79,7 @@ def test_the_papers_rule_turns_a_worse_combination_out():
 
 def test_the_table_has_every_candidate():
     _, table = choose(make_rows(0))
-    ks = list(candidates_up_to(301))
+    ks = list(candidates(None, 301))
     assert table["spread"].tolist() == ["targets"] * len(ks) + ["residuals"] * len(ks) + ["combination"]
     assert table["k"].tolist() == [*ks, *ks, 31]
     assert np.isfinite(table["calibrated"]).sum() == 3
@@ -88,31 +96,30 @@ def test_what_a_combination_looks_at():
         ("targets", 31),
     )
     assert combination_features(False, (9, 31, 301)) == (("targets", 31), ("targets", 9), ("targets", 301))
-    assert combination_features(True, clipped_scales(5)) == (("residuals", 5), ("targets", 5))
-    assert clipped_scales(1) == (1, 1, 1)
+    few = plan_of(make_rows(0, k=5))
+    assert combination_features(True, few.scales) == (("residuals", 5), ("targets", 5))
+    assert plan_of(make_rows(0, k=1)).scales == (1, 1, 1)
 
 
 def test_without_calibration_or_with_laws_of_the_neighbours_there_is_no_combination():
     _, table = choose(make_rows(0), calibrate=False)
     assert set(table["spread"]) == {"targets", "residuals"}
-    _, table = choose(make_rows(0), posteriors=(Posterior("normal", Normal, location="neighbors"),))
+    _, table = choose(make_rows(0), location="neighbors")
     assert set(table["spread"]) == {"targets", "residuals"}
 
 
 def test_a_family_is_chosen_with_each_spread():
-    posteriors = (*NORMAL, Posterior("laplace", Laplace))
-    choice, table = choose(make_rows(0), posteriors=posteriors)
+    choice, table = choose(make_rows(0), distribution=["normal", "laplace"])
     for spread in ("targets", "residuals", "combination"):
         assert set(table["distribution"][table["spread"] == spread]) == {"normal", "laplace"}
-    assert choice.tuning.posterior.name in ("normal", "laplace")
+    assert choice.candidate.family.name in ("normal", "laplace")
 
 
 def test_a_familys_own_factor_is_never_worse_than_one():
     assert best_factor(lambda factor: (factor - 2.0) ** 2, 1.0) == pytest.approx((2.0, 0.0), abs=1e-2)
     assert best_factor(lambda factor: 1.0 + (factor != 1.0), 1.0) == (1.0, 1.0)
     assert best_factor(lambda factor: np.inf, np.inf) == (1.0, np.inf)
-    laplace = (Posterior("laplace", Laplace),)
-    choice, table = choose(make_rows(0), posteriors=laplace, scoring="nll")
+    choice, table = choose(make_rows(0), distribution="laplace", scoring="nll")
     for spread in ("targets", "residuals", "combination"):
         rows = (table["spread"] == spread) & np.isfinite(table["calibrated"])
         assert table["calibrated"][rows] <= table["score"][rows]
@@ -125,8 +132,8 @@ def test_a_familys_own_factor_is_never_worse_than_one():
 
 def test_calibration_by_name():
     grid, continuous = (
-        choose(make_rows(0), "residuals", "crps", how, quantities=("residuals",))[0] for how in ("grid", "continuous")
+        choose(make_rows(0), "residuals", "crps", how)[0] for how in ("grid", "continuous")
     )
-    default = choose(make_rows(0), "residuals", quantities=("residuals",))[0]
+    default = choose(make_rows(0), "residuals")[0]
     assert (default.gamma, default.delta) == (continuous.gamma, continuous.delta) != (grid.gamma, grid.delta)
     assert continuous.score <= grid.score

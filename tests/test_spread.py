@@ -8,8 +8,8 @@ from oracles import combined_variance, penalised_score, variance_of_first
 from scipy.optimize import minimize
 
 from ibug.exceptions import InvalidInputError
-from ibug.spread import QUANTITIES, CombinedSpread, SingleSpread, prefix_variances, spread_from_state, variance
-from ibug.spread._log_scale import fit_log_scale
+from ibug.rule.spread import QUANTITIES, CombinedSpread, SingleSpread, prefix_variances, spread_from_state, variance
+from ibug.rule.spread._log_scale import fit_log_scale
 
 
 @settings(deadline=None, max_examples=60)

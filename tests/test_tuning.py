@@ -7,9 +7,17 @@ from scipy.stats import norm
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import crps, nll
-from ibug.posterior import Posterior
-from ibug.spread import prefix_variances
-from ibug.tuning import K_CANDIDATES, TINY_VARIANCE, candidates_up_to, smallest_nonzero, tune
+from ibug.rule import K_CANDIDATES, Family
+from ibug.rule._candidates import best_candidate, smallest_nonzero
+from ibug.rule._plan import candidates
+from ibug.rule.spread import prefix_variances
+
+TINY = 1e-15
+
+
+def candidates_up_to(n_rows):
+    return candidates(None, n_rows)
+
 
 
 def algorithm_3(mean, values, y, candidates):
@@ -31,8 +39,8 @@ def validation():
 
 
 def tune_on_values(mean, values, y, candidates, score):
-    normal = [Posterior("normal", Normal)]
-    return tune(mean, prefix_variances(values, candidates), values, y, candidates, normal, score)
+    normal = [Family("normal", Normal)]
+    return best_candidate(mean, prefix_variances(values, candidates), values, y, candidates, normal, score, TINY)
 
 
 def test_scores_and_choice_equal_the_double_loop(validation):
@@ -56,9 +64,9 @@ def test_floor_is_the_smallest_nonzero_variance_at_the_chosen_k(validation):
 
 def test_without_any_variance_the_floor_is_tiny():
     tuning = tune_on_values(np.zeros(2), np.ones((2, 5)), np.zeros(2), [3, 5], crps)
-    assert tuning.min_variance == TINY_VARIANCE
+    assert tuning.min_variance == TINY
     assert tuning.k == 3  # of equal scores the smaller k wins
-    assert smallest_nonzero(np.array([0.0, 4.0, 2.0])) == 2.0
+    assert smallest_nonzero(np.array([0.0, 4.0, 2.0]), TINY) == 2.0
 
 
 def test_candidates():

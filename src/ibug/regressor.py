@@ -1,33 +1,37 @@
-"""The estimator that wires the pipeline: model → leaves → neighbours → variance → law → calibration."""
+"""The estimator: it holds a source of neighbours and a rule, and asks one with what the other finds."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from ibug._inputs import check_count, fresh, with_sample_weight
-from ibug._prediction import ProbabilisticRegressorMixin
+from ibug._estimator import ProbabilisticRegressorMixin, view
+from ibug._inputs import check_count
+from ibug._options import Options
+from ibug._typing import Floats, Integers
 from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
-from ibug.evidence import Found
 from ibug.exceptions import InvalidInputError
-from ibug.fitting import ModelFitter
-from ibug.learning import Floats
 from ibug.leaves import reader_type
 from ibug.metrics import Scoring
+from ibug.neighbors import Batch, LocalSource
 from ibug.persistence import storable
-from ibug.stored import StoredRegressor
-from ibug.targets import TargetFacts
+from ibug.persistence.estimators import describe_ibug, restore_ibug
+from ibug.rule import Rule, TargetFacts, joined
+from ibug.training import Job, fresh, learn_from, learned, with_sample_weight
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing from Python 3.11 on
 
 
-class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, BaseEstimator):
+class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     """Turn a gradient-boosted tree regressor into a probabilistic one.
 
     The mean of each prediction is the model's own. Its variance comes from the training rows that share most leaves
@@ -125,6 +129,12 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         could not be scored), ready for a DataFrame; empty columns where nothing was tuned.
     index_ : LeafIndex
         The training rows' leaves.
+    training_targets_ : ndarray of shape (n_train,)
+        The targets of the training rows, in the order of X.
+    source_ : LocalSource
+        Where neighbours come from: model, index, targets and residuals.
+    rule_ : Rule
+        What is made of them. `source_` and `rule_` are all that is learned; the other attributes are views of them.
     walk_ : str
         How leaves are found: by ibug's compiled walk over the trees, where it has been found to agree with the model's
         library, or else by the library's own functions, and why.
@@ -146,6 +156,24 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     >>> u.predict_interval(X[400:402], coverage=0.9).shape
     (2, 2)
     """
+
+    # Learned; all that follows are views of these two.
+    source_: LocalSource
+    rule_: Rule
+    estimator_ = view("source_", "model")
+    index_ = view("source_", "index")
+    training_targets_ = view("source_", "targets")
+    residuals_ = view("source_", "residuals")
+    walk_ = view("source_", "leaves.reader.how")
+    k_ = view("rule_", "k")
+    spread_ = view("rule_", "spread.name")
+    distribution_ = view("rule_", "family.name")
+    min_variance_ = view("rule_", "min_variance")
+    gamma_ = view("rule_", "gamma")
+    delta_ = view("rule_", "delta")
+    conformal_ = view("rule_", "conformal")
+    affinity_threshold_ = view("rule_", "affinity_threshold")
+    tuning_ = view("rule_", "tuning")
 
     def __init__(
         self,
@@ -218,48 +246,46 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
             Passed on to the estimator's `fit`: evaluation sets, categorical columns and so on. Arrays with one entry
             per row of X are divided along with X.
         """
-        self._check_options()
-        prefit = self.prefit or isinstance(self.estimator, FrozenEstimator)
-        random_state = check_random_state(self.random_state)
+        options = Options.of(self.get_params(deep=False))
+        rng = check_random_state(self.random_state)
         model = self.estimator
         if model is None:
-            model = HistGradientBoostingRegressor(random_state=random_state.randint(2**31 - 1))
+            model = HistGradientBoostingRegressor(random_state=rng.randint(2**31 - 1))
         reader_type(model)  # an unsupported model shall fail before anything is trained
-        if not prefit:
+        if not options.prefit:
             fresh(model)  # and so shall one that cannot be trained
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
-        self._check_k(len(y))
-        self._check_posterior(TargetFacts.of(y))
+        options.check_k(len(y))
+        facts = TargetFacts.of(y, options)
         fit_params = with_sample_weight(model, fit_params, sample_weight)
-        if prefit:
-            self._check_prefit(fit_params, validation)
-            self._fit_prefit(model, X, y, validation, fit_params, random_state)
-        elif validation is not None or not self._needs_validation:
-            self._fit_given_validation(model, X, y, validation, fit_params, random_state)
-        elif self._cross_fits:
-            self._fit_cross_fitted(model, X, y, fit_params, random_state)
-        else:
-            self._fit_with_split(model, X, y, fit_params, random_state)
+        if options.prefit:
+            options.check_prefit(fit_params, has_validation=validation is not None)
+        columns = getattr(self, "feature_names_in_", None)
+        job = Job(model, columns, X, y, facts, validation, fit_params, options, rng)
+        self.source_, self.rule_ = learned(job)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the model's own point predictions, unchanged, of shape (n_rows,)."""
         X = self._check_rows(X)
-        return self._search.reader.predict(X)
+        return self.source_.leaves.reader.predict(X)
 
     def predict_dist(self, X: Any) -> Distribution:
-        """Return the predicted laws: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
-        law = self._law(self._check_rows(X))
-        return law if self.conformal_ is None else self.conformal_.transform(law)
+        """Return the predicted distributions: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
+        X = self._check_rows(X)
+        rule = self.rule_
+        return joined([rule.distribution(batch) for batch in self._batches(X, rule.needs)])
 
     def predict_var(self, X: Any) -> Floats:
         """Return the calibrated variances, of shape (n_rows,)."""
         X = self._check_rows(X)
-        keeps_variance = self._posterior.location == "model" and self._posterior.support is None
-        return self._variance(X) if keeps_variance and self.conformal_ is None else self.predict_dist(X).var()
+        rule = self.rule_
+        if not rule.keeps_variance:
+            return self.predict_dist(X).var()
+        return np.concatenate([rule.variance(batch) for batch in self._batches(X, rule.needs)])
 
-    def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[NDArray[np.int32], Integers]:
         """Find the training rows behind each prediction.
 
         Parameters
@@ -277,17 +303,34 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
             Row numbers in the X that was given to `fit`; of equal affinities the smaller number comes first.
         """
         X = self._check_rows(X)
-        k = self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
-        affinities = np.empty((_num_samples(X), k), np.int32)
-        indices = np.empty((_num_samples(X), k), np.int64)
-        for where, *found in self._search.chunks(X, k, n_jobs=self.n_jobs, verbose=bool(self.verbose)):
+        shape = _num_samples(X), self._check_n_neighbors(n_neighbors)
+        affinities, indices = np.empty(shape, np.int32), np.empty(shape, np.int64)
+        nearest = self.source_.nearest(X, shape[1], n_jobs=self.n_jobs, verbose=bool(self.verbose))
+        for where, *found in nearest:
             affinities[where], indices[where] = found
         return affinities, indices
 
-    def _predict_with_neighbors(self, X: Any, k: int) -> tuple[Distribution, Found]:
-        """Return what `predict_dist` and `kneighbors` do, by one search."""
-        law, found = self._law_and_neighbors(self._check_rows(X), k)
-        return law if self.conformal_ is None else self.conformal_.transform(law), found
+    def predict_with_neighbors(
+        self, X: Any, n_neighbors: int | None = None
+    ) -> tuple[Distribution, NDArray[np.int32], Integers]:
+        """Return what `predict_dist` and `kneighbors` return, by one search: distribution, affinities and indices.
+
+        Parameters
+        ----------
+        X
+            The rows to predict.
+        n_neighbors
+            How many training rows; ``None`` means ``k_``.
+        """
+        X = self._check_rows(X)
+        k, rule = self._check_n_neighbors(n_neighbors), self.rule_
+        needs = {**rule.needs, "targets": max(k, rule.needs.get("targets", 0))}
+        distributions, affinities, rows = [], [], []
+        for batch in self._batches(X, needs):
+            distributions.append(rule.distribution(batch))
+            affinities.append(batch.affinities[:, :k])
+            rows.append(batch.rows[:, :k])
+        return joined(distributions), np.concatenate(affinities), np.concatenate(rows)
 
     def select_distribution(self, X_val: Any, y_val: ArrayLike, families: Any = "tune") -> IBUGRegressor:
         """Choose family, k and calibration again on other validation rows, without training or indexing again.
@@ -303,8 +346,32 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         validation = self._check_validation_rows(X_val, y_val)
         if validation is None:
             raise InvalidInputError("select_distribution needs X_val and y_val.")
-        self._learn_from(validation, families, check_random_state(self.random_state))
+        options = Options.of({**self.get_params(deep=False), "distribution": families})
+        facts = TargetFacts.of(self.source_.targets, options)
+        rng = check_random_state(self.random_state)
+        self.source_, self.rule_ = learn_from(self.source_, validation, options, facts, rng)
         return self
+
+    def uncalibrated(self) -> Self:
+        """Return a copy that predicts what the neighbours say as it is, to see what calibration is worth.
+
+        It shares model and index with this one, has γ = 1, δ = 0 and no conformal calibration. A combination of spreads
+        is a calibration of its own: in its place comes the paper's rule, the variance of the neighbours' targets, with
+        the k that scores best before calibration.
+
+        Examples
+        --------
+        >>> from ibug import IBUGRegressor
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> u = IBUGRegressor(random_state=0).fit(X, y).uncalibrated()
+        >>> u.gamma_, u.delta_
+        (1.0, 0.0)
+        """
+        check_is_fitted(self)
+        plain = type(self)(**self.get_params(deep=False))
+        plain.__dict__.update(self.__dict__, rule_=self.rule_.uncalibrated())
+        return plain
 
     def affinity_score(self, X: Any) -> Floats:
         """Return how familiar each row is, (n_rows,): the mean affinity of its neighbours as a share of the trees.
@@ -314,8 +381,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         """
         X = self._check_rows(X)
         scores = np.empty(_num_samples(X))
-        for where, affinities, _ in self._search.chunks(X, self.k_, n_jobs=self.n_jobs, verbose=bool(self.verbose)):
-            scores[where] = affinities.mean(axis=1) / self.index_.n_trees
+        source = self.source_
+        for where, affinities, _ in source.nearest(X, self.k_, n_jobs=self.n_jobs, verbose=bool(self.verbose)):
+            scores[where] = affinities.mean(axis=1) / source.n_trees
         return scores
 
     def leaf_density(self, X: Any, *, per: str = "row") -> Floats:
@@ -332,15 +400,15 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
         X = self._check_rows(X)
+        n_rows = self.index_.n_rows
         by_row, by_tree = np.empty(_num_samples(X)), np.zeros(self.index_.n_trees, np.int64)
-        for where, leaves in self._search.leaf_chunks(X, n_jobs=self.n_jobs):
-            sizes = self.index_.leaf_sizes(leaves)
-            by_row[where] = sizes.mean(axis=1) / self.index_.n_rows
+        for where, sizes in self.source_.leaf_sizes(X, n_jobs=self.n_jobs):
+            by_row[where] = sizes.mean(axis=1) / n_rows
             by_tree += sizes.sum(axis=0)
-        return by_row if per == "row" else by_tree / (len(by_row) * self.index_.n_rows)
+        return by_row if per == "row" else by_tree / (len(by_row) * n_rows)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_search") and hasattr(self, "k_")
+        return "rule_" in vars(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -349,5 +417,11 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
             tags.input_tags = get_tags(model).input_tags
         return tags
 
+    def _batches(self, X: Any, needs: dict[str, int]) -> Iterator[Batch]:
+        return self.source_.batches(X, needs, n_jobs=self.n_jobs, verbose=bool(self.verbose))
 
-storable(IBUGRegressor)
+    def _check_n_neighbors(self, n_neighbors: int | None) -> int:
+        return self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
+
+
+storable(IBUGRegressor, describe_ibug, restore_ibug)

@@ -128,7 +128,7 @@ def test_arrays_are_mapped_where_they_are_not_compressed(large, tmp_path):
     assert isinstance(base_of(tiles), mmap.mmap)
     assert tiles.ctypes.data % 64 == 0
     assert not tiles.flags.writeable
-    assert isinstance(base_of(v._targets), mmap.mmap)
+    assert isinstance(base_of(v.training_targets_), mmap.mmap)
     assert not isinstance(base_of(copied.index_.arrays()["tiles"]), mmap.mmap)
     for one in (v, copied):
         assert_same(u, one, X[:50])
@@ -157,7 +157,7 @@ def test_arrays_are_plain_npy_files(wrapped, tmp_path):
         arrays = {name: np.load(io.BytesIO(archive.read(name)), allow_pickle=False) for name in names}
         model = next(name for name in archive.namelist() if name.startswith("models/"))
         assert archive.read(model).startswith(b"tree\n")
-    assert np.array_equal(arrays["arrays/learned/targets.npy"], wrapped._targets)
+    assert np.array_equal(arrays["arrays/learned/targets.npy"], wrapped.training_targets_)
 
 
 def test_the_manifest_tells_what_is_inside(wrapped, tmp_path):

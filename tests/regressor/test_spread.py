@@ -9,7 +9,7 @@ from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegr
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ibug import IBUGRegressor, affinity, crossfit
+from ibug import IBUGRegressor
 from ibug.distributions import families, resolve_family
 from ibug.metrics import crps, nll
 
@@ -36,7 +36,7 @@ def test_variance_of_a_combination_is_its_formula(diabetes):
     y = diabetes["train"][1]
     rows = u.kneighbors(X, 240)[1]  # each clone was trained on 240 rows
     variances = [np.mean(u.residuals_[rows[:, :k]] ** 2, axis=1) for k in (31, 9, 240)]
-    raw = u._spread.combine(np.stack([*variances, y[rows[:, :31]].var(axis=1)], axis=1))
+    raw = u.rule_.spread.combine(np.stack([*variances, y[rows[:, :31]].var(axis=1)], axis=1))
     np.testing.assert_allclose(u.predict_var(X), np.maximum(raw, u.min_variance_))
 
 
@@ -126,7 +126,7 @@ def test_chunks_and_threads_change_nothing(model, diabetes, spread, numbers_per_
 
     for options in ({}, {"cv": 3}, {"distribution": "empirical"}):
         whole = predict(**options)
-        monkeypatch.setattr(affinity, "_NUMBERS_PER_CHUNK", numbers_per_chunk)
+        monkeypatch.setattr("ibug.neighbors._leaf_numbers._NUMBERS_PER_CHUNK", numbers_per_chunk)
         np.testing.assert_allclose(predict(**options), whole, rtol=1e-9)
         monkeypatch.undo()
         np.testing.assert_array_equal(predict(**options, n_jobs=2), whole)
@@ -189,7 +189,7 @@ def test_tiny_data(n, spread, rng):
 def test_a_fixed_k_bounds_what_a_combination_looks_at(diabetes, k):
     u = IBUGRegressor(GradientBoostingRegressor(n_estimators=10), k=k, random_state=0).fit(*diabetes["train"])
     assert u.k_ == k
-    assert max(u._needs.values()) <= k
+    assert max(u.rule_.needs.values()) <= k
     assert u.predict_var(diabetes["test"][0]).shape == (62,)
 
 
@@ -262,7 +262,7 @@ def test_many_rows_are_tuned_on_a_sample(monkeypatch, diabetes):
         seen.append(len(y))
         return float(law.crps(y).mean())
 
-    monkeypatch.setattr(crossfit, "MOST_TUNING_ROWS", 100)
+    monkeypatch.setattr("ibug.training._cross_fit.MOST_TUNING_ROWS", 100)
     u = IBUGRegressor(GradientBoostingRegressor(n_estimators=5), scoring=score, random_state=0)
     u.fit(*diabetes["train"])
     assert set(seen) == {100}

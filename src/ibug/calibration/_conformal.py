@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ibug._typing import Floats
 from ibug.calibration._recalibrated import Recalibrated
 from ibug.calibration._score_map import ScoreMap
 from ibug.distributions import Distribution
@@ -16,8 +17,6 @@ from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
-
-Floats = NDArray[np.float64]
 
 
 class ConformalCalibrator(BaseEstimator):

@@ -11,11 +11,10 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
+from ibug._typing import Floats
 from ibug.calibration._score_map import ScoreMap
 from ibug.distributions import Distribution, Normal, check_confidence
 from ibug.exceptions import InvalidInputError
-
-Floats = NDArray[np.float64]
 
 _TAIL = 9.0  # how far beyond the last knot a standard normal value can be
 _NODES, _WEIGHTS = leggauss(12)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-Floats = NDArray[np.float64]
+from ibug._typing import Floats
 
 _MOST_KNOTS = 40
 _LARGEST_KNOT = 1e12  # a law can call a value impossible: its score is infinite, and only the interval says so

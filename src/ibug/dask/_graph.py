@@ -13,6 +13,7 @@ from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
+from ibug._typing import Floats
 from ibug.affinity import LeafSource
 from ibug.dask._errors import in_partition
 from ibug.dask._partitions import Key, Partitions
@@ -22,7 +23,6 @@ from ibug.dask._shard import Columns, Shard, ShardSet, merge
 from ibug.dask._spec import as_tasks
 from ibug.evidence import not_self
 
-Floats = NDArray[np.float64]
 Read = tuple[NDArray[Any], Floats]  # leaves (n_rows, n_trees) and predictions (n_rows,)
 
 #: So many answers are merged by one task.

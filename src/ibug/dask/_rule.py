@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._typing import Floats
 from ibug.calibration import conformal_calibrator
 from ibug.distributions import Distribution
 from ibug.evidence import Batch
@@ -18,8 +19,6 @@ from ibug.posterior import Posterior
 from ibug.regressor import IBUGRegressor
 from ibug.selection import Statistics, collect
 from ibug.targets import TargetFacts
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

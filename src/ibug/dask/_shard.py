@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ibug._inputs import check_targets
+from ibug._typing import Floats
 from ibug.affinity import LeafSource
 from ibug.dask._errors import in_partition
 from ibug.neighbors import LeafIndex, merge_columns
 
-Floats = NDArray[np.float64]
 #: Affinities, row numbers and one array per quantity, each of shape (n_queries, k).
 Columns = tuple[NDArray[Any], ...]
 

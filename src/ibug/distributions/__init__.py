@@ -10,7 +10,7 @@ from ibug.distributions._logistic import Logistic
 from ibug.distributions._lognormal import Lognormal
 from ibug.distributions._mixture import Mixture, normalized_weights
 from ibug.distributions._normal import Normal
-from ibug.distributions._registry import families, register, resolve_family
+from ibug.distributions._registry import families, learns_from_targets, register, resolve_family
 from ibug.distributions._shifted import Shifted
 from ibug.distributions._skew_normal import SkewNormal
 from ibug.distributions._student_t import StudentT
@@ -35,6 +35,7 @@ __all__ = [
     "Weibull",
     "check_confidence",
     "families",
+    "learns_from_targets",
     "normalized_weights",
     "register",
     "resolve_family",

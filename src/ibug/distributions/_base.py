@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
 
-Floats = NDArray[np.float64]
 
 _NODES, _WEIGHTS = leggauss(48)
 #: Standardised distances are cut here, so that their squares stay finite.

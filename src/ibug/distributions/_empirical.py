@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
-from ibug.distributions._base import Floats, checked_moments, standardised
+from ibug._typing import Floats
+from ibug.distributions._base import checked_moments, standardised
 from ibug.distributions._sample import SampleLaw, checked_sample, least_width, resolution
 
 if TYPE_CHECKING:

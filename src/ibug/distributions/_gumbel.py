@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import exp1
 
-from ibug.distributions._base import Floats
+from ibug._typing import Floats
 from ibug.distributions._location_scale import LocationScale
 
 # exp(700) is near the largest double: with it log densities stay finite however far below the law y is.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ibug.distributions._base import Floats
+from ibug._typing import Floats
 from ibug.distributions._load import likelihood, per_row
 from ibug.distributions._location_scale import LocationScale, center_and_spread
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from ibug.distributions._base import FARTHEST, Distribution, Floats, checked_moments, standardised
+from ibug._typing import Floats
+from ibug.distributions._base import FARTHEST, Distribution, checked_moments, standardised
 from ibug.distributions._load import likelihood, per_row, rows_of_values
 from ibug.distributions._profile import most_likely_number
 from ibug.exceptions import InvalidInputError

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
-from ibug.distributions._base import Floats
+from ibug._typing import Floats
 from ibug.distributions._location_scale import LocationScale
 
 

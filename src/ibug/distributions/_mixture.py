@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from sklearn.utils import check_random_state
 
-from ibug.distributions._base import Distribution, Floats
+from ibug._typing import Floats
+from ibug.distributions._base import Distribution
 from ibug.distributions._normal import Normal
 from ibug.distributions._roots import solve_increasing
 from ibug.distributions._tails import score_of_tails

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ibug.distributions._base import Distribution, Floats
+from ibug._typing import Floats
+from ibug.distributions._base import Distribution
 
 _GOLDEN = (np.sqrt(5) - 1) / 2
 _GRID = 17

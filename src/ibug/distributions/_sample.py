@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ibug.distributions._base import Distribution, Floats
+from ibug._typing import Floats
+from ibug.distributions._base import Distribution
 from ibug.exceptions import InvalidInputError
 
 _CHUNK = 2**17  # doubles held at a time: few enough for a processor's cache, so that more would be slower

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ibug.distributions._base import Distribution, Floats, checked_moments
+from ibug._typing import Floats
+from ibug.distributions._base import Distribution, checked_moments
 from ibug.distributions._load import rows_of_values
 from ibug.distributions._profile import most_likely_number
 from ibug.exceptions import InvalidInputError

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri, owens_t
 
-from ibug.distributions._base import FARTHEST, Floats
+from ibug._typing import Floats
+from ibug.distributions._base import FARTHEST
 from ibug.distributions._location_scale import LocationScale
 from ibug.distributions._roots import solve_increasing
 from ibug.exceptions import InvalidInputError

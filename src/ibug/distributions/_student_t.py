@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import beta, gammaln, stdtr, stdtrit
 
-from ibug.distributions._base import Floats
+from ibug._typing import Floats
 from ibug.distributions._location_scale import LocationScale
 from ibug.exceptions import InvalidInputError
 

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug.distributions._base import Distribution, Floats
+from ibug._typing import Floats
+from ibug.distributions._base import Distribution
 
 _LEAST_TILT = 1e-9  # that of a uniform law, to rounding
 

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 
 from ibug.distributions import _by_value as by_value
-from ibug.distributions._base import Distribution, Floats
+from ibug._typing import Floats
+from ibug.distributions._base import Distribution
 from ibug.distributions._tails import score_of_tails
 from ibug.distributions._tilted import Tilted
 from ibug.exceptions import InvalidInputError

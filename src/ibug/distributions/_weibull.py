@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammainc, gammaln, log_ndtr, ndtri_exp, zeta
 
-from ibug.distributions._base import Floats
+from ibug._typing import Floats
 from ibug.distributions._shifted import Shifted, bounded_exp
 from ibug.exceptions import InvalidInputError
 

@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ibug._typing import Floats
 from ibug.distributions import Distribution, LocationScale, Mixture
 from ibug.exceptions import InvalidInputError
-
-Floats = NDArray[np.float64]
 
 
 def average(laws: Sequence[Distribution], weights: Floats) -> Distribution:

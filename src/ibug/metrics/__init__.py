@@ -19,7 +19,7 @@ from ibug.metrics._nll import nll
 from ibug.metrics._pit import pit
 from ibug.metrics._rms_calibration_error import rms_calibration_error
 from ibug.metrics._rmse import rmse
-from ibug.metrics._scorers import DistributionScorer, crps_scorer, interval_scorer, nll_scorer
+from ibug.metrics._scorers import DistributionScorer, crps_scorer, interval_scorer, nll_scorer, predict_dist
 from ibug.metrics._scoring import Scoring, resolve_scoring
 from ibug.metrics._sharpness import sharpness
 
@@ -43,6 +43,7 @@ __all__ = [
     "nll",
     "nll_scorer",
     "pit",
+    "predict_dist",
     "resolve_scoring",
     "rms_calibration_error",
     "rmse",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ibug.exceptions import InvalidInputError
-from ibug.metrics._inputs import Floats
+from ibug._typing import Floats
 from ibug.metrics._pit import pit
 
 

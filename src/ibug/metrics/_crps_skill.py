@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from ibug.exceptions import InvalidInputError
 from ibug.metrics._crps import crps
-from ibug.metrics._inputs import Floats, as_targets
+from ibug._typing import Floats
+from ibug.metrics._inputs import as_targets
 
 
 def crps_skill(y: ArrayLike, distribution: Any, *, reference: ArrayLike | None = None) -> float:

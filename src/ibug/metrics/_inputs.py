@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ibug._typing import Floats
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 
-Floats = NDArray[np.float64]
 Reduce = Literal["mean"] | None
 
 

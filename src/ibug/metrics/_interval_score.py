@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ibug.metrics._check_score import PERCENTS
-from ibug.metrics._inputs import Floats, Reduce, as_interval, as_law, as_targets, check_levels, reduced
+from ibug._typing import Floats
+from ibug.metrics._inputs import Reduce, as_interval, as_law, as_targets, check_levels, reduced
 
 
 def interval_score(y: ArrayLike, distribution: Any, level: ArrayLike = PERCENTS, *, reduce: Reduce = "mean") -> Any:

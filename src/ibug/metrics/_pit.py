@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug.metrics._inputs import Floats, as_law, as_targets
+from ibug._typing import Floats
+from ibug.metrics._inputs import as_law, as_targets
 
 
 def pit(y: ArrayLike, distribution: Any) -> Floats:
