@@ -131,9 +131,7 @@ def test_a_familys_own_factor_is_never_worse_than_one():
 
 
 def test_calibration_by_name():
-    grid, continuous = (
-        choose(make_rows(0), "residuals", "crps", how)[0] for how in ("grid", "continuous")
-    )
+    grid, continuous = (choose(make_rows(0), "residuals", "crps", how)[0] for how in ("grid", "continuous"))
     default = choose(make_rows(0), "residuals")[0]
     assert (default.gamma, default.delta) == (continuous.gamma, continuous.delta) != (grid.gamma, grid.delta)
     assert continuous.score <= grid.score

@@ -19,7 +19,6 @@ def candidates_up_to(n_rows):
     return candidates(None, n_rows)
 
 
-
 def algorithm_3(mean, values, y, candidates):
     """The paper's double loop, scored by the negative log likelihood."""
     scores = np.zeros((len(y), len(candidates)))

@@ -174,6 +174,22 @@ class Options:
         """Return an unfitted conformal calibrator, or None."""
         return conformal_calibrator(self.conformal)
 
+    def check(self, n_rows: int, fit_params: Mapping[str, Any], *, has_validation: bool) -> None:
+        """Check the options against what `fit` was given.
+
+        Parameters
+        ----------
+        n_rows
+            The number of training rows.
+        fit_params
+            For the estimator's own `fit`.
+        has_validation
+            Whether there are validation rows.
+        """
+        self.check_k(n_rows)
+        if self.prefit:
+            self._check_prefit(fit_params, has_validation)
+
     def check_k(self, n_rows: int) -> None:
         """Check k against the rows that will be in the index at the end; one neighbour alone has no variance."""
         if not self._chooses_k:
@@ -186,11 +202,11 @@ class Options:
         if n_rows < least:
             raise InvalidInputError(
                 f'spread="residuals" takes the residuals of validation rows here; {n_rows} of them are too few for '
-                f"k={self.given_k!r}: at least {least} are needed. Give more, or let cv=5 train clones for residuals of "
-                "all training rows."
+                f"k={self.given_k!r}: at least {least} are needed. Give more, or let cv=5 train clones for residuals "
+                "of all training rows."
             )
 
-    def check_prefit(self, fit_params: Mapping[str, Any], *, has_validation: bool) -> None:
+    def _check_prefit(self, fit_params: Mapping[str, Any], has_validation: bool) -> None:
         """Check what a trained model needs beside it: rows that it has not seen, or the permission to train clones."""
         if self.cv is not None:
             return
@@ -207,7 +223,7 @@ class Options:
                 "There are no validation rows, so the variance is not calibrated. Pass X_val and y_val to fit, or "
                 "set calibrate=False to say that this is meant.",
                 NotCalibratedWarning,
-                stacklevel=3,
+                stacklevel=4,  # the caller of `fit`
             )
 
     def _check_without_validation(self) -> None:

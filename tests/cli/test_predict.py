@@ -190,6 +190,7 @@ def test_a_byte_order_mark_blank_lines_and_quotes(files, table):
 
 def test_neighbours_are_searched_once_for_all_that_is_told_of_a_chunk(files, rows, monkeypatch):
     from ibug.affinity import AffinitySearch
+
     from ibug.cli._frames import Rows
     from ibug.cli._predicting import Predictor, Wanted
 

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 from sklearn.utils import check_random_state
 
-from ibug.distributions._bandwidth import BANDWIDTHS
 from ibug._typing import Floats
+from ibug.distributions._bandwidth import BANDWIDTHS
 from ibug.distributions._base import checked_moments, standardised
 from ibug.distributions._sample import SampleLaw, blocks, checked_sample, deviation, least_width, resolution
 from ibug.exceptions import InvalidInputError

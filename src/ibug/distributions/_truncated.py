@@ -11,8 +11,8 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 
-from ibug.distributions import _by_value as by_value
 from ibug._typing import Floats
+from ibug.distributions import _by_value as by_value
 from ibug.distributions._base import Distribution
 from ibug.distributions._tails import score_of_tails
 from ibug.distributions._tilted import Tilted

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug.exceptions import InvalidInputError
 from ibug._typing import Floats
+from ibug.exceptions import InvalidInputError
 from ibug.metrics._pit import pit
 
 

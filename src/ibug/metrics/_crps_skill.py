@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.metrics._crps import crps
-from ibug._typing import Floats
 from ibug.metrics._inputs import as_targets
 
 

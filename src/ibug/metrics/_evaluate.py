@@ -7,12 +7,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.metrics._check_score import check_score
 from ibug.metrics._coverage import coverage
 from ibug.metrics._crps import crps
 from ibug.metrics._crps_skill import crps_skill
-from ibug._typing import Floats
 from ibug.metrics._inputs import as_law, as_targets, check_levels
 from ibug.metrics._interval_score import interval_score
 from ibug.metrics._mace import mace

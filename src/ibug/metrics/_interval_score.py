@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug.metrics._check_score import PERCENTS
 from ibug._typing import Floats
+from ibug.metrics._check_score import PERCENTS
 from ibug.metrics._inputs import Reduce, as_interval, as_law, as_targets, check_levels, reduced
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
 
 from ibug._inputs import require
 from ibug._typing import Floats, Integers
@@ -125,10 +126,30 @@ class LocalSource:
         for where, leaves, _ in self.leaves.chunks(X, k, n_jobs=n_jobs, title="finding neighbours", verbose=verbose):
             yield where, *self._query(leaves, k, n_jobs)
 
-    def leaf_sizes(self, X: Any, *, n_jobs: int | None = None) -> Iterator[tuple[slice, Integers]]:
-        """Yield where a chunk of rows is, with the number of training rows in each of its leaves, (n_rows, n_trees)."""
-        for where, leaves, _ in self.leaves.chunks(X, n_jobs=n_jobs):
-            yield where, self.index.leaf_sizes(leaves)
+    def neighbors(
+        self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False
+    ) -> tuple[NDArray[np.int32], Integers]:
+        """Return affinities and training rows of the k nearest, (n_rows, k) each."""
+        shape = _num_samples(X), k
+        affinities, rows = np.empty(shape, np.int32), np.empty(shape, np.int64)
+        for where, *found in self.nearest(X, k, n_jobs=n_jobs, verbose=verbose):
+            affinities[where], rows[where] = found
+        return affinities, rows
+
+    def affinity_scores(self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False) -> Floats:
+        """Return the mean affinity of the k nearest as a share of the trees, (n_rows,)."""
+        nearest = self.nearest(X, k, n_jobs=n_jobs, verbose=verbose)
+        return np.concatenate([affinities.mean(axis=1) / self.n_trees for _, affinities, _ in nearest])
+
+    def leaf_density(self, X: Any, *, n_jobs: int | None = None) -> tuple[Floats, Floats]:
+        """Return the mean share of the training rows in the same leaf: for each row, and for each tree."""
+        by_row, by_tree = [], np.zeros(self.n_trees, np.int64)
+        for _, leaves, _ in self.leaves.chunks(X, n_jobs=n_jobs):
+            sizes = self.index.leaf_sizes(leaves)
+            by_row.append(sizes.mean(axis=1) / self.index.n_rows)
+            by_tree += sizes.sum(axis=0)
+        rows = np.concatenate(by_row)
+        return rows, by_tree / (len(rows) * self.index.n_rows)
 
     def state(self) -> dict[str, Any]:
         """Return all but the model as plain values and arrays; `from_state` puts it together again."""

@@ -1,7 +1,18 @@
 """Saving and loading without pickle: one file, checked before it is believed."""
 
 from ibug.persistence._atomic import replacing
-from ibug.persistence._files import Store, inspect, load, load_regressor, save, save_regressor, storable
+from ibug.persistence._files import (
+    Store,
+    checksum_of,
+    inspect,
+    load,
+    load_regressor,
+    read_file,
+    save,
+    save_regressor,
+    storable,
+    write_file,
+)
 from ibug.persistence._format import FORMAT_VERSION, FormatProblemError
 from ibug.persistence._models import load_model, save_model
 from ibug.persistence._parameters import encode_parameters
@@ -15,14 +26,17 @@ __all__ = [
     "NotStored",
     "Saving",
     "Store",
+    "checksum_of",
     "encode_parameters",
     "inspect",
     "load",
     "load_model",
     "load_regressor",
+    "read_file",
     "replacing",
     "save",
     "save_model",
     "save_regressor",
     "storable",
+    "write_file",
 ]

@@ -9,6 +9,7 @@ from ibug.rule._learning import (
     learn,
     with_conformal,
     with_floor,
+    with_neighbors,
     without_validation,
 )
 from ibug.rule._plan import K_CANDIDATES, Plan
@@ -29,5 +30,6 @@ __all__ = [
     "learn",
     "with_conformal",
     "with_floor",
+    "with_neighbors",
     "without_validation",
 ]

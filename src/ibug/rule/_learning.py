@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ibug._options import Options
-from ibug._typing import Floats
+from ibug._typing import Floats, Integers
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch, ValidationRows
@@ -94,6 +95,16 @@ def joined(distributions: list[Distribution]) -> Distribution:
     if not distributions:
         raise InvalidInputError("There are no rows: every partition is empty.")
     return type(distributions[0]).concatenate(distributions)
+
+
+def with_neighbors(rule: Rule, batches: Iterable[Batch], k: int) -> tuple[Distribution, NDArray[Any], Integers]:
+    """Return the distributions of all batches, with affinities and training rows of the k nearest, (n_rows, k)."""
+    distributions, affinities, rows = [], [], []
+    for batch in batches:
+        distributions.append(rule.distribution(batch))
+        affinities.append(batch.affinities[:, :k])
+        rows.append(batch.rows[:, :k])
+    return joined(distributions), np.concatenate(affinities), np.concatenate(rows)
 
 
 def _with_refused(table: dict[str, Any], refused: dict[str, str]) -> dict[str, list[Any]]:

@@ -80,15 +80,15 @@ class Rule:
             needs[shape] = max(needs[shape], self.k)
         return needs
 
-    @property
-    def keeps_variance(self) -> bool:
-        """Whether `variance` tells the variance of the distributions."""
-        return self.conformal is None and self.family.keeps_variance
-
     def variance(self, batch: Batch) -> Floats:
         """Return the calibrated variances, (n_rows,)."""
         raw = self.spread.variance(batch.values)
         return self.gamma * np.maximum(raw, self.min_variance) + self.delta
+
+    def predicted_variance(self, batch: Batch) -> Floats:
+        """Return the variances of the distributions, (n_rows,): without making these where `variance` tells them."""
+        keeps = self.conformal is None and self.family.keeps_variance
+        return self.variance(batch) if keeps else self.distribution(batch).var()
 
     def distribution(self, batch: Batch) -> Distribution:
         """Return the distributions of a batch of rows; the batch has at least the neighbours that `needs` tells."""

@@ -1,6 +1,6 @@
 """How a model comes to be: as given, trained, cross-fitted or split; and honest residuals of its training rows."""
 
-from ibug.training._clones import fresh, trainable, with_sample_weight
+from ibug.training._clones import checked_model, fresh, trainable, with_sample_weight
 from ibug.training._cross_fit import CrossFit, cross_fit, make_folds, tuning_rows
 from ibug.training._splits import divide, halves, split
 from ibug.training._ways import ROWS_FOR_FLOOR, Job, Learned, learn_from, learned
@@ -10,6 +10,7 @@ __all__ = [
     "CrossFit",
     "Job",
     "Learned",
+    "checked_model",
     "cross_fit",
     "divide",
     "fresh",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
+from ibug._options import Options
 from ibug.exceptions import InvalidInputError, UnsupportedModelError
+from ibug.leaves import reader_type
 
 
 def fresh(model: Any) -> Any:
@@ -27,6 +31,16 @@ def fresh(model: Any) -> Any:
             f"ibug cannot train this {type(model).__name__}. If it is trained already, set prefit=True; else use the "
             "library's scikit-learn estimator (LGBMRegressor, XGBRegressor, say)."
         ) from error
+
+
+def checked_model(estimator: Any, options: Options, rng: np.random.RandomState) -> Any:
+    """Return the model to use or to train; refuse one that cannot be used, or not be trained where it must be."""
+    if estimator is None:
+        estimator = HistGradientBoostingRegressor(random_state=rng.randint(2**31 - 1))
+    reader_type(estimator)
+    if not options.prefit:
+        fresh(estimator)
+    return estimator
 
 
 def _around_a_fresh_one(model: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ibug._typing import Floats
 from ibug.rule.spread._base import Neighbors, Spread
 from ibug.rule.spread._log_scale import fit_log_scale
-from ibug._typing import Floats
 from ibug.rule.spread._registry import QUANTITIES
 
 #: Added to each variance, as a share of its mean over the validation rows, so that its logarithm is never far out.

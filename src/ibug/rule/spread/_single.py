@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ibug.rule.spread._base import Neighbors, Spread
 from ibug._typing import Floats
+from ibug.rule.spread._base import Neighbors, Spread
 from ibug.rule.spread._registry import QUANTITIES
 
 

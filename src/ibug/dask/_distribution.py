@@ -1,4 +1,4 @@
-"""Laws of rows that are on a cluster: the methods of a batched law, answered partition by partition."""
+"""Distributions of rows that are on a cluster: the methods of a batch, answered partition by partition."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dask.highlevelgraph import HighLevelGraph
 from sklearn.utils import check_random_state
 
 from ibug.dask._partitions import Key, Partitions, dask_compute, is_dask, targets_of
-from ibug.dask._rule import joined
 from ibug.dask._spec import as_tasks
+from ibug.dask._tasks import join_distributions
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 
 
 class LazyDistribution:
-    """The laws of all rows of a Dask collection, one batch per partition.
+    """The distributions of all rows of a Dask collection, one batch per partition.
 
     ``mean var std pdf logpdf cdf ppf interval rvs crps`` are those of ``ibug.distributions.Distribution``, and return
     what the methods of ``ibug.dask.IBUGRegressor`` return: a Dask Array for an Array, a Series or a DataFrame with the
@@ -30,33 +30,33 @@ class LazyDistribution:
     Parameters
     ----------
     rows : Partitions
-        The collection that they are laws of.
-    laws : sequence of Delayed
+        The collection that they are predicted for.
+    distributions : sequence of Delayed
         The batch of each partition.
     indices : sequence of Delayed or None
         The index of each partition of a frame.
     """
 
-    def __init__(self, rows: Partitions, laws: Sequence[Delayed], indices: Sequence[Delayed] | None) -> None:
+    def __init__(self, rows: Partitions, distributions: Sequence[Delayed], indices: Sequence[Delayed] | None) -> None:
         self._rows = rows
-        self._laws = list(laws)
+        self._distributions = list(distributions)
         self._indices = indices  # of the frames' rows
 
     def __repr__(self) -> str:
-        return f"<LazyDistribution: {len(self._laws)} partitions>"
+        return f"<LazyDistribution: {len(self._distributions)} partitions>"
 
     @property
     def npartitions(self) -> int:
         """The number of partitions."""
-        return len(self._laws)
+        return len(self._distributions)
 
     def to_delayed(self) -> list[Delayed]:
-        """Return the laws of each partition; None for an empty one."""
-        return list(self._laws)
+        """Return the distributions of each partition; None for an empty one."""
+        return list(self._distributions)
 
     def compute(self) -> Distribution:
-        """Return the laws of all rows as one local batch."""
-        return joined(dask_compute(self._laws))
+        """Return the distributions of all rows as one local batch."""
+        return join_distributions(dask_compute(self._distributions))
 
     def mean(self) -> Any:
         """Return the means."""
@@ -104,7 +104,7 @@ class LazyDistribution:
         random_state : int, RandomState or None
             The seed of the seeds.
         """
-        seeds = check_random_state(random_state).randint(2**31 - 1, size=len(self._laws))
+        seeds = check_random_state(random_state).randint(2**31 - 1, size=len(self._distributions))
         columns = None if size is None else list(range(size))
         return self._map(lambda j: (_rvs, size, int(seeds[j])), columns)
 
@@ -115,9 +115,9 @@ class LazyDistribution:
             argument = arguments[0]
             if is_dask(argument):
                 dependencies = targets_of(argument)
-                if len(dependencies) != len(self._laws):
+                if len(dependencies) != len(self._distributions):
                     raise InvalidInputError(
-                        f"The argument has {len(dependencies)} partitions, the laws have {len(self._laws)}."
+                        f"The argument has {len(dependencies)} partitions, the distributions have {self.npartitions}."
                     )
                 return self._map(lambda j: (_call, method, dependencies[j].key), None, dependencies)
             values = np.asarray(argument, np.float64)
@@ -125,30 +125,32 @@ class LazyDistribution:
                 columns = list(range(values.shape[1]) if method != "ppf" else values[0].tolist())
             elif values.ndim != 0:
                 raise InvalidInputError(
-                    f"An argument of shape {values.shape} cannot be divided among {len(self._laws)} partitions: give a "
-                    "number, an array (1, m), or a Dask Array or Series with the same partitions."
+                    f"An argument of shape {values.shape} cannot be divided among {self.npartitions} partitions: give "
+                    "a number, an array (1, m), or a Dask Array or Series with the same partitions."
                 )
             return self._map(lambda j: (_call, method, values), columns)
         return self._map(lambda j: (_call, method), columns)
 
     def _map(self, task: Any, columns: Sequence[Any] | None, dependencies: Sequence[Delayed] = ()) -> Any:
-        name = f"ibug-law-{uuid4().hex}"
+        name = f"ibug-distribution-{uuid4().hex}"
         keys: list[Key] = []
         tasks: dict[Key, Any] = {}
-        for j, law in enumerate(self._laws):
+        for j, distribution in enumerate(self._distributions):
             function, *arguments = task(j)
             keys.append((name, j) if columns is None or self._indices is not None else (name, j, 0))
             width = None if columns is None else len(columns)
             index = None if self._indices is None else self._indices[j].key
-            tasks[keys[-1]] = (_shaped, function, law.key, width, index, columns, list(arguments))
-        every = [*self._laws, *dependencies, *(self._indices or ())]
+            tasks[keys[-1]] = (_shaped, function, distribution.key, width, index, columns, list(arguments))
+        every = [*self._distributions, *dependencies, *(self._indices or ())]
         graph = HighLevelGraph.from_collections(name, as_tasks(tasks, [one.key for one in every]), every)
         return self._rows.gather(graph, keys, columns, np.float64)
 
 
-def _shaped(function: Any, law: Any, width: int | None, index: Any, columns: Any, arguments: list[Any]) -> Any:
-    """Return the answer of one partition's laws as an array, or with the index of its frame."""
-    values = np.empty(0 if width is None else (0, width)) if law is None else function(law, *arguments)
+def _shaped(function: Any, distribution: Any, width: int | None, index: Any, columns: Any, arguments: list[Any]) -> Any:
+    """Return the answer of one partition's distributions as an array, or with the index of its frame."""
+    values = (
+        np.empty(0 if width is None else (0, width)) if distribution is None else function(distribution, *arguments)
+    )
     return values if index is None else framed(values, index, columns)
 
 
@@ -162,14 +164,14 @@ def index_of(part: Any) -> Any:
     return part.index
 
 
-def _call(law: Distribution, method: str, *arguments: Any) -> Any:
+def _call(distribution: Distribution, method: str, *arguments: Any) -> Any:
     plain = [np.asarray(argument, np.float64) for argument in arguments]
-    return getattr(law, method)(*plain)
+    return getattr(distribution, method)(*plain)
 
 
-def _interval(law: Distribution, confidence: float) -> Any:
-    return np.stack(law.interval(confidence), axis=1)
+def _interval(distribution: Distribution, confidence: float) -> Any:
+    return np.stack(distribution.interval(confidence), axis=1)
 
 
-def _rvs(law: Distribution, size: int | None, seed: int) -> Any:
-    return law.rvs(size, random_state=seed)
+def _rvs(distribution: Distribution, size: int | None, seed: int) -> Any:
+    return distribution.rvs(size, random_state=seed)
