@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from oracles import nearest_rows
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, ShuffleSplit, TimeSeriesSplit
 
 from ibug import crossfit
 from ibug.crossfit import cross_fit, make_folds, tuning_rows
 from ibug.exceptions import InvalidInputError
+from tests.oracles import nearest_rows
 
 SAMPLING = {"tree_fraction": 1.0, "tree_order": "first", "row_fraction": 1.0}
 
