@@ -7,13 +7,13 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from oracles import nearest_rows
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ibug import IBUGRegressor, affinity
 from ibug.leaves import read_leaves_of
 from ibug.neighbors import _index, _tasks
+from tests.oracles import nearest_rows
 
 
 @dataclass(frozen=True)

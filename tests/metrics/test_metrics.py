@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from oracles import crps_by_quadrature
 from scipy import stats
 
 from ibug import metrics
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
+from tests.oracles import crps_by_quadrature
 
 RNG = np.random.default_rng(0)
 MEAN = RNG.normal(size=60) * 3

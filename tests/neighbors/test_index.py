@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import nearest_rows
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import _tasks, merge_top_k
 from ibug.neighbors._index import instruction_sets
+from tests.oracles import nearest_rows
 
 
 def assert_equals_oracle(train, queries, k, **options):

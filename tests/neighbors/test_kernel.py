@@ -5,9 +5,9 @@ import sys
 
 import numpy as np
 import pytest
-from oracles import nearest_rows
 
 from ibug.neighbors import _kernel
+from tests.oracles import nearest_rows
 
 LEAVES = np.random.default_rng(0).integers(0, 3, (200, 9))
 N_TILES, WIDTH = 16, 12  # 200 rows in tiles of 16, four at a time; nine trees, filled up to twelve

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import nearest_rows
 
 from ibug import LeafIndex
 from ibug.neighbors import _kernel, _tasks
 from ibug.neighbors._index import instruction_sets
+from tests.oracles import nearest_rows
 
 MANY = 200  # more than any instruction set needs to use bitmaps
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import nearest_rows
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import _bounds, _tasks
 from ibug.neighbors._index import instruction_sets
+from tests.oracles import nearest_rows
 
 
 @pytest.fixture(autouse=True)

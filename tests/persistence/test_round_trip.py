@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
-from same import assert_same
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import (
@@ -26,6 +25,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import ibug
 from ibug import IBUGRegressor
 from ibug.training import fresh
+from tests.persistence.same import assert_same
 
 LIGHTGBM = lightgbm.LGBMRegressor(n_estimators=8, num_leaves=6, verbose=-1, n_jobs=1)
 XGBOOST = xgboost.XGBRegressor(n_estimators=8, max_depth=3, n_jobs=1)

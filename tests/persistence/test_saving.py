@@ -9,9 +9,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from forge import manifest_of, put_together, take_apart
 from lightgbm import LGBMRegressor
-from same import assert_same
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
@@ -31,6 +29,8 @@ from ibug.exceptions import (
 )
 from ibug.persistence import NotStored, inspect
 from ibug.persistence._atomic import replacing
+from tests.persistence.forge import manifest_of, put_together, take_apart
+from tests.persistence.same import assert_same
 
 
 def mean_crps(y, law):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from oracles import calibrate_by_grid, nearest_rows
 from scipy.stats import norm
 from sklearn.ensemble import GradientBoostingRegressor
 
@@ -10,6 +9,7 @@ from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage, crps, nll
 from ibug.neighbors import _tasks
+from tests.oracles import calibrate_by_grid, nearest_rows
 
 
 @pytest.fixture

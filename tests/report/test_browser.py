@@ -1,16 +1,12 @@
 """The report in a real browser: it opens from disk, sorts, searches, explains, and runs nothing of the data."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-import browser
-
 from ibug._text import number
+from tests.report import browser
 
 pytestmark = [
     pytest.mark.skipif(bool(browser.missing()), reason=f"missing: {browser.missing()}"),

@@ -5,10 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
+
 from benchmarks.study import protocol
 from benchmarks.study.methods import METHODS, SCORINGS, bart, importable, ngboost, quantile_forest
 from benchmarks.study.methods import _boosters as boosters
-
 from ibug.distributions import Normal
 from ibug.metrics import crps
 

@@ -8,12 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
+
 from benchmarks.study import cli, runner
 from benchmarks.study.results import Store, complete, read
 from benchmarks.study.runner import Plan
 from benchmarks.study.task import Task
 from benchmarks.study.workers import Outcome
-from stand_in_methods import row, work
+from tests.study.stand_in_methods import row, work
 
 ROOT = Path(__file__).parent.parent.parent
 TIMES = ("seconds", "date", "run", "train_seconds", "train_wall_seconds", "predict_seconds")

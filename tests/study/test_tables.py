@@ -4,6 +4,7 @@ import json
 import math
 
 import pytest
+
 from benchmarks.study import facts, report, summary, tables
 from benchmarks.study.runner import Plan
 from benchmarks.study.scores import Scores

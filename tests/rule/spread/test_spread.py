@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import combined_variance, penalised_score, variance_of_first
 from scipy.optimize import minimize
 
 from ibug.exceptions import InvalidInputError
 from ibug.rule.spread import QUANTITIES, CombinedSpread, SingleSpread, prefix_variances, spread_from_state, variance
 from ibug.rule.spread._log_scale import fit_log_scale
+from tests.oracles import combined_variance, penalised_score, variance_of_first
 
 
 @settings(deadline=None, max_examples=60)

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from oracles import nearest_rows
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, ShuffleSplit, TimeSeriesSplit
 
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Sampling
 from ibug.training import cross_fit, make_folds, tuning_rows
+from tests.oracles import nearest_rows
 
 SAMPLING = Sampling()
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles import catboost_raw, hist_gradient_boosting_raw, lightgbm_raw, xgboost_margin
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from ibug.leaves import read_leaves_of
+from tests.oracles import catboost_raw, hist_gradient_boosting_raw, lightgbm_raw, xgboost_margin
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from oracles import walk_trees
 
 import ibug.leaves
 from ibug.leaves import _tree_walk, _walk
 from ibug.leaves._tree_walk import TreeWalk
 from ibug.leaves._trees import NODE, NotWalkableError, Trees, new_nodes, offsets
+from tests.oracles import walk_trees
 
 N_FEATURES = 4
 SPECIAL = [np.nan, 0.0, -0.0, 1e-36, -1e-40, 5e-324, 1e30, -1e30, 1e300, -1e300, -0.5, -1.0, 2.5, 1e6]

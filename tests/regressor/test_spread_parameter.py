@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from oracles import nearest_rows
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
@@ -12,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from ibug import IBUGRegressor
 from ibug.distributions import families, resolve_family
 from ibug.metrics import crps, nll
+from tests.oracles import nearest_rows
 
 
 def drifting(n, seed=0):

@@ -8,10 +8,10 @@ import warnings
 
 import numpy as np
 import pytest
-from forge import manifest_of, put_together, take_apart
 
 import ibug
 from ibug.exceptions import IBUGError
+from tests.persistence.forge import manifest_of, put_together, take_apart
 
 SECONDS = 60  # for a part of the variants; one that hangs ends the process with a trace
 # Together more than the 2,000 that are asked for.
