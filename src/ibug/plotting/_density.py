@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ibug.exceptions import InvalidInputError
-from ibug.metrics._inputs import as_law, as_targets
+from ibug.metrics._inputs import as_distribution, as_targets
 from ibug.plotting._base import Floats, Integers, axes, finite, pyplot, require, with_unit
 from ibug.plotting._style import BLACK, BLUE, LIGHT_SKY, VERMILLION, add_grid, legend_above
 
@@ -128,7 +128,7 @@ class DensityDisplay:
         pyplot()
         shape = np.shape(distribution[0]) if isinstance(distribution, tuple) else getattr(distribution, "shape", ())
         n = shape[0] if shape else 1
-        law = as_law(distribution, n)
+        law = as_distribution(distribution, n)
         chosen = _check_rows(rows, n)
         targets = None if neighbors is None else np.asarray(neighbors, np.float64)
         if targets is not None and (targets.ndim != 2 or len(targets) != n or not np.all(np.isfinite(targets))):
