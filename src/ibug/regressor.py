@@ -16,7 +16,6 @@ from ibug._inputs import check_count, fresh, with_sample_weight
 from ibug._prediction import ProbabilisticRegressorMixin
 from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
-from ibug.evidence import Found
 from ibug.exceptions import InvalidInputError
 from ibug.fitting import ModelFitter
 from ibug.learning import Floats
@@ -284,10 +283,34 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
             affinities[where], indices[where] = found
         return affinities, indices
 
-    def _predict_with_neighbors(self, X: Any, k: int) -> tuple[Distribution, Found]:
-        """Return what `predict_dist` and `kneighbors` do, by one search."""
-        law, found = self._law_and_neighbors(self._check_rows(X), k)
-        return law if self.conformal_ is None else self.conformal_.transform(law), found
+    def predict_with_neighbors(
+        self, X: Any, n_neighbors: int | None = None
+    ) -> tuple[Distribution, NDArray[np.int32], NDArray[np.int64]]:
+        """Return what `predict_dist` and `kneighbors` return, by one search.
+
+        Parameters
+        ----------
+        X
+            The rows to predict.
+        n_neighbors
+            The number of neighbours to return; ``None`` means ``k_``.
+
+        Returns
+        -------
+        distribution : Distribution
+            The predicted distributions, one per row.
+        affinities, indices : ndarray of shape (n_rows, n_neighbors)
+            As in `kneighbors`.
+        """
+        X = self._check_rows(X)
+        k = self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
+        law, (affinities, indices) = self._law_and_neighbors(X, k)
+        return law if self.conformal_ is None else self.conformal_.transform(law), affinities, indices
+
+    @property
+    def training_targets_(self) -> Floats:
+        """The targets of the training rows, (n_train,), in the order of X."""
+        return self._targets
 
     def select_distribution(self, X_val: Any, y_val: ArrayLike, families: Any = "tune") -> IBUGRegressor:
         """Choose family, k and calibration again on other validation rows, without training or indexing again.

@@ -190,8 +190,8 @@ def test_a_byte_order_mark_blank_lines_and_quotes(files, table):
 
 def test_neighbours_are_searched_once_for_all_that_is_told_of_a_chunk(files, rows, monkeypatch):
     from ibug.affinity import AffinitySearch
-    from ibug.cli._frames import Rows
-    from ibug.cli._predicting import Predictor, Wanted
+    from ibug.cli.answers import Predictor, Wanted
+    from ibug.cli.rows import ModelRows
 
     u, X, _ = rows
     asked = []
@@ -200,6 +200,6 @@ def test_neighbours_are_searched_once_for_all_that_is_told_of_a_chunk(files, row
         AffinitySearch, "query", lambda self, leaves, k, **more: asked.append(k) or query(self, leaves, k, **more)
     )
     predictor = Predictor(u, Wanted(intervals=(0.9,), neighbors=u.k_ + 3, flags=True))
-    predictor.predict(Rows(X, {}, {}), {})
+    predictor.predict(ModelRows(X, {}, {}), {})
     assert len(asked) == 1
     assert asked[0] >= u.k_ + 3

@@ -15,14 +15,14 @@ from scipy.integrate import trapezoid
 
 import ibug.report
 from ibug import IBUGRegressor
-from ibug._text import number
+from ibug.describe import Predictions, number
 from ibug.distributions import families
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import evaluate
 from ibug.report._densities import densities
 from ibug.report._features import differences, feature
 from ibug.report._pack import pack, to_json
-from ibug.report._predicted import predict
+from ibug.report._predicted import scored
 from ibug.report._summary import Familiarity, caveats, headlines
 
 
@@ -79,9 +79,9 @@ def test_numbers_are_the_librarys_own(written, data):
     near = data["neighbors"]
     places = unpack(near["places"])
     np.testing.assert_array_equal(unpack(near["row"])[places[:, :10]], indices[:, :10])
-    np.testing.assert_array_equal(unpack(near["target"])[places[:, :10]], u._targets[indices[:, :10]])
+    np.testing.assert_array_equal(unpack(near["target"])[places[:, :10]], u.training_targets_[indices[:, :10]])
     np.testing.assert_array_equal(unpack(near["affinity"]), affinities[:, :10])
-    np.testing.assert_allclose(unpack(near["std"]), u._targets[indices[:, : u.k_]].std(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(unpack(near["std"]), u.training_targets_[indices[:, : u.k_]].std(axis=1), rtol=1e-6)
 
 
 def test_scores_before_and_after(written, data):
@@ -270,11 +270,12 @@ def test_infinite_intervals_are_told(model, tmp_path):
 
 def test_words_are_honest(model):
     u, X, _, y = model
-    found = predict(u, X[300:], y[300:], 0.9)
-    wrong = predict(u, X[300:], y[300:] + 100, 0.9)
+    found = scored(Predictions.of(u, X[300:]), X[300:], y[300:], 0.9)
+    wrong = scored(Predictions.of(u, X[300:]), X[300:], y[300:] + 100, 0.9)
+    few = scored(Predictions.of(u, X[300:320]), X[300:320], y[300:320], 0.9)
     assert headlines(wrong, None, None)[0]["tone"] == "bad"
     assert "too narrow" in headlines(wrong, None, None)[0]["text"]
-    assert "only 20 rows" in " ".join(caveats(predict(u, X[300:320], y[300:320], 0.9), found, 0.0))
+    assert "only 20 rows" in " ".join(caveats(few, found, 0.0))
     assert "trained on them" in " ".join(caveats(found, found, 0.9))
     assert Familiarity(np.array([0.1, 0.5]), 0.3).headline()["figure"] == "1"
     assert "not known" in Familiarity(np.array([0.1]), float("nan")).headline()["text"]

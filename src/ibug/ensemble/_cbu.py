@@ -198,6 +198,11 @@ class CBURegressor(CalibratedRegressor, Storable, BaseEstimator):
         X = self._check_rows(X)
         return mean_and_variance(self.estimator_, X, 0, self.n_jobs)[0]
 
+    @property
+    def training_targets_(self) -> Floats:
+        """The targets of the training rows, (n_train,), in the order of X."""
+        return self._targets
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "gamma_")
 

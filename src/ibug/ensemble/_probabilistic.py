@@ -198,6 +198,11 @@ class ProbabilisticEnsemble(CalibratedRegressor, Storable, _BaseComposition):
         self._set_params("estimators", **params)
         return self
 
+    @property
+    def training_targets_(self) -> Floats:
+        """The targets of the training rows, (n_train,), in the order of X."""
+        return self._targets
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "gamma_")
 

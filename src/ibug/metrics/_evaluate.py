@@ -123,7 +123,7 @@ def evaluate(estimator: Any, X: Any, y: ArrayLike, *, levels: Sequence[float] = 
     for name, (metric, meaning) in _METRICS.items():
         scores[name] = metric(values, points if metric in (rmse, mae) else law)
         meanings[name] = meaning
-    scores["crps_skill"] = _skill(values, law, getattr(estimator, "_targets", None))
+    scores["crps_skill"] = _skill(values, law, getattr(estimator, "training_targets_", None))
     meanings["crps_skill"] = "1 is perfect, 0 as good as no model"
     for level in check_levels(levels, "levels"):
         percent = f"{100 * level:g}"

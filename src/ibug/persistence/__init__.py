@@ -5,7 +5,15 @@ from ibug.persistence._format import FORMAT_VERSION, FormatProblemError
 from ibug.persistence._models import load_model, save_model
 from ibug.persistence._parameters import encode_parameters
 from ibug.persistence._session import Loading, Saving
-from ibug.persistence._storable import Storable, inspect, load, load_regressor, save_regressor, storable
+from ibug.persistence._storable import (
+    Storable,
+    inspect,
+    load,
+    load_regressor,
+    load_with_manifest,
+    save_regressor,
+    storable,
+)
 from ibug.persistence._values import NotStored
 
 __all__ = [
@@ -20,6 +28,7 @@ __all__ = [
     "load",
     "load_model",
     "load_regressor",
+    "load_with_manifest",
     "replacing",
     "save_model",
     "save_regressor",

@@ -170,6 +170,30 @@ def load(
     MissingDependencyError
         If the model's library is not installed.
     """
+    return load_with_manifest(path, mmap=mmap, verify=verify, trusted=trusted)[0]
+
+
+def load_with_manifest(
+    path: str | os.PathLike[str],
+    *,
+    mmap: bool = True,
+    verify: bool = True,
+    trusted: Iterable[str] = (),
+) -> tuple[Any, dict[str, Any]]:
+    """Load a regressor and its manifest: what `load` and `inspect` return, with the file opened once.
+
+    Parameters
+    ----------
+    path, mmap, verify, trusted
+        As in `load`.
+
+    Returns
+    -------
+    regressor : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
+        As it was saved.
+    manifest : dict
+        Versions, members, parameters, learned values and metadata, as they are stored.
+    """
     if isinstance(trusted, str):
         raise InvalidInputError(f"trusted must be a list of names of types; got the text {trusted!r}.")
     with Container(path) as container:
@@ -178,7 +202,7 @@ def load(
         check_libraries(container, manifest)
         loading = Loading(container, members, mapped=mmap, trusted=tuple(trusted))
         try:
-            return load_regressor(manifest["estimator"], loading)
+            return load_regressor(manifest["estimator"], loading), manifest
         except FormatProblemError as problem:
             raise container.error(str(problem)) from problem
         except InvalidInputError as error:  # our own classes' word on values that nobody has saved
