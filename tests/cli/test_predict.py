@@ -34,14 +34,14 @@ def test_it_is_what_the_library_predicts(files, rows):
     path = predict(files, "test.csv", "out.csv", *EVERYTHING)
     out = pd.read_csv(path, dtype={"order": str})
     texts = pd.read_csv(path, dtype=str)  # not every version of read_csv reads numbers to the last bit
-    law = u.predict_dist(X)
+    distribution = u.predict_dist(X)
     assert out["order"].tolist() == frame["order"].tolist()
     expected = {
         "prediction": u.predict(X),
-        "std": law.std(),
-        "lower_50": law.interval(0.5)[0],
-        "upper_90": law.interval(0.9)[1],
-        "q0.05": law.ppf(0.05),
+        "std": distribution.std(),
+        "lower_50": distribution.interval(0.5)[0],
+        "upper_90": distribution.interval(0.9)[1],
+        "q0.05": distribution.ppf(0.05),
         "affinity": u.affinity_score(X),
     }
     for name, values in expected.items():

@@ -97,22 +97,22 @@ def test_scores_before_and_after(written, data):
     assert sentence.startswith(f"90 % intervals held the truth {100 * after['coverage_90']:.1f} % of the time (")
 
 
-def test_densities_are_the_laws_own(written, data):
-    law = written.u.predict_dist(written.X)
+def test_densities_are_the_distributions_own(written, data):
+    distribution = written.u.predict_dist(written.X)
     packed = data["rows"]["density"]
     start, length, peak = (unpack(packed[name])[:, None] for name in ("start", "length", "peak"))
     grid = start + unpack(packed["steps"]) / 65535 * length
-    np.testing.assert_allclose(unpack(packed["heights"]) / 65535 * peak, law.pdf(grid), atol=1e-5 * peak.max())
+    np.testing.assert_allclose(unpack(packed["heights"]) / 65535 * peak, distribution.pdf(grid), atol=1e-5 * peak.max())
     assert np.all(np.diff(grid, axis=1) >= 0)
-    np.testing.assert_allclose(trapezoid(law.pdf(grid), grid, axis=1), 1, atol=0.02)
+    np.testing.assert_allclose(trapezoid(distribution.pdf(grid), grid, axis=1), 1, atol=0.02)
 
 
 @pytest.mark.parametrize("family", sorted(families()))
 def test_every_family_has_a_finite_density(model, family):
     u, X, _, y = model
     other = IBUGRegressor(u.estimator_, prefit=True, k=10, distribution=family, calibrate=False)
-    law = other.fit(X[:200], y[:200]).predict_dist(X[300:320])
-    packed = densities(law, *law.interval(0.9))
+    distribution = other.fit(X[:200], y[:200]).predict_dist(X[300:320])
+    packed = densities(distribution, *distribution.interval(0.9))
     for name in ("start", "length", "peak"):
         assert np.all(np.isfinite(unpack(packed[name])))
     assert np.all(unpack(packed["heights"]).max(axis=1) == 65535)
