@@ -39,13 +39,14 @@ def test_a_mapped_index_answers_the_same(n_leaves, tmp_path):
     np.testing.assert_array_equal(again.leaf_sizes(queries), index.leaf_sizes(queries))
 
 
-def test_a_mapped_index_can_still_be_widened(tmp_path):
-    # 256 leaves take all 8-bit codes; a query in another leaf needs wider ones, which the file does not have.
+def test_a_mapped_index_answers_queries_in_leaves_for_which_no_code_is_free(tmp_path):
+    # 256 leaves take all 8-bit codes; a query in another leaf has none.
     index = LeafIndex.build(np.arange(256)[:, None])
     again = LeafIndex.from_arrays(saved_and_mapped(index.arrays(), tmp_path))
     affinities, rows = again.query([[300], [9]], 1)
     np.testing.assert_array_equal(affinities, [[0], [1]])
     np.testing.assert_array_equal(rows, [[0], [9]])
+    assert again.code_type == np.uint8
 
 
 def test_arrays_are_not_copied():
