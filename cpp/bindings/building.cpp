@@ -1,5 +1,5 @@
-// The functions that build an index. Each checks that its arrays fit together, releases the GIL and runs in the caller's
-// thread.
+// The functions that build an index. Each checks that its arrays fit together, releases the GIL and runs in the
+// caller's thread.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -77,13 +77,15 @@ void register_codes(nb::module_& m) {
 
     m.def(
         "permute_rows",
-        [](Array<Code, 3> tiles, std::size_t n_trees, Array<const std::uint32_t, 1> order, std::size_t trees_at_a_time) {
+        [](Array<Code, 3> tiles, std::size_t n_trees, Array<const std::uint32_t, 1> order,
+           std::size_t trees_at_a_time) {
             const std::size_t n_rows = order.shape(0);
             require_tiles(tiles, n_rows, n_trees);
             require(trees_at_a_time > 0, "at least one tree at a time is expected");
             nb::gil_scoped_release released;
-            require(std::all_of(order.data(), order.data() + n_rows, [n_rows](std::uint32_t row) { return row < n_rows; }),
-                    "the order has a row that is not there");
+            require(
+                std::all_of(order.data(), order.data() + n_rows, [n_rows](std::uint32_t row) { return row < n_rows; }),
+                "the order has a row that is not there");
             permute_rows(tiles.data(), n_rows, n_trees, order.data(), trees_at_a_time);
         },
         "tiles"_a.noconvert(), "n_trees"_a, "order"_a.noconvert(), "trees_at_a_time"_a,
@@ -92,8 +94,8 @@ void register_codes(nb::module_& m) {
     m.def(
         "find_places",
         [](Array<const Code, 3> tiles, std::size_t n_rows, Array<const std::int32_t, 1> leaf_counts,
-           Array<std::uint8_t, 1> masks, Array<std::uint32_t, 2> starts, std::size_t max_words)
-            -> std::optional<nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>> {
+           Array<std::uint8_t, 1> masks, Array<std::uint32_t, 2> starts,
+           std::size_t max_words) -> std::optional<nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>> {
             const std::size_t n_trees = leaf_counts.shape(0);
             require_tiles(tiles, n_rows, n_trees);
             std::size_t n_leaves = 0;
@@ -112,16 +114,17 @@ void register_codes(nb::module_& m) {
                 nb::gil_scoped_release released;
                 std::fill(masks.data(), masks.data() + masks.size(), std::uint8_t{0});
                 if (!find_places(tiles.data(), n_rows, n_trees, leaf_counts.data(), max_words, masks.data(),
-                                       starts.data(), *words))
+                                 starts.data(), *words))
                     return std::nullopt;
                 words->resize(words->size() + 7);  // so that eight words can be read wherever one is
                 words->shrink_to_fit();
             }
             return nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>(words->data(), {words->size()}, owner);
         },
-        "tiles"_a.noconvert(), "n_rows"_a, "leaf_counts"_a.noconvert(), "masks"_a.noconvert(),
-        "starts"_a.noconvert(), "max_words"_a,
-        "Fill `masks` and `starts`, where each leaf occurs, and return their words, or None if there are more than `max_words`.");
+        "tiles"_a.noconvert(), "n_rows"_a, "leaf_counts"_a.noconvert(), "masks"_a.noconvert(), "starts"_a.noconvert(),
+        "max_words"_a,
+        "Fill `masks` and `starts`, where each leaf occurs, and return their words, or None if there are more than "
+        "`max_words`.");
 
     m.def(
         "count_repeatedly",

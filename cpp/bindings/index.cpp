@@ -1,5 +1,7 @@
-// The index that searches ask, made once from the arrays of an index, which it keeps alive. A search checks that its own
-// arrays fit, releases the GIL and runs in the caller's thread.
+// The index that searches ask, made once from the arrays of an index, which it keeps alive. A search checks that its
+// own arrays fit, releases the GIL and runs in the caller's thread.
+#include "search/index.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -7,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,7 +18,6 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/kernel.hpp"
-#include "search/index.hpp"
 #include "search/layout.hpp"
 #include "search/loops.hpp"
 #include "search/places.hpp"
@@ -53,7 +55,8 @@ struct BoundsArrays {
         require(is_aligned(starts) && is_aligned(words) && is_aligned(first_leaf) && is_aligned(least_row),
                 "the arrays of bounds must be aligned");
         const Places places{masks.data(), starts.data(), words.data(), n_chunks};
-        require(fit_together(places, n_leaves, words.shape(0)), "masks, starts and words of the index do not fit together");
+        require(fit_together(places, n_leaves, words.shape(0)),
+                "masks, starts and words of the index do not fit together");
         return {places, first_leaf.data(), least_row.data()};
     }
 };
@@ -63,7 +66,7 @@ class PythonIndex {
    public:
     template <class Code>
     PythonIndex(Array<const Code, 3> tiles, Array<const std::uint32_t, 1> order, Leaves numbering,
-               Array<const std::int32_t, 1> leaf_counts, std::optional<BoundsArrays> bounds = std::nullopt)
+                Array<const std::int32_t, 1> leaf_counts, std::optional<BoundsArrays> bounds = std::nullopt)
         : tiles_(tiles), order_(order), numbering_(numbering), leaf_counts_(leaf_counts), bounds_(bounds),
           n_tiles_(tiles.shape(0)), index_(made(tiles)) {}
 
@@ -71,6 +74,9 @@ class PythonIndex {
     std::size_t n_tiles() const { return n_tiles_; }
     std::size_t n_trees() const { return leaf_counts_.shape(0); }
     std::size_t n_rows() const { return order_.shape(0); }
+    std::size_t n_leaves() const {
+        return std::accumulate(leaf_counts_.data(), leaf_counts_.data() + n_trees(), std::size_t{0});
+    }
     bool has_bounds() const { return bounds_.has_value(); }
 
    private:
@@ -107,8 +113,8 @@ struct Task {
     Range range;
     Results out;
 
-    Task(const PythonIndex& self, const Leaves& leaves, const Range& asked, const Affinities& affinities, const Rows& rows,
-         std::size_t tile_unit)
+    Task(const PythonIndex& self, const Leaves& leaves, const Range& asked, const Affinities& affinities,
+         const Rows& rows, std::size_t tile_unit)
         : range(asked), out{affinities.data(), rows.data(), rows.shape(1)} {
         require_leaves(self, leaves);
         require(range.tile_start <= range.tile_stop && range.tile_stop <= self.n_tiles(),
@@ -146,7 +152,7 @@ void register_constructors(nb::class_<PythonIndex>& index) {
            Array<const std::uint32_t, 2> starts, Array<const std::uint64_t, 1> words,
            Array<const std::uint32_t, 1> first_leaf, Array<const std::uint32_t, 1> least_row) {
             new (self) PythonIndex(tiles, order, numbering, leaf_counts,
-                                  BoundsArrays{masks, starts, words, first_leaf, least_row});
+                                   BoundsArrays{masks, starts, words, first_leaf, least_row});
         },
         "tiles"_a.noconvert(), "order"_a.noconvert(), "numbering"_a.noconvert(), "leaf_counts"_a.noconvert(),
         "masks"_a.noconvert(), "starts"_a.noconvert(), "words"_a.noconvert(), "first_leaf"_a.noconvert(),
@@ -156,9 +162,11 @@ void register_constructors(nb::class_<PythonIndex>& index) {
 void register_searches(nb::class_<PythonIndex>& index) {
     index.def(
         "scan",
-        [](const PythonIndex& self, Leaves leaves, std::size_t query_start, std::size_t query_stop, std::size_t tile_start,
-           std::size_t tile_stop, Affinities affinities, Rows rows, const std::string& instruction_set) {
-            const Task task(self, leaves, {query_start, query_stop, tile_start, tile_stop}, affinities, rows, quad_tiles);
+        [](const PythonIndex& self, Leaves leaves, std::size_t query_start, std::size_t query_stop,
+           std::size_t tile_start, std::size_t tile_stop, Affinities affinities, Rows rows,
+           const std::string& instruction_set) {
+            const Task task(self, leaves, {query_start, query_stop, tile_start, tile_stop}, affinities, rows,
+                            quad_tiles);
             const Loops& loops = all_loops().choose(instruction_set);
             ask(self, [&](const auto& codes) { codes.scan(leaves.data(), task.range, task.out, loops); });
         },
@@ -167,25 +175,29 @@ void register_searches(nb::class_<PythonIndex>& index) {
         "Find the k rows of highest affinity within a range of tiles for a range of queries, best first, ties by row.");
     index.def(
         "search",
-        [](const PythonIndex& self, Leaves leaves, std::size_t query_start, std::size_t query_stop, std::size_t tile_start,
-           std::size_t tile_stop, std::size_t most_visits, Affinities affinities, Rows rows,
+        [](const PythonIndex& self, Leaves leaves, std::size_t query_start, std::size_t query_stop,
+           std::size_t tile_start, std::size_t tile_stop, std::size_t most_visits, Affinities affinities, Rows rows,
            const std::string& instruction_set) {
-            const Task task(self, leaves, {query_start, query_stop, tile_start, tile_stop}, affinities, rows, chunk_tiles);
+            const Task task(self, leaves, {query_start, query_stop, tile_start, tile_stop}, affinities, rows,
+                            chunk_tiles);
             require(self.has_bounds(), "the index has no bounds");
             const Loops& loops = all_loops().choose(instruction_set);
-            ask(self, [&](const auto& codes) { codes.search(leaves.data(), task.range, most_visits, task.out, loops); });
+            ask(self,
+                [&](const auto& codes) { codes.search(leaves.data(), task.range, most_visits, task.out, loops); });
         },
         "leaves"_a.noconvert(), "query_start"_a, "query_stop"_a, "tile_start"_a, "tile_stop"_a, "most_visits"_a,
         "affinities"_a.noconvert(), "rows"_a.noconvert(), "instruction_set"_a = "",
-        "Find what `scan` finds, but skip the tiles that cannot have a row among the best; a query that seems to need more "
-        "than `most_visits` further tiles is answered by a scan.");
+        "Find what `scan` finds, but skip the tiles that cannot have a row among the best; a query that seems to "
+        "need more than `most_visits` further tiles is answered by a scan.");
     index.def(
         "two_stage",
-        [](const PythonIndex& self, Leaves leaves, std::size_t query_start, std::size_t query_stop, std::size_t first_trees,
-           std::size_t n_candidates, Affinities affinities, Rows rows, const std::string& instruction_set) {
+        [](const PythonIndex& self, Leaves leaves, std::size_t query_start, std::size_t query_stop,
+           std::size_t first_trees, std::size_t n_candidates, Affinities affinities, Rows rows,
+           const std::string& instruction_set) {
             const Task task(self, leaves, {query_start, query_stop, 0, self.n_tiles()}, affinities, rows, quad_tiles);
             require(first_trees > 0 && first_trees % tree_step == 0, "first_trees must be a multiple of 4");
-            require(n_candidates >= rows.shape(1) && n_candidates <= self.n_rows(), "from k to n_rows candidates are expected");
+            require(n_candidates >= rows.shape(1) && n_candidates <= self.n_rows(),
+                    "from k to n_rows candidates are expected");
             const Loops& loops = all_loops().choose(instruction_set);
             ask(self, [&](const auto& codes) {
                 codes.two_stage(leaves.data(), task.range, first_trees, n_candidates, task.out, loops);
@@ -238,14 +250,21 @@ void register_answers(nb::class_<PythonIndex>& index) {
         },
         "leaves"_a.noconvert(), "codes"_a.noconvert(),
         "Write the code of each leaf, -1 where no training row has been.");
+    index.def(
+        "count_rows",
+        [](const PythonIndex& self, Array<std::int64_t, 1> sizes) {
+            require(sizes.shape(0) == self.n_leaves(), "sizes must be (n_leaves,), of all trees together");
+            ask(self, [&](const auto& index) { index.count_rows(sizes.data()); });
+        },
+        "sizes"_a.noconvert(), "Write the number of rows in each leaf, those of all trees one after the other.");
 }
 
 }  // namespace
 
 void register_index(nb::module_& m) {
     auto index = nb::class_<PythonIndex>(m, "Index",
-                                        "The arrays of an index, checked once and kept alive, and the searches in it. "
-                                        "Nothing here changes it: any number of threads may ask at the same time.");
+                                         "The arrays of an index, checked once and kept alive, and the searches in it. "
+                                         "Nothing here changes it: any number of threads may ask at the same time.");
     register_constructors<std::uint8_t>(index);
     register_constructors<std::uint16_t>(index);
     register_constructors<std::uint32_t>(index);

@@ -1,5 +1,5 @@
-// The extension module `ibug.distributions._likelihood`. Each function checks that its arrays fit together, releases the
-// GIL and runs in the caller's thread.
+// The extension module `ibug.distributions._likelihood`. Each function checks that its arrays fit together, releases
+// the GIL and runs in the caller's thread.
 #include "likelihood/likelihood.hpp"
 
 #include <nanobind/nanobind.h>
@@ -97,10 +97,12 @@ NB_MODULE(_likelihood, m) {
         "instruction_set"_a = "", "Write the most likely location, scale and shape of each row.");
     m.def(
         "most_likely_shape",
-        [](const std::string& family, Values values, PerRow mean, PerRow std, Out shape, const std::string& instruction_set) {
+        [](const std::string& family, Values values, PerRow mean, PerRow std, Out shape,
+           const std::string& instruction_set) {
             Fitted fitted(values, mean, std, shape);
             const ibug::FittedFamily number = family_of(family);
-            require(number == ibug::FittedFamily::student_t || number == ibug::FittedFamily::skew_normal, "this family has no shape");
+            require(number == ibug::FittedFamily::student_t || number == ibug::FittedFamily::skew_normal,
+                    "this family has no shape");
             const ibug::Fits& fits = all_fits().choose(instruction_set);
             nb::gil_scoped_release released;
             fits.most_likely_shape(number, fitted.rows(), mean.data(), std.data(), shape.data());

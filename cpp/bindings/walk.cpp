@@ -1,5 +1,7 @@
-// The extension module `ibug.leaves.walk._walk`: trees that are walked by many rows at once. A walk checks that its arrays
-// fit together, releases the GIL and runs in the caller's thread.
+// The extension module `ibug.leaves.walk._walk`: trees that are walked by many rows at once. A walk checks that its
+// arrays fit together, releases the GIL and runs in the caller's thread.
+#include "walk/walk.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -17,7 +19,6 @@
 #include "bindings/arrays.hpp"
 #include "walk/forest.hpp"
 #include "walk/forest_builder.hpp"
-#include "walk/walk.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -42,7 +43,8 @@ ibug::Nodes nodes_of(const Offsets& first, const Bytes& nodes) {
     require(first.shape(0) > 1 && first.data()[0] == 0, "at least one tree is expected, beginning at node 0");
     for (std::size_t t = 0; t + 1 < first.shape(0); ++t)
         require(first.data()[t] <= first.data()[t + 1], "trees must come one after another");
-    require(first.data()[first.shape(0) - 1] == static_cast<std::int64_t>(nodes.shape(0)), "nodes do not fit the trees");
+    require(first.data()[first.shape(0) - 1] == static_cast<std::int64_t>(nodes.shape(0)),
+            "nodes do not fit the trees");
     return {first.shape(0) - 1, first.data(), reinterpret_cast<const ibug::Node*>(nodes.data())};
 }
 
@@ -53,7 +55,8 @@ ibug::CategorySets sets_of(const Offsets& first, const Integers& members, const 
     require(first.shape(0) > 0 && first.data()[0] == 0, "sets of categories begin at 0");
     for (std::size_t s = 0; s + 1 < first.shape(0); ++s)
         require(first.data()[s] <= first.data()[s + 1], "sets of categories must come one after another");
-    require(first.data()[first.shape(0) - 1] == static_cast<std::int64_t>(members.shape(0)), "members do not fit the sets");
+    require(first.data()[first.shape(0) - 1] == static_cast<std::int64_t>(members.shape(0)),
+            "members do not fit the sets");
     require(n_categories.shape(0) == n_features, "n_categories must be (n_features,)");
     for (std::size_t f = 0; f < n_features; ++f)
         require(n_categories.data()[f] >= 0 && n_categories.data()[f] <= ibug::most_categories, "too many categories");
@@ -82,17 +85,19 @@ void register_walk(nb::class_<ibug::Forest>& forest) {
                     "leaves must be (n_rows, n_trees), sums (n_rows,)");
             const ibug::Walks& walks = all_walks().choose(instruction_set);
             ibug::RowsView view{nullptr, nullptr, rows.shape(1)};
-            if constexpr (std::is_same_v<T, float>) view.floats = rows.data();
-            else view.doubles = rows.data();
+            if constexpr (std::is_same_v<T, float>)
+                view.floats = rows.data();
+            else
+                view.doubles = rows.data();
             const ibug::WalkFunction walk = self.fits_bytes() ? walks.walk8 : walks.walk16;
             nb::gil_scoped_release released;
             std::vector<std::byte> memory(walk_memory(self));
             return walk(self, chosen, view, start, stop, leaves.data(), sums.data(), memory.data());
         },
-        "rows"_a.noconvert(), "start"_a, "stop"_a, "leaves"_a.noconvert(), "sums"_a.noconvert(), "instruction_set"_a = "",
-        "trees"_a.noconvert() = nb::none(),
-        "Write leaf numbers and sums of leaf values of a range of rows, in all trees or the given ones; return False where "
-        "a row cannot be taken.");
+        "rows"_a.noconvert(), "start"_a, "stop"_a, "leaves"_a.noconvert(), "sums"_a.noconvert(),
+        "instruction_set"_a = "", "trees"_a.noconvert() = nb::none(),
+        "Write leaf numbers and sums of leaf values of a range of rows, in all trees or the given ones; return False "
+        "where a row cannot be taken.");
 }
 
 }  // namespace
@@ -102,12 +107,18 @@ NB_MODULE(_walk, m) {
     ibug::register_instruction_sets(m, all_walks());
 
     // In single precision, by the functions of the C library, which XGBoost calls, too.
-    m.def("exp", [](Array<float, 1> values) {
-        for (std::size_t i = 0; i < values.shape(0); ++i) values.data()[i] = std::exp(values.data()[i]);
-    }, "values"_a.noconvert(), "Replace values by their exponentials.");
-    m.def("log", [](Array<float, 1> values) {
-        for (std::size_t i = 0; i < values.shape(0); ++i) values.data()[i] = std::log(values.data()[i]);
-    }, "values"_a.noconvert(), "Replace values by their logarithms.");
+    m.def(
+        "exp",
+        [](Array<float, 1> values) {
+            for (std::size_t i = 0; i < values.shape(0); ++i) values.data()[i] = std::exp(values.data()[i]);
+        },
+        "values"_a.noconvert(), "Replace values by their exponentials.");
+    m.def(
+        "log",
+        [](Array<float, 1> values) {
+            for (std::size_t i = 0; i < values.shape(0); ++i) values.data()[i] = std::log(values.data()[i]);
+        },
+        "values"_a.noconvert(), "Replace values by their logarithms.");
 
     nb::class_<ibug::Reading>(m, "Reading", "How a library reads a row.")
         .def(nb::init<>())
@@ -142,8 +153,9 @@ NB_MODULE(_walk, m) {
         "first"_a.noconvert(), "levels"_a.noconvert(), "values"_a.noconvert(), "reading"_a,
         "Make oblivious trees of one split per level and 2**levels leaf values each.");
     forest.def_prop_ro("n_trees", [](const ibug::Forest& self) { return self.trees.size(); });
-    forest.def_prop_ro("bits", [](const ibug::Forest& self) { return self.fits_bytes() ? 8 : 16; },
-                       "The width of ranks and leaf codes in bits.");
+    forest.def_prop_ro(
+        "bits", [](const ibug::Forest& self) { return self.fits_bytes() ? 8 : 16; },
+        "The width of ranks and leaf codes in bits.");
     register_walk<double>(forest);
     register_walk<float>(forest);
 }

@@ -1,9 +1,9 @@
 // The instruction set that a source file is compiled for.
 //
-// The files with the hot loops are compiled once for each instruction set (see CMakeLists.txt). All that they define is in
-// an unnamed namespace within the one that IBUG_TARGET names: code for one instruction set must never be linked into
-// another. Without a definition, as in an editor, it is the baseline: what every machine of the architecture has, SSE2 on
-// x86-64 and NEON on 64-bit ARM.
+// The files with the hot loops are compiled once for each instruction set (see CMakeLists.txt). All that they define is
+// in an unnamed namespace within the one that IBUG_TARGET names: code for one instruction set must never be linked into
+// another. Without a definition, as in an editor, it is the baseline: what every machine of the architecture has, SSE2
+// on x86-64 and NEON on 64-bit ARM.
 #pragma once
 
 #if defined(IBUG_TARGET_AVX512)

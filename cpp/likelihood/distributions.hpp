@@ -1,5 +1,5 @@
-// The distributions of μ + σZ that are fitted by iteration: log density g(z), and its derivatives in z and in a transformed
-// shape t.
+// The distributions of μ + σZ that are fitted by iteration: log density g(z), and its derivatives in z and in a
+// transformed shape t.
 #pragma once
 
 #include <cmath>
@@ -36,8 +36,12 @@ struct Logistic {
     Derivatives at(double z) const {
         const double distance = std::fabs(z), e = vector_exp(-distance);
         const double magnitude = (1.0 - e) / (1.0 + e);  // tanh(|z|/2)
-        return {-distance - 2.0 * vector_log(1.0 + e), z < 0 ? magnitude : -magnitude,
-                -0.5 * (1.0 - magnitude * magnitude), 0, 0, 0};
+        return {-distance - 2.0 * vector_log(1.0 + e),
+                z < 0 ? magnitude : -magnitude,
+                -0.5 * (1.0 - magnitude * magnitude),
+                0,
+                0,
+                0};
     }
 };
 
@@ -67,11 +71,14 @@ struct GammaFunctions {
         const double r = 1.0 / x, s = r * r;
         const double log_x = std::log(x);
         log_gamma += (x - 0.5) * log_x - x + half_log_2pi +
-                     r * (1.0 / 12 - s * (1.0 / 360 - s * (1.0 / 1260 - s * (1.0 / 1680 - s * (1.0 / 1188 - s * 691.0 / 360360)))));
-        digamma += log_x - 0.5 * r -
-                   s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * 691.0 / 32760)))));
-        trigamma += r + 0.5 * s +
-                    r * s * (1.0 / 6 - s * (1.0 / 30 - s * (1.0 / 42 - s * (1.0 / 30 - s * (5.0 / 66 - s * 691.0 / 2730)))));
+                     r * (1.0 / 12 - s * (1.0 / 360 -
+                                          s * (1.0 / 1260 - s * (1.0 / 1680 - s * (1.0 / 1188 - s * 691.0 / 360360)))));
+        digamma +=
+            log_x - 0.5 * r -
+            s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * 691.0 / 32760)))));
+        trigamma +=
+            r + 0.5 * s +
+            r * s * (1.0 / 6 - s * (1.0 / 30 - s * (1.0 / 42 - s * (1.0 / 30 - s * (5.0 / 66 - s * 691.0 / 2730)))));
     }
 };
 
@@ -102,23 +109,22 @@ struct StudentT {
         const double square = z * z, total = df + square, inverse = 1.0 / total, share = square * inverse;
         const double logarithm = vector_log(1.0 + square / df);
         const double first = 0.5 * (by_df - logarithm + (df + 1) / df * share);
-        const double second = 0.5 * (by_df_twice + share / df + (share - (df + 1) * share * (2 * df + square) / df * inverse) / df);
-        return {constant - 0.5 * (df + 1) * logarithm,
-                -(df + 1) * z * inverse,
-                -(df + 1) * (df - square) * inverse * inverse,
-                df * first,
-                -df * z * (square - 1.0) * inverse * inverse,
-                df * first + df * df * second};
+        const double second =
+            0.5 * (by_df_twice + share / df + (share - (df + 1) * share * (2 * df + square) / df * inverse) / df);
+        return {constant - 0.5 * (df + 1) * logarithm,         -(df + 1) * z * inverse,
+                -(df + 1) * (df - square) * inverse * inverse, df * first,
+                -df * z * (square - 1.0) * inverse * inverse,  df * first + df * df * second};
     }
 };
 
-// With t = arsinh α: like a logarithm for large shapes, of both signs. At the bounds the distribution is half a normal one.
-// With given moments the bounds are narrower: few values often fit half a normal distribution best, whose sharp edge would
-// call new values impossible; at ±10 the skewness is 0.96, of at most 0.995.
+// With t = arsinh α: like a logarithm for large shapes, of both signs. At the bounds the distribution is half a normal
+// one. With given moments the bounds are narrower: few values often fit half a normal distribution best, whose sharp
+// edge would call new values impossible; at ±10 the skewness is 0.96, of at most 0.995.
 struct SkewNormal {
     static constexpr int n_shapes = 1;
-    static constexpr double lowest = -19.113827924512312, highest = 19.113827924512312;                            // arsinh 1e8
-    static constexpr double lowest_with_variance = -2.99822295029797, highest_with_variance = 2.99822295029797;  // arsinh 10
+    static constexpr double lowest = -19.113827924512312, highest = 19.113827924512312;  // arsinh 1e8
+    static constexpr double lowest_with_variance = -2.99822295029797,
+                            highest_with_variance = 2.99822295029797;  // arsinh 10
     static constexpr int grid_points = 25;
 
     double alpha, slope, delta;
@@ -129,9 +135,7 @@ struct SkewNormal {
     double mean() const { return 0.79788456080286536 * delta; }
     double variance() const { return 1.0 - mean() * mean(); }
 
-    double log_density(double z) const {
-        return log_2 - half_log_2pi - 0.5 * z * z + normal_tail(alpha * z).log_cdf;
-    }
+    double log_density(double z) const { return log_2 - half_log_2pi - 0.5 * z * z + normal_tail(alpha * z).log_cdf; }
 
     Derivatives at(double z) const {
         const double u = alpha * z;

@@ -75,8 +75,8 @@ Point most_likely_of<SkewNormal>(const Standardized& row) {
     };
     if (std::fabs(row.mean_cube) < clear_skewness) try_from({-start[0], start[1], -start[2]});
     if (std::fabs(row.mean_cube) > some_skewness) try_from(half_normal_start(row, std::copysign(4.0, row.mean_cube)));
-    // On the way to half a normal distribution the ridge gets ever narrower and the steps crawl: where its end is nearly as
-    // likely as the best so far, begin there, too.
+    // On the way to half a normal distribution the ridge gets ever narrower and the steps crawl: where its end is
+    // nearly as likely as the best so far, begin there, too.
     constexpr double nearly = 0.05;
     const Point end = half_normal_start(row, std::copysign(SkewNormal::highest, best.at[2]));
     if (expand<SkewNormal>(row, end).value > best.value - nearly) try_from(end);

@@ -10,7 +10,8 @@ namespace ibug::IBUG_TARGET {
 
 namespace {
 
-void most_likely(FittedFamily family, const Rows& rows, const double* center, const double* spread, double* parameters) {
+void most_likely(FittedFamily family, const Rows& rows, const double* center, const double* spread,
+                 double* parameters) {
     switch (family) {
         case FittedFamily::logistic: return most_likely_by<Logistic>(rows, center, spread, parameters);
         case FittedFamily::gumbel: return most_likely_by<Gumbel>(rows, center, spread, parameters);

@@ -1,8 +1,8 @@
 // Fitting one distribution to each row of values: moments, medians, and maximum likelihood where no closed form exists.
 //
 // Rows are independent and each is small (k neighbours), so everything of a row stays in the first-level cache. The
-// loops over its values are compiled once for each instruction set; all functions fit the rows from `start` to `stop` and
-// write only their results.
+// loops over its values are compiled once for each instruction set; all functions fit the rows from `start` to `stop`
+// and write only their results.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,8 @@ struct Fits {
     void (*most_likely)(FittedFamily family, const Rows& rows, const double* center, const double* spread,
                         double* parameters);
     // The most likely shape of each row for given means and standard deviations.
-    void (*most_likely_shape)(FittedFamily family, const Rows& rows, const double* mean, const double* std, double* shape);
+    void (*most_likely_shape)(FittedFamily family, const Rows& rows, const double* mean, const double* std,
+                              double* shape);
 };
 
 IBUG_DECLARE_TABLES(Fits, fits)

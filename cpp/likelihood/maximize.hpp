@@ -14,7 +14,8 @@ namespace ibug::IBUG_TARGET {
 namespace {
 
 constexpr int most_steps = 100;
-// Of the mean log likelihood per value. The last step of two parameters squares the error; with a shape, ridges are long.
+// Of the mean log likelihood per value. The last step of two parameters squares the error; with a shape, ridges are
+// long.
 template <class Family>
 constexpr double tolerance = Family::n_shapes > 0 ? 1e-12 : 1e-9;
 constexpr double most_damping = 1e10;
@@ -111,7 +112,8 @@ Maximum maximize(const Standardized& row, Point start, double least_gain = toler
                 }
             }
             for (int i = 0; i < n; ++i)
-                proposed[i] = std::clamp(best.at[i] + std::clamp(move[i], -longest_step, longest_step), lowest[i], highest[i]);
+                proposed[i] =
+                    std::clamp(best.at[i] + std::clamp(move[i], -longest_step, longest_step), lowest[i], highest[i]);
             next = expand<Family>(row, proposed);
             better = next.value > q.value;
         }
@@ -142,7 +144,8 @@ double best_shape(const Standardized& row) {
         for (std::size_t i = 0; i < row.k; ++i) sum += family.log_density((row.u[i] - loc) * inverse);
         return sum / static_cast<double>(row.k) - std::log(scale);
     };
-    constexpr double from = Family::lowest_with_variance, to = Family::highest_with_variance, width = (to - from) / (Family::grid_points - 1);
+    constexpr double from = Family::lowest_with_variance, to = Family::highest_with_variance,
+                     width = (to - from) / (Family::grid_points - 1);
     double best = from, best_value = likelihood(from);
     for (int i = 1; i < Family::grid_points; ++i) {
         const double t = from + i * width, value = likelihood(t);

@@ -105,8 +105,8 @@ Split split_at(const double* v, std::size_t k, double pivot) {
     return {static_cast<std::size_t>(count), below, above};
 }
 
-// The value of a rank, by Hoare's selection: those before it in `v` are then at most as large. Our own, because the standard
-// library's would be compiled for this instruction set and could be linked into code for another.
+// The value of a rank, by Hoare's selection: those before it in `v` are then at most as large. Our own, because the
+// standard library's would be compiled for this instruction set and could be linked into code for another.
 double select(double* v, std::size_t k, std::size_t rank) {
     std::size_t first = 0, last = k - 1;
     while (first < last) {
@@ -180,7 +180,8 @@ double median_of(const double* v, std::size_t k, double* copy) {
         } else if (rough && (left_count == 0 || right_count == n))
             pivot += missing * per_rank;
         else
-            pivot = left + (right - left) * (static_cast<double>(high_rank) + 0.5 - left_count) / (right_count - left_count);
+            pivot = left +
+                    (right - left) * (static_cast<double>(high_rank) + 0.5 - left_count) / (right_count - left_count);
     }
     if (!(low < high)) return low;
     for (std::size_t i = 0; i < k; ++i) copy[i] = v[i];

@@ -1,7 +1,7 @@
-// The scan over all tiles for many queries: by bitmaps instead of comparisons. A bitmap tells which rows are in a leaf, and
-// a query's affinities are the sums of the bitmaps of its own leaves, bit by bit. They are made for 512 rows and some trees
-// at a time, of the leaves that the queries have, and each serves all queries that share the leaf: so codes are compared
-// once for each leaf rather than for each query, and one addition is for 512 rows.
+// The scan over all tiles for many queries: by bitmaps instead of comparisons. A bitmap tells which rows are in a leaf,
+// and a query's affinities are the sums of the bitmaps of its own leaves, bit by bit. They are made for 512 rows and
+// some trees at a time, of the leaves that the queries have, and each serves all queries that share the leaf: so codes
+// are compared once for each leaf rather than for each query, and one addition is for 512 rows.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,8 @@ class BitmapScan {
         number_leaves(queries);
         planes_.resize(n_queries * n_planes_);
         constexpr std::size_t step_tiles = bitmap_rows / tile_rows;
-        const std::size_t n_steps = (tile_stop - tile_start + step_tiles - 1) / step_tiles, stride = long_stride(n_steps);
+        const std::size_t n_steps = (tile_stop - tile_start + step_tiles - 1) / step_tiles,
+                          stride = long_stride(n_steps);
         for (std::size_t i = 0, step = 0; i < n_steps; ++i, step = (step + stride) % n_steps) {
             const std::size_t tile = tile_start + step * step_tiles, n_tiles = std::min(step_tiles, tile_stop - tile);
             const std::size_t place = tile * tile_rows;
@@ -48,26 +49,27 @@ class BitmapScan {
             add_up(n_queries, tile, n_tiles);
             offer(n_queries, place, std::min(tiles_.n_rows - place, n_tiles * tile_rows));
         }
-        for (std::size_t q = 0; q < n_queries; ++q) best_[q].write(affinities + outputs[q] * k_, rows + outputs[q] * k_);
+        for (std::size_t q = 0; q < n_queries; ++q)
+            best_[q].write(affinities + outputs[q] * k_, rows + outputs[q] * k_);
     }
 
    private:
     struct Block {
         std::size_t first_tree, n_trees;
-        std::size_t first_code;            // in codes_
+        std::size_t first_code;             // in codes_
         std::vector<std::uint32_t> starts;  // where each tree's codes start, from first_code on; padded to whole lines
     };
 
-    // Similar rows are neighbours, and row by row affinities may rise for long, each row better than those before. By leaps
-    // that soon come near to every place, the k-th best is high early, and few further rows reach it.
+    // Similar rows are neighbours, and row by row affinities may rise for long, each row better than those before. By
+    // leaps that soon come near to every place, the k-th best is high early, and few further rows reach it.
     static std::size_t long_stride(std::size_t n) {
         std::size_t stride = std::max<std::size_t>(1, n * 618 / 1000);
         while (std::gcd(stride, n) != 1) ++stride;
         return stride;
     }
 
-    // For each block of trees the codes that the queries have, and for each query the numbers of its bitmaps among those of
-    // the block. Bitmap 0 is empty, for the trees that fill up the last block, and for uncoded ones.
+    // For each block of trees the codes that the queries have, and for each query the numbers of its bitmaps among
+    // those of the block. Bitmap 0 is empty, for the trees that fill up the last block, and for uncoded ones.
     void number_leaves(const Queries<std::uint8_t>& queries) {
         const std::size_t n_queries = queries.n, n_blocks = (n_trees_ + bitmap_trees - 1) / bitmap_trees;
         codes_.clear();
@@ -111,12 +113,13 @@ class BitmapScan {
         for (const Block& block : blocks_) {
             for (std::size_t t = 0; t < block.n_trees; t += tree_step)
                 loops_.make_bitmaps(tiles_.tile(tile) + (block.first_tree + t) * tile_rows, stride, n_tiles,
-                                  codes_.data() + block.first_code, block.starts.data() + t,
-                                  bitmaps_.data() + 1 + block.starts[t]);
+                                    codes_.data() + block.first_code, block.starts.data() + t,
+                                    bitmaps_.data() + 1 + block.starts[t]);
             const std::size_t n = (block.n_trees + bitmaps_at_a_time - 1) / bitmaps_at_a_time * bitmaps_at_a_time;
             for (std::size_t q = 0; q < n_queries; ++q)
-                loops_.add_bitmaps(bitmaps_.data(), numbers_.data() + q * blocks_.size() * bitmap_trees + block.first_tree, n,
-                                 planes_.data() + q * n_planes_, n_planes_);
+                loops_.add_bitmaps(bitmaps_.data(),
+                                   numbers_.data() + q * blocks_.size() * bitmap_trees + block.first_tree, n,
+                                   planes_.data() + q * n_planes_, n_planes_);
         }
     }
 
@@ -125,9 +128,12 @@ class BitmapScan {
         alignas(64) std::uint16_t counts[bitmap_rows];
         for (std::size_t q = 0; q < n_queries; ++q) {
             TopK& best = best_[q];
-            if (!loops_.read_rows(planes_.data() + q * n_planes_, n_planes_, n_rows, best.needed(), k_, reaching, counts)) continue;
+            if (!loops_.read_rows(planes_.data() + q * n_planes_, n_planes_, n_rows, best.needed(), k_, reaching,
+                                  counts))
+                continue;
             for (std::size_t w = 0; w < bitmap_rows / 64; ++w)
-                if (reaching.words[w] != 0) best.offer(counts + w * 64, tiles_.order + place + w * 64, reaching.words[w]);
+                if (reaching.words[w] != 0)
+                    best.offer(counts + w * 64, tiles_.order + place + w * 64, reaching.words[w]);
         }
     }
 

@@ -21,7 +21,8 @@ struct Numbering {
 
     std::int32_t operator()(std::size_t tree, std::int32_t leaf) const {
         // A leaf number beyond the table, or a negative one seen as a huge unsigned, was never reached in training.
-        return static_cast<std::uint32_t>(leaf) < width ? codes[tree * width + static_cast<std::uint32_t>(leaf)] : unseen;
+        return static_cast<std::uint32_t>(leaf) < width ? codes[tree * width + static_cast<std::uint32_t>(leaf)]
+                                                        : unseen;
     }
 };
 
@@ -50,8 +51,7 @@ void pack_rows(const std::int32_t* leaves, std::size_t n_rows, const Numbering& 
             const std::size_t t1 = std::min(n_trees, t0 + trees_at_a_time);
             for (std::size_t r = r0; r < r1; ++r)
                 for (std::size_t t = t0; t < t1; ++t)
-                    tile[t * tile_rows + lane + (r - r0)] =
-                        static_cast<Code>(numbering(t, leaves[r * n_trees + t]));
+                    tile[t * tile_rows + lane + (r - r0)] = static_cast<Code>(numbering(t, leaves[r * n_trees + t]));
         }
         r0 = r1;
     }

@@ -15,16 +15,16 @@
 
 namespace ibug {
 
-// A query block passes over four tiles together, so that their load is shared; it is so small that its codes stay in the
-// second-level cache, and that its best rows need 32 MB at the most, or what one group of queries needs.
+// A query block passes over four tiles together, so that their load is shared; it is so small that its codes stay in
+// the second-level cache, and that its best rows need 32 MB at the most, or what one group of queries needs.
 inline std::size_t query_block_size(std::size_t code_bytes, std::size_t best_bytes, std::size_t group) {
     constexpr std::size_t cache_bytes = std::size_t{1} << 18, most_bytes = std::size_t{1} << 25;
     const std::size_t fitting = std::min(cache_bytes / std::max<std::size_t>(code_bytes, 1), most_bytes / best_bytes);
     return std::clamp<std::size_t>(fitting / group * group, group, 64);
 }
 
-// counts: (n_queries, quad_rows), overwritten with the affinities of the rows of four tiles, by the first `n_trees` of the
-// `width` trees, multiples of tree_step.
+// counts: (n_queries, quad_rows), overwritten with the affinities of the rows of four tiles, by the first `n_trees` of
+// the `width` trees, multiples of tree_step.
 template <class Code>
 void count_quad(const Code* tiles, std::size_t width, std::size_t n_trees, const Code* queries, std::size_t n_queries,
                 std::uint16_t* counts, const Loops& loops) {
@@ -48,7 +48,8 @@ void scan_by_comparisons(const Tiles<Code>& tiles, const Queries<Code>& queries,
                          std::size_t k, std::size_t tile_start, std::size_t tile_stop, std::int32_t* affinities,
                          std::int64_t* rows, const Loops& loops, std::size_t n_trees) {
     const std::size_t width = tiles.width();
-    const std::size_t block_size = query_block_size(width * sizeof(Code), TopK::bytes(k, tiles.n_trees), loops.group_size);
+    const std::size_t block_size =
+        query_block_size(width * sizeof(Code), TopK::bytes(k, tiles.n_trees), loops.group_size);
     std::vector<std::uint16_t> counts(block_size * quad_rows);
     std::vector<TopK> best(std::min(block_size, queries.n));
     for (std::size_t first = 0; first < queries.n; first += block_size) {
@@ -71,9 +72,9 @@ void scan_by_comparisons(const Tiles<Code>& tiles, const Queries<Code>& queries,
     }
 }
 
-// The k nearest of the rows in tiles [tile_start, tile_stop), both multiples of quad_tiles, for some queries, and for each
-// its row of `affinities` and `rows`, both (..., k). Only the first `first_trees` are counted, a multiple of tree_step, if
-// there are more.
+// The k nearest of the rows in tiles [tile_start, tile_stop), both multiples of quad_tiles, for some queries, and for
+// each its row of `affinities` and `rows`, both (..., k). Only the first `first_trees` are counted, a multiple of
+// tree_step, if there are more.
 template <class Code>
 void scan(const Tiles<Code>& tiles, const Queries<Code>& queries, const std::uint32_t* outputs, std::size_t k,
           std::size_t tile_start, std::size_t tile_stop, std::int32_t* affinities, std::int64_t* rows,
@@ -95,8 +96,9 @@ void scan(const Tiles<Code>& tiles, const Queries<Code>& queries, const std::uin
                         std::min(tiles.width(), first_trees));
 }
 
-// Comparisons made by `repeats` passes of the counting loop over four tiles and one tree block, which fit the first-level
-// cache: the peak that benchmarks compare the scan with. Returns a checksum, so that no compiler removes the loop.
+// Comparisons made by `repeats` passes of the counting loop over four tiles and one tree block, which fit the
+// first-level cache: the peak that benchmarks compare the scan with. Returns a checksum, so that no compiler removes
+// the loop.
 template <class Code>
 std::uint64_t count_repeatedly(const Code* tiles, std::size_t width, const Code* queries, std::size_t n_queries,
                                std::size_t repeats, const Loops& loops) {

@@ -1,7 +1,8 @@
-// An index as the searches see it: views of arrays that belong to somebody else, checked once. It never changes, so that any
-// number of threads may ask it at the same time.
+// An index as the searches see it: views of arrays that belong to somebody else, checked once. It never changes, so
+// that any number of threads may ask it at the same time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -41,7 +42,8 @@ struct Results {
 template <class Code>
 class Index {
    public:
-    // numbering and leaf_counts, (n_trees,), make codes of leaf numbers. Without bounds only scan() and two_stage() work.
+    // numbering and leaf_counts, (n_trees,), make codes of leaf numbers. Without bounds only scan() and two_stage()
+    // work.
     Index(const Tiles<Code>& tiles, const Numbering& numbering, const std::int32_t* leaf_counts,
           const std::optional<Bounds>& bounds)
         : tiles_(tiles), numbering_(numbering), leaf_counts_(leaf_counts), bounds_(bounds) {
@@ -107,6 +109,24 @@ class Index {
     void number(const std::int32_t* leaves, std::size_t n_queries, std::int32_t* codes) const {
         for (std::size_t q = 0; q < n_queries; ++q)
             for (std::size_t t = 0; t < n_trees(); ++t) *codes++ = numbering_(t, *leaves++);
+    }
+
+    // The number of rows in each leaf, those of all trees one after the other: sizes, (n_leaves,).
+    void count_rows(std::int64_t* sizes) const {
+        std::vector<std::int64_t*> own(n_trees());
+        for (std::size_t t = 0; t < n_trees(); ++t) {
+            own[t] = sizes;
+            sizes += leaf_counts_[t];
+            std::fill(own[t], sizes, std::int64_t{0});
+        }
+        for (std::size_t place = 0; place < n_rows(); place += tile_rows) {
+            const Code* tile = tiles_.tile(place / tile_rows);
+            const std::size_t size = std::min(tile_rows, n_rows() - place);
+            for (std::size_t t = 0; t < n_trees(); ++t)
+                for (std::size_t r = 0; r < size; ++r)
+                    if (const Code code = tile[t * tile_rows + r]; code < static_cast<std::uint32_t>(leaf_counts_[t]))
+                        ++own[t][code];
+        }
     }
 
    private:

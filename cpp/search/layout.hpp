@@ -18,7 +18,9 @@ inline constexpr std::size_t quad_rows = quad_tiles * tile_rows;
 // Trees come in fours, so that every line is full whatever the width of the codes. Added trees match nothing: rows have
 // the code 0 there, queries the code 1.
 inline constexpr std::size_t tree_step = 4;
-inline constexpr std::size_t padded_trees(std::size_t n_trees) { return (n_trees + tree_step - 1) / tree_step * tree_step; }
+inline constexpr std::size_t padded_trees(std::size_t n_trees) {
+    return (n_trees + tree_step - 1) / tree_step * tree_step;
+}
 
 // Byte counters hold 255 matches at most, so that many trees (a multiple of tree_step) are counted before they spill to
 // 16 bits. The codes of four tiles and one tree block also fit the first-level cache (16 KiB), and stay there while all

@@ -24,7 +24,8 @@ constexpr std::size_t least_queries = 192;
 #elif defined(IBUG_X86)
 constexpr std::size_t least_queries = 64;
 #else
-constexpr std::size_t least_queries = ~std::size_t{0};  // without an instruction that makes a mask of bytes they are too slow to make
+constexpr std::size_t least_queries =
+    ~std::size_t{0};  // without an instruction that makes a mask of bytes they are too slow to make
 #endif
 
 }  // namespace

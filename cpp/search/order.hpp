@@ -19,9 +19,11 @@ class Bisection {
     // Leaves are told apart modulo this number, which keeps the tables of a sample within the first-level cache.
     static constexpr std::size_t buckets = 64;
 
-    // codes: (n_rows, n_sampled), a sample of at most 1,024 trees, row-major, modulo `buckets`. It must outlive this object.
+    // codes: (n_rows, n_sampled), a sample of at most 1,024 trees, row-major, modulo `buckets`. It must outlive this
+    // object.
     Bisection(const std::uint8_t* codes, std::size_t n_rows, std::size_t n_sampled)
-        : codes_(codes), n_sampled_(n_sampled), rows_(n_rows), gain_(n_sampled * buckets), occurs_(n_sampled * buckets) {
+        : codes_(codes), n_sampled_(n_sampled), rows_(n_rows), gain_(n_sampled * buckets),
+          occurs_(n_sampled * buckets) {
         for (std::size_t i = 0; i < n_rows; ++i) rows_[i].row = static_cast<std::uint32_t>(i);
         divide(0, n_rows);
     }
@@ -37,7 +39,9 @@ class Bisection {
     };
 
     // The row number breaks ties, so that the order does not depend on the library's nth_element.
-    static bool higher(const Scored& a, const Scored& b) { return a.score != b.score ? a.score > b.score : a.row < b.row; }
+    static bool higher(const Scored& a, const Scored& b) {
+        return a.score != b.score ? a.score > b.score : a.row < b.row;
+    }
 
     // Halves are whole superblocks while there are several, and whole tiles below.
     static std::size_t half(std::size_t n) {
@@ -141,7 +145,8 @@ class Bisection {
         // As fixed-point numbers with 12 bits; the sum of up to 128 trees is far from the limit of 32 bits.
         const float scale = 4096.0f / static_cast<float>(n);
         for (std::size_t j = 0; j < gain_.size(); ++j)
-            gain_[j] = static_cast<std::int16_t>(gain_[j] + sign * static_cast<int>(static_cast<float>(occurs_[j]) * scale));
+            gain_[j] =
+                static_cast<std::int16_t>(gain_[j] + sign * static_cast<int>(static_cast<float>(occurs_[j]) * scale));
     }
 
     static constexpr std::size_t sample = 128;
@@ -157,7 +162,8 @@ class Bisection {
 
 // A sample of the trees of all rows, (n_rows, n_sampled), from tiles.
 template <class Code>
-std::vector<std::uint8_t> sample_trees(const Code* tiles, std::size_t n_rows, std::size_t n_trees, std::size_t n_sampled) {
+std::vector<std::uint8_t> sample_trees(const Code* tiles, std::size_t n_rows, std::size_t n_trees,
+                                       std::size_t n_sampled) {
     const std::size_t stride = padded_trees(n_trees) * tile_rows;
     std::vector<std::uint8_t> out(n_rows * n_sampled);
     for (std::size_t r0 = 0; r0 < n_rows; r0 += tile_rows) {

@@ -1,7 +1,7 @@
 // Which leaves occur in which tiles, to bound a tile's affinities without looking at its rows.
 //
-// Rows are in an order that keeps similar ones together, so that most leaves occur in few superblocks of 1,024 rows, and
-// the words of those where they do not occur are not there.
+// Rows are in an order that keeps similar ones together, so that most leaves occur in few superblocks of 1,024 rows,
+// and the words of those where they do not occur are not there.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 
 namespace ibug {
 
-// Where each leaf occurs. A chunk is eight superblocks, a superblock 64 tiles. One bit tells whether the leaf occurs in a
-// superblock, and where it does, one word tells in which tiles. The words of a leaf follow each other; `starts` has the
-// first one of every eight chunks. Behind `masks` there are seven more bytes and behind `words` seven more words, so that
-// eight can always be read at once.
+// Where each leaf occurs. A chunk is eight superblocks, a superblock 64 tiles. One bit tells whether the leaf occurs in
+// a superblock, and where it does, one word tells in which tiles. The words of a leaf follow each other; `starts` has
+// the first one of every eight chunks. Behind `masks` there are seven more bytes and behind `words` seven more words,
+// so that eight can always be read at once.
 struct Places {
     const std::uint8_t* masks;    // (n_leaves, n_chunks)
     const std::uint32_t* starts;  // (n_leaves, ceil(n_chunks / 8))
@@ -28,9 +28,9 @@ struct Places {
     std::size_t n_groups() const { return (n_chunks + 7) / 8; }
 };
 
-// Fills `masks`, (n_leaves, n_chunks), and `starts`, (n_leaves, n_groups), where leaf `code` of a tree comes after all leaves
-// of earlier trees, and `words`. Stops and returns false when there are more than max_words, or where a code is not below
-// the leaves of its tree. The masks must be zero before.
+// Fills `masks`, (n_leaves, n_chunks), and `starts`, (n_leaves, n_groups), where leaf `code` of a tree comes after all
+// leaves of earlier trees, and `words`. Stops and returns false when there are more than max_words, or where a code is
+// not below the leaves of its tree. The masks must be zero before.
 template <class Code>
 bool find_places(const Code* tiles, std::size_t n_rows, std::size_t n_trees, const std::int32_t* leaf_counts,
                  std::size_t max_words, std::uint8_t* masks, std::uint32_t* starts, std::vector<std::uint64_t>& words) {

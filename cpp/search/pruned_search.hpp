@@ -1,6 +1,6 @@
-// The k best training rows of a query, best-first: a bound of every superblock's affinities, of the tiles' in the promising
-// ones, and the tiles themselves in the order of falling bounds, until no bound reaches the k-th best. The result is that
-// of the scan over all tiles; only the work is less.
+// The k best training rows of a query, best-first: a bound of every superblock's affinities, of the tiles' in the
+// promising ones, and the tiles themselves in the order of falling bounds, until no bound reaches the k-th best. The
+// result is that of the scan over all tiles; only the work is less.
 #pragma once
 
 #include <algorithm>
@@ -41,8 +41,9 @@ class PrunedSearch {
    public:
     PrunedSearch(const Tiles<Code>& tiles, const Bounds& bounds, const Loops& loops, Workspace& workspace)
         : tiles_(tiles), bounds_(bounds), loops_(loops), leaves_(workspace.leaves), words_(workspace.words),
-          collected_(workspace.collected), block_start_(workspace.block_start), superblock_(workspace.superblock), ranked_(workspace.ranked),
-          first_(workspace.first), waiting_(workspace.waiting), next_(workspace.next), sums_(workspace.sums) {
+          collected_(workspace.collected), block_start_(workspace.block_start), superblock_(workspace.superblock),
+          ranked_(workspace.ranked), first_(workspace.first), waiting_(workspace.waiting), next_(workspace.next),
+          sums_(workspace.sums) {
         // Four blocks of trees, between which a visit may stop; more where a block's counts would not fit a byte.
         const std::size_t quarter = padded_trees((tiles.n_trees + 3) / 4);
         block_trees_ = std::min(std::max<std::size_t>(quarter, 32), tree_block);
@@ -62,8 +63,8 @@ class PrunedSearch {
     // The best rows among tiles [tile_start, tile_stop), whole chunks. Gives up and returns false when more than
     // `most_visits` further tiles seem to be needed; what was visited already is no reason to give up. `visits` is the
     // number of tiles visited.
-    bool find(const Query<Code>& query, std::size_t tile_start, std::size_t tile_stop, std::size_t most_visits, TopK& best,
-              std::size_t& visits) {
+    bool find(const Query<Code>& query, std::size_t tile_start, std::size_t tile_stop, std::size_t most_visits,
+              TopK& best, std::size_t& visits) {
         look_up(query.codes);
         std::fill(first_.begin(), first_.end(), none);
         std::fill(waiting_.begin(), waiting_.end(), 0u);
@@ -76,7 +77,8 @@ class PrunedSearch {
             // The next bound that a tile has; at the next chunk's, other tiles may come in between.
             const std::uint32_t least = chunk < ranked_.size() ? ranked_[chunk].bound : 0;
             std::uint32_t next_bound = bound;
-            while (next_bound > least && first_[--next_bound] == none) {}
+            while (next_bound > least && first_[--next_bound] == none) {
+            }
             for (std::uint32_t tile = first_[bound]; tile != none; tile = next_[tile]) {
                 --waiting_[bound];
                 if (!best.can_enter(bound, bounds_.least_row[tile])) continue;
@@ -95,8 +97,8 @@ class PrunedSearch {
         return true;
     }
 
-    // A place near which the query's nearest rows may be: the tile that has most of its leaves in a few trees. In a large
-    // index the superblock, so that this does not cost more than it spares.
+    // A place near which the query's nearest rows may be: the tile that has most of its leaves in a few trees. In a
+    // large index the superblock, so that this does not cost more than it spares.
     std::uint32_t likely_place(const Code* query, std::size_t tile_start, std::size_t tile_stop) {
         constexpr std::size_t n_sampled = 32;
         const std::size_t step = std::max<std::size_t>(1, tiles_.n_trees / n_sampled);
@@ -168,8 +170,8 @@ class PrunedSearch {
     void collect(std::size_t first, std::size_t last) {
         for (std::size_t i = 0; i < n_leaves_; ++i)
             for (std::size_t g = first; g < last; ++g) words_[g * tiles_.n_trees + i] = place(leaves_[i], g);
-        std::fill(collected_.begin() + static_cast<std::ptrdiff_t>(first), collected_.begin() + static_cast<std::ptrdiff_t>(last),
-                  std::uint8_t{1});
+        std::fill(collected_.begin() + static_cast<std::ptrdiff_t>(first),
+                  collected_.begin() + static_cast<std::ptrdiff_t>(last), std::uint8_t{1});
     }
 
     LeafWords place(std::size_t leaf, std::size_t group) const {
@@ -189,13 +191,14 @@ class PrunedSearch {
             return;
         }
         std::fill(superblock_.begin(), superblock_.end(), std::uint16_t{0});
-        const std::size_t first_group = start / chunks_per_group, last_group = (stop + chunks_per_group - 1) / chunks_per_group;
+        const std::size_t first_group = start / chunks_per_group,
+                          last_group = (stop + chunks_per_group - 1) / chunks_per_group;
         if (last_group - first_group > 1) collect(first_group, last_group);
         for (std::size_t g = first_group; g < last_group; ++g) {
             const LeafWords* leaves = words(g);
             for (std::size_t b = 0; b < n_blocks_; ++b)
                 loops_.superblock_bounds(leaves + block_start_[b], block_start_[b + 1] - block_start_[b],
-                                       superblock_.data() + g * group_superblocks);
+                                         superblock_.data() + g * group_superblocks);
         }
         for (std::size_t c = start; c < stop; ++c) {
             const std::uint16_t* own = superblock_.data() + c * chunk_superblocks;
@@ -213,7 +216,7 @@ class PrunedSearch {
         const LeafWords* leaves = words(chunk / chunks_per_group);
         for (std::size_t b = 0; b < n_blocks_; ++b, sums += chunk_tiles) {
             loops_.tile_bounds(leaves + block_start_[b], block_start_[b + 1] - block_start_[b],
-                             chunk % chunks_per_group * 8, sums);
+                               chunk % chunks_per_group * 8, sums);
             for (std::size_t i = 0; i < chunk_tiles; ++i) total[i] = static_cast<std::uint16_t>(total[i] + sums[i]);
         }
         const std::size_t first = chunk * chunk_tiles;
@@ -236,8 +239,8 @@ class PrunedSearch {
 
     // While there are fewer than k rows every tile would be queued. So the tiles around the most promising one come
     // first, [start, stop) of the chunk: what they have is a good start, and most others need not be queued any more.
-    std::pair<std::size_t, std::size_t> visit_likely(const Query<Code>& query, std::size_t first, const std::uint16_t* total,
-                                                     std::size_t n, TopK& best) {
+    std::pair<std::size_t, std::size_t> visit_likely(const Query<Code>& query, std::size_t first,
+                                                     const std::uint16_t* total, std::size_t n, TopK& best) {
         if (best.full()) return {0, 0};
         const std::size_t top = position_of_largest(total, n);
         std::size_t start = top, stop = top;
@@ -253,9 +256,9 @@ class PrunedSearch {
         ++visits_;
         std::uint16_t counts[tile_rows];
         const std::uint8_t* sums = sums_.data() + tile / chunk_tiles * chunk_tiles * n_blocks_ + tile % chunk_tiles;
-        const std::uint32_t reaching = counters<Code>(loops_).visit(
-            tiles_.tile(tile), query.codes, tiles_.n_lines(), block_trees_ / trees_per_line<Code>, sums, chunk_tiles, bound,
-            best.needed(), counts);
+        const std::uint32_t reaching = counters<Code>(loops_).visit(tiles_.tile(tile), query.codes, tiles_.n_lines(),
+                                                                    block_trees_ / trees_per_line<Code>, sums,
+                                                                    chunk_tiles, bound, best.needed(), counts);
         if (reaching == 0) return;
         // Counts of uncoded trees are taken back at the end: until then they are too high, as any bound may be.
         if (!query.uncoded.empty()) take_back(tiles_, tile, 1, query, tiles_.n_trees, counts);
@@ -301,8 +304,8 @@ class PrunedSearch {
 };
 
 // The k nearest rows among tiles [tile_start, tile_stop), whole chunks, for all queries: `affinities` and `rows`, both
-// (n_queries, k), and `visits`, (n_queries,), the number of tiles visited, unless it is null. A query that needs more than
-// `most_visits` further tiles is left to the scan over all of them, together with others of its kind.
+// (n_queries, k), and `visits`, (n_queries,), the number of tiles visited, unless it is null. A query that needs more
+// than `most_visits` further tiles is left to the scan over all of them, together with others of its kind.
 template <class Code>
 void search(const Tiles<Code>& tiles, const Bounds& bounds, const Queries<Code>& queries, std::size_t k,
             std::size_t tile_start, std::size_t tile_stop, std::size_t most_visits, std::int32_t* affinities,

@@ -2,8 +2,8 @@
 //
 // A leaf without training rows gets the first code that no training row of the tree has. Where all codes are taken, as
 // when 256 leaves fill 8 bits, there is none: the tree is *uncoded* for this query, whose code there is that of another
-// leaf. The loops compare it like any other, and what they count in such a tree is taken back. So an index answers every
-// query as it is, in codes as narrow as its own leaves need.
+// leaf. The loops compare it like any other, and what they count in such a tree is taken back. So an index answers
+// every query as it is, in codes as narrow as its own leaves need.
 #pragma once
 
 #include <algorithm>
@@ -46,8 +46,8 @@ struct Queries {
     }
 };
 
-// Takes back what the loops have counted in the query's uncoded trees, of the first `n_trees`. counts: the rows of `n_tiles`
-// tiles, one after the other.
+// Takes back what the loops have counted in the query's uncoded trees, of the first `n_trees`. counts: the rows of
+// `n_tiles` tiles, one after the other.
 template <class Code>
 void take_back(const Tiles<Code>& tiles, std::size_t first_tile, std::size_t n_tiles, const Query<Code>& query,
                std::size_t n_trees, std::uint16_t* counts) {

@@ -15,8 +15,8 @@
 
 namespace ibug {
 
-// The best k of the rows offered so far, in any order. A histogram of the affinities that have entered tells at any time
-// which the k-th best is, so that few rows are kept in vain.
+// The best k of the rows offered so far, in any order. A histogram of the affinities that have entered tells at any
+// time which the k-th best is, so that few rows are kept in vain.
 class TopK {
    public:
     // The memory of one.
@@ -69,14 +69,17 @@ class TopK {
         }
     }
 
-    // Writes k affinities and rows, best first; where fewer rows were offered the rest is -1. No more can be offered then.
+    // Writes k affinities and rows, best first; where fewer rows were offered the rest is -1. No more can be offered
+    // then.
     void write(std::int32_t* affinities, std::int64_t* rows) {
-        // Those above the k-th affinity are put in order by counting, and those that are equal to it come apart: it may be
-        // that some of them only are among the k best. The place of the k-th affinity takes the rest, which does not count.
+        // Those above the k-th affinity are put in order by counting, and those that are equal to it come apart: it may
+        // be that some of them only are among the k best. The place of the k-th affinity takes the rest, which does not
+        // count.
         std::fill(entered_.begin() + kth_, entered_.end(), 0u);
         for (std::size_t i = 0; i < size_; ++i) ++entered_[std::max<std::size_t>(best_[i] >> 32, kth_)];
         std::uint32_t start = 0;
-        for (std::size_t affinity = entered_.size(); --affinity > kth_;) start += std::exchange(entered_[affinity], start);
+        for (std::size_t affinity = entered_.size(); --affinity > kth_;)
+            start += std::exchange(entered_[affinity], start);
         std::size_t n_equal = 0;
         for (std::size_t i = 0; i < size_; ++i) {
             const auto affinity = static_cast<std::uint32_t>(best_[i] >> 32);
@@ -95,7 +98,8 @@ class TopK {
         }
         const std::size_t n_taken = std::min(n_equal, k_ - start);
         const auto equal = best_.begin(), taken = equal + static_cast<std::ptrdiff_t>(n_taken);
-        if (n_taken < n_equal) std::nth_element(equal, taken, equal + static_cast<std::ptrdiff_t>(n_equal), std::greater<>());
+        if (n_taken < n_equal)
+            std::nth_element(equal, taken, equal + static_cast<std::ptrdiff_t>(n_equal), std::greater<>());
         std::sort(equal, taken, std::greater<>());
         for (std::size_t i = start; i < k_; ++i) {
             affinities[i] = i - start < n_taken ? static_cast<std::int32_t>(kth_) : -1;
@@ -106,14 +110,15 @@ class TopK {
    private:
     static constexpr std::uint32_t any_row = 0xffffffffu;
 
-    // One for each affinity that can be offered. Trees that fill up a line match nothing in an index that was built here; in
-    // one from a damaged or forged file they may, and are counted like the others. Counts have 16 bits.
+    // One for each affinity that can be offered. Trees that fill up a line match nothing in an index that was built
+    // here; in one from a damaged or forged file they may, and are counted like the others. Counts have 16 bits.
     static std::size_t n_slots(std::size_t n_trees) { return padded_trees(n_trees) + 2; }
     static_assert(padded_trees(max_trees) + 2 > 0xffff);
 
     static std::uint32_t row_of(std::uint64_t key) { return any_row - static_cast<std::uint32_t>(key); }
 
-    // Most of those that have entered are worse than the k-th best by now. Where many are equal to it, row numbers decide.
+    // Most of those that have entered are worse than the k-th best by now. Where many are equal to it, row numbers
+    // decide.
     void make_room() {
         std::size_t n = 0;
         for (std::size_t i = 0; i < size_; ++i) {
@@ -139,7 +144,8 @@ class TopK {
 
     std::size_t k_ = 0;
     std::size_t capacity_ = 0, size_ = 0;
-    std::vector<std::uint64_t> best_;     // size_ of them, and room: affinity, then the row number, both such that more is better
+    std::vector<std::uint64_t>
+        best_;  // size_ of them, and room: affinity, then the row number, both such that more is better
     std::vector<std::uint32_t> entered_;  // by affinity: how many rows have entered
     std::size_t at_least_ = 0;            // how many of them have an affinity of kth_ or more
     std::uint32_t kth_ = 0;

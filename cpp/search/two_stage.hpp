@@ -1,6 +1,6 @@
-// An approximate search: the first trees propose candidates, all trees decide among them. It costs the share of trees that
-// propose, whatever the data, so it helps where bounds do not and queries are too few to share bitmaps. Rows that the first
-// trees rank too low are missed.
+// An approximate search: the first trees propose candidates, all trees decide among them. It costs the share of trees
+// that propose, whatever the data, so it helps where bounds do not and queries are too few to share bitmaps. Rows that
+// the first trees rank too low are missed.
 #pragma once
 
 #include <algorithm>
@@ -49,8 +49,8 @@ void two_stage(const Tiles<Code>& tiles, const Queries<Code>& queries, std::size
     TopK best;
     for (std::size_t first = 0; first < queries.n; first += at_a_time) {
         const Queries<Code> block = queries.part(first, std::min(first + at_a_time, queries.n));
-        scan(by_place, block, outputs.data(), n_candidates, 0, n_tiles_of(tiles.n_rows), shared.data(), candidates.data(),
-             loops, first_trees);
+        scan(by_place, block, outputs.data(), n_candidates, 0, n_tiles_of(tiles.n_rows), shared.data(),
+             candidates.data(), loops, first_trees);
         for (std::size_t q = 0; q < block.n; ++q) {
             std::int64_t* own = candidates.data() + q * n_candidates;
             for (std::size_t i = 0; i < n_candidates; ++i) own[i] /= static_cast<std::int64_t>(tile_rows);

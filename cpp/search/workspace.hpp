@@ -17,12 +17,12 @@ struct Workspace {
         std::uint32_t bound, chunk;
     };
 
-    std::vector<std::uint32_t> leaves;       // positions in places, by tree
-    std::vector<LeafWords> words;            // (n_groups, n_trees): the same leaves in the superblocks of each group
-    std::vector<std::uint8_t> collected;     // (n_groups,): whether its words are there
-    std::vector<std::size_t> block_start;    // where each block's leaves start
-    std::vector<std::uint16_t> superblock;   // bounds
-    std::vector<Ranked> ranked;              // chunks
+    std::vector<std::uint32_t> leaves;      // positions in places, by tree
+    std::vector<LeafWords> words;           // (n_groups, n_trees): the same leaves in the superblocks of each group
+    std::vector<std::uint8_t> collected;    // (n_groups,): whether its words are there
+    std::vector<std::size_t> block_start;   // where each block's leaves start
+    std::vector<std::uint16_t> superblock;  // bounds
+    std::vector<Ranked> ranked;             // chunks
     // Queues of tiles, one for each bound: the first tile, and the next of each tile; and how many are waiting.
     std::vector<std::uint32_t> first, waiting, next;
     std::vector<std::uint8_t> sums;  // [chunk][block of trees][tile]: the bounds' parts

@@ -86,13 +86,14 @@ inline void evaluate(const Code* ranks, Code threshold, Reached<Code> left, Reac
     constexpr std::size_t slot = slot_bytes / sizeof(Code);
     for (std::size_t s = 0; s < block_rows / slot; ++s)
         for (std::size_t r = 0; r < slot; ++r)
-            out[s * slot + r] = ranks[s * slot + r] <= threshold ? left.codes[s * left.stride + r]
-                                                                 : right.codes[s * right.stride + r];
+            out[s * slot + r] =
+                ranks[s * slot + r] <= threshold ? left.codes[s * left.stride + r] : right.codes[s * right.stride + r];
 }
 
 template <class Code>
 inline void set_bit(const Code* ranks, Code threshold, Code bit, Code* leaf) {
-    for (std::size_t r = 0; r < block_rows; ++r) leaf[r] = static_cast<Code>(leaf[r] + (ranks[r] > threshold ? bit : 0));
+    for (std::size_t r = 0; r < block_rows; ++r)
+        leaf[r] = static_cast<Code>(leaf[r] + (ranks[r] > threshold ? bit : 0));
 }
 
 #endif

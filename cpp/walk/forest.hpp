@@ -24,13 +24,13 @@ enum class Missing : std::uint8_t {
 
 // A node as the libraries' model files have it. Python makes these records with NumPy: see ibug/leaves/walk/_trees.py.
 struct Node {
-    double threshold;           // of a split: rows with feature <= threshold go left
-    double value;               // of a leaf
+    double threshold;  // of a split: rows with feature <= threshold go left
+    double value;      // of a leaf
     std::int32_t feature;
-    std::int32_t left, right;   // numbers within the tree; left is -1 for a leaf
-    std::int32_t categories;    // number of the split's set of categories, -1 for a threshold
-    std::int32_t number;        // of a leaf, as the library numbers it
-    std::uint8_t missing;       // see Missing
+    std::int32_t left, right;  // numbers within the tree; left is -1 for a leaf
+    std::int32_t categories;   // number of the split's set of categories, -1 for a threshold
+    std::int32_t number;       // of a leaf, as the library numbers it
+    std::uint8_t missing;      // see Missing
     std::uint8_t default_left;
 };
 static_assert(sizeof(Node) == 40);
@@ -40,6 +40,8 @@ struct Nodes {
     std::size_t n_trees;
     const std::int64_t* first;
     const Node* node;
+
+    bool is_leaf(std::int64_t i) const { return node[i].left < 0; }
 };
 
 // Sets of categories: set s is members[first[s]] to members[first[s + 1]].
@@ -54,15 +56,15 @@ struct CategorySets {
 // How a library reads a row.
 struct Reading {
     std::size_t n_features = 0;
-    bool single = false;                // values are rounded to single precision
-    bool tiny_is_zero = false;          // values up to 1e-35 are read as 0
-    bool refuse_infinite = false;       // rows with infinite values are not walked
-    bool single_sums = false;           // leaf values are added in single precision
-    bool members_left = true;           // a split's categories go left, others right; or the other way round
-    bool others_as_missing = false;     // categories unknown to the model go where a missing value goes
-    bool truncated = false;             // -0.5 is the category 0; else no category is below 0
+    bool single = false;             // values are rounded to single precision
+    bool tiny_is_zero = false;       // values up to 1e-35 are read as 0
+    bool refuse_infinite = false;    // rows with infinite values are not walked
+    bool single_sums = false;        // leaf values are added in single precision
+    bool members_left = true;        // a split's categories go left, others right; or the other way round
+    bool others_as_missing = false;  // categories unknown to the model go where a missing value goes
+    bool truncated = false;          // -0.5 is the category 0; else no category is below 0
     double missing = std::numeric_limits<double>::quiet_NaN();  // a value that stands for a missing one, beside NaN
-    double start = 0.0;                 // what the leaf values are added to
+    double start = 0.0;                                         // what the leaf values are added to
 };
 
 inline constexpr std::int32_t most_categories = 1 << 16;
@@ -90,19 +92,20 @@ inline constexpr std::size_t slot_bytes = 64;
 // A tree of 512 leaves needs no more results at the same time: each one more takes twice the leaves.
 inline constexpr std::size_t most_results = 10;
 
-// An inner node in the order of evaluation, children first: dst = rank <= threshold ? a : b, where a and b are the numbers
-// of the leaves reached below the left and the right child. They begin at a slot; a result goes on in the next slot for
-// the next rows (stride 1), while a leaf's number is the same for all rows (stride 0).
+// An inner node in the order of evaluation, children first: dst = rank <= threshold ? a : b, where a and b are the
+// numbers of the leaves reached below the left and the right child. They begin at a slot; a result goes on in the next
+// slot for the next rows (stride 1), while a leaf's number is the same for all rows (stride 0).
 struct Step {
     std::uint16_t column;
     std::uint16_t threshold;  // categorical: the number of the bit set within the forest
     std::uint16_t a, b;       // slots
     std::uint8_t a_stride, b_stride;
-    std::uint8_t dst;         // slot
+    std::uint8_t dst;  // slot
     bool categorical;
 };
 
-// A node for walking down one by one: child[rank > threshold]. Leaves lead to themselves; their threshold is their number.
+// A node for walking down one by one: child[rank > threshold]. Leaves lead to themselves; their threshold is their
+// number.
 struct DownNode {
     std::uint16_t column;
     std::uint16_t threshold;
@@ -114,9 +117,9 @@ struct Tree {
     std::size_t first_down;           // into Forest::down
     std::size_t first_value;          // into Forest::values, which a leaf's number then indexes
     std::int32_t n_inner;
-    std::uint16_t only_leaf;          // the number of the leaf where there is no split
-    bool categorical;                 // has a categorical split
-    bool evaluated;                   // all nodes for all rows, rather than down
+    std::uint16_t only_leaf;  // the number of the leaf where there is no split
+    bool categorical;         // has a categorical split
+    bool evaluated;           // all nodes for all rows, rather than down
 };
 
 struct Forest {
@@ -128,9 +131,10 @@ struct Forest {
     std::vector<Step> steps;
     std::vector<DownNode> down;
     std::vector<double> values;
-    std::vector<std::uint64_t> bits;  // words_per_set words for each categorical split: bit c is set where rank c goes left
+    std::vector<std::uint64_t>
+        bits;  // words_per_set words for each categorical split: bit c is set where rank c goes left
     std::size_t words_per_set = 0;
-    std::size_t n_numbers = 1;        // slots for leaves' numbers, which come after those for results
+    std::size_t n_numbers = 1;  // slots for leaves' numbers, which come after those for results
     std::size_t highest_rank = 0;
     std::size_t highest_number = 0;
     bool oblivious = false;

@@ -1,17 +1,17 @@
-// From the nodes of a model file to a Forest: ranks of the thresholds, columns, and the order in which nodes are evaluated.
+// From the nodes of a model file to a Forest: ranks of the thresholds, columns, and the order in which nodes are
+// evaluated.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <stdexcept>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "walk/forest.hpp"
+#include "walk/node_checks.hpp"
 
 namespace ibug {
 
@@ -27,24 +27,24 @@ class ForestBuilder {
     }
 
     Forest build() {
-        check();
+        check_trees(nodes_, sets_, forest_.reading.n_features);
         cut_features();
         for (std::size_t t = 0; t < nodes_.n_trees; ++t) add_tree(t);
         place_slots();
         return std::move(forest_);
     }
 
-    // Oblivious trees: the nodes are levels, each one split for the whole tree; a row's leaf has bit l set where it goes
-    // right at level l. `values` holds the 2^levels leaf values of one tree after the other.
+    // Oblivious trees: the nodes are levels, each one split for the whole tree; a row's leaf has bit l set where it
+    // goes right at level l. `values` holds the 2^levels leaf values of one tree after the other.
     Forest build_oblivious(const double* values, std::size_t n_values) {
         std::size_t needed = 0;
         for (std::size_t t = 0; t < nodes_.n_trees; ++t) {
             const std::int64_t levels = nodes_.first[t + 1] - nodes_.first[t];
-            require(levels >= 0 && levels <= 16, "an oblivious tree has more than 16 levels");
+            require_node(levels >= 0 && levels <= 16, "an oblivious tree has more than 16 levels");
             needed += std::size_t{1} << levels;
         }
-        require(needed == n_values, "the leaf values do not fit the trees");
-        for_splits([&](std::int64_t i) { check_split(i); });
+        require_node(needed == n_values, "the leaf values do not fit the trees");
+        check_splits(nodes_, sets_, forest_.reading.n_features);
         cut_features();
         forest_.oblivious = true;
         forest_.values.assign(values, values + n_values);
@@ -65,38 +65,11 @@ class ForestBuilder {
     }
 
    private:
-    using FeatureKey = std::pair<std::int32_t, bool>;                   // index, categorical
-    using ColumnKey = std::tuple<std::int32_t, std::uint8_t, bool>;     // index, missing, default_left
+    using FeatureKey = std::pair<std::int32_t, bool>;                // index, categorical
+    using ColumnKey = std::tuple<std::int32_t, std::uint8_t, bool>;  // index, missing, default_left
 
-    static void require(bool condition, const char* message) {
-        if (!condition) throw std::invalid_argument(message);
-    }
-
-    bool is_leaf(std::int64_t node) const { return nodes_.node[node].left < 0; }
+    bool is_leaf(std::int64_t node) const { return nodes_.is_leaf(node); }
     bool is_categorical(std::int64_t node) const { return nodes_.node[node].categories >= 0; }
-
-    void check() const {
-        for (std::size_t t = 0; t < nodes_.n_trees; ++t) {
-            const std::int64_t n = nodes_.first[t + 1] - nodes_.first[t];
-            require(n > 0 && n < (std::int64_t{1} << 30), "a tree has no nodes, or too many");
-            for (std::int64_t i = nodes_.first[t]; i < nodes_.first[t + 1]; ++i) {
-                if (is_leaf(i)) continue;
-                check_split(i);
-                // Children after their parent: so there is no circle.
-                const std::int64_t own = i - nodes_.first[t];
-                require(nodes_.node[i].left > own && nodes_.node[i].left < n && nodes_.node[i].right > own && nodes_.node[i].right < n,
-                        "a split's children do not come after it");
-            }
-        }
-    }
-
-    void check_split(std::int64_t i) const {
-        require(nodes_.node[i].feature >= 0 && static_cast<std::size_t>(nodes_.node[i].feature) < forest_.reading.n_features,
-                "a split is on a feature that is not there");
-        require(nodes_.node[i].missing <= 2, "unknown kind of missing value");
-        require(!std::isnan(nodes_.node[i].threshold), "a threshold is no number");
-        require(nodes_.node[i].categories < static_cast<std::int64_t>(sets_.n_sets), "a set of categories is missing");
-    }
 
     // Sorts the thresholds of each feature, and makes its columns.
     void cut_features() {
@@ -109,7 +82,8 @@ class ForestBuilder {
                 if (count.empty()) count.push_back(sets_.n_categories[key.first]);
                 const auto s = static_cast<std::size_t>(nodes_.node[i].categories);
                 for (std::int64_t m = sets_.first[s]; m < sets_.first[s + 1]; ++m) {
-                    require(sets_.members[m] >= 0 && sets_.members[m] < most_categories, "a category is too large");
+                    require_node(sets_.members[m] >= 0 && sets_.members[m] < most_categories,
+                                 "a category is too large");
                     count[0] = std::max(count[0], sets_.members[m] + 1.0);
                 }
                 columns[key][{key.first, 0, false}];
@@ -135,8 +109,10 @@ class ForestBuilder {
             for (auto& [column, place] : columns[key]) {
                 place = forest_.columns.size();
                 forest_.columns.push_back(make_column(feature, column, values));
-                if (key.second) category_columns_[key.first] = place;
-                else columns_[column] = place;
+                if (key.second)
+                    category_columns_[key.first] = place;
+                else
+                    columns_[column] = place;
             }
             feature.n_columns = forest_.columns.size() - feature.first_column;
             // Categories have two ranks more: for others, and for missing ones.
@@ -144,8 +120,8 @@ class ForestBuilder {
             features_[key] = forest_.features.size();
             forest_.features.push_back(feature);
         }
-        require(forest_.highest_rank <= 65535 && forest_.columns.size() <= 65535,
-                "more than 65535 thresholds of a feature, or columns");
+        require_node(forest_.highest_rank <= 65535 && forest_.columns.size() <= 65535,
+                     "more than 65535 thresholds of a feature, or columns");
         forest_.words_per_set = forest_.highest_rank / 64 + 1;
     }
 
@@ -212,12 +188,14 @@ class ForestBuilder {
         std::int32_t highest = 0;
         for (std::int64_t i = first_; i < first_ + n; ++i) {
             if (!is_leaf(i)) continue;
-            require(nodes_.node[i].number >= 0 && nodes_.node[i].number <= 65535, "a leaf's number is above 65535");
+            require_node(nodes_.node[i].number >= 0 && nodes_.node[i].number <= 65535,
+                         "a leaf's number is above 65535");
             highest = std::max(highest, nodes_.node[i].number);
         }
         forest_.values.resize(begin + static_cast<std::size_t>(highest) + 1);
         for (std::int64_t i = first_; i < first_ + n; ++i)
-            if (is_leaf(i)) forest_.values[begin + static_cast<std::size_t>(nodes_.node[i].number)] = nodes_.node[i].value;
+            if (is_leaf(i))
+                forest_.values[begin + static_cast<std::size_t>(nodes_.node[i].number)] = nodes_.node[i].value;
         forest_.highest_number = std::max(forest_.highest_number, static_cast<std::size_t>(highest));
         return highest;
     }
@@ -273,7 +251,7 @@ class ForestBuilder {
         step.a_stride = !is_leaf(first_ + l);
         step.b_stride = !is_leaf(first_ + r);
         forest_.steps.push_back(step);
-        require(slot < most_results, "a tree needs too many results at the same time");
+        require_node(slot < most_results, "a tree needs too many results at the same time");
     }
 
     // From numbers of results and of leaves to slots, once it is known how many slots a result takes.
@@ -304,14 +282,16 @@ class ForestBuilder {
 
     std::uint16_t add_bits(std::int64_t i, const Feature& feature) {
         const std::size_t set = forest_.bits.size() / forest_.words_per_set;
-        require(set <= 65535, "more than 65536 categorical splits");
+        require_node(set <= 65535, "more than 65536 categorical splits");
         forest_.bits.resize(forest_.bits.size() + forest_.words_per_set);
         std::uint64_t* words = forest_.bits.data() + set * forest_.words_per_set;
         const Reading& reading = forest_.reading;
         const auto put = [&](std::size_t rank, bool left) {
             const std::uint64_t bit = std::uint64_t{1} << (rank % 64);
-            if (left) words[rank / 64] |= bit;
-            else words[rank / 64] &= ~bit;
+            if (left)
+                words[rank / 64] |= bit;
+            else
+                words[rank / 64] &= ~bit;
         };
         for (std::size_t rank = 0; rank < feature.n_thresholds; ++rank) put(rank, !reading.members_left);
         const auto s = static_cast<std::size_t>(nodes_.node[i].categories);

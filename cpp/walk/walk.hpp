@@ -33,9 +33,9 @@ inline std::size_t walk_memory(const Forest& forest) {
     return (n_columns + most_results + tree_group) * block_rows * code_bytes + (forest.n_numbers + 1) * slot_bytes;
 }
 
-// Writes for the rows from `start` to `stop` the leaf numbers to leaves (n_rows, n_chosen) and the sums of the leaf values
-// to sums (n_rows,). `memory` are walk_memory() bytes of zeros. Returns false, with both unfinished, where the library would
-// not take a row.
+// Writes for the rows from `start` to `stop` the leaf numbers to leaves (n_rows, n_chosen) and the sums of the leaf
+// values to sums (n_rows,). `memory` are walk_memory() bytes of zeros. Returns false, with both unfinished, where the
+// library would not take a row.
 using WalkFunction = bool (*)(const Forest& forest, const ChosenTrees& chosen, const RowsView& rows, std::size_t start,
                               std::size_t stop, std::int32_t* leaves, double* sums, void* memory);
 

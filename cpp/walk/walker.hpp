@@ -61,8 +61,10 @@ class Walker {
         if (n_ > few_rows) fill_numbers();
         if (forest_.reading.refuse_infinite && !all_finite()) return false;
         rank_rows();
-        if (forest_.reading.single_sums) all_trees<float>();
-        else all_trees<double>();
+        if (forest_.reading.single_sums)
+            all_trees<float>();
+        else
+            all_trees<double>();
         return true;
     }
 
@@ -111,8 +113,10 @@ class Walker {
     void rank_rows() {
         for (const Feature& feature : forest_.features) {
             Code* ranks = ranks_ + feature.first_column * block_rows;
-            if (feature.categorical) rank_categories(feature, ranks);
-            else rank_values(feature, ranks);
+            if (feature.categorical)
+                rank_categories(feature, ranks);
+            else
+                rank_values(feature, ranks);
         }
     }
 
@@ -121,7 +125,8 @@ class Walker {
         alignas(64) double x[block_rows] = {};
         alignas(64) std::uint32_t ranks[block_rows];
         for (std::size_t r = 0; r < n_; ++r) x[r] = read(r, feature.index);
-        if (n_ > few_rows) rank(x, thresholds, feature.n_thresholds, ranks);
+        if (n_ > few_rows)
+            rank(x, thresholds, feature.n_thresholds, ranks);
         else
             for (std::size_t r = 0; r < n_; ++r) ranks[r] = rank(x[r], thresholds, feature.n_thresholds);
         for (std::size_t c = 0; c < feature.n_columns; ++c, out += block_rows) {
@@ -161,9 +166,12 @@ class Walker {
         for (std::size_t i = t; i < end; ++i) {
             const Tree& tree = tree_at(i);
             Code* leaf = reached_ + (i - t) * block_rows;
-            if (forest_.oblivious) levels(tree, leaf);
-            else if (tree.evaluated) steps(tree, leaf);
-            else rows_down(tree, leaf);
+            if (forest_.oblivious)
+                levels(tree, leaf);
+            else if (tree.evaluated)
+                steps(tree, leaf);
+            else
+                rows_down(tree, leaf);
         }
     }
 
@@ -199,9 +207,12 @@ class Walker {
     void evaluate_step(const Step& step, Code* out) {
         constexpr std::size_t slot = slot_bytes / sizeof(Code);
         const Code* ranks = ranks_ + step.column * block_rows;
-        const Reached<Code> a{slots_ + step.a * slot, step.a_stride * slot}, b{slots_ + step.b * slot, step.b_stride * slot};
-        if (step.categorical) evaluate_categorical<Code>(forest_, ranks, step.threshold, a, b, out);
-        else evaluate<Code>(ranks, static_cast<Code>(step.threshold), a, b, out);
+        const Reached<Code> a{slots_ + step.a * slot, step.a_stride * slot},
+            b{slots_ + step.b * slot, step.b_stride * slot};
+        if (step.categorical)
+            evaluate_categorical<Code>(forest_, ranks, step.threshold, a, b, out);
+        else
+            evaluate<Code>(ranks, static_cast<Code>(step.threshold), a, b, out);
     }
 
     // One step down for each of several (tree, row) pairs at once, so that the processor waits for none of them alone.
@@ -236,8 +247,10 @@ class Walker {
                 ranks[i] = ranks_ + r + i;
                 at[i] = 0;
             }
-            if (tree.categorical) down<true, rows_abreast>(nodes, ranks, n_inner, at);
-            else down<false, rows_abreast>(nodes, ranks, n_inner, at);
+            if (tree.categorical)
+                down<true, rows_abreast>(nodes, ranks, n_inner, at);
+            else
+                down<false, rows_abreast>(nodes, ranks, n_inner, at);
             for (std::size_t i = 0; i < rows_abreast; ++i) leaf[r + i] = static_cast<Code>(nodes[i][at[i]].threshold);
         }
     }
@@ -255,8 +268,10 @@ class Walker {
             at[i] = 0;
             categorical |= tree.categorical;
         }
-        if (categorical) down<true, trees_abreast>(nodes, ranks, n_inner, at);
-        else down<false, trees_abreast>(nodes, ranks, n_inner, at);
+        if (categorical)
+            down<true, trees_abreast>(nodes, ranks, n_inner, at);
+        else
+            down<false, trees_abreast>(nodes, ranks, n_inner, at);
         for (std::size_t i = 0; i < end - t; ++i)
             reached[i * block_rows + r] = static_cast<Code>(nodes[i][at[i]].threshold);
     }

@@ -114,3 +114,24 @@ def test_a_mapped_index_with_bounds_answers_the_same(tmp_path):
     queries = np.random.default_rng(3).integers(0, 9, (20, 30))
     for one, other in zip(again.query(queries, 7), index.query(queries, 7), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def unaligned(array):
+    """Return a copy that starts at an odd address."""
+    buffer = np.empty(array.nbytes + 1, np.uint8)
+    copy = buffer[1:].view(array.dtype).reshape(array.shape) if array.itemsize > 1 else array.copy()
+    copy[...] = array
+    return copy
+
+
+def test_arrays_at_any_address():
+    leaves = np.random.default_rng(4).integers(0, 300, (4000, 30), np.int32)
+    index = LeafIndex.build(leaves)
+    again = LeafIndex.from_arrays({name: unaligned(array) for name, array in index.arrays().items()})
+    queries = unaligned(leaves[:9])
+    assert not queries.flags.aligned
+    for one, other in zip(again.query(queries, 7), index.query(leaves[:9], 7), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(again.leaf_sizes(queries), index.leaf_sizes(leaves[:9]))
+    for one, other in zip(index.query(leaves[::2][:9], 7), index.query(leaves[:18:2].copy(), 7), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -296,6 +296,14 @@ def test_codes_of_leaves(tiles):
     np.testing.assert_array_equal(codes, [[0, 1, 2, -1, -1, 2, 1, 0, -1]])
 
 
+def test_rows_of_each_leaf(tiles):
+    sizes = np.empty(27, np.int64)
+    index_of(tiles).count_rows(sizes)
+    np.testing.assert_array_equal(sizes, [(LEAVES[:, tree] == code).sum() for tree in range(9) for code in range(3)])
+    with pytest.raises(ValueError, match="sizes must be"):
+        index_of(tiles).count_rows(np.empty(28, np.int64))
+
+
 def test_leaves_of_another_type_are_refused(tiles):
     for dtype in (np.int64, np.uint8, np.float64):
         with pytest.raises(TypeError, match="incompatible function arguments"):

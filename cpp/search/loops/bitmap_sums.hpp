@@ -1,6 +1,6 @@
 // Affinities of many rows by sums of bitmaps. The sums are kept in bit planes (plane p holds bit p of every row's sum).
-// Bitmaps are added sixteen at a time, where bounds are added eight at a time: there are more of them for each carry that
-// ripples up.
+// Bitmaps are added sixteen at a time, where bounds are added eight at a time: there are more of them for each carry
+// that ripples up.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,18 @@ inline Part all_words(std::uint64_t word) { return Part{} + word; }
 #else
 struct Part {
     std::uint64_t word[part_words];
-    friend Part operator&(Part a, const Part& b) { for (std::size_t i = 0; i < part_words; ++i) a.word[i] &= b.word[i]; return a; }
-    friend Part operator|(Part a, const Part& b) { for (std::size_t i = 0; i < part_words; ++i) a.word[i] |= b.word[i]; return a; }
-    friend Part operator^(Part a, const Part& b) { for (std::size_t i = 0; i < part_words; ++i) a.word[i] ^= b.word[i]; return a; }
+    friend Part operator&(Part a, const Part& b) {
+        for (std::size_t i = 0; i < part_words; ++i) a.word[i] &= b.word[i];
+        return a;
+    }
+    friend Part operator|(Part a, const Part& b) {
+        for (std::size_t i = 0; i < part_words; ++i) a.word[i] |= b.word[i];
+        return a;
+    }
+    friend Part operator^(Part a, const Part& b) {
+        for (std::size_t i = 0; i < part_words; ++i) a.word[i] ^= b.word[i];
+        return a;
+    }
 };
 
 inline Part all_words(std::uint64_t word) {
@@ -77,32 +86,38 @@ void make_bitmaps(const std::uint8_t* tiles, std::size_t tile_stride, std::size_
     for (std::size_t i = 0; i < n_tiles; ++i)
         for (std::size_t t = 0; t < n_trees; ++t)
             std::memcpy(rows[t] + i * tile_rows, tiles + i * tile_stride + t * tile_rows, tile_rows);
-    for (std::size_t t = 0; t < n_trees; ++t) std::memset(rows[t] + n_tiles * tile_rows, 0, bitmap_rows - n_tiles * tile_rows);
+    for (std::size_t t = 0; t < n_trees; ++t)
+        std::memset(rows[t] + n_tiles * tile_rows, 0, bitmap_rows - n_tiles * tile_rows);
     for (std::size_t t = 0; t < n_trees; ++t) {
 #if IBUG_VECTOR_BYTES == 64
         __m512i own[bitmap_rows / 64];  // in registers for all codes
-        IBUG_UNROLL for (std::size_t w = 0; w < bitmap_rows / 64; ++w) own[w] = _mm512_load_si512(rows[t] + w * 64);
+        IBUG_UNROLL
+        for (std::size_t w = 0; w < bitmap_rows / 64; ++w) own[w] = _mm512_load_si512(rows[t] + w * 64);
         for (std::size_t i = starts[t]; i < starts[t + 1]; ++i, ++bitmaps) {
             const __m512i code = _mm512_set1_epi8(static_cast<char>(codes[i]));
-            IBUG_UNROLL for (std::size_t w = 0; w < bitmap_rows / 64; ++w)
-                bitmaps->words[w] = _mm512_cmpeq_epi8_mask(own[w], code);
+            IBUG_UNROLL
+            for (std::size_t w = 0; w < bitmap_rows / 64; ++w) bitmaps->words[w] = _mm512_cmpeq_epi8_mask(own[w], code);
         }
 #else
         for (std::size_t i = starts[t]; i < starts[t + 1]; ++i, ++bitmaps)
-            for (std::size_t w = 0; w < bitmap_rows / 64; ++w) bitmaps->words[w] = equal_codes(rows[t] + w * 64, codes[i]);
+            for (std::size_t w = 0; w < bitmap_rows / 64; ++w)
+                bitmaps->words[w] = equal_codes(rows[t] + w * 64, codes[i]);
 #endif
     }
 }
 
-void add_bitmaps(const Bitmap* bitmaps, const std::uint16_t* numbers, std::size_t n, Bitmap* planes, std::size_t n_planes) {
+void add_bitmaps(const Bitmap* bitmaps, const std::uint16_t* numbers, std::size_t n, Bitmap* planes,
+                 std::size_t n_planes) {
     for (std::size_t part = 0; part < n_parts; ++part) {
         Part own[block_planes] = {};
         for (const std::uint16_t* next = numbers; next < numbers + n;) {
             const auto bits = [&] { return load(bitmaps[*next++].words + part * part_words); };
             Part eights[2];
-            IBUG_UNROLL for (std::size_t i = 0; i < 2; ++i) {
+            IBUG_UNROLL
+            for (std::size_t i = 0; i < 2; ++i) {
                 Part fours[2];
-                IBUG_UNROLL for (std::size_t j = 0; j < 2; ++j) {
+                IBUG_UNROLL
+                for (std::size_t j = 0; j < 2; ++j) {
                     const Part a = bits(), b = bits(), two = carry_save(own[0], a, b);
                     const Part c = bits(), d = bits(), other = carry_save(own[0], c, d);
                     fours[j] = carry_save(own[1], two, other);
@@ -110,14 +125,16 @@ void add_bitmaps(const Bitmap* bitmaps, const std::uint16_t* numbers, std::size_
                 eights[i] = carry_save(own[2], fours[0], fours[1]);
             }
             Part carry = carry_save(own[3], eights[0], eights[1]);
-            IBUG_UNROLL for (std::size_t p = 4; p < block_planes; ++p) {
+            IBUG_UNROLL
+            for (std::size_t p = 4; p < block_planes; ++p) {
                 const Part both = own[p] & carry;
                 own[p] = own[p] ^ carry;
                 carry = both;
             }
         }
         Part carry = {};
-        IBUG_UNROLL for (std::size_t p = 0; p < block_planes; ++p) {
+        IBUG_UNROLL
+        for (std::size_t p = 0; p < block_planes; ++p) {
             std::uint64_t* const words = planes[p].words + part * part_words;
             Part sum = load(words);
             carry = carry_save(sum, own[p], carry);
@@ -149,12 +166,13 @@ inline void read_sums(const Bitmap* planes, std::size_t n_planes, std::size_t wo
     for (std::size_t p = 0; p < n_planes; ++p)
         for (std::size_t i = 0; i < 8; ++i) bytes[p / 8][i] |= low_bits(planes[p].words[word] >> 8 * i) << p % 8;
     for (std::size_t i = 0; i < 64; ++i)
-        out[i] = static_cast<std::uint16_t>((bytes[0][i / 8] >> i % 8 * 8 & 0xff) | (bytes[1][i / 8] >> i % 8 * 8 & 0xff) << 8);
+        out[i] = static_cast<std::uint16_t>((bytes[0][i / 8] >> i % 8 * 8 & 0xff) |
+                                            (bytes[1][i / 8] >> i % 8 * 8 & 0xff) << 8);
 #endif
 }
 
-// The rows whose sum is at least `least`, a number of n_planes bits: from the lowest bit on, the majority of the sum's bit, of what the lower bits have
-// decided, and of the opposite of the bit of `least`.
+// The rows whose sum is at least `least`, a number of n_planes bits: from the lowest bit on, the majority of the sum's
+// bit, of what the lower bits have decided, and of the opposite of the bit of `least`.
 inline void rows_reaching(const Bitmap* planes, std::size_t n_planes, std::uint32_t least, Bitmap& rows) {
     for (std::size_t part = 0; part < n_parts; ++part) {
         Part reaching = all_words(~std::uint64_t{0});
@@ -171,12 +189,13 @@ inline std::uint32_t nth_largest(const Bitmap* planes, std::size_t n_planes, Bit
     std::uint32_t found = 0;
     for (std::size_t p = n_planes; p-- > 0;) {
         std::size_t n_with = 0;
-        for (std::size_t w = 0; w < bitmap_rows / 64; ++w)
-            n_with += count_ones(rows.words[w] & planes[p].words[w]);
+        for (std::size_t w = 0; w < bitmap_rows / 64; ++w) n_with += count_ones(rows.words[w] & planes[p].words[w]);
         const std::uint64_t without = n_with >= n ? 0 : ~std::uint64_t{0};
         for (std::size_t w = 0; w < bitmap_rows / 64; ++w) rows.words[w] &= planes[p].words[w] ^ without;
-        if (without == 0) found |= std::uint32_t{1} << p;
-        else n -= n_with;
+        if (without == 0)
+            found |= std::uint32_t{1} << p;
+        else
+            n -= n_with;
     }
     return found;
 }

@@ -1,5 +1,5 @@
-// Bits, counted and added. These are our own where the standard library has them, too: what its functions are compiled to
-// for one instruction set could be linked into code for another.
+// Bits, counted and added. These are our own where the standard library has them, too: what its functions are compiled
+// to for one instruction set could be linked into code for another.
 #pragma once
 
 #include <cstddef>
@@ -37,9 +37,18 @@ typedef std::uint64_t Words8 __attribute__((vector_size(64)));
 struct Words8 {
     std::uint64_t lane[8];
     std::uint64_t& operator[](std::size_t i) { return lane[i]; }
-    friend Words8 operator&(Words8 a, const Words8& b) { for (int i = 0; i < 8; ++i) a.lane[i] &= b.lane[i]; return a; }
-    friend Words8 operator|(Words8 a, const Words8& b) { for (int i = 0; i < 8; ++i) a.lane[i] |= b.lane[i]; return a; }
-    friend Words8 operator^(Words8 a, const Words8& b) { for (int i = 0; i < 8; ++i) a.lane[i] ^= b.lane[i]; return a; }
+    friend Words8 operator&(Words8 a, const Words8& b) {
+        for (int i = 0; i < 8; ++i) a.lane[i] &= b.lane[i];
+        return a;
+    }
+    friend Words8 operator|(Words8 a, const Words8& b) {
+        for (int i = 0; i < 8; ++i) a.lane[i] |= b.lane[i];
+        return a;
+    }
+    friend Words8 operator^(Words8 a, const Words8& b) {
+        for (int i = 0; i < 8; ++i) a.lane[i] ^= b.lane[i];
+        return a;
+    }
 };
 #endif
 
@@ -61,7 +70,8 @@ inline Words8 carry_save(Words8& sum, const Words8& a, const Words8& b) {
 }
 #endif
 
-// The lowest eight bits as the lowest bits of eight bytes: each byte of the copies keeps its own bit, and moves it down.
+// The lowest eight bits as the lowest bits of eight bytes: each byte of the copies keeps its own bit, and moves it
+// down.
 inline std::uint64_t low_bits(std::uint64_t bits) {
     const std::uint64_t copies = (bits & 0xff) * 0x0101010101010101u & 0x8040201008040201u;
     return (copies + 0x7f7f7f7f7f7f7f7fu) >> 7 & 0x0101010101010101u;

@@ -1,7 +1,7 @@
-// Bounds by bit-slicing. Bit i of a leaf's words says whether the leaf occurs in block i; adding up the words of a query's
-// leaves, bit by bit, gives for every block how many of them occur in it, and no row of the block can share more leaves with
-// the query. The sums are kept in bit planes (plane p holds bit p of every sum), to which eight words at a time are added by
-// carry-save adders (Harley and Seal).
+// Bounds by bit-slicing. Bit i of a leaf's words says whether the leaf occurs in block i; adding up the words of a
+// query's leaves, bit by bit, gives for every block how many of them occur in it, and no row of the block can share
+// more leaves with the query. The sums are kept in bit planes (plane p holds bit p of every sum), to which eight words
+// at a time are added by carry-save adders (Harley and Seal).
 #pragma once
 
 #include <cstddef>

@@ -28,8 +28,8 @@ struct VectorOf {
     typedef Code type __attribute__((vector_size(IBUG_VECTOR_BYTES)));
 };
 
-// The 4 bytes of a query's codes that belong to a line, as a vector to compare part `part` of the line with: each code as
-// often as a tree has rows.
+// The 4 bytes of a query's codes that belong to a line, as a vector to compare part `part` of the line with: each code
+// as often as a tree has rows.
 #if IBUG_VECTOR_BYTES >= 32
 // From which byte of the 4 each byte of a line comes.
 template <class Code>
@@ -61,7 +61,8 @@ inline typename VectorOf<Code>::type spread(std::uint32_t word, std::size_t part
 #else
 template <class Code>
 inline typename VectorOf<Code>::type spread(std::uint32_t word, std::size_t part) {
-    // A vector of 16 bytes lies within one tree. Its code over 32 bits is one multiplication, and one broadcast spreads it.
+    // A vector of 16 bytes lies within one tree. Its code over 32 bits is one multiplication, and one broadcast spreads
+    // it.
     static_assert(IBUG_VECTOR_BYTES == 16);
     using Words = typename VectorOf<std::uint32_t>::type;
     if constexpr (sizeof(Code) == 1) word = (word >> (8 * part) & 0xff) * 0x01010101u;
@@ -79,13 +80,13 @@ inline void count_equal(typename VectorOf<Code>::type& counter, typename VectorO
 
 #if IBUG_VECTOR_BYTES == 64
 // With AVX-512 a comparison makes a mask, and a masked subtraction counts by it without spreading it into a vector.
-#define IBUG_COUNT_EQUAL(code, bits)                                                                             \
-    template <>                                                                                                  \
-    inline void count_equal<code>(VectorOf<code>::type & counter, VectorOf<code>::type rows,                     \
-                                  VectorOf<code>::type query) {                                                  \
-        const auto equal = _mm512_cmpeq_epi##bits##_mask((__m512i)rows, (__m512i)query);                         \
-        counter = (VectorOf<code>::type)_mm512_mask_sub_epi##bits((__m512i)counter, equal, (__m512i)counter,     \
-                                                                  _mm512_set1_epi##bits(-1));                    \
+#define IBUG_COUNT_EQUAL(code, bits)                                                                         \
+    template <>                                                                                              \
+    inline void count_equal<code>(VectorOf<code>::type & counter, VectorOf<code>::type rows,                 \
+                                  VectorOf<code>::type query) {                                              \
+        const auto equal = _mm512_cmpeq_epi##bits##_mask((__m512i)rows, (__m512i)query);                     \
+        counter = (VectorOf<code>::type)_mm512_mask_sub_epi##bits((__m512i)counter, equal, (__m512i)counter, \
+                                                                  _mm512_set1_epi##bits(-1));                \
     }
 IBUG_COUNT_EQUAL(std::uint8_t, 8)
 IBUG_COUNT_EQUAL(std::uint16_t, 16)
@@ -141,7 +142,8 @@ inline void add_lanes(const typename VectorOf<Code>::type& counter, std::uint16_
     typedef std::uint16_t Counts __attribute__((vector_size(rows * sizeof(std::uint16_t))));
     Rows sum[Shape<Code>::lanes / rows];
     std::memcpy(&sum, &counter, sizeof sum);
-    IBUG_UNROLL for (std::size_t i = 1; i < Shape<Code>::lanes / rows; ++i) sum[0] += sum[i];
+    IBUG_UNROLL
+    for (std::size_t i = 1; i < Shape<Code>::lanes / rows; ++i) sum[0] += sum[i];
     Counts total;
     std::memcpy(&total, counts, sizeof total);
     total += __builtin_convertvector(sum[0], Counts);
@@ -180,13 +182,17 @@ void count(const Code* tiles, std::size_t tile_stride, std::size_t n_lines, cons
         const Code* line = tiles;
         const Code* query = queries;
         for (std::size_t i = 0; i < n_lines; ++i, line += S::line_codes, query += trees_per_line<Code>) {
-            IBUG_UNROLL for (std::size_t p = 0; p < S::line_parts; ++p) {
+            IBUG_UNROLL
+            for (std::size_t p = 0; p < S::line_parts; ++p) {
                 Vector rows[at_a_time];
-                IBUG_UNROLL for (std::size_t j = 0; j < at_a_time; ++j)
+                IBUG_UNROLL
+                for (std::size_t j = 0; j < at_a_time; ++j)
                     std::memcpy(&rows[j], line + j * tile_stride + p * S::lanes, sizeof(Vector));
-                IBUG_UNROLL for (std::size_t q = 0; q < group; ++q) {
+                IBUG_UNROLL
+                for (std::size_t q = 0; q < group; ++q) {
                     const Vector own = spread<Code>(word_of(query + q * query_stride), p);
-                    IBUG_UNROLL for (std::size_t j = 0; j < at_a_time; ++j)
+                    IBUG_UNROLL
+                    for (std::size_t j = 0; j < at_a_time; ++j)
                         count_equal<Code>(counter[q][j][p % S::row_parts], rows[j], own);
                 }
             }
@@ -194,8 +200,8 @@ void count(const Code* tiles, std::size_t tile_stride, std::size_t n_lines, cons
         for (std::size_t q = 0; q < group; ++q)
             for (std::size_t j = 0; j < at_a_time; ++j)
                 for (std::size_t p = 0; p < S::row_parts; ++p)
-                    add_lanes<Code>(counter[q][j][p], counts + q * quad_rows + (first + j) * tile_rows +
-                                                          p * rows_per_vector<Code>);
+                    add_lanes<Code>(counter[q][j][p],
+                                    counts + q * quad_rows + (first + j) * tile_rows + p * rows_per_vector<Code>);
     }
 }
 
@@ -210,12 +216,14 @@ std::uint32_t visit(const Code* tile, const Code* query, std::size_t n_lines, st
     while (n_lines > 0) {
         const std::size_t now = n_lines < block_lines ? n_lines : block_lines;
         Vector counter[S::row_parts] = {};
-        for (std::size_t i = 0; i < now; ++i, tile += S::line_codes, query += trees_per_line<Code>)
-            IBUG_UNROLL for (std::size_t p = 0; p < S::line_parts; ++p) {
+        for (std::size_t i = 0; i < now; ++i, tile += S::line_codes, query += trees_per_line<Code>) {
+            IBUG_UNROLL
+            for (std::size_t p = 0; p < S::line_parts; ++p) {
                 Vector rows;
                 std::memcpy(&rows, tile + p * S::lanes, sizeof rows);
                 count_equal<Code>(counter[p % S::row_parts], rows, spread<Code>(word_of(query), p));
             }
+        }
         for (std::size_t p = 0; p < S::row_parts; ++p) add_lanes<Code>(counter[p], counts + p * rows_per_vector<Code>);
         n_lines -= now;
         bound -= *bounds;

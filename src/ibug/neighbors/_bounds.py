@@ -44,7 +44,7 @@ class Bounds:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def read_only(self) -> Bounds:
-        """Return the same bounds, without a copy, in arrays that nobody can write to."""
+        """Return the same bounds in arrays that nobody can write to."""
         return Bounds(**{name: read_only(array) for name, array in self.arrays().items()})
 
 
@@ -53,8 +53,8 @@ BOUNDS = tuple(field.name for field in fields(Bounds))
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the same array, without a copy, as one that nobody can write to."""
-    view = array.view()
+    """Return the same array as one that nobody can write to; a copy only if it is not aligned in memory."""
+    view = array.view() if array.flags.aligned else array.copy()
     view.flags.writeable = False
     return view
 

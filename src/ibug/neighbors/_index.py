@@ -71,9 +71,7 @@ class LeafIndex:
     ) -> None:
         self._tiles = read_only(tiles)  # (n_tiles, n_padded_trees, 16), codes
         self._order = read_only(order)  # (n_rows,), the row number at each place of the tiles
-        self._numbering = read_only(
-            numbering
-        )  # (n_trees, width): leaf number -> code, or -1 without training rows
+        self._numbering = read_only(numbering)  # (n_trees, width): leaf number -> code, or -1 without training rows
         self._leaf_counts = read_only(leaf_counts)  # (n_trees,)
         self._bounds = None if bounds is None else bounds.read_only()
         self._sizes: NDArray[np.int64] | None = None  # see _sizes_by_code
@@ -293,17 +291,17 @@ class LeafIndex:
         """
         sizes = self._sizes
         if sizes is None:
-            by_tree = [
-                np.bincount(self._tiles[:, tree].ravel()[: self.n_rows], minlength=int(count))[:count]
-                for tree, count in enumerate(self._leaf_counts)
-            ]
-            self._sizes = sizes = np.concatenate(by_tree)
+            sizes = np.empty(int(self._leaf_counts.sum(dtype=np.int64)), np.int64)
+            self._kernel.count_rows(sizes)
+            self._sizes = sizes
         return sizes
 
     def _check_queries(self, leaves: ArrayLike) -> NDArray[np.int32]:
         # Numbers of another type are checked when they are converted, those of int32 when they are read.
-        is_int32 = isinstance(leaves, np.ndarray) and leaves.ndim == 2 and leaves.dtype == np.int32
-        array = np.ascontiguousarray(leaves) if is_int32 else as_leaves(leaves)
+        if isinstance(leaves, np.ndarray) and leaves.ndim == 2 and leaves.dtype == np.int32:
+            array = leaves if leaves.flags.c_contiguous and leaves.flags.aligned else leaves.copy(order="C")
+        else:
+            array = as_leaves(leaves)
         if array.shape[1] != self.n_trees:
             raise InvalidInputError(f"The queries have {array.shape[1]} trees, the index has {self.n_trees}.")
         return array

@@ -224,6 +224,14 @@ def test_broken_trees_are_refused(change, message):
         TreeWalk(broken(change))
 
 
+def test_nodes_with_two_parents_are_refused():
+    # Each level's node is both children of the one above: 30 levels would be a billion leaves.
+    nodes = new_nodes(31)
+    nodes["left"][:30] = nodes["right"][:30] = np.arange(1, 31)
+    with pytest.raises(NotWalkableError, match="two splits have the same child"):
+        TreeWalk(Trees(offsets([31]), nodes, {"n_features": 1}))
+
+
 def test_arrays_that_do_not_fit_are_refused():
     forest = TreeWalk(random_trees(np.random.default_rng(0), [5, 5], {}))._forest
     rows, leaves, sums = np.zeros((3, N_FEATURES)), np.zeros((3, 2), np.int32), np.zeros(3)
