@@ -1,4 +1,4 @@
-"""How a query is answered: by a scan of all rows, by bounds that skip most of them, or in two stages; and by threads."""
+"""How a query is answered: by a scan of all rows, by bounds that skip most of them, or in two stages; in threads."""
 
 from __future__ import annotations
 
