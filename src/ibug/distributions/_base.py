@@ -163,6 +163,14 @@ class Distribution(ABC):
         """Return the density at y."""
         return np.exp(self.logpdf(y))
 
+    def sf(self, y: ArrayLike) -> Floats:
+        """Return the probability of a value above y, as exact in the upper tail as `normal_score`."""
+        return np.asarray(ndtr(-self.normal_score(y)))
+
+    def median(self) -> Floats:
+        """Return the medians."""
+        return self.ppf(0.5)
+
     def std(self) -> Floats:
         """Return the standard deviations."""
         return np.sqrt(self.var())

@@ -101,6 +101,11 @@ class LocationScale(Distribution):
         x, loc, scale, *shape = self._match(y)
         return np.asarray(self._cdf(standardised(x, loc, scale), *shape))
 
+    def sf(self, y: ArrayLike) -> Floats:
+        """Return the probability of a value above y, exact in the upper tail where the family is."""
+        x, loc, scale, *shape = self._match(y)
+        return np.asarray(self._sf(standardised(x, loc, scale), *shape))
+
     def ppf(self, q: ArrayLike) -> Floats:
         """Return the quantile at probability q."""
         p, loc, scale, *shape = self._match_probability(q)

@@ -1,0 +1,73 @@
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Masses: TypeAlias = NDArray[np.float32]
+_Whole: TypeAlias = NDArray[np.int64]
+
+class Batch:
+    def __init__(
+        self,
+        loc: _Floats,
+        scale: _Floats,
+        atoms: _Floats,
+        masses: _Masses,
+        errors: _Floats,
+        weights: _Floats,
+        support: _Floats,
+    ) -> None: ...
+    def tails(self, x: _Floats, start: int, stop: int, below: _Floats, above: _Floats) -> None: ...
+    def quantiles(self, p: _Floats, q: _Floats, start: int, stop: int, out: _Floats) -> None: ...
+    def crps(self, y: _Floats, start: int, stop: int, out: _Floats) -> None: ...
+    def log_densities(
+        self,
+        error_bandwidth: float,
+        bandwidth: float,
+        least: float,
+        x: _Floats,
+        start: int,
+        stop: int,
+        out: _Floats,
+    ) -> None: ...
+    def moments(self, start: int, stop: int, mean: _Floats, deviation: _Floats) -> None: ...
+
+def combine(
+    loc: _Floats,
+    targets: _Floats,
+    residuals: _Floats,
+    shares: _Floats,
+    target_k: _Whole,
+    target_sharpness: _Floats,
+    target_weights: _Floats,
+    residual_k: _Whole,
+    residual_sharpness: _Floats,
+    residual_weights: _Floats,
+    start: int,
+    stop: int,
+    atoms: _Floats,
+    masses: _Masses,
+) -> None: ...
+def compare(
+    loc: _Floats,
+    targets: _Floats,
+    residuals: _Floats,
+    shares: _Floats,
+    target_k: _Whole,
+    target_sharpness: _Floats,
+    residual_k: _Whole,
+    residual_sharpness: _Floats,
+    scale: _Floats,
+    y: _Floats,
+    errors: _Floats,
+    bandwidths: _Floats,
+    error_bandwidth: float,
+    least: float,
+    support: _Floats,
+    start: int,
+    stop: int,
+    to_target: _Floats,
+    to_each_other: _Floats,
+    log_density: _Floats,
+) -> None: ...
