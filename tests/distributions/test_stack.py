@@ -1,6 +1,7 @@
 """Stacks against slow, obvious formulas: every expert and every term of them matters."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -62,9 +63,7 @@ class Truth:
         spread = 12 * self.normal.std()
         edges = [*self.points, y, self.normal.mean() - spread, self.normal.mean(), self.normal.mean() + spread]
         edges = np.unique(np.clip(edges, self.low, self.high))
-        total = sum(
-            quad(square, a, b, epsabs=1e-13, epsrel=1e-11)[0] for a, b in zip(edges[:-1], edges[1:], strict=True)
-        )
+        total = sum(quad(square, a, b, epsabs=1e-13, epsrel=1e-11)[0] for a, b in pairwise(edges))
         return total + max(self.low - y, 0) + max(y - self.high, 0)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,6 +37,8 @@ class Normal(LocationScale):
     >>> d[1]
     Normal(loc=10, scale=2)
     """
+
+    symmetric: ClassVar[bool] = True
 
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:
