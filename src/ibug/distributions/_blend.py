@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -54,6 +55,11 @@ class Blend:
         object.__setattr__(self, "weights", weights / weights.sum())
         object.__setattr__(self, "errors", errors)
         object.__setattr__(self, "support", (lower, upper))
+
+    @cached_property
+    def bounds(self) -> Floats:
+        """The support as an array, (2,)."""
+        return np.array(self.support)
 
     @property
     def least_bandwidth(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr, ndtri_exp
 
-from ibug.distributions._base import Distribution, Floats, standardised
+from ibug.distributions._base import Distribution, Floats, check_confidence, standardised
 from ibug.distributions._blend import Blend
 from ibug.distributions._tails import score_of_tails
 from ibug.exceptions import InvalidInputError, MissingExtensionError
@@ -169,6 +169,12 @@ class Stack(Distribution):
             raise InvalidInputError("A probability must be from 0 to 1.")
         return self._quantile(p, 1 - p).reshape(shape)
 
+    def interval(self, confidence: float = 0.9) -> tuple[Floats, Floats]:
+        """Return the lower and upper ends of the central interval, each of shape ``(n,)``."""
+        check_confidence(confidence)
+        ends = self.ppf(np.array([[(1 - confidence) / 2, (1 + confidence) / 2]]))
+        return ends[:, 0].reshape(self._shape), ends[:, 1].reshape(self._shape)
+
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return Φ⁻¹(F(y)), finite for every finite y inside the support as long as the normal part has a weight."""
         x, shape = self._elements(y)
@@ -214,15 +220,15 @@ class Stack(Distribution):
         return out.reshape(shape)
 
     def _batch(self) -> kernel.Batch:
-        k = self.atoms.shape[-1]
+        n, k, blend = self.loc.size, self.atoms.shape[-1], self.blend
         return kernel.Batch(
-            np.ascontiguousarray(self.loc.reshape(-1)),
-            np.ascontiguousarray(self.scale.reshape(-1)),
-            np.ascontiguousarray(self.atoms.reshape(-1, k)),
-            np.ascontiguousarray(self.masses.reshape(-1, k)),
-            self.blend.errors,
-            self.blend.weights,
-            np.array(self.blend.support),
+            np.ascontiguousarray(self.loc.reshape(n)),
+            np.ascontiguousarray(self.scale.reshape(n)),
+            np.ascontiguousarray(self.atoms.reshape(n, k)),
+            np.ascontiguousarray(self.masses.reshape(n, k)),
+            blend.errors,
+            blend.weights,
+            blend.bounds,
         )
 
     def _elements(self, argument: ArrayLike) -> tuple[Floats, tuple[int, ...]]:
