@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _MOST_STEPS = 100  # of Newton's method; about ten are usual
-_PRECISE = 1e-12  # relative to the size of the gradient, or of the gain in a score
+_PRECISE = 1e-12  # of the gain in a score
+_FLAT = 1e-11  # a slope of no account, relative to the size of the problem
+_RIDGE = 1e-12  # below that, so that it moves nothing by itself
 
 
 def quadratic_minimum(gradient: Floats, curvature: Floats) -> Floats:
@@ -24,14 +26,14 @@ def quadratic_minimum(gradient: Floats, curvature: Floats) -> Floats:
         H, symmetric, and without negative curvature between weights of the same sum.
     """
     n = len(gradient)
-    # On the simplex a constant added to H changes nothing, and makes it positive definite where it may be.
-    lifted = curvature + max(float(np.abs(curvature).max()), 1e-300)
-    size = float(np.abs(gradient).max() + np.abs(lifted).max())
-    weights = np.zeros(n)
-    weights[0] = 1.0
+    # On the simplex a constant added to H changes nothing, and makes it positive definite where it may be; the ridge
+    # does so where it is not, so that a face has one minimum. Units do not matter.
+    size = float(np.abs(gradient).max() + np.abs(curvature).max()) or 1.0
+    gradient, curvature = gradient / size, curvature / size + 1.0 + _RIDGE * np.eye(n)
+    weights = np.eye(n)[0]
     free = [0]
     for _ in range(20 * n + 20):
-        best = _on_face(gradient, lifted, free)
+        best = _on_face(gradient, curvature, free)
         blocked = best < 0
         if blocked.any():  # go as far as the first weight that becomes zero, and hold that one there
             current = weights[free]
@@ -39,15 +41,16 @@ def quadratic_minimum(gradient: Floats, curvature: Floats) -> Floats:
             first = int(np.argmin(steps))
             weights[free] = np.maximum(current + steps[first] * (best - current), 0.0)
             weights[free[first]] = 0.0
+            weights /= weights.sum()
             del free[first]
             continue
         weights = np.zeros(n)
         weights[free] = best
-        slope = gradient + lifted @ weights
+        slope = gradient + curvature @ weights
         slope = slope - slope @ weights
         slope[free] = 0.0
         steepest = int(np.argmin(slope))
-        if slope[steepest] >= -_PRECISE * size:
+        if slope[steepest] >= -_FLAT:
             break
         free.append(steepest)
     return np.asarray(weights / weights.sum())
@@ -55,11 +58,10 @@ def quadratic_minimum(gradient: Floats, curvature: Floats) -> Floats:
 
 def _on_face(gradient: Floats, curvature: Floats, free: list[int]) -> Floats:
     """Return the weights of sum 1 that minimise the quadratic function where all others are zero."""
-    m = len(free)
-    system = np.ones((m + 1, m + 1))
-    system[:m, :m] = curvature[np.ix_(free, free)]
-    system[m, m] = 0.0
-    return np.asarray(np.linalg.lstsq(system, np.append(-gradient[free], 1.0), rcond=None)[0][:m])
+    ones, own = np.ones(len(free)), curvature[np.ix_(free, free)]
+    level, slope = np.linalg.solve(own, np.column_stack([ones, -gradient[free]])).T
+    # The minimum without the condition, moved along H⁻¹1 until the sum is 1.
+    return np.asarray(slope + level * (1 - slope.sum()) / level.sum())
 
 
 def likeliest(log_density: Floats, prior: float = 1.0) -> Floats:
