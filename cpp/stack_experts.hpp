@@ -145,20 +145,34 @@ class RowOfExperts {
     }
 
     // The log densities of the experts at y, (n_bandwidths, n_experts), within the support.
-    void log_densities(double* out) const {
-        const std::size_t n_all = n_experts();
+    void log_densities(double* out) {
+        const std::size_t n_all = n_experts(), first = with_.n_errors > 0;
         const double normal = log_normal_density(y_, loc_, scale_) - log_inside(loc_, scale_);
-        const auto value = [&](std::size_t i) { return value_[i]; };
-        const double error_width = std::max(with_.error_bandwidth * scale_, with_.least);
+        // The kernels of errors have one width.
+        const double errors = first ? log_density(0, std::max(with_.error_bandwidth * scale_, with_.least)) : 0.0;
+        scratch_.resize(n_);
         for (std::size_t b = 0; b < with_.n_bandwidths; ++b, out += n_all) {
             const double width = std::max(with_.bandwidths[b] * scale_, with_.least);
             out[0] = normal;
-            for (std::size_t j = 0; j < n_discrete_; ++j) {
+            if (first) out[1] = errors;
+            // Kernels are computed once for all experts, relative to the nearest atom.
+            double nearest = infinity;
+            for (std::size_t i = with_.n_errors; i < n_; ++i) {
+                scratch_[i] = std::abs(standardised(y_, value_[i], width));
+                nearest = std::min(nearest, scratch_[i]);
+            }
+            for (std::size_t i = with_.n_errors; i < n_; ++i) {
+                const double exponent = -0.5 * (scratch_[i] - nearest) * (scratch_[i] + nearest);
+                scratch_[i] = exponent > -700.0 ? std::exp(exponent) : 0.0;
+            }
+            for (std::size_t j = first; j < n_discrete_; ++j) {
                 const double* weights = weights_.data() + j * n_;
-                const auto mass = [&](std::size_t i) { return weights[i]; };
-                const double h = j == 0 && with_.n_errors > 0 ? error_width : width;
-                out[1 + j] = log_kernels(y_, n_, value, mass, h);
-                if (bounded()) out[1 + j] -= log_inside(weights, h);
+                double total = 0.0;
+                for (std::size_t i = with_.n_errors; i < n_; ++i) total += weights[i] * scratch_[i];
+                if (total > 1e-290 && !bounded())
+                    out[1 + j] = std::log(total) - 0.5 * nearest * nearest - std::log(width) - half_log_2pi;
+                else  // its own atoms are too far from the nearest of all
+                    out[1 + j] = log_density(j, width);
             }
         }
     }
@@ -187,6 +201,14 @@ class RowOfExperts {
         for (std::size_t i = 0; i + 1 < n_; ++i)
             total += (clamp(ordered_[i + 1]) - clamp(ordered_[i])) * (f[i] + g[i] - 2.0 * f[i] * g[i]);
         return total;
+    }
+
+    // The log density of one discrete expert at y.
+    double log_density(std::size_t j, double width) const {
+        const double* weights = weights_.data() + j * n_;
+        const double log_sum = log_kernels(
+            y_, n_, [&](std::size_t i) { return value_[i]; }, [&](std::size_t i) { return weights[i]; }, width);
+        return bounded() ? log_sum - log_inside(weights, width) : log_sum;
     }
 
     bool bounded() const { return with_.low > -infinity || with_.high < infinity; }

@@ -165,14 +165,16 @@ class Stack(Distribution):
     def ppf(self, q: ArrayLike) -> Floats:
         """Return the smallest value y with a probability of at least q for values up to y."""
         p, shape = self._elements(q)
-        if np.any((p < 0) | (p > 1)):
+        if ((p < 0) | (p > 1)).any():
             raise InvalidInputError("A probability must be from 0 to 1.")
         return self._quantile(p, 1 - p).reshape(shape)
 
     def interval(self, confidence: float = 0.9) -> tuple[Floats, Floats]:
         """Return the lower and upper ends of the central interval, each of shape ``(n,)``."""
         check_confidence(confidence)
-        ends = self.ppf(np.array([[(1 - confidence) / 2, (1 + confidence) / 2]]))
+        below = np.empty((self.loc.size, 2))
+        below[:] = (1 - confidence) / 2, (1 + confidence) / 2
+        ends = self._quantile(below, 1 - below)
         return ends[:, 0].reshape(self._shape), ends[:, 1].reshape(self._shape)
 
     def normal_score(self, y: ArrayLike) -> Floats:
@@ -238,6 +240,8 @@ class Stack(Distribution):
             return np.ascontiguousarray(x.reshape(1, -1)), x.shape
         self._check_argument(x)
         n = len(self)
+        if n == 1:  # a row alone is to be fast
+            return np.ascontiguousarray(x.reshape(1, -1)), (1,) if x.ndim < 2 else x.shape
         if x.ndim == 2:
             return np.ascontiguousarray(np.broadcast_to(x, (n, x.shape[1]))), (n, x.shape[1])
         return np.ascontiguousarray(np.broadcast_to(x, (n,)).reshape(n, 1)), (n,)
