@@ -91,7 +91,7 @@ class RowOfExperts {
         : near_(near), on_targets_(on_targets), on_residuals_(on_residuals), with_(with),
           n_(with.n_errors + near.n_targets + near.n_residuals),
           n_discrete_((with.n_errors > 0) + on_targets.n + on_residuals.n), value_(n_), order_(n_),
-          weights_(n_discrete_ * n_), sorted_(n_discrete_ * n_), cumulative_(n_discrete_ * n_) {}
+          weights_(n_discrete_ * n_), sorted_(n_discrete_ * n_), cumulative_(n_discrete_ * n_), scratch_(n_) {}
 
     std::size_t n_experts() const { return 1 + n_discrete_; }
 
@@ -121,21 +121,20 @@ class RowOfExperts {
     }
 
     // E|Xⱼ − y| of each expert, and E|Xⱼ − Xₖ| for k ≤ j, row after row of the lower triangle.
-    void distances(double* to_target, double* to_each_other) const {
+    void distances(double* to_target, double* to_each_other) {
         const double inside = clamp(y_), outside = std::abs(y_ - inside);
         const double cut = (with_.low > -infinity ? scale_ * shortfall(z_of(with_.low)) : 0.0) +
                            (with_.high < infinity ? scale_ * shortfall(-z_of(with_.high)) : 0.0);
         to_target[0] = scale_ * distance(z_of(inside)) - cut + outside;
         to_each_other[0] = 2.0 * scale_ * (pair_integral(z_of(with_.high)) - pair_integral(z_of(with_.low)));
         std::vector<double>& normal = scratch_;
-        normal.resize(n_);
-        for (std::size_t i = 0; i < n_; ++i) normal[i] = scale_ * distance(z_of(clamp(ordered_[i]))) - cut;
+        for (std::size_t i = 0; i < n_; ++i) normal[i] = scale_ * distance(z_of(ordered_[i])) - cut;
         double* out = to_each_other + 1;
         for (std::size_t j = 0; j < n_discrete_; ++j) {
             const double* weights = sorted_.data() + j * n_;
             double near = 0.0, mixed = 0.0;
             for (std::size_t i = 0; i < n_; ++i) {
-                near += weights[i] * std::abs(clamp(ordered_[i]) - inside);
+                near += weights[i] * std::abs(ordered_[i] - inside);
                 mixed += weights[i] * normal[i];
             }
             to_target[1 + j] = near + outside;
@@ -150,7 +149,6 @@ class RowOfExperts {
         const double normal = log_normal_density(y_, loc_, scale_) - log_inside(loc_, scale_);
         // The kernels of errors have one width.
         const double errors = first ? log_density(0, std::max(with_.error_bandwidth * scale_, with_.least)) : 0.0;
-        scratch_.resize(n_);
         for (std::size_t b = 0; b < with_.n_bandwidths; ++b, out += n_all) {
             const double width = std::max(with_.bandwidths[b] * scale_, with_.least);
             out[0] = normal;
@@ -183,7 +181,9 @@ class RowOfExperts {
         std::sort(order_.begin(), order_.end(),
                   [&](std::size_t a, std::size_t b) { return value_[a] != value_[b] ? value_[a] < value_[b] : a < b; });
         ordered_.resize(n_);
-        for (std::size_t i = 0; i < n_; ++i) ordered_[i] = value_[order_[i]];
+        gap_.resize(n_);
+        for (std::size_t i = 0; i < n_; ++i) ordered_[i] = clamp(value_[order_[i]]);
+        for (std::size_t i = 0; i + 1 < n_; ++i) gap_[i] = ordered_[i + 1] - ordered_[i];
         for (std::size_t j = 0; j < n_discrete_; ++j) {
             double sum = 0.0;
             for (std::size_t i = 0; i < n_; ++i) {
@@ -199,7 +199,7 @@ class RowOfExperts {
         const double *f = cumulative_.data() + j * n_, *g = cumulative_.data() + k * n_;
         double total = 0.0;
         for (std::size_t i = 0; i + 1 < n_; ++i)
-            total += (clamp(ordered_[i + 1]) - clamp(ordered_[i])) * (f[i] + g[i] - 2.0 * f[i] * g[i]);
+            total += gap_[i] * (f[i] + g[i] - 2.0 * f[i] * g[i]);
         return total;
     }
 
@@ -232,8 +232,8 @@ class RowOfExperts {
     std::size_t n_, n_discrete_;
     std::vector<double> value_;
     std::vector<std::size_t> order_;
-    std::vector<double> ordered_, weights_, sorted_, cumulative_;
-    mutable std::vector<double> scratch_;
+    std::vector<double> ordered_, gap_;  // inside the support, ascending
+    std::vector<double> weights_, sorted_, cumulative_, scratch_;
     double loc_ = 0.0, scale_ = 1.0, y_ = 0.0;
 };
 
