@@ -192,6 +192,19 @@ def test_normal_scores_are_exact_far_away():
     np.testing.assert_allclose(d.normal_score(at), stats.norm.ppf(d.cdf(at)), rtol=1e-9)
 
 
+def test_middle_scores_are_in_the_middle_of_a_jump():
+    d = stack()
+    before = d.cdf(np.nextafter(ATOMS, -np.inf))
+    np.testing.assert_allclose(stats.norm.cdf(d.middle_score(ATOMS)), (before + d.cdf(ATOMS)) / 2, rtol=1e-9)
+    between = LOC + 0.1234 * SCALE
+    np.testing.assert_allclose(d.middle_score(between), d.normal_score(between), rtol=1e-9)
+    # What has a middle score between two scores is between their values.
+    for score in (-1.0, 0.0, 0.7):
+        assert (d.from_normal_score(score)[:, None] <= ATOMS)[d.middle_score(ATOMS) >= score].all()
+        assert (d.from_normal_score(score)[:, None] >= ATOMS)[d.middle_score(ATOMS) <= score].all()
+    np.testing.assert_allclose(Normal(LOC, SCALE).middle_score(between), Normal(LOC, SCALE).normal_score(between))
+
+
 def test_samples_follow_the_distribution():
     d = stack([0.9, 0.1, 0.0])
     drawn = d[2].rvs(4000, random_state=1)

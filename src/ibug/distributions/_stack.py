@@ -180,18 +180,13 @@ class Stack(Distribution):
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return Φ⁻¹(F(y)), finite for every finite y inside the support as long as the normal part has a weight."""
         x, shape = self._elements(y)
-        below, above = self._tail_arrays(x)
-        with np.errstate(divide="ignore"):
-            log_below, log_above = np.log(below), np.log(above)
-            log_weight = np.log(self.blend.weights[0])
-        lower, upper = self.blend.support
-        deep = (np.minimum(below, above) < _LEAST_TAIL) & (x >= lower) & (x < upper)
-        if deep.any():  # there only the normal part is left
-            z = standardised(x, self.loc.reshape(-1, 1), self.scale.reshape(-1, 1))
-            log_below = np.where(deep & (below < above), log_weight + log_ndtr(z), log_below)
-            log_above = np.where(deep & (above < below), log_weight + log_ndtr(-z), log_above)
-        score = np.asarray(score_of_tails(log_below, log_above))
-        return np.where(np.isinf(x), x, score).reshape(shape)
+        return self._score(x, *self._tail_arrays(x)).reshape(shape)
+
+    def middle_score(self, y: ArrayLike) -> Floats:
+        """Return the normal score of the middle of the jump at y, Φ⁻¹((F(y−) + F(y))/2)."""
+        x, shape = self._elements(y)
+        at, before = self._tail_arrays(x), self._tail_arrays(np.nextafter(x, -np.inf))
+        return self._score(x, (at[0] + before[0]) / 2, (at[1] + before[1]) / 2).reshape(shape)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w, finite where w is as long as the normal part has a weight."""
@@ -250,6 +245,19 @@ class Stack(Distribution):
         below, above = np.empty(x.shape), np.empty(x.shape)
         self._batch().tails(x, 0, len(x), below, above)
         return below, above
+
+    def _score(self, x: Floats, below: Floats, above: Floats) -> Floats:
+        """Return the normal scores at x, where these are the probabilities on both sides."""
+        with np.errstate(divide="ignore"):
+            log_below, log_above = np.log(below), np.log(above)
+            log_weight = np.log(self.blend.weights[0])
+        lower, upper = self.blend.support
+        deep = (np.minimum(below, above) < _LEAST_TAIL) & (x >= lower) & (x < upper)
+        if deep.any():  # there only the normal part is left
+            z = standardised(x, self.loc.reshape(-1, 1), self.scale.reshape(-1, 1))
+            log_below = np.where(deep & (below < above), log_weight + log_ndtr(z), log_below)
+            log_above = np.where(deep & (above < below), log_weight + log_ndtr(-z), log_above)
+        return np.where(np.isinf(x), x, score_of_tails(log_below, log_above))
 
     def _tails(self, y: ArrayLike) -> tuple[Floats, Floats, tuple[int, ...]]:
         x, shape = self._elements(y)
