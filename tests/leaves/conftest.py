@@ -125,7 +125,10 @@ def check_neighbors():
         variance = np.maximum(rows.y[neighbors[:, :7]].var(axis=1), regressor.min_variance_)
         np.testing.assert_allclose(regressor.predict_var(rows.queries), variance, rtol=1e-9)
         shuffled = np.random.default_rng(0).permutation(_num_samples(rows.queries))
-        small = patch.object(_leaf_numbers, "_NUMBERS_PER_CHUNK", 500), patch.object(_tasks, "COMPARISONS_PER_TASK", 100)
+        small = (
+            patch.object(_leaf_numbers, "_NUMBERS_PER_CHUNK", 500),
+            patch.object(_tasks, "COMPARISONS_PER_TASK", 100),
+        )
         with small[0], small[1]:  # many chunks, and threads for each
             found = regressor.set_params(n_jobs=3).kneighbors(_safe_indexing(rows.queries, shuffled))
         assert_array_equal(found[1], neighbors[shuffled, :7])
