@@ -22,7 +22,7 @@ def test_demo():
     assert printed.count(" of 150 ") == 8
 
 
-def test_a_law_of_ones_own():
+def test_a_distribution_of_ones_own():
     normal, own = run("own_law.py").splitlines()
     score = {line.split()[0]: float(line.split("CRPS ")[1].split()[0]) for line in (normal, own)}
     assert score["zero_inflated"] < score["normal"]

@@ -44,9 +44,9 @@ def test_a_method_predicts_a_proper_distribution(name, rows, split):
         assert np.all(np.isfinite(moments.mean))
         assert np.all(moments.variance > 0)
         assert fitted.held_out[scoring].mean.shape == (60,)
-        law = Normal(moments.mean, np.sqrt(moments.variance))
-        assert np.all(np.diff(law.ppf(np.array([[0.05, 0.5, 0.95]])), axis=1) > 0)
-    # It has learned something: better than the law of all targets.
+        distribution = Normal(moments.mean, np.sqrt(moments.variance))
+        assert np.all(np.diff(distribution.ppf(np.array([[0.05, 0.5, 0.95]])), axis=1) > 0)
+    # It has learned something: better than the distribution of all targets.
     known = crps(y[260:], Normal(np.full(60, y[:260].mean()), np.full(60, y[:260].std())))
     assert result[0]["crps"] < 0.8 * known
     assert 0.5 < result[0]["coverage"] <= 1

@@ -144,8 +144,7 @@ class Truncated(Distribution):
         return self._replace(self._moments()[1], "var")
 
     def crps(self, y: ArrayLike) -> Floats:
-        r"""Return the continuous ranked probability score, integrated like that of any distribution, over the scores
-        inside.
+        r"""Return the continuous ranked probability score, integrated over the scores inside.
 
         With the truncated distribution's F at the score v of its values, it is
         :math:`2 E[(1[V > v_y] - F(V)) (Q(\Phi(V)) - y)]`. The relative error is below 1e-6 for
