@@ -1,5 +1,6 @@
 # make demo   set everything up and run the main job on real data
 # make test   set everything up and check everything: lint, types, layers, tests (newest and oldest versions)
+# make sanitize  run the tests of the compiled kernels with every memory access and all arithmetic checked (minutes)
 # make test-browser  test the report in headless Chromium, which must be there
 # make docs   build the documentation, with every example run, into docs/_build/html (minutes)
 # make bench  measure the speed (minutes)
@@ -12,11 +13,12 @@ VENV_STUDY ?= .venv-study
 PYTHON_STUDY ?= python3.11
 VENV_BRIDGES ?= .venv-bridges
 VENV_DOCS ?= .venv-docs
+VENV_SANITIZE ?= .venv-sanitize
 BIN = $(VENV)/bin
 
 # An editable install knows the modules that were there when it was made, and the kernel as it was built then: made again
 # when the build's sources change, or a module comes or goes (a folder's time tells).
-SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.cpp cpp/ibug/*) $(shell find src/ibug -type d -not -name __pycache__)
+SOURCES = pyproject.toml CMakeLists.txt $(shell find cpp -type f) $(shell find src/ibug -type d -not -name __pycache__)
 
 .PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges docs bench bench-serving study study-env test-study format clean
 
@@ -83,6 +85,16 @@ study: $(VENV_STUDY)/stamp
 test-study: $(VENV_STUDY)/stamp
 	$(VENV_STUDY)/bin/pytest -n auto tests/study
 
+# AddressSanitizer and UndefinedBehaviorSanitizer, by GCC on Linux, over the tests that reach the kernels most directly. Their
+# libraries must be loaded before all others. Python never gives all of its memory back, so leaks are not looked for.
+SANITIZED ?= tests/neighbors tests/leaves/walk tests/distributions/test_likelihood.py
+SANITIZERS = $(foreach library,libasan.so libubsan.so libstdc++.so,$(shell $(CXX) -print-file-name=$(library)))
+
+.PHONY: sanitize
+sanitize: $(VENV_SANITIZE)/stamp
+	LD_PRELOAD="$(SANITIZERS)" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	$(VENV_SANITIZE)/bin/python -m pytest -p no:cacheprovider $(SANITIZED)
+
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -124,5 +136,13 @@ $(VENV_DOCS)/stamp: $(SOURCES)
 	$(VENV_DOCS)/bin/python -m pip install --quiet --editable ".[docs]"
 	touch $@
 
+$(VENV_SANITIZE)/stamp: $(SOURCES)
+	$(PYTHON) -m venv $(VENV_SANITIZE)
+	$(VENV_SANITIZE)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV_SANITIZE)/bin/python -m pip install --quiet --editable ".[lightgbm]" "pytest>=8.3" "hypothesis>=6.100" \
+	  --config-settings=build-dir=build/sanitize --config-settings=cmake.build-type=RelWithDebInfo \
+	  --config-settings=cmake.define.IBUG_SANITIZE=ON
+	touch $@
+
 clean:
-	rm -rf build dist docs/_build docs/api/generated docs/gallery $(VENV) $(VENV_OLDEST) $(VENV_STUDY) $(VENV_BRIDGES) $(VENV_DOCS)
+	rm -rf build dist docs/_build docs/api/generated docs/gallery $(VENV) $(VENV_OLDEST) $(VENV_STUDY) $(VENV_BRIDGES) $(VENV_DOCS) $(VENV_SANITIZE)

@@ -15,7 +15,7 @@ namespace ibug {
 // The loops that this machine can run.
 const Tables<Loops>& all_loops();
 
-// Checks that tiles have the shape that so many rows and trees need.
+// Checks that tiles have the shape that n_rows and n_trees need.
 template <class Tiles>
 void require_tiles(const Tiles& tiles, std::size_t n_rows, std::size_t n_trees) {
     require(n_trees > 0 && n_trees <= max_trees, "from 1 to 65534 trees can be counted");

@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -49,13 +50,15 @@ class Fitted {
 
     // To be called once, without the GIL.
     ibug::Rows rows() {
-        scratch_.reset(new double[2 * values_.shape(1)]);
-        return {values_.data(), values_.shape(1), 0, values_.shape(0), scratch_.get()};
+        const std::size_t k = values_.shape(1);
+        if (2 * k > std::size(few_)) many_.reset(new double[2 * k]);
+        return {values_.data(), k, 0, values_.shape(0), many_ ? many_.get() : few_};
     }
 
    private:
     const Values& values_;
-    std::unique_ptr<double[]> scratch_;
+    double few_[512];  // a row alone allocates nothing
+    std::unique_ptr<double[]> many_;
 };
 
 using MomentsFunction = void (*ibug::Fits::*)(const ibug::Rows&, double*, double*);

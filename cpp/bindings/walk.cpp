@@ -106,7 +106,7 @@ NB_MODULE(_walk, m) {
     m.doc() = "Trees of any library, walked by many rows at once. Use ibug.leaves instead.";
     ibug::register_instruction_sets(m, all_walks());
 
-    // In single precision, by the functions of the C library, which XGBoost calls, too.
+    // In single precision, by the functions of the C library, as XGBoost does it.
     m.def(
         "exp",
         [](Array<float, 1> values) {

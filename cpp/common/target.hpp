@@ -19,7 +19,11 @@
 
 #if defined(__x86_64__) || (defined(_M_X64) && !defined(_M_ARM64EC))
 #define IBUG_X86
+#if IBUG_VECTOR_BYTES > 16
 #include <immintrin.h>
+#else
+#include <emmintrin.h>
+#endif
 #endif
 
 // Vectors as types of the compiler's own, with operators, that can be converted to those of the intrinsic functions.

@@ -15,7 +15,7 @@
 namespace ibug::IBUG_TARGET {
 namespace {
 
-// Beyond so many standard deviations a value is as far away as can be; the squares of such numbers are still finite.
+// In standard deviations: a value beyond is taken to be this far away. The squares of such numbers are still finite.
 constexpr double farthest = 1e100;
 
 // Where the search begins.
@@ -76,7 +76,7 @@ Point most_likely_of<SkewNormal>(const Standardized& row) {
     if (std::fabs(row.mean_cube) < clear_skewness) try_from({-start[0], start[1], -start[2]});
     if (std::fabs(row.mean_cube) > some_skewness) try_from(half_normal_start(row, std::copysign(4.0, row.mean_cube)));
     // On the way to half a normal distribution the ridge gets ever narrower and the steps crawl: where its end is
-    // nearly as likely as the best so far, begin there, too.
+    // nearly as likely as the best so far, begin there as well.
     constexpr double nearly = 0.05;
     const Point end = half_normal_start(row, std::copysign(SkewNormal::highest, best.at[2]));
     if (expand<SkewNormal>(row, end).value > best.value - nearly) try_from(end);

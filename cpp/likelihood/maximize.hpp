@@ -14,8 +14,8 @@ namespace ibug::IBUG_TARGET {
 namespace {
 
 constexpr int most_steps = 100;
-// Of the mean log likelihood per value. The last step of two parameters squares the error; with a shape, ridges are
-// long.
+// The least gain of the mean log likelihood per value. The last step of two parameters squares the error; with a shape,
+// ridges are long.
 template <class Family>
 constexpr double tolerance = Family::n_shapes > 0 ? 1e-12 : 1e-9;
 constexpr double most_damping = 1e10;

@@ -11,7 +11,7 @@ namespace ibug {
 
 inline constexpr std::size_t tile_rows = 16;
 
-// A full scan counts so many tiles at a time, to share the query's codes among them: 64 rows.
+// A full scan counts four tiles at a time, 64 rows, which share the loads of the query's codes.
 inline constexpr std::size_t quad_tiles = 4;
 inline constexpr std::size_t quad_rows = quad_tiles * tile_rows;
 

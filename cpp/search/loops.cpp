@@ -16,7 +16,7 @@ namespace {
 // Queries at a time, so that their counters stay in registers: 16 registers hold those of two, 32 those of four.
 constexpr std::size_t group = IBUG_VECTOR_BYTES == 64 ? 4 : 2;
 
-// From so many queries on bitmaps are faster than comparisons.
+// From this number of queries on, bitmaps are faster than comparisons.
 #if IBUG_VECTOR_BYTES == 64
 constexpr std::size_t least_queries = 32;
 #elif IBUG_VECTOR_BYTES == 32

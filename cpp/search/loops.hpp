@@ -35,8 +35,7 @@ struct alignas(64) Bitmap {
     std::uint64_t words[bitmap_rows / 64];
 };
 
-// Of so many trees, a block, bitmaps are there at a time; so many are added at a time; and the sums of a block have so
-// many bits.
+// Bitmaps are there for a block of trees at a time, and added several at a time. The sums of a block have 7 bits.
 inline constexpr std::size_t bitmap_trees = 112, bitmaps_at_a_time = 16, block_planes = 7;
 static_assert(bitmap_trees < std::size_t{1} << block_planes && bitmap_trees % bitmaps_at_a_time == 0 &&
               bitmap_trees % tree_step == 0);
@@ -81,7 +80,7 @@ struct Counters {
 struct Loops {
     InstructionSet set;
     std::size_t group_size;
-    std::size_t least_queries;  // so many share bitmaps with profit
+    std::size_t least_queries;  // from this number on they share bitmaps with profit
     Counters<std::uint8_t> codes8;
     Counters<std::uint16_t> codes16;
     Counters<std::uint32_t> codes32;

@@ -95,7 +95,7 @@ class Bisection {
         return sum;
     }
 
-    // Of some rows the one that shares fewest leaves with `row`.
+    // The one of some rows that shares fewest leaves with `row`.
     std::size_t farthest(const std::uint8_t* row, std::size_t start, std::size_t stop) const {
         const std::size_t step = std::max<std::size_t>(1, (stop - start) / sample);
         std::int32_t least = std::int32_t{1} << 30;

@@ -87,7 +87,7 @@ struct Column {
 
 // Rows that pass the trees together.
 inline constexpr std::size_t block_rows = 128;
-// A block's results are kept in places of so many 64-byte slots: 2 of them for bytes, 4 for 16 bits.
+// The bytes of a slot. A block's results take 2 of them where ranks have 8 bits, 4 where they have 16.
 inline constexpr std::size_t slot_bytes = 64;
 // A tree of 512 leaves needs no more results at the same time: each one more takes twice the leaves.
 inline constexpr std::size_t most_results = 10;

@@ -314,7 +314,7 @@ class ForestBuilder {
     std::map<ColumnKey, std::size_t> columns_;
     std::map<std::int32_t, std::size_t> category_columns_;
     std::map<FeatureKey, std::size_t> features_;
-    // Of the tree that is being added.
+    // The tree that is being added.
     std::int64_t first_ = 0;
     std::vector<std::int32_t> n_leaves_, depth_, place_;
 };

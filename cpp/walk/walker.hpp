@@ -18,7 +18,7 @@ namespace {
 
 // Up to this many rows are walked down one by one, many trees at a time.
 constexpr std::size_t few_rows = 4;
-// What is walked down at the same time: so many rows in a tree, or trees for a row.
+// What is walked down at the same time: rows in one tree, or trees for one row.
 constexpr std::size_t rows_abreast = 8, trees_abreast = 16;
 
 // ranks[r] = the number of thresholds below x[r], for a block of rows at once, without branches.

@@ -204,7 +204,7 @@ def test_bounds_need_just_the_tiles_of_their_rows():
         index_of(np.zeros((1024, 12, 16), np.uint8), *bounds.values())
 
 
-# Of each search what it takes beside leaves, a range of queries, and the arrays for its results.
+# What each search takes beside leaves, a range of queries, and the arrays for its results.
 TILES = {"tile_start": 0, "tile_stop": 16}
 SEARCHES = {
     "scan": TILES,

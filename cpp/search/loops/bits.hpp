@@ -1,4 +1,4 @@
-// Bits, counted and added. These are our own where the standard library has them, too: what its functions are compiled
+// Bits, counted and added. Functions that the standard library has as well are our own: what its functions are compiled
 // to for one instruction set could be linked into code for another.
 #pragma once
 
@@ -21,7 +21,7 @@ inline std::size_t count_ones(std::uint64_t word) {
 #endif
 }
 
-// Of a word that is not zero.
+// The word must not be zero.
 inline std::size_t lowest_one(std::uint64_t word) {
 #if defined(__GNUC__) || defined(__clang__)
     return static_cast<std::size_t>(__builtin_ctzll(word));

@@ -137,7 +137,7 @@ template <class Code>
 inline void add_lanes(const typename VectorOf<Code>::type& counter, std::uint16_t* counts) {
     constexpr std::size_t rows = rows_per_vector<Code>;
 #ifdef IBUG_VECTOR_TYPES
-    // A block of trees is small enough for the sum of all its trees to fit the lanes, too.
+    // A block of trees is small enough for the sum of all its trees to fit the lanes.
     typedef Code Rows __attribute__((vector_size(rows * sizeof(Code))));
     typedef std::uint16_t Counts __attribute__((vector_size(rows * sizeof(std::uint16_t))));
     Rows sum[Shape<Code>::lanes / rows];

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors._load import kernel
 
-# Below so many tiles a search by bounds costs more than it spares.
+# With fewer tiles a search by bounds costs more than it spares.
 _LEAST_TILES = 128
 # What the bounds may add to the memory of the codes; more is needed only where leaves occur everywhere, and bounds are
 # of no use.

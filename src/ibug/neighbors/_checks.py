@@ -15,7 +15,7 @@ def check_k(k: int, n_rows: int) -> None:
 
 
 def check_candidates(candidates: int, k: int, n_rows: int) -> int:
-    """Return the number of candidates, or raise InvalidInputError if k neighbours cannot be chosen from so many."""
+    """Return the number of candidates, or raise InvalidInputError unless it is from k to n_rows."""
     if isinstance(candidates, bool) or not isinstance(candidates, (int, np.integer)) or not k <= candidates <= n_rows:
         raise InvalidInputError(
             f"candidates must be None or an integer from k={k} to the number of training rows, {n_rows}; "

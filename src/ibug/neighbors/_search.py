@@ -1,4 +1,4 @@
-"""How a query is answered: by a scan of all rows, by bounds that skip most of them, or in two stages; in threads."""
+"""How a query is answered: by a scan of all rows, by bounds that skip most of them, or in two stages; by threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_VISITED, _MOST_VISITED_OF_MANY, _MOST_VISITED_ALONE = 0.2, 0.12, 0.5
 _MOST_ROWS, _MOST_ROWS_OF_MANY = 1 / 8, 1 / 300
 # What a search by bounds costs compared with a full scan, at least; for the number of threads.
 _SPARED = 8
-# Queries that share each load of a tile; so many a thread should have at least, before tiles are divided.
+# Queries that share each load of a tile: what a thread should have at least, before tiles are divided.
 _GROUP = 16
 
 
@@ -89,7 +89,7 @@ class Search:
         return visits
 
     def _shares_bitmaps(self, n_queries: int, instruction_set: str) -> bool:
-        """Whether a full scan of so many queries shares bitmaps of their leaves."""
+        """Whether a full scan of n_queries queries shares bitmaps of their leaves."""
         return self._one_byte and n_queries > 1 and n_queries >= kernel.least_queries(instruction_set)
 
     def _prunes(self, k: int, many: bool) -> bool:

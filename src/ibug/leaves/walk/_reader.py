@@ -16,7 +16,7 @@ from ibug.leaves.walk._probes import probes
 from ibug.leaves.walk._tree_walk import TreeWalk
 from ibug.leaves.walk._trees import NotWalkableError, Trees
 
-# So many training rows, and so many made-up rows, on which the walk must agree with the library.
+# The numbers of training rows and of made-up rows on which the walk must agree with the library.
 CHECKED_ROWS, _PROBES = 512, 256
 _TOLERANCE = 1e-9  # of predictions, relative
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ibug.leaves.walk import _walk
 from ibug.leaves.walk._trees import NotWalkableError, Trees, offsets
 
-# A thread is worth starting only for about a millisecond of work: so many leaf numbers.
+# A thread is worth starting only for about a millisecond of work: this number of leaf numbers.
 _LEAVES_PER_TASK = 2**20
 
 
