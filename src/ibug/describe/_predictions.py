@@ -63,7 +63,7 @@ class Predictions:
         Parameters
         ----------
         estimator : fitted estimator with ``predict_dist`` and ``predict``
-            What predicts.
+            The estimator.
         X : array-like or data frame of shape (n_rows, n_features)
             The rows.
         """
@@ -111,7 +111,7 @@ class Predictions:
         Parameters
         ----------
         estimator : fitted estimator
-            What made these predictions.
+            The estimator that made these predictions.
         X : array-like or data frame of shape (n_rows, n_features)
             The rows.
         """

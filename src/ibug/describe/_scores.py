@@ -11,14 +11,14 @@ from ibug.describe._numbers import with_unit
 
 
 def chance_band(n: int, probability: ArrayLike) -> tuple[Any, Any]:
-    """Return the ends of the range that holds 95 % of all shares, where each of n rows counts with a probability.
+    """Return the ends of the range in which the share of n rows lies in 95 % of all cases, by chance alone.
 
     Parameters
     ----------
     n : int
         The number of rows.
     probability : float or array-like
-        The probability that a row counts.
+        The share that is expected: each row counts with this probability.
     """
     return binom.ppf(0.025, n, probability) / n, binom.ppf(0.975, n, probability) / n
 

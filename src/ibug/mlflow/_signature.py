@@ -21,6 +21,11 @@ def infer_signature(u: Any) -> ModelSignature:
 
     Columns are those of the training rows. Integers are 64-bit and numbers with a fraction double, so that MLflow
     accepts narrower ones; categories are of any type. Arrays without names are a tensor of double.
+
+    Parameters
+    ----------
+    u : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
+        Fitted.
     """
     outputs = Schema([ColSpec("double", name) for name in ("prediction", "lower", "upper")])
     parameters = ParamSchema(

@@ -51,7 +51,7 @@ class LeafDensityDisplay:
         Parameters
         ----------
         estimator : fitted estimator with ``leaf_density``, or mapping of names to such
-            Whose trees are looked at.
+            The estimators.
         X
             Rows that fall into the leaves.
         per : {"tree", "row"}
@@ -81,7 +81,7 @@ class LeafDensityDisplay:
         density : mapping of names to array-like of shape (n,)
             Shares of the training rows, for each tree or for each row.
         per : {"tree", "row"}
-            Which of them.
+            Whether there is a share for each tree or for each row.
         ax
             Axes to draw on; ``None`` makes a new figure.
         **options

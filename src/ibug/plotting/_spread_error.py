@@ -16,8 +16,8 @@ from ibug.plotting._style import BLACK, SKY, VERMILLION, add_grid, legend_above,
 
 SCALES = ("auto", "log", "linear")
 
-# Smaller errors, as a part of the median error, are drawn at this one: on a log scale an error that is near zero by
-# chance would take most of the plot.
+# The smallest error that is drawn, as a part of the median error: on a log scale an error that is near zero by chance
+# would take most of the plot.
 _LEAST_ERROR = 1e-2
 
 

@@ -27,7 +27,7 @@ _SERIES = (
     (PURPLE, (0, (1, 1)), "P"),
 )
 
-# Of the default font; a little more than the axes have room for before matplotlib widens them.
+# The default font: a little more letters than the axes have room for before matplotlib widens them.
 _LETTERS_PER_INCH = 13.5
 _LETTERS_PER_HANDLE = 6
 

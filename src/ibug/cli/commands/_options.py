@@ -93,7 +93,7 @@ def target_column(given: str | None, known: str | None) -> str:
     """Return the column of observed values: the given one, or by default that of the training file."""
     name = given or known
     if name is None:
-        raise typer.BadParameter("the model file does not tell the target: name its column.", param_hint="--target")
+        raise typer.BadParameter("the model file does not name the target: name its column.", param_hint="--target")
     return name
 
 

@@ -190,13 +190,13 @@ class TextTable(Table):
         expected = {"double": "a number", "bool": "true or false"}.get(found[3], found[3])
         return InvalidInputError(
             f"{self.name}, {where}: column {column!r} must be {expected}, and has {_short(value)}. Mend the value; if "
-            "it stands for a missing one, say --missing and the text."
+            "it stands for a missing one, name it by --missing."
         )
 
     def _bad_encoding(self, where: str) -> InvalidInputError:
         return InvalidInputError(
-            f"{self.name}, {where}: this is not {self._options.encoding} text. Say in which encoding it was written, "
-            "--encoding latin-1 or --encoding cp1252, say."
+            f"{self.name}, {where}: this is not {self._options.encoding} text. Name its encoding: --encoding "
+            "latin-1 or --encoding cp1252, for example."
         )
 
     def _line(self, row: int) -> int | None:
