@@ -31,7 +31,7 @@ def test_no_two_test_files_have_one_name():
 
 
 def test_tests_are_imported_by_their_whole_names():
-    """No folder is put on the path: ``tests`` and ``benchmarks`` are packages in the folder of the root's conftest.py."""
+    """No folder is put on the path: ``tests`` and ``benchmarks`` are packages beside the root's conftest.py."""
     assert (ROOT / "conftest.py").exists()
     assert "pythonpath" not in SETTINGS["pytest"]["ini_options"]
     folders = {path.parent for path in TESTS}
