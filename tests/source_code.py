@@ -8,7 +8,8 @@ is private to ibug, and all packages share it. What is private to another packag
 - no private attribute that one of its classes defines is read or set, unless on ``self`` or ``cls``, which may inherit
   it, or where the own package defines an attribute of that name.
 
-Private attributes that no class of ibug defines belong to other libraries.
+Private attributes that no class of ibug defines belong to other libraries. To code outside of ibug all private names of
+ibug are foreign.
 """
 
 import ast
@@ -19,20 +20,22 @@ from pathlib import Path
 
 #: Calls that name an attribute by a text.
 _BY_TEXT = {"getattr", "hasattr", "setattr", "delattr"}
+#: The public methods of named tuples.
+_NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module of ibug: its dotted name, and what it says."""
+    """A module of ibug, or of a package that uses it: its dotted name, and what it says."""
 
     name: str
     tree: ast.Module
 
     @property
     def package(self) -> str:
-        """The package that it belongs to: ``leaves`` for ``ibug.leaves._base``, empty for ``ibug.regressor``."""
-        _, *names = self.name.split(".")
-        return names[0] if len(names) > 1 else ""
+        """The package that it belongs to: ``leaves`` for ``ibug.leaves._base``, ``ibug`` for ``ibug.regressor``."""
+        root, *names = self.name.split(".")
+        return names[0] if root == "ibug" and len(names) > 1 else root
 
     @property
     def dotted(self) -> str:
@@ -51,15 +54,18 @@ def modules(root: Path) -> list[Module]:
     return found
 
 
-def private_uses(all_modules: list[Module]) -> list[str]:
-    """Return where a module uses what is private to another package, and what that is."""
+def private_uses(ibug: list[Module], outside: list[Module] | None = None) -> list[str]:
+    """Return where a module of ibug, or one outside, uses what is private to another package, and what that is."""
     owners = defaultdict(set)
-    for module in all_modules:
+    for module in ibug:
         for name in _attributes(module.tree):
             owners[name].add(module.package)
-    names_of_modules = {module.dotted for module in all_modules}
+    for module in outside or []:
+        for name in filter(owners.__contains__, _attributes(module.tree)):
+            owners[name].add(module.package)
+    names_of_modules = {module.dotted for module in ibug}
     uses = []
-    for module in all_modules:
+    for module in outside or ibug:
         imported = list(_imported(module.tree, module.name))
         whole_names = [(line, whole) for line, whole, _ in imported]
         by_alias = {alias: whole for _, whole, alias in imported if whole in names_of_modules}
@@ -67,8 +73,7 @@ def private_uses(all_modules: list[Module]) -> list[str]:
             if owner in by_alias:
                 whole_names.append((line, f"{by_alias[owner]}.{name}"))
             elif owners[name] and module.package not in owners[name]:
-                owning = ", ".join(sorted(package or "the root" for package in owners[name]))
-                uses.append(f"{module.name}:{line} uses {name} of {owning}")
+                uses.append(f"{module.name}:{line} uses {name} of {', '.join(sorted(owners[name]))}")
         uses += [
             f"{module.name}:{line} uses {name}" for line, name in whole_names if _is_foreign(module, name.split("."))
         ]
@@ -76,7 +81,7 @@ def private_uses(all_modules: list[Module]) -> list[str]:
 
 
 def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.endswith("__")
+    return name.startswith("_") and not name.endswith("__") and name not in _NAMED_TUPLE
 
 
 def _attributes(tree: ast.Module) -> Iterator[str]:
@@ -131,10 +136,12 @@ def _imported(tree: ast.Module, importer: str) -> Iterator[tuple[int, str, str]]
 
 
 def _is_foreign(module: Module, names: list[str]) -> bool:
-    """Tell whether a whole name is private to another package of the same root."""
+    """Tell whether a whole name is private to another package of ibug."""
     root, *rest = names
-    if root != module.name.split(".")[0] or not any(map(is_private, rest)):
+    if root != "ibug" or not any(map(is_private, rest)):
         return False
-    if is_private(rest[0]):  # a module of the root; what is private in it stays there
-        return module.package != "" and any(map(is_private, rest[1:]))
+    if module.name.startswith("ibug") and is_private(
+        rest[0]
+    ):  # a module of the root; what is private in it stays there
+        return module.package != "ibug" and any(map(is_private, rest[1:]))
     return rest[0] != module.package

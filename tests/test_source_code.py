@@ -74,15 +74,19 @@ def test_modules_of_one_package_share_what_is_private():
     assert len(uses(code, "ibug.dask._regressor", root)) == 2
 
 
+def test_to_others_all_private_names_are_foreign():
+    ibug = [Module("ibug.neighbors._index", ast.parse(OWNER)), Module("ibug._typing", ast.parse(""))]
+    code = "from ibug._typing import Floats\nfrom ibug.neighbors._index import Index\nIndex()._codes\nmodel._Booster"
+    assert len(private_uses(ibug, [Module("benchmarks.speed.measure", ast.parse(code))])) == 3
+    code = "class Mine:\n    def __init__(self, other): self._codes = other._codes\nfrom ibug.neighbors import Index"
+    assert private_uses(ibug, [Module("benchmarks.speed.measure", ast.parse(code))]) == []
+
+
 def test_modules_have_their_dotted_names(tmp_path):
     for path in ("__init__.py", "regressor.py", "leaves/__init__.py", "leaves/walk/_trees.py"):
         file = tmp_path / "ibug" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     found = {module.name: module.package for module in modules(tmp_path / "ibug")}
-    assert found == {
-        "ibug": "",
-        "ibug.leaves.__init__": "leaves",
-        "ibug.leaves.walk._trees": "leaves",
-        "ibug.regressor": "",
-    }
+    leaves = {"ibug.leaves.__init__": "leaves", "ibug.leaves.walk._trees": "leaves"}
+    assert found == {"ibug": "ibug", "ibug.regressor": "ibug"} | leaves
