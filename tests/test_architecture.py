@@ -3,6 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 try:
     import tomllib
 except ModuleNotFoundError:  # Python 3.10, where pytest brings the same under its older name
@@ -13,9 +15,11 @@ SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 TESTS = [path for path in sorted((ROOT / "tests").rglob("*.py")) if path.name not in ("__init__.py", "conftest.py")]
 
 
-def shown(paths):
-    """Return paths from the root of the checkout on, one a line."""
-    return "\n".join(str(path.relative_to(ROOT)) for path in paths)
+def refuse(found):
+    """Fail where there is something, and say it all."""
+    lines = "\n".join(map(str, found))
+    if lines:
+        pytest.fail(lines, pytrace=False)
 
 
 def test_every_package_has_its_place_among_the_layers():
@@ -27,7 +31,7 @@ def test_every_package_has_its_place_among_the_layers():
 
 def test_no_two_test_files_have_one_name():
     times = Counter(path.name for path in TESTS)
-    assert not shown(path for path in TESTS if times[path.name] > 1)
+    refuse(path for path in TESTS if times[path.name] > 1)
 
 
 def test_tests_are_imported_by_their_whole_names():
@@ -35,4 +39,4 @@ def test_tests_are_imported_by_their_whole_names():
     assert (ROOT / "conftest.py").exists()
     assert "pythonpath" not in SETTINGS["pytest"]["ini_options"]
     folders = {path.parent for path in TESTS}
-    assert not shown(folder for folder in sorted(folders) if not (folder / "__init__.py").exists())
+    refuse(folder for folder in sorted(folders) if not (folder / "__init__.py").exists())
