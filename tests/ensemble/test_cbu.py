@@ -1,8 +1,5 @@
 """CBURegressor against what CatBoost itself predicts, and the ways to fit it."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -386,15 +383,3 @@ def test_bad_rows(recorder, diabetes):
         u.predict(X[:0])
     with pytest.raises(InvalidInputError, match="coverage must be between 0 and 1"):
         u.predict_interval(X, coverage=90)
-
-
-def test_without_catboost_it_tells_what_to_install():
-    code = (
-        "import sys; sys.modules['catboost'] = None\n"
-        "from ibug import CBURegressor\n"
-        "from ibug.exceptions import MissingDependencyError\n"
-        "try: CBURegressor().fit([[1.0], [2.0], [3.0]], [1.0, 2.0, 4.0])\n"
-        "except MissingDependencyError as error: print(error)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'pip install "ibug[catboost]"' in run.stdout

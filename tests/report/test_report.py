@@ -5,8 +5,6 @@ import hashlib
 import html.parser
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -298,17 +296,3 @@ def test_wrong_arguments_are_named(model, tmp_path):
         with pytest.raises(InvalidInputError, match=message):
             ibug.report.write(u, X, y, path, **options)
     assert not path.exists()
-
-
-def test_without_plotly_the_error_says_what_to_install():
-    code = """
-import sys
-sys.modules["plotly"] = None
-import ibug.report
-try:
-    ibug.report.write(None, None, None, "x.html")
-except ImportError as error:
-    print(error)
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'pip install "ibug[report]"' in run.stdout
