@@ -28,60 +28,63 @@ inline double log_add(double a, double b) {
     return top == -infinity ? top : top + std::log1p(std::exp(std::min(a, b) - top));
 }
 
-// log Σ mass(i) φ((x − value(i))/width)/width, relative to the nearest kernel so that nothing underflows.
+// The probability between two values of a normal distribution.
+inline double between(double low, double high, double loc, double scale) {
+    const double a = (low - loc) / scale, b = (high - loc) / scale;
+    return std::max(a > 0.0 ? above(a) - above(b) : below(b) - below(a), 1e-300);
+}
+
+// The support: what is outside counts as the nearest end, and what a kernel has outside is cut off and given to the rest.
+struct Support {
+    double low, high;
+
+    bool bounded() const { return low > -infinity || high < infinity; }
+    double clamp(double x) const { return std::min(std::max(x, low), high); }
+    double inside(double center, double width) const { return bounded() ? between(low, high, center, width) : 1.0; }
+};
+
+// log Σ mass(i) times the kernel at value(i), relative to the nearest kernel so that nothing underflows.
 template <class Value, class Mass>
-double log_kernels(double x, std::size_t n, const Value& value, const Mass& mass, double width) {
+double log_kernels(double x, std::size_t n, const Value& value, const Mass& mass, double width, const Support& support) {
     double nearest = infinity;
     for (std::size_t i = 0; i < n; ++i)
-        if (mass(i) > 0.0) nearest = std::min(nearest, std::abs(standardised(x, value(i), width)));
+        if (mass(i) > 0.0) nearest = std::min(nearest, std::abs(standardised(x, support.clamp(value(i)), width)));
     if (nearest == infinity) return -infinity;
     double total = 0.0;
     for (std::size_t i = 0; i < n; ++i) {
         if (!(mass(i) > 0.0)) continue;
-        const double u = std::abs(standardised(x, value(i), width));
+        const double center = support.clamp(value(i)), u = std::abs(standardised(x, center, width));
         const double exponent = -0.5 * (u - nearest) * (u + nearest);
-        if (exponent > -745.0) total += mass(i) * std::exp(exponent);
+        if (exponent > -745.0) total += mass(i) * std::exp(exponent) / support.inside(center, width);
     }
     return std::log(total) - 0.5 * nearest * nearest - std::log(width) - half_log_2pi;
-}
-
-// The probability between two values of a normal distribution.
-inline double between(double low, double high, double loc, double scale) {
-    const double a = (low - loc) / scale, b = (high - loc) / scale;
-    return a > 0.0 ? above(a) - above(b) : below(b) - below(a);
 }
 
 inline double log_density(const Mixtures& all, const Smoothing& smoothing, std::size_t row, double x) {
     if (std::isnan(x)) return x;
     if (std::isinf(x) || x < all.low || x > all.high) return -infinity;
+    const Support support{all.low, all.high};
     const double loc = all.loc[row], scale = all.scale[row];
-    const double* atoms = all.atoms + row * all.n_atoms;
-    const float* masses = all.masses + row * all.n_atoms;
-    const double error_width = smoothing.error_width(scale), atom_width = smoothing.atom_width(scale);
-    const auto error = [&](std::size_t i) { return loc + scale * all.errors[i]; };
-    const auto atom = [&](std::size_t i) { return atoms[i]; };
-    const auto mass = [&](std::size_t i) { return static_cast<double>(masses[i]); };
-    double total = 0.0;
-    for (std::size_t i = 0; i < all.n_atoms; ++i) total += mass(i);
-    const bool has_errors = all.error > 0.0, has_atoms = all.atom > 0.0;
-
     double out = -infinity;
-    if (all.normal > 0.0) out = std::log(all.normal) + log_normal_density(x, loc, scale);
-    if (has_errors) {
-        const double part = log_kernels(x, all.n_errors, error, [](std::size_t) { return 1.0; }, error_width);
+    if (all.normal > 0.0)
+        out = std::log(all.normal) + log_normal_density(x, loc, scale) - std::log(support.inside(loc, scale));
+    if (all.error > 0.0) {
+        const auto error = [&](std::size_t i) { return loc + scale * all.errors[i]; };
+        const auto one = [](std::size_t) { return 1.0; };
+        const double part = log_kernels(x, all.n_errors, error, one, smoothing.error_width(scale), support);
         out = log_add(out, std::log(all.error / static_cast<double>(all.n_errors)) + part);
     }
-    if (has_atoms) out = log_add(out, std::log(all.atom / total) + log_kernels(x, all.n_atoms, atom, mass, atom_width));
-    if (all.low == -infinity && all.high == infinity) return out;
-
-    double inside = all.normal * between(all.low, all.high, loc, scale);
-    if (has_errors)
-        for (std::size_t i = 0; i < all.n_errors; ++i)
-            inside += all.error / static_cast<double>(all.n_errors) * between(all.low, all.high, error(i), error_width);
-    if (has_atoms)
-        for (std::size_t i = 0; i < all.n_atoms; ++i)
-            inside += all.atom / total * mass(i) * between(all.low, all.high, atom(i), atom_width);
-    return out - std::log(std::max(inside, 1e-300));
+    if (all.atom > 0.0) {
+        const double* atoms = all.atoms + row * all.n_atoms;
+        const float* masses = all.masses + row * all.n_atoms;
+        const auto atom = [&](std::size_t i) { return atoms[i]; };
+        const auto mass = [&](std::size_t i) { return static_cast<double>(masses[i]); };
+        double total = 0.0;
+        for (std::size_t i = 0; i < all.n_atoms; ++i) total += mass(i);
+        const double part = log_kernels(x, all.n_atoms, atom, mass, smoothing.atom_width(scale), support);
+        out = log_add(out, std::log(all.atom / total) + part);
+    }
+    return out;
 }
 
 // For rows start to stop; x and the results are (n, m).

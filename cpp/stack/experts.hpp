@@ -146,7 +146,7 @@ class RowOfExperts {
     // The log densities of the experts at y, (n_bandwidths, n_experts), within the support.
     void log_densities(double* out) {
         const std::size_t n_all = n_experts(), first = with_.n_errors > 0;
-        const double normal = log_normal_density(y_, loc_, scale_) - log_inside(loc_, scale_);
+        const double normal = log_normal_density(y_, loc_, scale_) - std::log(support().inside(loc_, scale_));
         // The kernels of errors have one width.
         const double errors = first ? log_density(0, std::max(with_.error_bandwidth * scale_, with_.least)) : 0.0;
         for (std::size_t b = 0; b < with_.n_bandwidths; ++b, out += n_all) {
@@ -156,18 +156,18 @@ class RowOfExperts {
             // Kernels are computed once for all experts, relative to the nearest atom.
             double nearest = infinity;
             for (std::size_t i = with_.n_errors; i < n_; ++i) {
-                scratch_[i] = std::abs(standardised(y_, value_[i], width));
+                scratch_[i] = std::abs(standardised(y_, clamp(value_[i]), width));
                 nearest = std::min(nearest, scratch_[i]);
             }
             for (std::size_t i = with_.n_errors; i < n_; ++i) {
                 const double exponent = -0.5 * (scratch_[i] - nearest) * (scratch_[i] + nearest);
-                scratch_[i] = exponent > -700.0 ? std::exp(exponent) : 0.0;
+                scratch_[i] = exponent > -700.0 ? std::exp(exponent) / support().inside(clamp(value_[i]), width) : 0.0;
             }
             for (std::size_t j = first; j < n_discrete_; ++j) {
                 const double* weights = weights_.data() + j * n_;
                 double total = 0.0;
                 for (std::size_t i = with_.n_errors; i < n_; ++i) total += weights[i] * scratch_[i];
-                if (total > 1e-290 && !bounded())
+                if (total > 1e-290)
                     out[1 + j] = std::log(total) - 0.5 * nearest * nearest - std::log(width) - half_log_2pi;
                 else  // its own atoms are too far from the nearest of all
                     out[1 + j] = log_density(j, width);
@@ -206,25 +206,13 @@ class RowOfExperts {
     // The log density of one discrete expert at y.
     double log_density(std::size_t j, double width) const {
         const double* weights = weights_.data() + j * n_;
-        const double log_sum = log_kernels(
-            y_, n_, [&](std::size_t i) { return value_[i]; }, [&](std::size_t i) { return weights[i]; }, width);
-        return bounded() ? log_sum - log_inside(weights, width) : log_sum;
+        return log_kernels(
+            y_, n_, [&](std::size_t i) { return value_[i]; }, [&](std::size_t i) { return weights[i]; }, width, support());
     }
 
-    bool bounded() const { return with_.low > -infinity || with_.high < infinity; }
+    Support support() const { return {with_.low, with_.high}; }
     double clamp(double x) const { return std::min(std::max(x, with_.low), with_.high); }
     double z_of(double x) const { return (x - loc_) / scale_; }
-
-    double log_inside(double center, double width) const {
-        return bounded() ? std::log(std::max(between(with_.low, with_.high, center, width), 1e-300)) : 0.0;
-    }
-
-    double log_inside(const double* weights, double width) const {
-        double total = 0.0;
-        for (std::size_t i = 0; i < n_; ++i)
-            if (weights[i] > 0.0) total += weights[i] * between(with_.low, with_.high, value_[i], width);
-        return std::log(std::max(total, 1e-300));
-    }
 
     const Neighbors& near_;
     const Experts &on_targets_, &on_residuals_;

@@ -42,9 +42,9 @@ class Stack(Distribution):
     is a value that occurs.
 
     F has jumps, and no density. ``pdf`` and ``logpdf`` are those of a smoothed F: each error and each atom becomes a
-    normal kernel (see `bandwidth`), and what they put outside the support is cut off. On whole numbers or grades the
-    kernel is at least ``resolution/√(2π)`` wide: then the density at a value is about its probability divided by the
-    distance of two values.
+    normal kernel, and what a kernel has outside the support is cut off and given to the rest of it. On whole numbers or
+    grades the kernel is at least ``resolution/√(2π)`` wide: then the density at a value is about its probability,
+    divided by the distance of two values, and twice that at an end of the support.
 
     A row takes 16 bytes and 12 for each atom: 1 KB for 84 atoms.
 
