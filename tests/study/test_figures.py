@@ -1,10 +1,9 @@
 """The figures are drawn from results and models of a small dataset."""
 
 import pytest
+from benchmarks.common.lines import Store
 from benchmarks.study import figures
-from benchmarks.study.methods import METHODS
-from benchmarks.study.methods import _boosters as boosters
-from benchmarks.study.results import Store
+from benchmarks.study.methods import METHODS, boosters
 from benchmarks.study.runner import Plan
 
 

@@ -6,8 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from benchmarks.study import protocol
-from benchmarks.study.methods import METHODS, SCORINGS, bart, importable, ngboost, quantile_forest
-from benchmarks.study.methods import _boosters as boosters
+from benchmarks.study.methods import METHODS, SCORINGS, bart, boosters, importable, ngboost, quantile_forest
 
 from ibug.distributions import Normal
 from ibug.metrics import crps
@@ -15,7 +14,7 @@ from ibug.metrics import crps
 
 @pytest.fixture(autouse=True)
 def other_libraries_warn():
-    """What other packages warn of is theirs; the study silences it, too."""
+    """Warnings of other packages are theirs; the study silences them as well."""
     logging.disable(logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -44,9 +43,9 @@ def test_a_method_predicts_a_proper_distribution(name, rows, split):
         assert np.all(np.isfinite(moments.mean))
         assert np.all(moments.variance > 0)
         assert fitted.held_out[scoring].mean.shape == (60,)
-        law = Normal(moments.mean, np.sqrt(moments.variance))
-        assert np.all(np.diff(law.ppf(np.array([[0.05, 0.5, 0.95]])), axis=1) > 0)
-    # It has learned something: better than the law of all targets.
+        normal = Normal(moments.mean, np.sqrt(moments.variance))
+        assert np.all(np.diff(normal.ppf(np.array([[0.05, 0.5, 0.95]])), axis=1) > 0)
+    # It has learned something: better than the distribution of all targets.
     known = crps(y[260:], Normal(np.full(60, y[:260].mean()), np.full(60, y[:260].std())))
     assert result[0]["crps"] < 0.8 * known
     assert 0.5 < result[0]["coverage"] <= 1

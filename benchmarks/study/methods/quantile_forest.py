@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split
+from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Moments, Split
 
 # Trees, candidates of the fewest rows of a leaf and of the share of the features that a split may use.
 SETTINGS: dict[str, tuple[int, tuple[int, ...], tuple[float, ...]]] = {
@@ -20,7 +20,8 @@ LEVELS = (np.arange(40) + 0.5) / 40
 class QuantileForest(Method):
     """A random forest that keeps the targets of its leaves.
 
-    The normal law of the tables has the forest's mean and the variance of its quantiles; the interval is its own.
+    The normal distribution of the tables has the forest's mean and the variance of its quantiles; the interval is its
+    own.
     """
 
     name, title, package = "quantile-forest", "Quantile forest", "quantile_forest"

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from benchmarks.study.methods._base import Floats, Split
+from benchmarks.study.methods.base import Floats, Split
 
 TREES = (10, 25, 50, 100, 250, 500, 1000, 2000)
 RATES = (0.01, 0.1)
@@ -146,7 +146,7 @@ class CatBoost(Booster):
 
 
 class UncertainCatBoost(CatBoost):
-    """CatBoost for the likelihood of a normal law, with posterior sampling: what CBU builds on.
+    """CatBoost for the likelihood of a normal distribution, with posterior sampling: what CBU builds on.
 
     Its likelihood on validation rows is best with far fewer trees than its mean, and calibration makes up for the
     variance. So the number of trees is that of the best mean, as in the paper, which tunes CBU by a point score.

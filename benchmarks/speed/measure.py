@@ -1,6 +1,6 @@
 """The measurements behind ``speed.py``: one model, its index, and the same tasks timed in turn.
 
-It prints one line of JSON: python benchmarks/speed_measure.py LightGBM 7000 500
+It prints one line of JSON: python -m benchmarks.speed.measure LightGBM 7000 500
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -20,21 +18,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from speed_models import MODELS, PACKAGES, USUAL_FEATURES, Rows, Setting, rows_of
-from speed_timing import BATCH, Floats, Task, in_turn, medians, one_by_one, ratio, seconds, single_rows
-from speed_walk import LeafWalk, top_k
 
+from benchmarks.common.processes import result_of
+from benchmarks.common.progress import say
+from benchmarks.common.timing import BATCH, Floats, Task, in_turn, medians, one_by_one, ratio, seconds, single_rows
+from benchmarks.search.indexes import without_bounds
+from benchmarks.speed.models import MODELS, PACKAGES, USUAL_FEATURES, Rows, Setting, rows_of
+from benchmarks.speed.walk import LeafWalk, top_k
 from ibug import IBUGRegressor, LeafIndex
 from ibug.leaves import LeafReader, read_leaves_of
-from ibug.neighbors import _kernel
-from ibug.neighbors._index import instruction_sets
+from ibug.neighbors import CountingLoop, instruction_sets
 
 K = 100
-WALKED, WALKED_CODES = 16, 2**30  # so many queries at least for the walk, which is slow; more where the index is small
+WALKED, WALKED_CODES = 16, 2**30  # the least number of queries for the slow walk; more where the index is small
 SCANNED = 64  # queries of a batch for the dense product, which gains from many
-# What the peak is measured on: 25 KiB of codes and counts, less than any first-level cache of today.
-PEAK_TREES, PEAK_QUERIES = 252, 8
-PEAK_PASSES = 10_000
+PEAK_PASSES = 10_000  # of the counting loop, whose codes fit any first-level cache of today
 MOST_FRAME_ROWS = 10_000  # up to here the model is trained on a data frame as well
 
 Leaves = NDArray[np.int32]
@@ -56,7 +54,7 @@ class Figures:
     how: str
     training_time: float
     fit_time: float
-    fresh: dict[str, float]  # what speed_fresh.py found in a process of its own
+    fresh: dict[str, float]  # what benchmarks.speed.fresh found in a process of its own
     index_bytes: int
     walk_bytes: int
     kernel_share: float
@@ -122,7 +120,7 @@ def measure(setting: Setting, n_rounds: int, report: Report) -> Figures:
         fastest, walk_bytes = _fastest_walk(subject, walk), walk.nbytes
         tasks |= _walk_tasks(subject, walk, walk.walks[fastest])
     if setting.n_rows <= MOST_FRAME_ROWS:
-        report("training on a data frame, too")
+        report("training on a data frame as well")
         tasks |= _frame_tasks(setting, subject.rows)
     report("timing the predictions")
     times = in_turn(tasks, n_rounds)
@@ -172,9 +170,9 @@ def _in_fresh_process(setting: Setting, model: Any) -> dict[str, float]:
     with TemporaryDirectory(prefix="ibug-") as folder:
         path = Path(folder) / "model.pickle"
         path.write_bytes(pickle.dumps((setting, model)))
-        command = [sys.executable, str(Path(__file__).with_name("speed_fresh.py")), str(path)]
-        printed = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
-    found: dict[str, float] = json.loads(printed)
+        found = result_of("benchmarks.speed.fresh", str(path), tell=say)
+    if "failed" in found:
+        raise SystemExit(found["failed"])
     return found
 
 
@@ -197,19 +195,11 @@ RATIOS = (
 def _kernel_tasks(subject: Subject) -> dict[str, Task]:
     """Return the peak of the counting loop and the whole search without skipping any row, in comparisons."""
     index, leaves = without_bounds(subject.index), subject.leaves
-    tiles, codes = index._encode(leaves[:PEAK_QUERIES])
-    tiles = np.ascontiguousarray(tiles[:4, :PEAK_TREES])
-    codes = np.ascontiguousarray(codes[:, :PEAK_TREES])
-    peak_codes = PEAK_PASSES * tiles.size * len(codes)
+    loop = CountingLoop(index, passes=PEAK_PASSES)
     return {
-        "peak": Task(lambda: _kernel.count_repeatedly(tiles, codes, PEAK_PASSES), peak_codes),
+        "peak": Task(loop, loop.comparisons),
         "kernel": Task(lambda: index.query(leaves, subject.k), leaves.size * index.n_rows),
     }
-
-
-def without_bounds(index: LeafIndex) -> LeafIndex:
-    """Return the same index without what lets it skip rows: every query looks at all of them."""
-    return LeafIndex.from_arrays({name: a for name, a in index.arrays().items() if name in LeafIndex.REQUIRED_ARRAYS})
 
 
 def _prediction_tasks(subject: Subject) -> dict[str, Task]:
@@ -291,7 +281,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     setting = Setting(options.library, options.rows, options.trees, options.features)
-    figures = measure(setting, options.rounds, lambda text: print(f"... {text}", file=sys.stderr, flush=True))
+    figures = measure(setting, options.rounds, lambda text: say(f"... {text}"))
     print(json.dumps(asdict(figures)))
 
 

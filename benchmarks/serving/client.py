@@ -20,7 +20,7 @@ class Load:
 
     seconds: float = 0.0
     codes: Counter[int] = field(default_factory=Counter)  # answers by status; 0 is a lost connection
-    latencies: list[float] = field(default_factory=list)  # of answers with status 200, in seconds
+    latencies: list[float] = field(default_factory=list)  # in seconds, for answers with status 200
 
     @property
     def rate(self) -> float:
@@ -70,7 +70,7 @@ async def load(
     requests: int | None = None,
     during: Callable[[Load], Awaitable[Any]] | None = None,
 ) -> Load:
-    """Send requests over so many connections until the time is over or their number is reached."""
+    """Send requests over some connections until the time is over or their number is reached."""
     found = Load()
     start = time.perf_counter()
     left = requests if requests is not None else 10**9

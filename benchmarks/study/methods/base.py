@@ -1,7 +1,7 @@
 """What a method is: it is fitted on training and validation rows, and predicts a mean and a variance for each row.
 
-The paper models every output by a normal law (its section 5.1), so mean and variance are all there is to say. The law,
-its calibration and its scores are made in one place for all methods, benchmarks/study/protocol.py.
+The paper models every output by a normal distribution (its section 5.1), so mean and variance are all there is to say.
+The distribution, its calibration and its scores are made in one place for all methods, benchmarks/study/protocol.py.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Moments(NamedTuple):
     variance: Floats
 
 
-def moments_of(law: Distribution) -> Moments:
-    """Return means and variances of laws."""
-    return Moments(law.mean(), law.var())
+def moments_of(distribution: Distribution) -> Moments:
+    """Return the means and variances of a batch."""
+    return Moments(distribution.mean(), distribution.var())
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Fitted(ABC):
         return None
 
     def interval(self, X: Floats, coverage: float) -> Floats | None:
-        """Return the method's own interval, (n_rows, 2), if it has one that does not follow from a normal law."""
+        """Return the method's own interval, (n_rows, 2), if it has one that does not follow from a normal distribution."""
         return None
 
 

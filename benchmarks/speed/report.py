@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from speed_models import LARGE, MATCHING, SMALL, USUAL_FEATURES, Setting
+from benchmarks.speed.models import LARGE, MATCHING, SMALL, USUAL_FEATURES, Setting
 
 LEAST_SHARE_OF_PEAK = 1.0
 LEAST_SPEEDUP = {"LightGBM": 150.0, "XGBoost": 150.0, "CatBoost": 40.0}  # to the walk over leaf members, large, batch
@@ -15,7 +14,7 @@ LEAST_READING_SPEEDUP = 2.0  # of ibug's tree walk to the library's leaf numbers
 MOST_TO_PREDICT = 2.0  # of a single row to the model's own prediction, small
 MOST_FIRST_CALL = 1.5  # of the first call after loading to the tenth
 MOST_BYTES = 1.1  # of the index, per row and tree
-MOST_MEMORY, CONSTANT_MEMORY = 1.5, 150e6  # while fitting: so many times the index, and some bytes
+MOST_MEMORY, CONSTANT_MEMORY = 1.5, 150e6  # while fitting: a multiple of the index, and some bytes
 SLOWER_PEERS = ("NGBoost", "quantile-forest", "MAPIE CQR")  # than which ibug should be faster everywhere
 
 Result = dict[str, Any]
@@ -32,7 +31,7 @@ class Bar:
 
 
 def text(ours: Named, peers: Named) -> str:
-    """Return everything that is to be said of the results."""
+    """Return the figures, the other packages and the bars."""
     good = [result for _, result in ours if "failed" not in result]
     lines = [f"One thread, instruction set {good[0]['instruction_set']}, {versions(good)}."] if good else []
     for name, result in ours:
@@ -42,17 +41,6 @@ def text(ours: Named, peers: Named) -> str:
     lines += ["", "Bars" if bars else "The bars are judged at the full sizes only."]
     lines += [f"  {'met' if bar.met else 'MISSED':<8}{bar.figure:>9}  {bar.text}" for bar in bars]
     return "\n".join(lines)
-
-
-def write(path: Path, content: str, script: str = "benchmarks/speed.py") -> None:
-    """Put the output of a script between its two marks in a document."""
-    first, last = f"<!-- {script} writes from here -->", f"<!-- {script} writes to here -->"
-    document = path.read_text(encoding="utf-8")
-    before, begin, rest = document.partition(first)
-    _, end, after = rest.partition(last)
-    if not begin or not end:
-        raise SystemExit(f"{path} has not the lines {first!r} and {last!r}.")
-    path.write_text(f"{before}{begin}\n\n```\n{content}\n```\n\n{end}{after}", encoding="utf-8")
 
 
 def versions(results: list[Result]) -> str:

@@ -1,8 +1,8 @@
 """Other packages that predict uncertainty, timed on the rows that ``speed.py`` gives to ibug: each on its real package.
 
-    python benchmarks/speed_peers.py NGBoost --rows 8000 --trees 500    one line of JSON
+    python -m benchmarks.speed.peers NGBoost 8000 500    one line of JSON
 
-It needs neither ibug nor its newest NumPy, so that ``speed.py --peers-python`` can start it in another environment:
+It needs neither ibug nor the newest NumPy, so that ``speed.py --peers-python`` can start it in another environment:
 PGBM and some others want older versions.
 """
 
@@ -14,17 +14,9 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from speed_timing import (
-    BATCH,
-    Task,
-    in_turn,
-    medians,
-    one_by_one,
-    seconds,
-    single_rows,
-    synthetic_rows,
-    use_one_thread,
-)
+from benchmarks.common.threads import use_one_thread
+from benchmarks.common.timing import BATCH, Task, in_turn, medians, one_by_one, seconds, single_rows
+from benchmarks.speed.rows import synthetic_rows
 
 CONFORMALIZED = 1000  # rows of the training rows that MAPIE sets aside
 LEVEL = 0.9
@@ -33,7 +25,7 @@ Predict = Callable[[Any], object]
 
 
 def ngboost(X: Any, y: Any, n_trees: int) -> Predict:
-    """Natural gradient boosting of both parameters of a normal law, with its own default trees."""
+    """Natural gradient boosting of both parameters of a normal distribution, with its own default trees."""
     from ngboost import NGBRegressor
 
     model = NGBRegressor(n_estimators=n_trees, verbose=False, random_state=0).fit(X, y)
@@ -83,7 +75,7 @@ def mapie(X: Any, y: Any, n_trees: int) -> Predict:
     return lambda rows: model.predict_interval(rows)
 
 
-#: Name of the distribution whose version counts, and what trains the model.
+#: The package whose version counts, and what trains the model.
 PEERS: Mapping[str, tuple[str, Callable[[Any, Any, int], Predict]]] = {
     "NGBoost": ("ngboost", ngboost),
     "PGBM": ("pgbm", pgbm),
@@ -112,8 +104,8 @@ def measure(name: str, n_rows: int, n_trees: int, n_rounds: int) -> dict[str, An
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("peer", choices=PEERS)
-    parser.add_argument("--rows", type=int, default=8000)
-    parser.add_argument("--trees", type=int, default=500)
+    parser.add_argument("rows", type=int)
+    parser.add_argument("trees", type=int)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     print(json.dumps(measure(options.peer, options.rows, options.trees, options.rounds)))

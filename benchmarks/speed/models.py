@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from speed_timing import BATCH, Floats, synthetic_rows
+from benchmarks.common.timing import BATCH, Floats
+from benchmarks.speed.rows import synthetic_rows
 
 VALIDATION = 500  # rows on which k is tuned when the time of `fit` is measured
 USUAL_FEATURES, FEATURES_OF_HUGE = 9, 90
@@ -86,7 +87,7 @@ MODELS: Mapping[str, Callable[[int], Any]] = {
     "HistGradientBoosting": _hist_gradient_boosting,
 }
 
-#: The distributions whose versions count.
+#: The packages whose versions count.
 PACKAGES: Mapping[str, str] = {
     "LightGBM": "lightgbm",
     "XGBoost": "xgboost",

@@ -1,7 +1,7 @@
 """A fit in a process of its own, whose memory nothing else has touched; and the first predictions after loading.
 
-It prints one line of JSON: python benchmarks/speed_fresh.py model.pickle, a file with a setting and its trained model,
-as ``speed_measure.py`` writes it.
+It prints one line of JSON: python -m benchmarks.speed.fresh model.pickle, a file with a setting and its trained model,
+as ``benchmarks.speed.measure`` writes it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from speed_models import VALIDATION, rows_of
-from speed_timing import peak_memory, seconds, single_rows
 
+from benchmarks.common.timing import peak_memory, seconds, single_rows
+from benchmarks.speed.models import VALIDATION, rows_of
 from ibug import IBUGRegressor
 
 LOADED = 5  # copies of the fitted regressor whose first calls are timed

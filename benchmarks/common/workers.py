@@ -29,6 +29,11 @@ class Outcome(NamedTuple):
     reason: str
     seconds: float
 
+    @property
+    def problem(self) -> str:
+        """What went wrong, in words; empty where nothing did."""
+        return "" if self.status == "ok" else f"{self.status}: {self.reason}"
+
 
 class Worker:
     """One process with the task that it has in hand."""
@@ -40,6 +45,7 @@ class Worker:
         self._process.start()
         theirs.close()
         self.task: Any = None
+        self.alive = True
         self._started = time.monotonic()
         self._ready = False
 
@@ -54,14 +60,14 @@ class Worker:
         return time.monotonic() - self._started if self._ready else 0.0
 
     def receive(self) -> Outcome | None:
-        """Return the outcome of the task, or None if the process has just started; it may have died, too."""
+        """Return the outcome of the task, "failed" if the process has died, or None if it has just started."""
         try:
             status, result, reason = self.connection.recv()
         except (EOFError, OSError):
             self._process.join(10)
-            return Outcome(
-                self.task, "died", None, f"the process died (exit code {self._process.exitcode})", self.seconds
-            )
+            self.alive = False
+            reason = f"the process died (exit code {self._process.exitcode})"
+            return Outcome(self.task, "failed", None, reason, self.seconds)
         if status == _READY:
             self._started, self._ready = time.monotonic(), True
             return None
@@ -89,7 +95,7 @@ def run_all(
     tasks, function
         What is done. Both must be picklable.
     jobs
-        How many processes.
+        The number of processes.
     time_limit
         Seconds after which a task is ended; None for never.
     skip
@@ -106,11 +112,11 @@ def run_all(
                 busy.append(worker)
             for worker, outcome in _finished(busy, time_limit):
                 busy.remove(worker)
-                if outcome.status in ("timeout", "died"):
+                if outcome.status == "timeout" or not worker.alive:
                     worker.end()
                 else:
                     idle.append(worker)
-                yield outcome._replace(status="failed") if outcome.status == "died" else outcome
+                yield outcome
     finally:
         for worker in (*busy, *idle):
             worker.end()

@@ -1,11 +1,10 @@
-"""How ``speed.py`` measures: processor time of one thread, tasks in turn.
+"""How times are measured: processor time of one thread, tasks in turn.
 
 It needs NumPy alone, for peers that live in an environment of their own.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import resource
 import sys
@@ -27,15 +26,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Task:
-    """Work to be timed, which is repeated where it is short, and how many rows or comparisons it does."""
+    """Work to be timed, and how many rows or comparisons it does; it is repeated until `least_time` is over."""
 
     work: Callable[[], object]
     units: int
+    least_time: float = LEAST_TIME
 
     def time(self) -> float:
         """Return the seconds per unit."""
-        calls, elapsed = 0, 0.0
-        while elapsed < LEAST_TIME:
+        calls, elapsed = 1, seconds(self.work)
+        while elapsed < self.least_time:
             elapsed += seconds(self.work)
             calls += 1
         return elapsed / calls / self.units
@@ -64,14 +64,18 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def in_turn(tasks: Mapping[str, Task], n_rounds: int) -> dict[str, Floats]:
+def in_turn(tasks: Mapping[str, Task], n_rounds: int, *, alternate: bool = False) -> dict[str, Floats]:
     """Time the tasks one after another, `n_rounds` times: seconds per unit, (n_rounds,) for each.
 
-    In turn, so that what slows the machine down for a while touches all of them.
+    In turn, so that what slows the machine down for a while touches all of them; if they `alternate`, every other round
+    goes backward, so that no task always follows the same one.
     """
     for task in tasks.values():
         task.work()
-    rounds = [{name: task.time() for name, task in tasks.items()} for _ in range(n_rounds)]
+    rounds = []
+    for number in range(n_rounds):
+        names = list(tasks)[:: -1 if alternate and number % 2 else 1]
+        rounds.append({name: tasks[name].time() for name in names})
     return {name: np.array([times[name] for times in rounds]) for name in tasks}
 
 
@@ -85,6 +89,11 @@ def medians(times: Mapping[str, Floats]) -> dict[str, float]:
     return {name: float(np.median(values)) for name, values in times.items()}
 
 
+def best(times: Mapping[str, Floats]) -> dict[str, float]:
+    """Return the shortest time of each task."""
+    return {name: float(np.min(values)) for name, values in times.items()}
+
+
 def peak_memory() -> int:
     """Return the most memory that the process has had, in bytes."""
     # Where there is one, the system's own account: `getrusage` of a child begins with what its parent had.
@@ -93,20 +102,3 @@ def peak_memory() -> int:
     if found:
         return int(found[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def use_one_thread() -> None:
-    """Keep every library to one thread; CatBoost, which predicts with all processors, by giving it only one."""
-    for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA", "VECLIB_MAXIMUM"):
-        os.environ[f"{library}_NUM_THREADS"] = "1"
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-
-
-def synthetic_rows(n_rows: int, n_features: int = 9) -> tuple[Floats, Floats]:
-    """Draw rows (n_rows, n_features) and targets (n_rows,): a smooth mean of 8 features, noise that varies with one."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (n_rows, n_features))
-    mean = np.sin(3 * X[:, 0]) + 2 * X[:, 1] * X[:, 2] + np.exp(X[:, 3]) + X[:, 4] ** 2 * X[:, 5]
-    mean += np.cos(4 * X[:, 6] * X[:, 7]) / 2
-    return X, mean + (0.1 + 0.4 * np.abs(X[:, 8])) * rng.normal(size=n_rows)

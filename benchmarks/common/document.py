@@ -16,13 +16,23 @@ def begin(script: str) -> str:
 
 def write(path: Path, script: str, text: str, *, fenced: bool = True) -> None:
     """Put the tables of a script into a document, in place of what is between its two marks; as code, if `fenced`."""
-    document = path.read_text(encoding="utf-8")
-    before, mark, rest = document.partition(begin(script))
+    write_parts(path, {begin(script): f"```\n{text}\n```" if fenced else text})
+
+
+def write_parts(path: Path, parts: dict[str, str]) -> None:
+    """Put each part after its mark, up to the next end; a document that lacks a mark stays as it is."""
+    text = path.read_text(encoding="utf-8")
+    for mark, part in parts.items():
+        text = _placed(text, mark, part.strip("\n"), path)
+    path.write_text(text, encoding="utf-8")
+
+
+def _placed(text: str, mark: str, part: str, path: Path) -> str:
+    before, found, rest = text.partition(mark)
     _, end, after = rest.partition(END)
-    if not mark or not end:
-        raise SystemExit(f"{path} has not the lines {begin(script)!r} and {END!r} after it.")
-    tables = f"```\n{text}\n```" if fenced else text
-    path.write_text(f"{before}{mark}\n\n{tables}\n\n{end}{after}", encoding="utf-8")
+    if not found or not end or mark in rest:
+        raise SystemExit(f"{path} must have the line {mark!r} once, and {END!r} after it.")
+    return f"{before}{mark}\n\n{part}\n\n{END}{after}"
 
 
 def command() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.study.methods._base import K_CANDIDATES, Floats, Moments
+from benchmarks.study.methods.base import K_CANDIDATES, Floats, Moments
 from ibug.distributions import Normal
 from ibug.metrics import crps, nll
 
@@ -60,7 +60,7 @@ def best_k(y: Floats, mean: Floats, moments: dict[int, Moments], scoring: str, t
     """Return the k whose variance around the given means scores best, and that score."""
     scores = {}
     for k, (_, variance) in moments.items():
-        law = Normal(mean, np.sqrt(np.maximum(variance, floor_of(variance, tiny))))
-        scores[k] = float(SCORES[scoring](y, law))
+        normal = Normal(mean, np.sqrt(np.maximum(variance, floor_of(variance, tiny))))
+        scores[k] = float(SCORES[scoring](y, normal))
     best = min(scores, key=scores.__getitem__)
     return best, scores[best]

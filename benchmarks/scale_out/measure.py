@@ -17,7 +17,7 @@ from dask import delayed
 from dask.utils import key_split
 from distributed import Client, LocalCluster, futures_of
 
-from ibug._progress import Progress
+from benchmarks.common.progress import say
 from ibug.dask import IBUGRegressor
 
 N_FEATURES = 20
@@ -89,13 +89,19 @@ def train(setting: Setting, folder: Path) -> Any:
     if not path.exists():
         X, y = block(0, n_rows)
         model = lightgbm.LGBMRegressor(n_estimators=setting.n_trees, learning_rate=0.05, verbose=-1)
-        with Progress("training", setting.n_trees, enabled=True) as progress:
-            model.fit(X, y, callbacks=[lambda _: progress.advance(1)])
+        model.fit(X, y, callbacks=[_tell_training])
         folder.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}")
         model.booster_.save_model(unfinished)
         unfinished.replace(path)
     return lightgbm.Booster(model_file=path)
+
+
+def _tell_training(environment: Any) -> None:
+    """Tell LightGBM's progress: a tenth of the trees a line."""
+    done, total = environment.iteration + 1, environment.end_iteration
+    if done % max(1, total // 10) == 0:
+        say(f"[scale_out] training: {done} of {total} trees")
 
 
 def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
@@ -119,12 +125,11 @@ def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
         u.predict_interval(rows[:10]).compute()
         moved, sent, busy = client.run(received), loopback(), client.run(time.process_time)
         seconds = []
-        with Progress("predicting", setting.rounds, enabled=True) as progress:
-            for _ in range(setting.rounds):
-                start = time.perf_counter()
-                u.predict_interval(rows).compute()
-                seconds.append(time.perf_counter() - start)
-                progress.advance(1)
+        for number in range(setting.rounds):
+            start = time.perf_counter()
+            u.predict_interval(rows).compute()
+            seconds.append(time.perf_counter() - start)
+            say(f"[scale_out] predicting: round {number + 1} of {setting.rounds}, {seconds[-1]:.1f} s")
         sent, n_queries = loopback() - sent, setting.rounds * setting.n_queries
         worked = [(now - busy[worker]) / setting.rounds for worker, now in client.run(time.process_time).items()]
         moved_since = total(client.run(received)) - total(moved)
@@ -133,7 +138,7 @@ def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
         return Figures(
             n_workers,
             setting.n_rows,
-            max(u._rule._needs.values()),
+            max(u.rule_.needs.values()),
             fitted,
             min(seconds),
             worked,
@@ -147,7 +152,7 @@ def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
 
 def shares_of(client: Client, u: Any) -> dict[str, int]:
     """Return how many bytes of the index each worker holds."""
-    shards = u._shards.shards
+    shards = u.shards_.shards
     held = client.who_has(futures_of(shards))
     sizes = dask.compute(*[delayed(_nbytes)(shard) for shard in shards])
     shares = dict.fromkeys(client.scheduler_info(n_workers=-1)["workers"], 0)
