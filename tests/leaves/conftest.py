@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples
 
 from ibug import IBUGRegressor, affinity
 from ibug.leaves import read_leaves_of
-from ibug.neighbors import _index, _tasks
+from ibug.neighbors import _tasks, instruction_sets
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def check_neighbors():
         with small[0], small[1]:  # many chunks, and threads for each
             found = regressor.set_params(n_jobs=3).kneighbors(_safe_indexing(rows.queries, shuffled))
         assert_array_equal(found[1], neighbors[shuffled, :7])
-        for instruction_set in _index.instruction_sets():
+        for instruction_set in instruction_sets():
             found = regressor.index_.query(reader.leaves(rows.queries), 7, instruction_set=instruction_set)
             assert_array_equal(found[1], neighbors[:, :7])
         return regressor.set_params(n_jobs=None)

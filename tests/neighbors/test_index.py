@@ -10,8 +10,7 @@ from oracles import nearest_rows
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import _tasks, merge_top_k
-from ibug.neighbors._index import instruction_sets
+from ibug.neighbors import _tasks, instruction_sets, merge_top_k
 
 
 def assert_equals_oracle(train, queries, k, **options):

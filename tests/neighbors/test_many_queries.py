@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from oracles import nearest_rows
 
 from ibug import LeafIndex
-from ibug.neighbors import _kernel, _tasks
-from ibug.neighbors._index import instruction_sets
+from ibug.neighbors import _kernel, _tasks, instruction_sets
 
 MANY = 200  # more than any instruction set needs to use bitmaps
 

@@ -8,8 +8,7 @@ from oracles import nearest_rows
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import _bounds, _tasks
-from ibug.neighbors._index import instruction_sets
+from ibug.neighbors import _bounds, _tasks, instruction_sets
 
 
 @pytest.fixture(autouse=True)

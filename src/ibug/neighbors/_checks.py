@@ -8,6 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 from ibug.exceptions import InvalidInputError
 
 
+def check_k(k: int, n_rows: int) -> None:
+    """Raise InvalidInputError unless k is an integer from 1 to n_rows."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= n_rows:
+        raise InvalidInputError(f"k must be an integer from 1 to the number of training rows, {n_rows}; got {k!r}.")
+
+
 def check_candidates(candidates: int, k: int, n_rows: int) -> int:
     """Return the number of candidates, or raise InvalidInputError if k neighbours cannot be chosen from so many."""
     if isinstance(candidates, bool) or not isinstance(candidates, (int, np.integer)) or not k <= candidates <= n_rows:

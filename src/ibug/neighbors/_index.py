@@ -13,7 +13,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.neighbors._arrays import check_arrays
 from ibug.neighbors._bounds import BOUNDS, Bounds, find_bounds, search
 from ibug.neighbors._builder import Builder, padded_trees, widened
-from ibug.neighbors._checks import as_leaves, check_candidates
+from ibug.neighbors._checks import as_leaves, check_candidates, check_k
 from ibug.neighbors._load import kernel
 from ibug.neighbors._order import Neighbors
 from ibug.neighbors._tasks import Task, divide, join
@@ -171,6 +171,11 @@ class LeafIndex:
         """The memory of the index in bytes, look-up table and bounds included."""
         return sum(array.nbytes for array in self.arrays().values())
 
+    @property
+    def bounds_nbytes(self) -> int:
+        """The part of `nbytes` that lets queries skip rows; 0 for an index whose queries look at all rows."""
+        return 0 if self._bounds is None else self._bounds.nbytes
+
     def __len__(self) -> int:
         return len(self._order)
 
@@ -213,10 +218,7 @@ class LeafIndex:
         rows : ndarray of int64, shape (n_queries, k)
             Row numbers of the training rows; equal affinities are in ascending order of the row number.
         """
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= self.n_rows:
-            raise InvalidInputError(
-                f"k must be an integer from 1 to the number of training rows, {self.n_rows}; got {k!r}."
-            )
+        check_k(k, self.n_rows)
         if candidates is not None:
             candidates = check_candidates(candidates, int(k), self.n_rows)
         tiles, queries = self._encode(self._check_queries(leaves))
@@ -233,6 +235,32 @@ class LeafIndex:
             delayed(self._run)(tiles, queries, task, *options) for task in tasks
         )
         return join(tasks, parts, int(k))
+
+    def visited(self, leaves: ArrayLike, k: int, *, instruction_set: str | None = None) -> NDArray[np.float64]:
+        """Return the share of the index that each query looks at when it skips what it can.
+
+        :meth:`query` skips less: where skipping seems not to pay, it looks at all rows.
+
+        Parameters
+        ----------
+        leaves : array-like of int, shape (n_queries, n_trees)
+            The queries' leaf numbers.
+        k
+            The number of neighbours, from 1 to ``n_rows``.
+        instruction_set
+            As in :meth:`query`.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+            From 0 to 1; all 1 for an index without bounds.
+        """
+        tiles, queries = self._encode(self._check_queries(leaves))
+        check_k(k, self.n_rows)
+        if self._bounds is None:
+            return np.ones(len(queries))
+        visits = search(tiles, self._order, self._bounds, queries, int(k), instruction_set=instruction_set or "")[2]
+        return visits / -(-self.n_rows // kernel.TILE_ROWS)
 
     def leaf_sizes(self, leaves: ArrayLike) -> NDArray[np.int64]:
         """Count the training rows in each query's leaves.
@@ -339,8 +367,3 @@ class LeafIndex:
             self._tiles = widened(tiles)
             return self._encode(leaves)
         return tiles, codes
-
-
-def instruction_sets() -> list[str]:
-    """Return the instruction sets that the kernel can use on this machine, best last."""
-    return kernel.instruction_sets()
