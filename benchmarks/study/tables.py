@@ -216,9 +216,9 @@ def intervals(scores: Scores) -> str:
     names = ("ibug-catboost", "ibug-lightgbm", "cbu", "ngboost", *TODAY)
     lines = ["### 90 % intervals: coverage and mean width", ""]
     lines += [
-        "Tuned for NLL and calibrated, of the normal distributions; the intervals of CQR and the quantile forest are their own. "
-        "The coverage should be 90 %; of two that have it, the narrower is better. The width is in standard deviations "
-        "of the target.",
+        "Tuned for NLL and calibrated, of the normal distributions; the intervals of CQR and the quantile forest are "
+        "their own. The coverage should be 90 %; of two that have it, the narrower is better. The width is in standard "
+        "deviations of the target.",
         "",
     ]
     lines += ["| Dataset | " + " | ".join(METHODS[name].title for name in names) + " |", "|---|" + "---|" * len(names)]

@@ -87,7 +87,7 @@ class Fitted(ABC):
         return None
 
     def interval(self, X: Floats, coverage: float) -> Floats | None:
-        """Return the method's own interval, (n_rows, 2), if it has one that does not follow from a normal distribution."""
+        """Return the method's own interval, (n_rows, 2), if it is not that of a normal distribution."""
         return None
 
 
