@@ -4,12 +4,14 @@
 # make docs   build the documentation, with every example run, into docs/_build/html (minutes)
 # make bench  measure the speed (minutes)
 # make study  run the paper's study, in an environment of its own (hours; it goes on where it was stopped)
+# make study-treeffuser-env  make the environment in which benchmarks/treeffuser.py measures Treeffuser
 
 PYTHON ?= python3
 VENV ?= .venv
 VENV_OLDEST ?= .venv-oldest
 VENV_STUDY ?= .venv-study
 PYTHON_STUDY ?= python3.11
+VENV_TREEFFUSER ?= .venv-treeffuser
 VENV_BRIDGES ?= .venv-bridges
 VENV_DOCS ?= .venv-docs
 BIN = $(VENV)/bin
@@ -18,7 +20,7 @@ BIN = $(VENV)/bin
 # when the build's sources change, or a module comes or goes (a folder's time tells).
 SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.cpp cpp/ibug/*) $(shell find src/ibug -type d -not -name __pycache__)
 
-.PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges docs bench bench-serving study study-env test-study format clean
+.PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges docs bench bench-serving study study-env study-treeffuser-env test-study format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
@@ -76,6 +78,9 @@ STUDY ?= --folds 10 --grid quick --jobs 2
 
 study-env: $(VENV_STUDY)/stamp
 
+# Treeffuser pins LightGBM 4.3, scikit-learn 1.5 and NumPy 1, so that ibug cannot be installed beside it.
+study-treeffuser-env: $(VENV_TREEFFUSER)/stamp
+
 study: $(VENV_STUDY)/stamp
 	$(VENV_STUDY)/bin/python -m benchmarks run $(STUDY)
 
@@ -112,6 +117,12 @@ $(VENV_STUDY)/stamp: benchmarks/study/requirements.lock $(SOURCES)
 	$(VENV_STUDY)/bin/python -m pip install --quiet --no-deps --editable .
 	touch $@
 
+$(VENV_TREEFFUSER)/stamp: benchmarks/treeffuser/requirements.lock
+	$(PYTHON_STUDY) -m venv $(VENV_TREEFFUSER)
+	$(VENV_TREEFFUSER)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV_TREEFFUSER)/bin/python -m pip install --quiet --no-deps --requirement benchmarks/treeffuser/requirements.lock
+	touch $@
+
 $(VENV_BRIDGES)/stamp: $(SOURCES)
 	$(PYTHON) -m venv $(VENV_BRIDGES)
 	$(VENV_BRIDGES)/bin/python -m pip install --quiet --upgrade pip
@@ -125,4 +136,4 @@ $(VENV_DOCS)/stamp: $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf build dist docs/_build docs/api/generated docs/gallery $(VENV) $(VENV_OLDEST) $(VENV_STUDY) $(VENV_BRIDGES) $(VENV_DOCS)
+	rm -rf build dist docs/_build docs/api/generated docs/gallery $(VENV) $(VENV_OLDEST) $(VENV_STUDY) $(VENV_TREEFFUSER) $(VENV_BRIDGES) $(VENV_DOCS)

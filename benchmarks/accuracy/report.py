@@ -1,144 +1,156 @@
-"""Tables of the accuracy benchmark: mean scores, and wins, ties and losses over the datasets."""
+"""Tables of the accuracy benchmark: mean scores, wins, ties and losses, intervals, point predictions and bars."""
 
 from __future__ import annotations
 
+import math
 import textwrap
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-import marks
 import numpy as np
-from scipy.stats import ttest_rel
 
-SIGNIFICANCE = 0.05
-BASES = ("lightgbm", "catboost")
+from benchmarks.accuracy import bars
+from benchmarks.accuracy.bars import WORDS
+from benchmarks.accuracy.methods import BASES, PEERS, SCORINGS
+from benchmarks.accuracy.scores import Case, Scores, difference, ratio
+from benchmarks.common.lines import Row
+from benchmarks.common.statistics import compare, geometric_mean, record
+
 WIDTH = 140
 #: Predictions that take less processor time, in seconds, are not compared: it is not measured finely enough.
 SHORTEST = 0.1
 
 #: What is compared with what.
 PAIRS = (
-    ("auto", "paper"),
-    ("auto", "cbu"),
-    ("auto+cbu", "auto"),
-    ("auto+cbu", "cbu"),
-    ("auto+cbu", "paper+cbu"),
+    ("default", "normal"),
+    ("default", "paper"),
+    ("normal", "paper"),
     ("residuals", "paper"),
     ("paper-continuous", "paper"),
-    ("auto-60", "paper-60"),
+    *(("default", peer) for peer in PEERS),
+    *(("normal", peer) for peer in PEERS),
+    *((f"{name}+cbu", other) for name in ("default", "normal") for other in (name, "cbu", "paper+cbu")),
 )
 
-#: A mean score of one method by dataset, base and fold.
-Scores = dict[tuple[str, str], dict[int, float]]
 
-
-def tables(rows: list[dict[str, Any]]) -> str:
+def tables(rows: list[Row]) -> str:
     """Return all tables as text, made from whatever results there are."""
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    parts = []
-    for scoring in ("crps", "nll"):
-        scores = {method: collect(rows, method, scoring) for method in methods}
-        parts += [mean_scores(scores, scoring), comparisons(scores, scoring)]
-    return "\n\n".join([*parts, coverages(rows, methods)])
+    scores = Scores(rows)
+    parts = [
+        part
+        for way in scores.ways()
+        for scoring in SCORINGS
+        for part in (mean_scores(scores, scoring, way), comparisons(scores, scoring, way))
+    ]
+    judged = [str(bar) for bar in bars.judge(scores)]
+    parts += [intervals(scores), point_predictions(scores), "\n".join(["Bars", *judged]) if judged else ""]
+    return "\n\n".join(part for part in [*parts, missing(rows)] if part)
 
 
-def collect(rows: list[dict[str, Any]], method: str, scoring: str, value: str | None = None) -> Scores:
-    """Return the test score of a method that was tuned for the same score, by dataset, base and fold."""
-    found: Scores = {}
-    for row in rows:
-        if row["method"] == method and row["scoring"] == scoring:
-            found.setdefault((row["dataset"], row["base"]), {})[row["fold"]] = row[value or scoring]
-    return found
+def shown_methods(scores: Scores, way: str) -> list[str]:
+    """Return the methods that have results in a way; peers, which use all training rows, where the others do so."""
+    own = [m for m in scores.methods if any(scores.folds("n", m, "crps", c) for c in scores.cases if c.way == way)]
+    return [method for method in own if method not in PEERS or way == "trained"]
 
 
-def mean_scores(scores: dict[str, Scores], scoring: str) -> str:
+def mean_scores(scores: Scores, scoring: str, way: str) -> str:
     """Return a table of mean scores."""
-    keys = sorted({key for method in scores.values() for key in method}, key=lambda key: (key[1], key[0]))
-    lines = [f"{'mean test ' + scoring.upper():24}" + "".join(f"{method:>18}" for method in scores) + "   folds"]
-    for dataset, base in keys:
-        found = [method.get((dataset, base), {}) for method in scores.values()]
-        cells = "".join(f"{np.mean(list(folds.values())):18.4g}" if folds else f"{'':18}" for folds in found)
-        lines.append(f"{dataset + ', ' + base:24}{cells}   {max(len(folds) for folds in found)}")
+    methods = shown_methods(scores, way)
+    head = f"{WORDS[way]}: mean test {scoring.upper()}"
+    lines = [f"{head:28}" + "".join(f"{method:>17}" for method in methods) + "   folds"]
+    for case in sorted((c for c in scores.cases if c.way == way), key=lambda c: (c.base, c.dataset)):
+        means = [scores.mean(scoring, method, scoring, case) for method in methods]
+        cells = "".join(f"{'':17}" if math.isnan(mean) else f"{mean:17.4g}" for mean in means)
+        folds = max((len(scores.folds(scoring, method, scoring, case)) for method in methods), default=0)
+        lines.append(f"{case.dataset + ', ' + case.base:28}{cells}   {folds}")
     return "\n".join(lines)
 
 
-def comparisons(scores: dict[str, Scores], scoring: str) -> str:
-    """Return a table of wins, ties and losses, and which these are."""
-    head = f"{scoring.upper() + ': wins-ties-losses':34}{'all':>10}"
-    lines = [head + "".join(f"{base:>10}" for base in BASES) + "   better mean"]
-    named = []
+def comparisons(scores: Scores, scoring: str, way: str) -> str:
+    """Return a table of wins, ties and losses, and where the losses are."""
+    measure = "ratio" if scoring == "crps" else "difference"
+    head = f"{WORDS[way]}, {scoring.upper()}: wins-ties-losses"
+    lines = [
+        f"{head:40}{'all':>10}" + "".join(f"{base:>10}" for base in BASES) + f"   better mean   {measure:>10}     worst"
+    ]
+    losses = []
     for one, other in PAIRS:
-        if not scores.get(one) or not scores.get(other):
+        pairs = scores.common(scoring, one, other, scoring, way)
+        if not pairs or (other in PEERS and way != "trained"):  # peers get all training rows
             continue
-        outcomes = {
-            key: outcome(scores[one][key], scores[other][key]) for key in sorted(scores[one]) if key in scores[other]
-        }
-        cells = [wins_ties_losses([sign for sign, _ in outcomes.values()])]
-        for base in BASES:
-            cells.append(wins_ties_losses([sign for (_, where), (sign, _) in outcomes.items() if where == base]))
-        better = sum(difference < 0 for _, difference in outcomes.values())
-        shown = "".join(f"{cell:>10}" for cell in cells)
-        lines.append(f"{one + ' against ' + other:34}{shown}   {better:2} of {len(outcomes):2}")
-        for label, wanted in (("won", -1), ("lost", 1)):
-            found = [key for key, (sign, _) in outcomes.items() if sign == wanted]
-            if found:
-                named.append(
-                    textwrap.fill(f"{one} against {other} {label}: {listed(found)}", WIDTH, subsequent_indent="    ")
-                )
-    return "\n".join([*lines, "", *named] if named else lines)
+        records = [record(pairs.values())]
+        records += [record(pair for case, pair in pairs.items() if case.base == base) for base in BASES]
+        differences = [difference(pair) for pair in pairs.values()]
+        values = [ratio(pair) for pair in pairs.values()] if scoring == "crps" else differences
+        middle = geometric_mean(values) if scoring == "crps" else float(np.mean(values))
+        better = f"{sum(value < 0 for value in differences):2} of {len(pairs):2}"
+        shown = "".join(f"{found!s:>10}" for found in records)
+        lines.append(f"{one + ' against ' + other:40}{shown}   {better:>11}   {middle:10.3f}{max(values):10.3f}")
+        lost = [case for case, pair in pairs.items() if compare(*pair) < 0]
+        if lost:
+            text = f"{one} against {other} lost: {listed(lost)}"
+            losses.append(textwrap.fill(text, WIDTH, subsequent_indent="    "))
+    return "\n".join([*lines, "", *losses] if losses else lines) if len(lines) > 1 else ""
 
 
-def listed(keys: list[tuple[str, str]]) -> str:
+def listed(cases: list[Case]) -> str:
     """Return datasets and bases in words."""
     bases: dict[str, list[str]] = {}
-    for dataset, base in keys:
-        bases.setdefault(dataset, []).append(base)
+    for case in cases:
+        bases.setdefault(case.dataset, []).append(case.base)
     return ", ".join(f"{d} ({'both' if len(b) == len(BASES) else ', '.join(b)})" for d, b in sorted(bases.items()))
 
 
-def outcome(one: dict[int, float], other: dict[int, float]) -> tuple[int, float]:
-    """Return −1 for a win, 0 for a tie, 1 for a loss of the first, and the mean difference over common folds."""
-    folds = sorted(set(one) & set(other))
-    difference = np.array([one[fold] - other[fold] for fold in folds])
-    if len(folds) < 2 or np.ptp(difference) == 0:
-        return 0, float(np.mean(difference)) if folds else 0.0
-    p = ttest_rel([one[fold] for fold in folds], [other[fold] for fold in folds]).pvalue
-    return (int(np.sign(difference.mean())) if p < SIGNIFICANCE else 0), float(difference.mean())
-
-
-def wins_ties_losses(signs: list[int]) -> str:
-    return f"{signs.count(-1)}-{signs.count(0)}-{signs.count(1)}"
-
-
-def coverages(rows: list[dict[str, Any]], methods: list[str]) -> str:
-    """Return how many truths 90 % intervals hold, and how long predictions take compared with the paper's rule."""
+def intervals(scores: Scores) -> str:
+    """Return how 90 % intervals do, and how long predictions take."""
     lines = [
-        f"{'method':18}{'tuned for':>10}{'coverage of 90 %: mean':>24}{'lowest':>8}{'highest':>9}"
-        f"{'time to predict, paper = 1: median':>37}{'largest':>9}"
+        f"{'90 % intervals':34}{'tuned for':>10}{'coverage: mean':>16}{'lowest':>8}{'highest':>9}"
+        f"{'width, normal = 1':>19}{'interval score':>16}{'time, paper = 1: median':>25}{'largest':>9}"
     ]
-    for method in methods:
-        for scoring in ("crps", "nll"):
-            found = collect(rows, method, scoring, "coverage")
-            means = [float(np.mean(list(folds.values()))) for folds in found.values()]
-            if means:
-                ratios = times(rows, method, scoring)
-                shown = f"{np.median(ratios):37.2f}{max(ratios):9.2f}" if ratios else ""
-                lines.append(f"{method:18}{scoring:>10}{np.mean(means):24.1%}{min(means):8.1%}{max(means):9.1%}{shown}")
+    for way in scores.ways():
+        for method in shown_methods(scores, way):
+            lines += [line for scoring in SCORINGS for line in interval_line(scores, method, scoring, way)]
     return "\n".join(lines)
 
 
-def times(rows: list[dict[str, Any]], method: str, scoring: str) -> list[float]:
-    """Return for each dataset and base the processor time of predictions over that of the paper's, if not short."""
-    own, paper = (collect(rows, name, scoring, "predict_seconds") for name in (method, "paper"))
-    ratios = []
-    for key in own:
-        common = sorted(set(own[key]) & set(paper.get(key, {})))
-        seconds = sum(paper[key][fold] for fold in common)
-        if seconds > SHORTEST:
-            ratios.append(sum(own[key][fold] for fold in common) / seconds)
-    return ratios
+def interval_line(scores: Scores, method: str, scoring: str, way: str) -> Iterator[str]:
+    """Yield the line of one method, if it has results."""
+    cases = [case for case in scores.cases if case.way == way]
+    shares = [scores.mean("coverage", method, scoring, case) for case in cases]
+    shares = [share for share in shares if not math.isnan(share)]
+    if not shares:
+        return
+    cells = [f"{np.mean(shares):16.1%}{min(shares):8.1%}{max(shares):9.1%}"]
+    for metric, width in (("width", 19), ("interval_score", 16)):
+        pairs = scores.common(metric, method, "normal", scoring, way).values()
+        ratios = [value for value in map(ratio, pairs) if math.isfinite(value)]
+        cells.append(f"{geometric_mean(ratios):{width}.3f}" if ratios else " " * width)
+    times = predict_times(scores, method, scoring, way)
+    cells.append(f"{np.median(times):25.2f}{max(times):9.2f}" if times else "")
+    yield f"{method + ', ' + WORDS[way]:34}{scoring:>10}{''.join(cells)}".rstrip()
 
 
-def write(path: Path, text: str) -> None:
-    """Put the tables between the two marks of a document."""
-    marks.write(path, "accuracy.py", text)
+def predict_times(scores: Scores, method: str, scoring: str, way: str) -> list[float]:
+    """Return for each case the processor time of predictions over that of the paper's rule, if not short."""
+    pairs = scores.common("predict_seconds", method, "paper", scoring, way).values()
+    return [ratio(pair) for pair in pairs if sum(pair[1].values()) > SHORTEST]
+
+
+def point_predictions(scores: Scores) -> str:
+    """Return the RMSE of the model's predictions and of the mean of the default's distributions, where they differ."""
+    lines = [f"{'RMSE, default':34}{'the model':>14}{'the mean':>14}{'ratio':>9}"]
+    for case in scores.cases:
+        model, mean = (scores.mean(metric, "default", "crps", case) for metric in ("rmse", "rmse_mean"))
+        if not math.isnan(model) and not math.isclose(model, mean, rel_tol=1e-9):
+            where = f"{case.dataset}, {case.base}, {WORDS[case.way]}"
+            lines.append(f"{where:40}{model:14.4g}{mean:14.4g}{mean / model:9.3f}")
+    return "\n".join(lines) if len(lines) > 1 else ""
+
+
+def missing(rows: list[Row]) -> str:
+    """Return what was not run or failed, and why."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row["status"] != "ok":
+            reasons.setdefault(f"{row['method']} {row['status']}: {row['reason']}", []).append(row["dataset"])
+    lines = [f"  {reason} ({', '.join(dict.fromkeys(where))})" for reason, where in reasons.items()]
+    return "\n".join(["Not measured", *lines]) if lines else ""

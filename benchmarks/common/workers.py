@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 T = TypeVar("T")
 
 _SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_TO_END = 5.0
 _READY = "ready"
 
 
@@ -73,8 +74,10 @@ class Worker:
             return None
         return Outcome(self.task, status, result, reason, self.seconds)
 
-    def end(self) -> None:
-        """End the process at once."""
+    def end(self, patience: float = 0.0) -> None:
+        """End the process at once, or after some seconds in which it may end by itself."""
+        if patience:
+            self._process.join(patience)
         self._process.kill()
         self._process.join()
         self.connection.close()
@@ -118,8 +121,12 @@ def run_all(
                     idle.append(worker)
                 yield outcome
     finally:
-        for worker in (*busy, *idle):
+        for worker in idle:
+            worker.connection.close()  # it ends by itself, and frees what it has
+        for worker in busy:
             worker.end()
+        for worker in idle:
+            worker.end(patience=_SECONDS_TO_END)
 
 
 def _finished(busy: list[Worker], time_limit: float | None) -> list[tuple[Worker, Outcome]]:

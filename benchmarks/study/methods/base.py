@@ -86,6 +86,10 @@ class Fitted(ABC):
         """Return calibrated means and variances, if that is not the calibration of what `predict` returns."""
         return None
 
+    def quantiles(self, X: Floats, levels: Floats) -> Floats | None:
+        """Return the method's own quantiles, (n_rows, n_levels), if they are not those of a normal distribution."""
+        return None
+
     def interval(self, X: Floats, coverage: float) -> Floats | None:
         """Return the method's own interval, (n_rows, 2), if it is not that of a normal distribution."""
         return None

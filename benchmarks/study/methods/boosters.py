@@ -12,13 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
-from inspect import signature
 from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
+from benchmarks.common.early_stopping import fit_catboost, fit_lightgbm
 from benchmarks.study.methods.base import Floats, Split
 
 TREES = (10, 25, 50, 100, 250, 500, 1000, 2000)
@@ -138,8 +138,8 @@ class CatBoost(Booster):
         )
 
     def fit_stopped(self, model: Any, split: Split) -> tuple[Any, int]:
-        model.fit(split.X_part, split.y_part, eval_set=(split.X_val, split.y_val), early_stopping_rounds=PATIENCE)
-        return model, model.tree_count_
+        trees = fit_catboost(model, split.X_part, split.y_part, split.X_val, split.y_val, PATIENCE)
+        return model, trees
 
     def predict_first(self, model: Any, X: Floats, trees: int) -> Floats:
         return np.asarray(model.predict(X, ntree_end=trees, thread_count=1))
@@ -197,14 +197,8 @@ class LightGBM(Booster):
         )
 
     def fit_stopped(self, model: Any, split: Split) -> tuple[Any, int]:
-        from lightgbm import early_stopping
-
-        stop = early_stopping(PATIENCE, verbose=False)
-        watched: dict[str, Any] = {"eval_set": [(split.X_val, split.y_val)]}
-        if "eval_X" in signature(model.fit).parameters:  # from LightGBM 4.7 on, which deprecates the other
-            watched = {"eval_X": split.X_val, "eval_y": split.y_val}
-        model.fit(split.X_part, split.y_part, callbacks=[stop], **watched)
-        return model, model.best_iteration_
+        trees = fit_lightgbm(model, split.X_part, split.y_part, split.X_val, split.y_val, PATIENCE)
+        return model, trees
 
     def predict_first(self, model: Any, X: Floats, trees: int) -> Floats:
         return np.asarray(model.predict(X, num_iteration=trees))

@@ -51,6 +51,15 @@ class FittedCQR(Fitted):
         deviation = (interval[:, 1] - interval[:, 0]) / (2 * norm.ppf(LEVELS[1]))
         return Moments(median, np.maximum(np.square(deviation), self._tiny))
 
+    def quantiles(self, X: Floats, levels: Floats) -> Floats | None:
+        """Return those of two halves of normal distributions that meet at the median and end at the interval."""
+        median, interval = self._read(X)
+        lower = np.minimum(interval[:, 0], median)  # quantile models may cross
+        upper = np.maximum(interval[:, 1], median)
+        z = norm.ppf(levels) / norm.ppf(LEVELS[1])
+        side = np.where(z < 0, (median - lower)[:, None], (upper - median)[:, None])
+        return median[:, None] + side * z
+
     def interval(self, X: Floats, coverage: float) -> Floats | None:
         return self._read(X)[1] if coverage == COVERAGE else None
 

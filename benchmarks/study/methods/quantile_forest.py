@@ -12,6 +12,7 @@ from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Mome
 # Trees, candidates of the fewest rows of a leaf and of the share of the features that a split may use.
 SETTINGS: dict[str, tuple[int, tuple[int, ...], tuple[float, ...]]] = {
     "quick": (100, (5,), (1 / 3,)),
+    "search": (100, (1, 5, 20), (1 / 3, 1.0)),  # of the accuracy benchmark
     "paper": (500, (1, 5, 20), (1 / 3, 1.0)),
 }
 LEVELS = (np.arange(40) + 0.5) / 40
@@ -49,9 +50,11 @@ class FittedForest(Fitted):
     def predict(self, X: Floats, scoring: str) -> Moments:
         return _moments(self._final, X, self._tiny)
 
+    def quantiles(self, X: Floats, levels: Floats) -> Floats | None:
+        return np.asarray(self._final.predict(X, quantiles=list(levels)), np.float64)
+
     def interval(self, X: Floats, coverage: float) -> Floats | None:
-        levels = [(1 - coverage) / 2, (1 + coverage) / 2]
-        return np.asarray(self._final.predict(X, quantiles=levels), np.float64)
+        return self.quantiles(X, np.array([(1 - coverage) / 2, (1 + coverage) / 2]))
 
 
 def _make(trees: int, leaf: int, share: float, seed: int) -> Any:
