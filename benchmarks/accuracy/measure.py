@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from benchmarks.accuracy.models import Models
 from benchmarks.accuracy.peers import Peer
 from benchmarks.accuracy.results import Experiment
 from benchmarks.common.data import load
+from benchmarks.common.quiet import quiet
 from benchmarks.study.task import NotRun
 from ibug.distributions import Distribution, Empirical
 from ibug.metrics import coverage, crps, interval_score, mean_width, nll, rmse
@@ -46,10 +45,9 @@ class Task:
         return self.settings[0].base or "peers"
 
 
+@quiet()
 def run(task: Task) -> list[dict[str, Any]]:
     """Return a row for each setting: its scores, or the reason why there are none."""
-    logging.disable(logging.WARNING)  # other packages tell of what they do
-    warnings.simplefilter("ignore")
     X, y = load(task.dataset, task.folder, task.experiment.max_rows)
     fold = Fold(X, y, task.fold, task.experiment.folds)
     predictors = Predictors(fold, task.experiment.max_trees, task.threads)

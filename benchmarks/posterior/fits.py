@@ -9,6 +9,7 @@ scipy was given. "shape" is the fit with mean and variance kept, the default of 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 import warnings
 from typing import Any
@@ -39,7 +40,7 @@ SCIPY: dict[str, tuple[Any, dict[str, float]]] = {
 }
 LEAST_RATIO = 100.0
 EQUAL = 1e-7  # scipy lets the shape of a skew normal grow without end, where the likelihood hardly changes
-SECONDS, FEWEST_CALLS = 0.2, 3
+SECONDS, FEWEST_CALLS = float(os.environ.get("IBUG_LEAST_TIME", "0.2")), 3
 SCIPY_SECONDS = 4.0  # after which scipy gets no more rows to fit
 
 

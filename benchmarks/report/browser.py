@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from lightgbm import LGBMRegressor
 from sklearn.model_selection import train_test_split
-from tests.report import browser  # what the tests start Chromium with
 
 import ibug.report
 from benchmarks.common import document
@@ -26,6 +25,7 @@ from benchmarks.common.arguments import parser_of
 from benchmarks.common.data import load
 from benchmarks.common.paths import ROOT, data_folder
 from ibug import IBUGRegressor
+from tests.report import browser  # what the tests start Chromium with
 
 WIDE, NARROW = (1280, 1010), (390, 844)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import logging
 import platform
 import uuid
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +14,7 @@ from typing import Any, TextIO
 
 from benchmarks.common.lines import Row, Store
 from benchmarks.common.progress import Progress
+from benchmarks.common.quiet import quiet
 from benchmarks.common.threads import limit_threads
 from benchmarks.common.workers import Outcome, run_all
 from benchmarks.study import protocol
@@ -108,9 +107,8 @@ def rows_of(outcome: Outcome) -> list[Row]:
     return [{**outcome.task.as_row(), "status": outcome.status, "reason": outcome.reason, **common}]
 
 
+@quiet()  # MAPIE tells of every crossing of quantiles
 def _work(task: Task, *, folder: Path | None, memory: Path) -> list[Row]:
-    logging.disable(logging.WARNING)  # MAPIE tells of every crossing of quantiles
-    warnings.simplefilter("ignore")
     versions = installed(METHODS[task.method].package)
     return [{**row, "versions": versions} for row in protocol.run(task, folder, memory)]
 

@@ -6,7 +6,6 @@ Nothing here needs ibug, which wants newer packages than Treeffuser does.
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common.data import load, without_missing_categories
 from benchmarks.common.folds import fold_of
+from benchmarks.common.quiet import quiet
 
 Floats = NDArray[np.float64]
 
@@ -46,11 +46,11 @@ class Task:
         return {"dataset": self.dataset, "fold": self.fold, "folds": self.folds, "max_rows": self.max_rows}
 
 
+@quiet()
 def run(task: Task) -> dict[str, Any]:
     """Return the scores of Treeffuser with its default settings, on one thread."""
     from treeffuser import Treeffuser
 
-    warnings.simplefilter("ignore")
     X, y = load(task.dataset, task.folder, task.max_rows)
     X = without_missing_categories(X)
     train, test = fold_of(len(y), task.fold, task.folds)

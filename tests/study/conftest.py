@@ -1,12 +1,5 @@
-"""A small split of made rows. The checkout is put on Python's path: benchmarks are no part of the installed package."""
-
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.study.methods import Split
 

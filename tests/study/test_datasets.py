@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from benchmarks.study import cli, sources
 from benchmarks.study.datasets import DATASETS, DatasetError, at_hand, check, load
 from benchmarks.study.encoding import encode

@@ -1,6 +1,7 @@
 """The figures are drawn from results and models of a small dataset."""
 
 import pytest
+
 from benchmarks.common.lines import Store
 from benchmarks.study import figures
 from benchmarks.study.methods import METHODS, boosters

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from benchmarks.common.lines import Store
 from benchmarks.common.progress import Progress
 from benchmarks.common.workers import Outcome

@@ -4,6 +4,7 @@ import json
 import math
 
 import pytest
+
 from benchmarks.common.statistics import Record, compare, geometric_mean, mean_and_error, record
 from benchmarks.study import facts, report, summary, tables
 from benchmarks.study.runner import Plan

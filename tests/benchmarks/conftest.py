@@ -1,6 +1,0 @@
-"""The checkout is put on Python's path: benchmarks are no part of the installed package."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
