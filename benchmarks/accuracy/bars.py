@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from benchmarks.accuracy.methods import PEERS
 from benchmarks.accuracy.scores import Case, Scores, ratio
+from benchmarks.common.bars import Bar
 from benchmarks.common.statistics import geometric_mean, record
 
 LEAST_CRPS_WINS, LEAST_NLL_WINS = 0.8, 0.5  # of the cases, against the normal distribution
@@ -17,17 +17,6 @@ HALVED = 200  # validation rows from which on half of them are for the conformal
 SIGMAS = 3.0  # by which the observed coverage of conformal intervals may differ from what is guaranteed
 
 WORDS = {"prefit": "prefit", "trained": "trained here", "few": "few validation rows"}
-
-
-class Bar(NamedTuple):
-    """A figure and the bar that it should clear."""
-
-    met: bool
-    figure: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"  {'met' if self.met else 'MISSED':8}{self.figure:>16}  {self.text}"
 
 
 def judge(scores: Scores) -> Iterator[Bar]:
@@ -48,12 +37,12 @@ def against_normal(scores: Scores, way: str) -> Iterator[Bar]:
             continue
         found = record(pairs.values())
         words = f"{WORDS[way]}, {scoring.upper()}: default against normal"
-        yield Bar(found.losses == 0, str(found), f"{words} loses nowhere")
+        yield Bar(f"{words} loses nowhere", str(found), found.losses == 0)
         wins = f"{found.wins} of {len(pairs)}"
-        yield Bar(found.wins >= least * len(pairs), wins, f"{words} wins at least {least:.0%}")
+        yield Bar(f"{words} wins at least {least:.0%}", wins, found.wins >= least * len(pairs))
         if scoring == "crps":
             mean = geometric_mean(ratio(pair) for pair in pairs.values())
-            yield Bar(mean <= MOST_RATIO, f"{mean:.4f}", f"{words}, geometric mean of ratios at most {MOST_RATIO}")
+            yield Bar(f"{words}, geometric mean of ratios at most {MOST_RATIO}", f"{mean:.4f}", mean <= MOST_RATIO)
 
 
 def against_peers(scores: Scores) -> Iterator[Bar]:
@@ -63,7 +52,7 @@ def against_peers(scores: Scores) -> Iterator[Bar]:
         if pairs:
             found = record(pairs.values())
             text = f"{WORDS['trained']}, CRPS: default wins more often than it loses against {peer}"
-            yield Bar(found.wins > found.losses, str(found), text)
+            yield Bar(text, str(found), found.wins > found.losses)
 
 
 def coverages(scores: Scores, way: str) -> Iterator[Bar]:
@@ -74,7 +63,7 @@ def coverages(scores: Scores, way: str) -> Iterator[Bar]:
         low, high = min(found.values()), max(found.values())
         outside = [case for case, share in found.items() if not LEAST_COVERAGE <= share <= MOST_COVERAGE]
         text = f"{WORDS[way]}: coverage of 90 % intervals from {LEAST_COVERAGE:.0%} to {MOST_COVERAGE:.0%} everywhere"
-        yield Bar(not outside, f"{low:.1%} – {high:.1%}", text + _listed(outside))
+        yield Bar(text + _listed(outside), f"{low:.1%} – {high:.1%}", not outside)
 
 
 def conformal(scores: Scores) -> Iterator[Bar]:
@@ -86,7 +75,7 @@ def conformal(scores: Scores) -> Iterator[Bar]:
         inside = [low <= share <= high for share, (low, high) in zip(shares, bounds, strict=True)]
         outside = [case for case, good in zip(cases, inside, strict=True) if not good]
         text = f"conformal: coverage of 90 % intervals within {SIGMAS:g} standard errors of what is guaranteed"
-        yield Bar(not outside, f"{min(shares):.1%} – {max(shares):.1%}", text + _listed(outside))
+        yield Bar(text + _listed(outside), f"{min(shares):.1%} – {max(shares):.1%}", not outside)
 
 
 def conformal_bounds(scores: Scores, case: Case) -> tuple[float, float]:

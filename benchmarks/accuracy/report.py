@@ -41,7 +41,7 @@ def tables(rows: list[Row]) -> str:
         for scoring in SCORINGS
         for part in (mean_scores(scores, scoring, way), comparisons(scores, scoring, way))
     ]
-    judged = [str(bar) for bar in bars.judge(scores)]
+    judged = [bar.line(width=16) for bar in bars.judge(scores)]
     parts += [intervals(scores), point_predictions(scores), "\n".join(["Bars", *judged]) if judged else ""]
     return "\n\n".join(part for part in [*parts, missing(rows)] if part)
 

@@ -21,6 +21,7 @@ from scipy import stats
 
 from benchmarks.common import document
 from benchmarks.common.arguments import add_report, parser_of
+from benchmarks.common.bars import verdict
 from benchmarks.common.progress import say
 from ibug.distributions import resolve_family
 from ibug.neighbors import instruction_sets
@@ -74,7 +75,7 @@ def measure(name: str, distribution: Any, fixed: dict[str, float], values: Float
     ours = fitted[: len(theirs)].logpdf(values[: len(theirs)]).mean(axis=1)
     per_row = seconds / len(values)
     ratio = scipy_seconds / per_row
-    bar = "met" if ratio >= LEAST_RATIO and ours.mean() >= theirs.mean() - EQUAL else "MISSED"
+    bar = verdict(ratio >= LEAST_RATIO and ours.mean() >= theirs.mean() - EQUAL)
     return (
         f"{name:12}{per_row * 1e6:9.2f}{with_moments / len(values) * 1e6:9.2f}{scipy_seconds * 1e6:11.0f}"
         f"{ratio:8.0f}x{ours.mean():13.5f}{theirs.mean():11.5f}   {bar}"

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from benchmarks.common import document, progress
 from benchmarks.common.arguments import add_report, parser_of
+from benchmarks.common.bars import verdict
 from benchmarks.scale_out.measure import MEGABYTE, Figures, Setting, measure, processors, train
 
 FULL = Setting(n_rows=1_000_000, n_trees=500, n_queries=10_000, n_parts=16, n_validation=1_000, rounds=3)
@@ -124,10 +125,6 @@ def expected_bytes(n_workers: int, setting: Setting, k: int) -> float:
     Leaves of one byte and the prediction go to every other worker, and each worker's k nearest rows come back.
     """
     return (n_workers - 1) * (setting.n_trees + BYTES_PER_QUERY + BYTES_PER_NEIGHBOR * k)
-
-
-def verdict(met: bool) -> str:
-    return "met" if met else "MISSED"
 
 
 def say(text: str) -> None:

@@ -24,6 +24,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.common import data, document
 from benchmarks.common.arguments import parser_of
+from benchmarks.common.bars import Bar
 from benchmarks.common.paths import ROOT, data_folder
 from benchmarks.common.threads import use_one_thread
 from benchmarks.common.timing import Task, best, in_turn, seconds
@@ -99,12 +100,8 @@ def one_dataset(name: str, library: str, X: Any, y: Any, n_trees: int, bars: lis
             bars += judged(f"{name}, {library}", name, figures)
     text = f"{name}, {library}: building the order costs less than the leaf numbers"
     if name in DATASETS:
-        bars.append(bar(order_time < leaf_time, f"{order_time / leaf_time:.2f} x", text))
+        bars.append(Bar(text, f"{order_time / leaf_time:.2f} x", order_time < leaf_time).line())
     return lines
-
-
-def bar(met: bool, figure: str, text: str) -> str:
-    return f"  {'met' if met else 'MISSED':8}{figure:>9}  {text}"
 
 
 def judged(title: str, name: str, figures: dict[str, float]) -> list[str]:
@@ -122,7 +119,7 @@ def judged(title: str, name: str, figures: dict[str, float]) -> list[str]:
             met, text = 1 / speedup <= MOST_SLOWDOWN, f"{title}: at most 10 % slower than {words}"
         else:
             met, text = speedup >= LEAST_SPEEDUP, f"{title}: at least 8 x faster than {words}"
-        bars.append(bar(met, f"{speedup:.2f} x", text))
+        bars.append(Bar(text, f"{speedup:.2f} x", met).line())
     return bars
 
 
@@ -193,8 +190,8 @@ def growth(sizes: list[int], n_trees: int) -> str:
         )
     if {40_000, 640_000} <= times.keys():
         ratio = times[640_000] / times[40_000]
-        met = "met" if ratio <= MOST_GROWTH else "MISSED"
-        show(lines, f"  {met:8}{ratio:.2f} x  time per row at 640,000 rows, of that at 40,000: at most 4 x")
+        text = "time per row at 640,000 rows, of that at 40,000: at most 4 x"
+        show(lines, Bar(text, f"{ratio:.2f} x", ratio <= MOST_GROWTH).line(width=6))
     return "\n".join(lines)
 
 

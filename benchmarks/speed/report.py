@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.common.bars import Bar
 from benchmarks.speed.models import LARGE, MATCHING, SMALL, USUAL_FEATURES, Setting
 
 LEAST_SHARE_OF_PEAK = 1.0
@@ -21,15 +21,6 @@ Result = dict[str, Any]
 Named = list[tuple[str, Result]]
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A figure and the bar that it should clear."""
-
-    text: str
-    figure: str
-    met: bool
-
-
 def text(ours: Named, peers: Named) -> str:
     """Return the figures, the other packages and the bars."""
     good = [result for _, result in ours if "failed" not in result]
@@ -39,7 +30,7 @@ def text(ours: Named, peers: Named) -> str:
     lines += ["", *peer_table(good, peers)] if peers else []
     bars = list(judge(good)) + list(judge_peers(good, peers))
     lines += ["", "Bars" if bars else "The bars are judged at the full sizes only."]
-    lines += [f"  {'met' if bar.met else 'MISSED':<8}{bar.figure:>9}  {bar.text}" for bar in bars]
+    lines += [bar.line() for bar in bars]
     return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.common.bars import Bar
 from benchmarks.common.lines import Row
 from benchmarks.common.statistics import Folds, compare, geometric_mean
 
@@ -92,12 +93,10 @@ def bars(found: dict[str, Comparison]) -> list[str]:
     losses = sum(each.outcome < 0 for each in found.values())
     slowest = min(each.their_time / each.our_time for each in found.values())
     judged = (
-        (
-            better >= LEAST_BETTER * len(found),
-            f"{better} of {len(found)}",
-            f"the better mean CRPS on {LEAST_BETTER:.0%}",
+        Bar(
+            f"better mean CRPS on {LEAST_BETTER:.0%}", f"{better} of {len(found)}", better >= LEAST_BETTER * len(found)
         ),
-        (losses <= MOST_LOSSES, f"{losses}", f"at most {MOST_LOSSES} loss by the t-test"),
-        (slowest >= LEAST_SPEEDUP, f"{slowest:,.0f} x", f"at least {LEAST_SPEEDUP:,.0f} x faster on every dataset"),
+        Bar(f"at most {MOST_LOSSES} loss by the t-test", f"{losses}", losses <= MOST_LOSSES),
+        Bar(f"{LEAST_SPEEDUP:,.0f} x faster on every dataset", f"{slowest:,.0f} x", slowest >= LEAST_SPEEDUP),
     )
-    return [f"  {'met' if met else 'MISSED':8}{figure:>10}  {words}" for met, figure, words in judged]
+    return [bar.line(width=10) for bar in judged]

@@ -41,7 +41,7 @@ def test_bars():
     text = report.text([*theirs("wine", worse), *theirs("bike", worse)], [*ours("wine", better)], "lightgbm")
     assert "wine" in text
     assert "bike" not in text  # ours has none
-    assert text.count("met ") == 3
+    assert text.count("  met ") == 3
     assert "10,000x   3" in text
     given = [*theirs("wine", better), *theirs("bike", better, seconds=1.0)]
     text = report.text(given, [*ours("wine", worse), *ours("bike", worse)], "lightgbm")
