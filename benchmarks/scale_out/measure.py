@@ -124,12 +124,7 @@ def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
         rows = collections(2 * 10**6, setting.n_queries, 8)[0].persist()
         u.predict_interval(rows[:10]).compute()
         moved, sent, busy = client.run(received), loopback(), client.run(time.process_time)
-        seconds = []
-        for number in range(setting.rounds):
-            start = time.perf_counter()
-            u.predict_interval(rows).compute()
-            seconds.append(time.perf_counter() - start)
-            say(f"[scale_out] predicting: round {number + 1} of {setting.rounds}, {seconds[-1]:.1f} s")
+        seconds = _predict(u, rows, setting.rounds)
         sent, n_queries = loopback() - sent, setting.rounds * setting.n_queries
         worked = [(now - busy[worker]) / setting.rounds for worker, now in client.run(time.process_time).items()]
         moved_since = total(client.run(received)) - total(moved)
@@ -148,6 +143,17 @@ def measure(model: Any, setting: Setting, n_workers: int) -> Figures:
             {kind: size / n_queries for kind, size in moved_since.items()},
             sent / n_queries,
         )
+
+
+def _predict(u: Any, rows: Any, n_rounds: int) -> list[float]:
+    """Predict all rows again and again, and return how long each round took."""
+    seconds = []
+    for number in range(n_rounds):
+        start = time.perf_counter()
+        u.predict_interval(rows).compute()
+        seconds.append(time.perf_counter() - start)
+        say(f"[scale_out] predicting: round {number + 1} of {n_rounds}, {seconds[-1]:.1f} s")
+    return seconds
 
 
 def shares_of(client: Client, u: Any) -> dict[str, int]:

@@ -111,21 +111,7 @@ def measure(setting: Setting, n_rounds: int, report: Report) -> Figures:
     fresh = _in_fresh_process(setting, subject.model)
     report("timing the kernel")
     kernel = in_turn(_kernel_tasks(subject), 2 * n_rounds)
-    tasks = _prediction_tasks(subject)
-    fastest, walk_bytes = "none", 0
-    if not setting.is_huge:
-        report("preparing the walk over leaf members")
-        leaves = subject.reader.read_leaves(subject.rows.X)
-        walk = LeafWalk(leaves, int(max(leaves.max(), subject.leaves.max())) + 1)
-        fastest, walk_bytes = _fastest_walk(subject, walk), walk.nbytes
-        tasks |= _walk_tasks(subject, walk, walk.walks[fastest])
-    if setting.n_rows <= MOST_FRAME_ROWS:
-        report("training on a data frame as well")
-        tasks |= _frame_tasks(setting, subject.rows)
-    report("timing the predictions")
-    times = in_turn(tasks, n_rounds)
-    for alone in ("", " alone"):
-        times[f"leaves + predict{alone}"] = times[f"leaves{alone}"] + times[f"predict{alone}"]
+    times, fastest, walk_bytes = _prediction_times(setting, subject, n_rounds, report)
     return Figures(
         setting=setting,
         instruction_set=instruction_sets()[-1],
@@ -144,6 +130,28 @@ def measure(setting: Setting, n_rounds: int, report: Report) -> Figures:
         per_row=medians(times),
         ratios={f"{slow} / {fast}": ratio(times, slow, fast) for slow, fast in RATIOS if slow in times},
     )
+
+
+def _prediction_times(
+    setting: Setting, subject: Subject, n_rounds: int, report: Report
+) -> tuple[dict[str, Floats], str, int]:
+    """Return the times of everything that predicts, the fastest way to walk, and the memory that it needs."""
+    tasks = _prediction_tasks(subject)
+    fastest, walk_bytes = "none", 0
+    if not setting.is_huge:
+        report("preparing the walk over leaf members")
+        leaves = subject.reader.read_leaves(subject.rows.X)
+        walk = LeafWalk(leaves, int(max(leaves.max(), subject.leaves.max())) + 1)
+        fastest, walk_bytes = _fastest_walk(subject, walk), walk.nbytes
+        tasks |= _walk_tasks(subject, walk, walk.walks[fastest])
+    if setting.n_rows <= MOST_FRAME_ROWS:
+        report("training on a data frame as well")
+        tasks |= _frame_tasks(setting, subject.rows)
+    report("timing the predictions")
+    times = in_turn(tasks, n_rounds)
+    for alone in ("", " alone"):
+        times[f"leaves + predict{alone}"] = times[f"leaves{alone}"] + times[f"predict{alone}"]
+    return times, fastest, walk_bytes
 
 
 def _train(setting: Setting, report: Report) -> Subject:
