@@ -5,21 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import train_test_split
-from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from ibug.exceptions import InvalidInputError, UnsupportedModelError
-
-Floats = NDArray[np.float64]
-Rows = tuple[Any, Floats]  # X and y
-
-# Half as many rows as are divided between tuning and conformal calibration: below, a guarantee would say little.
-_LEAST_CONFORMAL_ROWS = 100
+from ibug._typing import Floats
+from ibug.exceptions import InvalidInputError
 
 
 def as_rows(X: Any) -> Any:
@@ -98,65 +89,7 @@ def check_fraction(fraction: Any) -> None:
         )
 
 
-def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide row numbers into those to train on and those to hold out, each ascending."""
-    check_fraction(fraction)
-    if n_rows < 3:
-        raise InvalidInputError(
-            f"Got n_samples={n_rows}: at least 3 rows are needed to train on some and to hold out others."
-        )
-    train, held_out = train_test_split(np.arange(n_rows), test_size=fraction, random_state=rng)
-    return np.sort(train), np.sort(held_out)
-
-
-def halves(n_rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the validation rows to tune on, and those to make coverage sure on: other ones if there are enough."""
-    if n_rows < 2 * _LEAST_CONFORMAL_ROWS:
-        return np.arange(n_rows), np.arange(n_rows)
-    half = rng.permutation(n_rows) < n_rows // 2
-    return np.flatnonzero(half), np.flatnonzero(~half)
-
-
-def divide(validation: Rows, rng: np.random.RandomState) -> tuple[Rows, Rows]:
-    """Return the rows themselves of both `halves`."""
-    X, y = validation
-    first, second = halves(len(y), rng)
-    return (_safe_indexing(X, first), y[first]), (_safe_indexing(X, second), y[second])
-
-
-def fresh(model: Any) -> Any:
-    """Return an unfitted copy of a model."""
-    try:
-        return clone(model)
-    except (TypeError, RuntimeError) as error:
-        # CatBoost's estimators change some of their parameters, which scikit-learn's clone does not take; they can copy
-        # themselves.
-        if hasattr(model, "fit") and hasattr(model, "copy"):
-            return model.copy()
-        copy = _around_a_fresh_one(model)
-        if copy is not None:
-            return copy
-        raise UnsupportedModelError(
-            f"ibug cannot train this {type(model).__name__}. If it is trained already, set prefit=True; else use the "
-            "library's scikit-learn estimator (LGBMRegressor, XGBRegressor, say)."
-        ) from error
-
-
-def _around_a_fresh_one(model: Any) -> Any:
-    """Return a copy of an estimator around another one, its ``estimator``, that scikit-learn cannot clone; or None."""
-    if not isinstance(model, BaseEstimator) or not hasattr(getattr(model, "estimator", None), "fit"):
-        return None
-    inner = model.estimator
-    parameters = model.get_params(deep=False)
-    return type(model)(**{key: fresh(v) if v is inner else clone(v, safe=False) for key, v in parameters.items()})
-
-
-def with_sample_weight(model: Any, fit_params: dict[str, Any], sample_weight: Any) -> dict[str, Any]:
-    """Add the weights to the parameters of `fit`, under the name by which the model takes them."""
-    if sample_weight is None:
-        return fit_params
-    steps = []
-    while isinstance(model, Pipeline):
-        steps.append(model.steps[-1][0])
-        model = model.steps[-1][1]
-    return {**fit_params, "__".join([*steps, "sample_weight"]): sample_weight}
+def require(condition: Any, problem: str) -> None:
+    """Raise InvalidInputError with the problem unless the condition holds."""
+    if not condition:
+        raise InvalidInputError(problem)

@@ -1,38 +1,38 @@
-"""The estimator that wires the pipeline: model → leaves → neighbours → variance → law → calibration."""
+"""The estimator: it holds a source of neighbours and a rule, and asks one with what the other finds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_random_state, get_tags
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from ibug._inputs import check_count, fresh, with_sample_weight
-from ibug._prediction import ProbabilisticRegressorMixin
+from ibug._estimator import ProbabilisticRegressorMixin, view
+from ibug._inputs import check_count
+from ibug._options import Options
+from ibug._typing import Floats, Integers
 from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
-from ibug.evidence import Found
 from ibug.exceptions import InvalidInputError
-from ibug.fitting import ModelFitter
-from ibug.learning import Floats
-from ibug.leaves import reader_type
 from ibug.metrics import Scoring
+from ibug.neighbors import Batch, LocalSource
 from ibug.persistence import storable
-from ibug.stored import StoredRegressor
-from ibug.targets import TargetFacts
+from ibug.persistence.estimators import describe_ibug, restore_ibug
+from ibug.rule import Rule, TargetFacts, joined, with_neighbors
+from ibug.training import Job, checked_model, learn_from, learned, with_sample_weight
 
 
-class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, BaseEstimator):
+class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     """Turn a gradient-boosted tree regressor into a probabilistic one.
 
     The mean of each prediction is the model's own. Its variance comes from the training rows that share most leaves
     with the predicted row: from their targets (paper, Algorithms 1 to 3), or from the errors that honest predictions of
-    them made, calibrated on validation data.
+    them made, calibrated on validation rows.
 
     Parameters
     ----------
@@ -41,33 +41,29 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     k : int or "tune"
         The number of neighbours. ``"tune"`` chooses among the paper's candidates, 3 to 701, on validation rows.
     distribution : str, subclass of Distribution, or "tune"
-        The family of the laws (``ibug.distributions.families()``), fitted to what each row's neighbours say: their
-        targets, or the prediction plus their residuals.
-        ``"tune"`` chooses it, together with k, on validation rows.
+        The family (``ibug.distributions.families()``), fitted to each row's neighbours. ``"tune"`` chooses it, together
+        with k, on validation rows.
     location : {"model", "neighbors"}
-        ``"model"``: the family changes the shape only, the mean stays the model's prediction and the variance the
-        calibrated one. ``"neighbors"``: the plain maximum likelihood fit to what the neighbours say.
+        ``"model"`` keeps the model's prediction and the calibrated variance, and the family tells the shape only.
+        ``"neighbors"``: the plain maximum likelihood fit to the neighbours.
     support : pair of float, optional
-        Bounds of the target, ``(0, inf)`` say: laws are truncated to them, so that no quantile or sample is outside.
+        Bounds of the target, ``(0, inf)`` say: no quantile or sample is outside.
     spread : {"auto", "targets", "residuals"}
         What the variance is made of. ``"targets"``: the variance of the k nearest rows' targets, as in the paper.
-        ``"residuals"``: the mean square of their honest residuals, which is smaller where the mean moves among the
-        neighbours. ``"auto"``: a combination of spreads at several numbers of neighbours, fitted on validation rows
-        with a penalty; where the paper's rule scores better on these, the better of targets and residuals. Without
-        validation rows it is the paper's rule. Residuals come from clones of the estimator (see `cv`); with `prefit`
-        and no `cv` nothing is trained: then ``"auto"`` combines spreads of targets, and ``"residuals"`` takes those of
-        the validation rows.
+        ``"residuals"``: the mean square of their honest residuals. ``"auto"``: a combination of spreads at several
+        numbers of neighbours, fitted on validation rows with a penalty; the better of targets and residuals where the
+        paper's rule scores better than it; the paper's rule without validation rows. Residuals come from clones (see
+        `cv`). Without clones ``"auto"`` uses targets, and ``"residuals"`` those of the validation rows.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
         The score that chooses spread and k and calibrates; lower is better.
     calibrate : bool, "grid" or "continuous"
-        Calibrate the variance on validation rows: γσ² + δ. ``True``: on the paper's grid for targets, continuously for
-        residuals; a combination is a calibration of its own, so that ``False`` leaves it out.
+        Calibrate the variance, γσ² + δ. ``True``: on the paper's grid for targets, continuously for residuals. A
+        combination is a calibration of its own: ``False`` leaves it out.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator
-        Make the coverage of intervals sure. ``"scale"`` changes their width (normalised split conformal),
+        Guarantee the coverage of intervals. ``"scale"`` changes their width (normalised split conformal),
         ``"distribution"`` each side by itself, so that quantiles of every level are calibrated. From 200 validation
-        rows on, a random half chooses k and calibrates, and the other half is for this; below, all rows serve both, and
-        the guarantee is an approximation. It is one, too, where `refit` trains the model anew afterwards, and where
-        out-of-fold predictions take the place of validation rows.
+        rows on, a random half chooses and calibrates, the other half is for this. The guarantee is an approximation
+        with fewer rows, with out-of-fold predictions in place of validation rows, and where `refit` trains anew.
     tree_fraction : float in (0, 1]
         The share of the trees that count for affinities. Point predictions always use all trees.
     tree_order : {"first", "last", "random"}
@@ -75,22 +71,17 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     row_fraction : float in (0, 1]
         The share of the training rows, drawn at random, that can be neighbours.
     validation_fraction : float in (0, 1)
-        The share of the rows that is held out to choose k and to calibrate, where `fit` is given no validation rows
-        and does not cross-fit.
+        The share of the rows that is held out, where `fit` is given no validation rows and does not cross-fit.
     cv : int, splitter, list of splits or None
-        The folds in which clones of the estimator are trained, so that each training row is predicted by one that has
-        not seen it. These give the honest residuals, and, where `fit` is given no validation rows, they are what is
-        tuned on. ``None``: five random folds if `spread` needs them and the estimator is trained here, which takes
-        about five times as long as training it once; no clones otherwise. Given explicitly, clones of a `prefit`
-        estimator are trained, too.
+        The folds in which clones of the estimator are trained: each training row is predicted by one that has not seen
+        it. They give honest residuals, and rows to tune on where `fit` is given none. ``None``: five random folds if
+        `spread` needs them and the estimator is trained here, which takes about five more trainings; else no clones.
     refit : bool
-        After that, fit the estimator anew on all rows, as the paper does, or keep the one that has not seen the
-        held-out rows. ``False`` always holds out a part.
+        Fit the estimator anew on all rows in the end, as the paper does, or keep the one that has not seen them all.
     prefit : bool
         The estimator is trained already: use it as it is. A ``FrozenEstimator`` counts as trained.
     n_jobs : int or None
-        Threads for the search, and clones that are trained at a time, in joblib's convention; where the estimator uses
-        all cores by itself, leave it. Results do not depend on it.
+        Threads for the search, and clones trained at a time, in joblib's convention. Results do not depend on it.
     random_state : int, RandomState or None
         For the split or the folds, and for random trees and rows.
     verbose : int
@@ -101,18 +92,15 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     estimator_ : estimator
         The fitted model whose predictions these are.
     k_ : int
-        The number of neighbours: those whose targets or residuals the variance, or the shape of the law, is made of.
-        For a combination of spreads and a normal law it is the middle one of its numbers, which `kneighbors` shows.
+        The number of neighbours that variance or shape are made of; the middle one for a combination of spreads.
     spread_ : str
         What the variance is made of: ``"targets"``, ``"residuals"`` or ``"combination"``.
     residuals_ : ndarray or None
-        Honest residuals: those of all training rows, in the order of X, where clones were trained; those of the
-        validation rows that were tuned on where ``spread="residuals"`` had no clones; ``None`` where there are none.
+        Honest residuals of the training rows, by clones; of validation rows if ``spread="residuals"`` had no clones.
     min_variance_ : float
         The floor ρ of the variance before calibration.
     gamma_, delta_ : float
-        The calibration: variance ← γ · variance + δ; 1 and 0 for a combination with normal laws. For another family,
-        both hold the factor that is best for its laws.
+        The calibration: variance ← γ · variance + δ, times a factor for families other than the normal one.
     conformal_ : ConformalCalibrator or None
         The fitted conformal calibrator.
     affinity_threshold_ : float
@@ -120,14 +108,16 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     distribution_ : str
         The name of the family.
     tuning_ : dict of ndarray
-        The candidates as columns ``spread``, ``distribution``, ``k``, ``score`` (before calibration), ``calibrated``
-        (the score after it, of the best candidate of each spread; NaN for the others) and ``reason`` (why a family
-        could not be scored), ready for a DataFrame; empty columns where nothing was tuned.
+        The candidates as columns, ready for a DataFrame: ``spread``, ``distribution``, ``k``, ``score``, ``calibrated``
+        (the score after calibration, of the best one of each spread) and ``reason`` (why a family has no score).
     index_ : LeafIndex
         The training rows' leaves.
+    training_targets_ : ndarray of shape (n_train,)
+        The targets of the training rows, in the order of X.
     walk_ : str
-        How leaves are found: by ibug's compiled walk over the trees, where it has been found to agree with the model's
-        library, or else by the library's own functions, and why.
+        How leaves are found: by ibug's compiled walk, where it agrees with the model's library, or by the library.
+    source_, rule_ : LocalSource, Rule
+        Where neighbours come from, and what is made of them. The attributes above are views of these two.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of str
@@ -146,6 +136,24 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
     >>> u.predict_interval(X[400:402], coverage=0.9).shape
     (2, 2)
     """
+
+    # Learned; all that follows are views of these two.
+    source_: LocalSource
+    rule_: Rule
+    estimator_ = view("source_", "model")
+    index_ = view("source_", "index")
+    training_targets_ = view("source_", "targets")
+    residuals_ = view("source_", "residuals")
+    walk_ = view("source_", "leaves.reader.how")
+    k_ = view("rule_", "k")
+    spread_ = view("rule_", "spread.name")
+    distribution_ = view("rule_", "family.name")
+    min_variance_ = view("rule_", "min_variance")
+    gamma_ = view("rule_", "gamma")
+    delta_ = view("rule_", "delta")
+    conformal_ = view("rule_", "conformal")
+    affinity_threshold_ = view("rule_", "affinity_threshold")
+    tuning_ = view("rule_", "tuning")
 
     def __init__(
         self,
@@ -170,25 +178,12 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.estimator = estimator
-        self.k = k
-        self.distribution = distribution
-        self.location = location
-        self.support = support
-        self.spread = spread
-        self.scoring = scoring
-        self.calibrate = calibrate
-        self.conformal = conformal
-        self.tree_fraction = tree_fraction
-        self.tree_order = tree_order
-        self.row_fraction = row_fraction
-        self.validation_fraction = validation_fraction
-        self.cv = cv
-        self.refit = refit
-        self.prefit = prefit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        self.estimator, self.prefit, self.refit = estimator, prefit, refit
+        self.k, self.spread, self.calibrate, self.scoring = k, spread, calibrate, scoring
+        self.distribution, self.location, self.support, self.conformal = distribution, location, support, conformal
+        self.tree_fraction, self.tree_order, self.row_fraction = tree_fraction, tree_order, row_fraction
+        self.cv, self.validation_fraction, self.random_state = cv, validation_fraction, random_state
+        self.n_jobs, self.verbose = n_jobs, verbose
 
     def fit(
         self,
@@ -200,7 +195,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         y_val: ArrayLike | None = None,
         **fit_params: Any,
     ) -> IBUGRegressor:
-        """Index the training rows, choose k and calibrate; train the model before that unless `prefit` is set.
+        """Index the training rows, and let validation rows choose and calibrate; train before, unless `prefit` is set.
 
         Parameters
         ----------
@@ -211,55 +206,40 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         sample_weight : array-like of shape (n_rows,), optional
             Passed on to the estimator's `fit`, and to that of its clones. Neighbours are not weighted.
         X_val, y_val : optional
-            Rows that the model has not been trained on, to choose k and to calibrate. Without them, and without
-            `prefit`, rows of X serve: each with a clone that has not seen it, or a part that is held out (see `spread`
-            and `cv`). Given them, the estimator is trained on X alone.
+            Validation rows, which the model has not been trained on. Without them, and without `prefit`, rows of X
+            serve: predicted by clones that have not seen them, or held out (see `spread` and `cv`).
         **fit_params
-            Passed on to the estimator's `fit`: evaluation sets, categorical columns and so on. Arrays with one entry
-            per row of X are divided along with X.
+            Passed on to the estimator's `fit`. Arrays with one entry per row of X are divided along with X.
         """
-        self._check_options()
-        prefit = self.prefit or isinstance(self.estimator, FrozenEstimator)
-        random_state = check_random_state(self.random_state)
-        model = self.estimator
-        if model is None:
-            model = HistGradientBoostingRegressor(random_state=random_state.randint(2**31 - 1))
-        reader_type(model)  # an unsupported model shall fail before anything is trained
-        if not prefit:
-            fresh(model)  # and so shall one that cannot be trained
+        options = Options.of(self.get_params(deep=False))
+        rng = check_random_state(self.random_state)
+        model = checked_model(self.estimator, options, rng)  # fails before anything is trained
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
-        self._check_k(len(y))
-        self._check_posterior(TargetFacts.of(y))
         fit_params = with_sample_weight(model, fit_params, sample_weight)
-        if prefit:
-            self._check_prefit(fit_params, validation)
-            self._fit_prefit(model, X, y, validation, fit_params, random_state)
-        elif validation is not None or not self._needs_validation:
-            self._fit_given_validation(model, X, y, validation, fit_params, random_state)
-        elif self._cross_fits:
-            self._fit_cross_fitted(model, X, y, fit_params, random_state)
-        else:
-            self._fit_with_split(model, X, y, fit_params, random_state)
+        options.check(len(y), fit_params, has_validation=validation is not None)
+        columns, facts = getattr(self, "feature_names_in_", None), TargetFacts.of(y, options)
+        self.source_, self.rule_ = learned(Job(model, columns, X, y, facts, validation, fit_params, options, rng))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the model's own point predictions, unchanged, of shape (n_rows,)."""
         X = self._check_rows(X)
-        return self._search.reader.predict(X)
+        return self.source_.leaves.reader.predict(X)
 
     def predict_dist(self, X: Any) -> Distribution:
-        """Return the predicted laws: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
-        law = self._law(self._check_rows(X))
-        return law if self.conformal_ is None else self.conformal_.transform(law)
+        """Return the predicted distributions: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
+        X = self._check_rows(X)
+        rule = self.rule_
+        return joined([rule.distribution(batch) for batch in self._batches(X, rule.needs)])
 
     def predict_var(self, X: Any) -> Floats:
         """Return the calibrated variances, of shape (n_rows,)."""
         X = self._check_rows(X)
-        keeps_variance = self._posterior.location == "model" and self._posterior.support is None
-        return self._variance(X) if keeps_variance and self.conformal_ is None else self.predict_dist(X).var()
+        rule = self.rule_
+        return np.concatenate([rule.predicted_variance(batch) for batch in self._batches(X, rule.needs)])
 
-    def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[NDArray[np.int32], Integers]:
         """Find the training rows behind each prediction.
 
         Parameters
@@ -277,17 +257,25 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
             Row numbers in the X that was given to `fit`; of equal affinities the smaller number comes first.
         """
         X = self._check_rows(X)
-        k = self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
-        affinities = np.empty((_num_samples(X), k), np.int32)
-        indices = np.empty((_num_samples(X), k), np.int64)
-        for where, *found in self._search.chunks(X, k, n_jobs=self.n_jobs, verbose=bool(self.verbose)):
-            affinities[where], indices[where] = found
-        return affinities, indices
+        k = self._check_n_neighbors(n_neighbors)
+        return self.source_.neighbors(X, k, n_jobs=self.n_jobs, verbose=bool(self.verbose))
 
-    def _predict_with_neighbors(self, X: Any, k: int) -> tuple[Distribution, Found]:
-        """Return what `predict_dist` and `kneighbors` do, by one search."""
-        law, found = self._law_and_neighbors(self._check_rows(X), k)
-        return law if self.conformal_ is None else self.conformal_.transform(law), found
+    def predict_with_neighbors(
+        self, X: Any, n_neighbors: int | None = None
+    ) -> tuple[Distribution, NDArray[np.int32], Integers]:
+        """Return what `predict_dist` and `kneighbors` return, by one search: distribution, affinities and indices.
+
+        Parameters
+        ----------
+        X
+            The rows to predict.
+        n_neighbors
+            How many training rows; ``None`` means ``k_``.
+        """
+        X = self._check_rows(X)
+        k, rule = self._check_n_neighbors(n_neighbors), self.rule_
+        needs = {**rule.needs, "targets": max(k, rule.needs.get("targets", 0))}
+        return with_neighbors(rule, self._batches(X, needs), k)
 
     def select_distribution(self, X_val: Any, y_val: ArrayLike, families: Any = "tune") -> IBUGRegressor:
         """Choose family, k and calibration again on other validation rows, without training or indexing again.
@@ -300,23 +288,32 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
             ``"tune"`` for all families, or those to choose from, by name or class.
         """
         check_is_fitted(self)
-        validation = self._check_validation_rows(X_val, y_val)
-        if validation is None:
+        if (validation := self._check_validation_rows(X_val, y_val)) is None:
             raise InvalidInputError("select_distribution needs X_val and y_val.")
-        self._learn_from(validation, families, check_random_state(self.random_state))
+        options, rng = Options.of({**self.get_params(deep=False), "distribution": families}), self.random_state
+        facts = TargetFacts.of(self.source_.targets, options)
+        self.source_, self.rule_ = learn_from(self.source_, validation, options, facts, check_random_state(rng))
         return self
+
+    def uncalibrated(self) -> IBUGRegressor:
+        """Return a copy that predicts what the neighbours say as it is, to see what calibration is worth.
+
+        It shares model and index with this one, has γ = 1, δ = 0 and no conformal calibration. A combination of spreads
+        is a calibration of its own: in its place comes the paper's rule, with the k that scores best uncalibrated.
+        """
+        check_is_fitted(self)
+        plain = type(self)(**self.get_params(deep=False))
+        plain.__dict__.update(self.__dict__, rule_=self.rule_.uncalibrated())
+        return plain
 
     def affinity_score(self, X: Any) -> Floats:
         """Return how familiar each row is, (n_rows,): the mean affinity of its neighbours as a share of the trees.
 
-        Near 1 the neighbours share almost every leaf with the row; a low score tells of a row unlike the training data.
-        Below ``affinity_threshold_``, which is learned on validation rows, such a row is out of the ordinary.
+        Near 1 the neighbours share almost every leaf with the row. Below ``affinity_threshold_``, which is learned on
+        validation rows, the row is unlike the training rows.
         """
         X = self._check_rows(X)
-        scores = np.empty(_num_samples(X))
-        for where, affinities, _ in self._search.chunks(X, self.k_, n_jobs=self.n_jobs, verbose=bool(self.verbose)):
-            scores[where] = affinities.mean(axis=1) / self.index_.n_trees
-        return scores
+        return self.source_.affinity_scores(X, self.k_, n_jobs=self.n_jobs, verbose=bool(self.verbose))
 
     def leaf_density(self, X: Any, *, per: str = "row") -> Floats:
         """Return the share of the training rows that are in the same leaf, on average (paper, section C.5).
@@ -326,21 +323,15 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
         X
             The rows.
         per : {"row", "tree"}
-            The mean over the trees for each row, of shape (n_rows,), or the mean over the rows for each tree, of shape
-            (n_trees,).
+            The mean over the trees for each row, (n_rows,), or the mean over the rows for each tree, (n_trees,).
         """
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
-        X = self._check_rows(X)
-        by_row, by_tree = np.empty(_num_samples(X)), np.zeros(self.index_.n_trees, np.int64)
-        for where, leaves in self._search.leaf_chunks(X, n_jobs=self.n_jobs):
-            sizes = self.index_.leaf_sizes(leaves)
-            by_row[where] = sizes.mean(axis=1) / self.index_.n_rows
-            by_tree += sizes.sum(axis=0)
-        return by_row if per == "row" else by_tree / (len(by_row) * self.index_.n_rows)
+        by_row, by_tree = self.source_.leaf_density(self._check_rows(X), n_jobs=self.n_jobs)
+        return by_row if per == "row" else by_tree
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_search") and hasattr(self, "k_")
+        return "rule_" in vars(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -349,5 +340,11 @@ class IBUGRegressor(ProbabilisticRegressorMixin, StoredRegressor, ModelFitter, B
             tags.input_tags = get_tags(model).input_tags
         return tags
 
+    def _batches(self, X: Any, needs: dict[str, int]) -> Iterator[Batch]:
+        return self.source_.batches(X, needs, n_jobs=self.n_jobs, verbose=bool(self.verbose))
 
-storable(IBUGRegressor)
+    def _check_n_neighbors(self, n_neighbors: int | None) -> int:
+        return self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
+
+
+storable(IBUGRegressor, describe_ibug, restore_ibug)

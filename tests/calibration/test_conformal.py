@@ -299,7 +299,7 @@ def test_arguments_are_matched_also_with_groups():
 
 def test_bad_input():
     law, y, _ = heteroscedastic(0, 20)
-    with pytest.raises(InvalidInputError, match="A batch of laws is expected"):
+    with pytest.raises(InvalidInputError, match="A batch of distributions is expected"):
         ScaleConformal().fit((np.zeros(20), np.ones(20)), y)
     with pytest.raises(InvalidInputError, match="groups contains NaN"):
         ScaleConformal().fit(law, y, np.full(20, np.nan))

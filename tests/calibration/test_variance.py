@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import calibrate_by_grid
 from sklearn.exceptions import NotFittedError
 
 from ibug import VarianceCalibrator
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import crps, nll
+from tests.oracles import calibrate_by_grid
 
 
 def data(seed=0, n=300, factor=1.0, shift=0.0):

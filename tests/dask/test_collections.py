@@ -129,17 +129,17 @@ def test_shards_are_where_the_rows_are_and_stay_there(client, model, frame_model
         collections = client.persist([make(X), make(y)])
         wait(collections)
         far = IBUGRegressor(trained, prefit=True, k=20, calibrate=False).fit(*collections)
-        before = [sorted(client.who_has(futures_of([shard]))[shard.key]) for shard in far._shards.shards]
+        before = [sorted(client.who_has(futures_of([shard]))[shard.key]) for shard in far.shards_.shards]
         assert before == places(client, collections[0])
         far.predict_interval(make(rows)).compute()
         far.leaf_density(make(rows)).compute()
-        assert before == [sorted(client.who_has(futures_of([shard]))[shard.key]) for shard in far._shards.shards]
+        assert before == [sorted(client.who_has(futures_of([shard]))[shard.key]) for shard in far.shards_.shards]
 
 
 def test_rows_that_are_yet_to_be_read_are_spread_evenly(client, model, data, arrays):
     X, y = data["train"]
     far = IBUGRegressor(model, prefit=True, k=20, calibrate=False).fit(arrays(X, 45), arrays(y, 45))  # nine partitions
-    assert sorted(map(len, far._shards.groups)) == [3, 3, 3]
+    assert sorted(map(len, far.shards_.groups)) == [3, 3, 3]
 
 
 def test_a_worker_that_retires_hands_its_shards_over(model, data, arrays):

@@ -157,4 +157,4 @@ def test_local_rows_give_numpy_arrays_at_once(client, model, data):
     same(far.predict_interval(rows), local.predict_interval(rows))
     same(far.predict_dist(rows[:1]).std(), local.predict_dist(rows[:1]).std())
     same(far.kneighbors(rows, n_neighbors=7)[1], local.kneighbors(rows, n_neighbors=7)[1])
-    assert len(far._shards.shards) == 3  # one part per worker
+    assert len(far.shards_.shards) == 3  # one part per worker

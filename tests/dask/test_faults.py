@@ -90,7 +90,7 @@ def test_killed_in_the_middle_of_predict(workers, model, data, local, arrays, tm
         arrays(X, 80), arrays(y, 80), X_val=arrays(X_val, 110), y_val=arrays(y_val, 110)
     )
     rows, _ = data["test"]
-    holders = workers.who_has(futures_of(far._shards.shards))
+    holders = workers.who_has(futures_of(far.shards_.shards))
     assert len({worker for found in holders.values() for worker in found}) == 2  # both have shards to lose
     killer = Killer(workers, tmp_path, after=2)
     killer.start()

@@ -328,3 +328,27 @@ def test_scores_are_exact_in_the_upper_tail(name, shape, scipy_law):
     np.testing.assert_array_equal(law.from_normal_score([[-np.inf, np.inf]]), [[-np.inf, np.inf]] * 2)
     assert np.isnan(law.from_normal_score(np.nan)).all()
     assert law[0].from_normal_score(9.0) == found[0, 3]
+
+
+@ALL
+@pytest.mark.parametrize("kind", ["plain", "outlier", "tiny"])
+def test_upper_tails_and_medians(name, kind):
+    for _, law in laws_of(name, kind):
+        y = law.ppf(Q[None, :])
+        np.testing.assert_allclose(law.sf(y), np.tile(1 - Q, (4, 1)), rtol=1e-6, atol=1e-9)
+        np.testing.assert_array_equal(law.median(), law.ppf(0.5))
+        assert law.sf(np.inf).max() < 1e-100
+        assert law[0].sf(y[0, 3]).shape == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "scipy_law"),
+    [("normal", stats.norm), ("laplace", stats.laplace), ("logistic", stats.logistic), ("gumbel", stats.gumbel_r),
+     ("student_t", stats.t), ("skewnormal", stats.skewnorm)],
+)  # fmt: skip
+def test_upper_tails_are_exact_far_away(name, scipy_law):
+    _, family = resolve_family(name)
+    shapes = {"student_t": [4.0], "skewnormal": [2.0]}.get(name, [])
+    law, reference = family(np.full(2, 2.0), np.full(2, 0.7), *shapes), scipy_law(*shapes, loc=2.0, scale=0.7)
+    x = np.array([4.0, 20.0])
+    np.testing.assert_allclose(law.sf(x), reference.sf(x), rtol=1e-6)

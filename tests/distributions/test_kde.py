@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from oracles import crps_by_quadrature
 from scipy import stats
 from scipy.integrate import quad
 
 from ibug.distributions import _kde, _sample
 from ibug.distributions._kde import KDE
 from ibug.exceptions import InvalidInputError
+from tests.oracles import crps_by_quadrature
 
 RULES = ["silverman", "scott", "likelihood"]
 PROBABILITIES = np.array([[1e-12, 1e-4, 0.03, 0.25, 0.5, 0.8, 0.97, 0.9999, 1 - 1e-9]])

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from oracles import crps_by_quadrature
 from scipy import stats
 
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
+from tests.oracles import crps_by_quadrature
 
 LOC = np.array([-3.0, 0.0, 1e6, 2.5])
 SCALE = np.array([0.1, 1.0, 30.0, 7.0])

@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from oracles import calibrate_by_grid
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor
@@ -15,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from ibug import CBURegressor, IBUGRegressor
 from ibug.exceptions import InvalidInputError, ModelNotFittedError, NotCalibratedWarning, UnsupportedModelError
 from ibug.metrics import coverage, crps, evaluate, nll
+from tests.oracles import calibrate_by_grid
 
 catboost = pytest.importorskip("catboost")
 

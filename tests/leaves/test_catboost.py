@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles import catboost_raw
 from sklearn.utils.fixes import parse_version
 
 from ibug.leaves import read_leaves_of
+from tests.oracles import catboost_raw
 
 catboost = pytest.importorskip("catboost")
 

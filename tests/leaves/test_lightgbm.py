@@ -6,11 +6,11 @@ from inspect import signature
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles import lightgbm_raw
 from scipy.sparse import csr_matrix
 from sklearn.utils.fixes import parse_version
 
 from ibug.leaves import read_leaves_of
+from tests.oracles import lightgbm_raw
 
 lightgbm = pytest.importorskip("lightgbm")
 

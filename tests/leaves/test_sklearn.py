@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles import forest_mean, gradient_boosting_raw, hist_gradient_boosting_raw
 from scipy.sparse import csr_matrix
 from sklearn.ensemble import (
     ExtraTreesRegressor,
@@ -15,6 +14,7 @@ from sklearn.ensemble import (
 )
 
 from ibug.leaves import read_leaves_of
+from tests.oracles import forest_mean, gradient_boosting_raw, hist_gradient_boosting_raw
 
 
 def hist(rows, **options):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles import forest_mean
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
@@ -20,6 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from ibug import IBUGRegressor
 from ibug.leaves import read_leaves_of
+from tests.oracles import forest_mean
 
 QUIET_CATBOOST = {"iterations": 8, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
 

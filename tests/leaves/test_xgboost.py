@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles import xgboost_margin
 from scipy.sparse import csr_matrix
 from sklearn.utils.fixes import parse_version
 
 from ibug.leaves import read_leaves_of
+from tests.oracles import xgboost_margin
 
 xgboost = pytest.importorskip("xgboost")
 

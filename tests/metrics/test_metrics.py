@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from oracles import crps_by_quadrature
 from scipy import stats
 
 from ibug import metrics
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
+from tests.oracles import crps_by_quadrature
 
 RNG = np.random.default_rng(0)
 MEAN = RNG.normal(size=60) * 3
@@ -24,7 +24,8 @@ EVERY = [*OF_LAWS, *OF_INTERVALS, *OF_POINTS, "check_score"]
 
 def test_every_metric_is_tested():
     functions = {name for name in metrics.__all__ if name.islower() and not name.endswith("scorer")}
-    assert functions == {*EVERY, "evaluate", "resolve_scoring"}
+    helpers = {"as_distribution", "as_interval", "as_points", "as_quantiles", "as_targets", "predict_dist", "reduced"}
+    assert functions == {*EVERY, *helpers, "evaluate", "resolve_scoring"}
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in OF_INTERVALS])

@@ -12,12 +12,12 @@ import zipfile
 
 import numpy as np
 import pytest
-from forge import manifest_of, put_together, take_apart
-from same import assert_same
 
 import ibug
 from ibug.exceptions import FileFormatError, MissingDependencyError, OlderLibraryWarning
 from ibug.persistence import inspect
+from tests.persistence.forge import manifest_of, put_together, take_apart
+from tests.persistence.same import assert_same
 
 
 @pytest.fixture(scope="module")

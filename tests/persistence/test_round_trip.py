@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
-from same import assert_same
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import (
@@ -25,7 +24,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import ibug
 from ibug import IBUGRegressor
-from ibug._inputs import fresh
+from ibug.training import fresh
+from tests.persistence.same import assert_same
 
 LIGHTGBM = lightgbm.LGBMRegressor(n_estimators=8, num_leaves=6, verbose=-1, n_jobs=1)
 XGBOOST = xgboost.XGBRegressor(n_estimators=8, max_depth=3, n_jobs=1)
@@ -214,7 +214,7 @@ def test_residuals_of_validation_rows(rows, tmp_path):
     u = IBUGRegressor(trained(clone(LIGHTGBM), rows), prefit=True, spread="residuals")
     u.fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
     v = saved_and_loaded(u, tmp_path)
-    assert v._residual_index is not None
+    assert v.source_.residual_index is not None
     assert_same(u, v, X)
 
 

@@ -9,9 +9,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from forge import manifest_of, put_together, take_apart
 from lightgbm import LGBMRegressor
-from same import assert_same
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
@@ -31,6 +29,8 @@ from ibug.exceptions import (
 )
 from ibug.persistence import NotStored, inspect
 from ibug.persistence._atomic import replacing
+from tests.persistence.forge import manifest_of, put_together, take_apart
+from tests.persistence.same import assert_same
 
 
 def mean_crps(y, law):
@@ -128,7 +128,7 @@ def test_arrays_are_mapped_where_they_are_not_compressed(large, tmp_path):
     assert isinstance(base_of(tiles), mmap.mmap)
     assert tiles.ctypes.data % 64 == 0
     assert not tiles.flags.writeable
-    assert isinstance(base_of(v._targets), mmap.mmap)
+    assert isinstance(base_of(v.training_targets_), mmap.mmap)
     assert not isinstance(base_of(copied.index_.arrays()["tiles"]), mmap.mmap)
     for one in (v, copied):
         assert_same(u, one, X[:50])
@@ -157,7 +157,7 @@ def test_arrays_are_plain_npy_files(wrapped, tmp_path):
         arrays = {name: np.load(io.BytesIO(archive.read(name)), allow_pickle=False) for name in names}
         model = next(name for name in archive.namelist() if name.startswith("models/"))
         assert archive.read(model).startswith(b"tree\n")
-    assert np.array_equal(arrays["arrays/learned/targets.npy"], wrapped._targets)
+    assert np.array_equal(arrays["arrays/learned/targets.npy"], wrapped.training_targets_)
 
 
 def test_the_manifest_tells_what_is_inside(wrapped, tmp_path):

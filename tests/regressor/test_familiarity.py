@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.metrics import roc_auc_score
 
-from ibug import IBUGRegressor, affinity
+from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 
 
@@ -52,7 +52,7 @@ def test_rows_of_a_strange_combination_are_found():
 def test_leaf_density_by_hand(fitted, model, diabetes, numbers_per_chunk, monkeypatch):
     X, _ = diabetes["test"]
     share = (model.apply(X)[:, None, :] == model.apply(diabetes["train"][0])[None]).mean(axis=1)
-    monkeypatch.setattr(affinity, "_NUMBERS_PER_CHUNK", numbers_per_chunk)
+    monkeypatch.setattr("ibug.neighbors._leaf_numbers._NUMBERS_PER_CHUNK", numbers_per_chunk)
     np.testing.assert_allclose(fitted.leaf_density(X), share.mean(axis=1))
     np.testing.assert_allclose(fitted.leaf_density(X, per="tree"), share.mean(axis=0))
 

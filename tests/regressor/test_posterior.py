@@ -1,13 +1,14 @@
 """Families of laws inside IBUGRegressor."""
 
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor
 
-from ibug import IBUGRegressor, affinity
+from ibug import IBUGRegressor
 from ibug.distributions import Distribution, families, resolve_family
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import nll
@@ -56,7 +57,7 @@ def test_the_variance_is_calibrated_for_the_family_itself(skewed, name, spread):
     assert score == pytest.approx(np.nanmin(u.tuning_["calibrated"]), rel=1e-9)
     for factor in (0.7, 0.95, 1.05, 1.4):  # no other factor is better
         other = copy(u)
-        other.gamma_, other.delta_ = factor * u.gamma_, factor * u.delta_
+        other.rule_ = replace(u.rule_, gamma=factor * u.gamma_, delta=factor * u.delta_)
         assert score <= nll(y_val, other.predict_dist(X_val)) + 1e-4
 
 
@@ -75,7 +76,7 @@ def test_chunks_do_not_change_the_laws(skewed, monkeypatch):
     X, _ = skewed[3]
     for name in ("skewnormal", "kde", "empirical"):
         whole = fit(skewed, distribution=name, k=20).predict_dist(X).ppf(0.8)
-        monkeypatch.setattr(affinity, "_NUMBERS_PER_CHUNK", 7 * 110)
+        monkeypatch.setattr("ibug.neighbors._leaf_numbers._NUMBERS_PER_CHUNK", 7 * 110)
         np.testing.assert_allclose(fit(skewed, distribution=name, k=20).predict_dist(X).ppf(0.8), whole)
         monkeypatch.undo()
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from oracles import calibrate_by_grid, nearest_rows
 from scipy.stats import norm
 from sklearn.ensemble import GradientBoostingRegressor
 
-from ibug import IBUGRegressor, affinity
+from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage, crps, nll
 from ibug.neighbors import _tasks
+from tests.oracles import calibrate_by_grid, nearest_rows
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_intervals_hold_about_what_they_say():
 def test_chunks_do_not_change_the_result(fitted, model, diabetes, numbers_per_chunk, monkeypatch):
     X, _ = diabetes["test"]
     whole = fitted.predict_var(X), *fitted.kneighbors(X, 20)
-    monkeypatch.setattr(affinity, "_NUMBERS_PER_CHUNK", numbers_per_chunk)
+    monkeypatch.setattr("ibug.neighbors._leaf_numbers._NUMBERS_PER_CHUNK", numbers_per_chunk)
     again = IBUGRegressor(model, prefit=True, spread="targets").fit(
         *diabetes["train"], X_val=diabetes["validation"][0], y_val=diabetes["validation"][1]
     )
@@ -153,7 +153,7 @@ def test_tree_sampling(model, diabetes, order, trees):
         model, prefit=True, k=10, calibrate=False, tree_fraction=0.25, tree_order=order, random_state=0
     ).fit(*diabetes["train"])
     assert u.index_.n_trees == 15
-    chosen = np.arange(60)[trees] if trees is not None else u._search.trees
+    chosen = np.arange(60)[trees] if trees is not None else u.source_.leaves.trees
     assert len(set(chosen)) == 15
     expected = nearest_rows(model.apply(diabetes["train"][0])[:, chosen], model.apply(X)[:, chosen], 10)
     np.testing.assert_array_equal(u.kneighbors(X)[1], expected[1])
@@ -165,7 +165,7 @@ def test_row_sampling_keeps_the_callers_row_numbers(model, diabetes):
     X, _ = diabetes["test"]
     u = IBUGRegressor(model, prefit=True, k=10, calibrate=False, row_fraction=0.5, random_state=0)
     u.fit(X_train, y_train)
-    rows = u._search.rows
+    rows = u.source_.rows
     assert len(u.index_) == len(set(rows)) == 150
     assert np.ptp(rows) > 250  # drawn from everywhere
     expected = nearest_rows(model.apply(X_train[rows]), model.apply(X), 10)

@@ -6,16 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ibug._typing import Floats
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring, resolve_scoring
-
-Floats = NDArray[np.float64]
 
 GRID: tuple[float, ...] = tuple(m * 10.0**e for e in range(-8, 4) for m in (1.0, 2.5, 5.0))
 

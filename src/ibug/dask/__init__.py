@@ -12,7 +12,7 @@ except ImportError as error:
         f"ibug.dask needs dask and distributed ({error}): pip install 'ibug[dask]', also on the workers."
     ) from error
 
-from ibug.dask._law import LazyDistribution
+from ibug.dask._distribution import LazyDistribution
 from ibug.dask._regressor import IBUGRegressor
 from ibug.dask._replicated import ReplicatedRegressor
 from ibug.dask._saving import load

@@ -13,19 +13,17 @@ from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
-from ibug.affinity import LeafSource
+from ibug._typing import Floats
 from ibug.dask._errors import in_partition
 from ibug.dask._partitions import Key, Partitions
 from ibug.dask._placement import SEARCH
-from ibug.dask._rule import Found
 from ibug.dask._shard import Columns, Shard, ShardSet, merge
 from ibug.dask._spec import as_tasks
-from ibug.evidence import not_self
+from ibug.neighbors import Batch, LeafNumbers, not_self
 
-Floats = NDArray[np.float64]
 Read = tuple[NDArray[Any], Floats]  # leaves (n_rows, n_trees) and predictions (n_rows,)
 
-#: So many answers are merged by one task.
+#: The number of answers that one task merges.
 FAN_IN = 4
 
 
@@ -34,34 +32,31 @@ class SearchGraph:
 
     Parameters
     ----------
-    source
+    leaves
         The model's leaves, on the cluster.
     queries
         The rows.
-    by_library
-        Predictions by the model's library, as `predict` gives them, or by the walk that finds the leaves.
+    name
+        What the rows are called in errors.
     """
 
-    def __init__(
-        self, source: Delayed, queries: Partitions, *, name: str = "X", by_library: bool = False, n_jobs: int | None
-    ) -> None:
+    def __init__(self, leaves: Delayed, queries: Partitions, *, name: str = "X", n_jobs: int | None) -> None:
         self.queries = queries
         self._n_jobs = n_jobs
         self._token = uuid4().hex
         self._tasks: dict[Key, Any] = {}
-        self._dependencies: list[Delayed] = [source, *queries.parts]
-        self._source = source
+        self._dependencies: list[Delayed] = [leaves, *queries.parts]
+        self._leaves = leaves
         self._rows_name = name
-        self._by_library = by_library
 
     @cached_property
     def _read(self) -> list[Key]:
-        rest = (self._rows_name, self._by_library, self._n_jobs)
-        return self.each("read", lambda j, part: (_read, self._source.key, j, part.key, *rest), self.queries.parts)
+        rest = (self._rows_name, self._n_jobs)
+        return self.each("read", lambda j, part: (_read, self._leaves.key, j, part.key, *rest), self.queries.parts)
 
     def points(self) -> list[Key]:
         """Add the model's own predictions."""
-        return self.each("predict", lambda j, part: (_points, self._source.key, j, part.key), self.queries.parts)
+        return self.each("predict", lambda j, part: (_points, self._leaves.key, j, part.key), self.queries.parts)
 
     def each(self, name: str, task: Any, *arguments: Sequence[Any], tail: tuple[int, ...] = ()) -> list[Key]:
         """Add one task per partition, and return their keys, which end with `tail`."""
@@ -88,7 +83,7 @@ class SearchGraph:
         """Say that tasks use something else on the cluster."""
         self._dependencies.extend(delayed)
 
-    def found(
+    def batches(
         self,
         needs: Mapping[str, int],
         shards: ShardSet,
@@ -96,16 +91,7 @@ class SearchGraph:
         *,
         numbers: Sequence[int] | None = None,
     ) -> list[Key]:
-        """Add the search for neighbours; the keys are those of `Found`, one per partition of queries.
-
-        Parameters
-        ----------
-        needs
-            How many neighbours, by quantity.
-        numbers
-            The queries are the rows of `residual_shards`, each partition numbered from here on: none shall be its own
-            neighbour.
-        """
+        """Add the search for neighbours; see ``ClusterSource.batches``."""
         k, k_other = needs.get("targets", 0), needs.get("residuals", 0)
         k_other += numbers is not None
         nothing: list[list[Key]] = [[] for _ in self.queries.parts]
@@ -115,7 +101,7 @@ class SearchGraph:
             others = self._nearest(residual_shards, k_other, "other")
         mean = self.each("mean", lambda j, read: (_second, read), self._read)
         first = numbers if numbers is not None else [None] * len(self.queries)
-        return self.each("found", lambda j, m, a, b: (_found, m, a, k, b, k_other, first[j]), mean, own, others)
+        return self.each("batch", lambda j, m, a, b: (_batch, m, a, k, b, k_other, first[j]), mean, own, others)
 
     def leaf_sizes(self, shards: ShardSet) -> list[Key]:
         """Add the counts of training rows in each query's leaves: arrays of shape (n_rows, n_trees)."""
@@ -175,25 +161,19 @@ class SearchGraph:
         return [Delayed(key, graph, layer=name) for key in keys]
 
 
-def _read(
-    source: LeafSource, number: int, X: Any, name: str, by_library: bool, n_jobs: int | None
-) -> tuple[NDArray[Any], Floats]:
+def _read(source: LeafNumbers, number: int, X: Any, name: str, n_jobs: int | None) -> Read:
     """Return leaves and predictions of one partition of queries; leaf numbers as short as they can be."""
-    n_rows = _num_samples(X)
-    mean = np.empty(n_rows)
-    if n_rows == 0:
-        return np.empty((0, source.n_trees), np.uint8), mean
+    if _num_samples(X) == 0:
+        return np.empty((0, source.n_trees), np.uint8), np.empty(0)
+    leaves, mean = [], []
     with in_partition(number, name):
-        parts = [
-            np.ascontiguousarray(leaves, np.min_scalar_type(int(leaves.max())))
-            for _, leaves in source.leaf_chunks(X, n_jobs=n_jobs, predictions=None if by_library else mean)
-        ]
-        if by_library:
-            mean[:] = source.reader.predict(X)
-    return np.concatenate(parts), mean
+        for chunk in source.chunks(X, predict=True, n_jobs=n_jobs):
+            leaves.append(np.ascontiguousarray(chunk.leaves, np.min_scalar_type(int(chunk.leaves.max()))))
+            mean.append(np.asarray(chunk.mean, np.float64))
+    return np.concatenate(leaves), np.concatenate(mean)
 
 
-def _points(source: LeafSource, number: int, X: Any) -> NDArray[Any]:
+def _points(source: LeafNumbers, number: int, X: Any) -> NDArray[Any]:
     if _num_samples(X) == 0:
         return np.empty(0)
     with in_partition(number, "X"):
@@ -221,16 +201,16 @@ def _sum(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return total
 
 
-def _found(
+def _batch(
     mean: Floats, own: Sequence[Columns], k: int, others: Sequence[Columns], k_other: int, first: int | None
-) -> Found:
-    neighbors: dict[str, Floats] = {}
+) -> Batch:
+    values: dict[str, Floats] = {}
     affinities, rows = np.empty((len(mean), 0), np.int32), np.empty((len(mean), 0), np.int64)
     if own:
-        affinities, rows, neighbors["targets"] = merge(own, k)
+        affinities, rows, values["targets"] = merge(own, k)
     if others:
         _, numbers, residuals = merge(others, k_other)
         if first is not None and len(mean):
             residuals = residuals[not_self(numbers, first)].reshape(len(mean), -1)
-        neighbors["residuals"] = residuals
-    return Found(mean, affinities, rows, neighbors)
+        values["residuals"] = residuals
+    return Batch(slice(0, len(mean)), mean, affinities, rows, values)

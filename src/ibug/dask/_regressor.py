@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from dask import delayed
 from distributed import Client, default_client
 from numpy.typing import ArrayLike
-from sklearn.frozen import FrozenEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ibug._columns import FeatureType, feature_types
+from ibug._estimator import view
 from ibug._inputs import check_count, check_probabilities
-from ibug.affinity import chunk_size
-from ibug.dask._fitting import ClusterFitter
+from ibug._options import Options
+from ibug.dask._distribution import LazyDistribution
+from ibug.dask._gathering import gathered, indices_of
 from ibug.dask._graph import SearchGraph
-from ibug.dask._law import LazyDistribution, framed, index_of
-from ibug.dask._partitions import Key, Partitions, check_kind, meta_of
-from ibug.dask._rule import answer, law_of
+from ibug.dask._partitions import Partitions, as_collections, check_kind, meta_of
+from ibug.dask._placement import keep_shards
+from ibug.dask._rows import RowsOnCluster
+from ibug.dask._source import ClusterSource
+from ibug.dask._tasks import (
+    affinity_score_of,
+    answer,
+    density_by_tree,
+    density_of,
+    distribution_of,
+    interval_of,
+    nearest_of,
+    quantiles_of,
+    variance_of,
+)
 from ibug.dask._training import local_model, require_trainable, trained
+from ibug.dask._ways import ClusterJob, held_out, learn_from, learned
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import reader_type
+from ibug.neighbors import chunk_size
+from ibug.regressor import IBUGRegressor as LocalRegressor
+from ibug.rule import Rule
 
 _NO_CLONES = (
     "Cross-fitting trains clones of a local estimator on local rows; on a cluster it is not done. Leave cv out and "
@@ -32,26 +49,22 @@ _NO_CLONES = (
 )
 
 
-class IBUGRegressor(ClusterFitter):
+class IBUGRegressor(RegressorMixin, BaseEstimator):
     """``ibug.IBUGRegressor`` for training rows that are on a Dask cluster.
 
     Parameters, learned attributes and results are those of the local estimator: given the same model and the same
     validation rows, predictions are equal bit for bit, however the rows are partitioned. Each partition of the training
     rows becomes a shard of the index on the worker where it is; a query goes to all shards, and their answers are
-    merged. Only what is said here differs.
+    merged. What differs:
 
-    `fit` takes Dask DataFrames and Arrays, X and y with the same partitions, or local data, which are cut into one part
-    per worker. The estimator is one that is trained already (``prefit=True``), or ``lightgbm.DaskLGBMRegressor`` or
-    ``xgboost.dask.DaskXGBRegressor``, trained on the cluster; ``estimator_`` is then its local model.
-
-    No clones are trained: `cv` must be None, and residuals are those of validation rows. Where `fit` is given no
-    validation rows and trains the model, a random `validation_fraction` of each partition is held out.
-
-    Predictions of a Dask DataFrame are lazy Series or DataFrames with its index, partitions and divisions; those of a
-    Dask Array are lazy Arrays with its chunks of rows; those of a pandas frame or NumPy array are NumPy arrays, at
-    once.
-
-    The ``client`` attribute is the Dask client to work with; unless it is set, the one that is active.
+    - `fit` takes Dask DataFrames and Arrays, X and y with the same partitions, or local data, which are cut into one
+      part per worker. The estimator is trained already (``prefit=True``), or it is ``lightgbm.DaskLGBMRegressor`` or
+      ``xgboost.dask.DaskXGBRegressor``, trained on the cluster; ``estimator_`` is then its local model.
+    - No clones are trained: `cv` must be None, and residuals are those of validation rows. Where `fit` is given no
+      validation rows and trains the model, a random `validation_fraction` of each partition is held out.
+    - Predictions of a Dask DataFrame are lazy Series or DataFrames with its index, partitions and divisions; those of a
+      Dask Array are lazy Arrays with its chunks of rows; those of local rows are NumPy arrays, at once.
+    - The ``client`` attribute is the Dask client to work with; unless it is set, the one that is active.
 
     Attributes
     ----------
@@ -59,6 +72,10 @@ class IBUGRegressor(ClusterFitter):
         Only its size: ``n_rows`` and ``n_trees``.
     residuals_ : None
         Residuals are with the shards.
+    shards_ : ShardSet
+        The index in shards, on the cluster.
+    source_, rule_ : ClusterSource, Rule
+        Where neighbours come from, and what is made of them; the rule is that of the local estimator.
 
     Examples
     --------
@@ -77,6 +94,27 @@ class IBUGRegressor(ClusterFitter):
     """
 
     _client: Client | None = None
+
+    # Learned; all that follows are views of these two.
+    source_: ClusterSource
+    rule_: Rule
+    feature_types_: list[FeatureType]
+    estimator_ = view("source_", "model")
+    index_ = view("source_", "size")
+    shards_ = view("source_", "shards")
+    walk_ = view("source_", "walk")
+    k_ = view("rule_", "k")
+    spread_ = view("rule_", "spread.name")
+    distribution_ = view("rule_", "family.name")
+    min_variance_ = view("rule_", "min_variance")
+    gamma_ = view("rule_", "gamma")
+    delta_ = view("rule_", "delta")
+    conformal_ = view("rule_", "conformal")
+    affinity_threshold_ = view("rule_", "affinity_threshold")
+    tuning_ = view("rule_", "tuning")
+
+    # The same parameters as those of the local estimator, by definition.
+    __init__ = LocalRegressor.__init__
 
     @property
     def client(self) -> Client:
@@ -110,8 +148,8 @@ class IBUGRegressor(ClusterFitter):
         Parameters
         ----------
         X, y
-            Training rows and targets: Dask DataFrame or Array with Series or Array, or local data. They are read three
-            times; persist them if that is slow. Lost shards are made again from them.
+            Training rows and targets. They are read several times; persist them if that is slow. Lost shards are made
+            again from them.
         sample_weight
             Passed on to the estimator's `fit`: a collection with the same partitions.
         X_val, y_val
@@ -119,49 +157,48 @@ class IBUGRegressor(ClusterFitter):
         **fit_params
             Passed on to the estimator's `fit`.
         """
+        options = Options.of(self.get_params(deep=False))
         client = self.client
-        self._check_options()
-        if self.cv is not None:
+        if options.cv is not None:
             raise InvalidInputError(_NO_CLONES)
-        prefit = self.prefit or isinstance(self.estimator, FrozenEstimator)
-        if prefit:
+        if options.prefit:
             model = local_model(self.estimator)
             reader_type(model)
         else:
             require_trainable(self.estimator)
-        rng = check_random_state(self.random_state)
-        X, y, rows = self._examine(client, X, y, "X and y", reset=True)
-        validation = None
-        if (X_val is None) != (y_val is None):
-            missing = "X_val" if X_val is None else "y_val"
-            raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
-        if X_val is not None:
-            validation = self._examine(client, X_val, y_val, "X_val and y_val", reset=False)[2]
+        X, y = self._collections(X, y, "X and y", reset=True)
+        columns, rng = getattr(self, "feature_names_in_", None), check_random_state(self.random_state)
+        job = ClusterJob(client, columns, options, rng)
+        rows, validation = job.examine(X, y, "X and y"), self._validation(job, X_val, y_val)
         fit_params = fit_params if sample_weight is None else {**fit_params, "sample_weight": sample_weight}
-        if prefit:
-            given: Any = validation  # it is only asked whether there are any
-            self._check_prefit(fit_params, given)
-            self._fit_trained(client, model, rows, validation, rng)
-        elif validation is not None or not self._needs_validation:
-            self._fit_trained(client, trained(self.estimator, client, X, y, fit_params), rows, validation, rng)
+        facts = job.facts_of(rows)
+        options.check(rows.n_rows, fit_params, has_validation=validation is not None)
+        if options.prefit:
+            self.source_, self.rule_ = learned(job, model, rows, facts, validation)
+        elif validation is not None or not options.needs_validation:
+            model = trained(self.estimator, client, X, y, fit_params)
+            self.source_, self.rule_ = learned(job, model, rows, facts, validation)
         else:
-            self._fit_held_out(client, self.estimator, X, y, fit_params, rng)
+            self.source_, self.rule_ = held_out(job, self.estimator, X, y, fit_params)
         return self
+
+    @property
+    def residuals_(self) -> None:
+        """Residuals are with the shards."""
+        check_is_fitted(self)
 
     def predict(self, X: Any) -> Any:
         """Return the model's own point predictions, unchanged, one per row."""
-        rows = self._rows(X)
-        graph = SearchGraph(self._source, rows, n_jobs=self.n_jobs, by_library=True)
-        return self._gathered(graph, graph.points(), None, self._prediction_type)
+        graph = self._graph(X)
+        return gathered(graph, graph.points(), None, self.source_.prediction_type)
 
     def predict_dist(self, X: Any) -> Any:
-        """Return the predicted laws: a ``LazyDistribution`` for Dask collections, else a local batch."""
-        rows = self._rows(X)
-        graph = self._graph(rows)
-        rule = graph.literal("rule", self._rule)
-        found = graph.found(self._rule._needs, self._shards, self._residual_shards)
-        laws = graph.each("law", lambda j, one: (law_of, rule, one, "predict_dist"), found)
-        lazy = LazyDistribution(rows, graph.delayed(laws), _indices(rows))
+        """Return the predicted distributions: a ``LazyDistribution`` for Dask collections, else a local batch."""
+        graph = self._graph(X)
+        rule, rows = graph.literal("rule", self.rule_), graph.queries
+        batches = self.source_.batches(graph, self.rule_.needs)
+        parts = graph.each("distribution", lambda j, batch: (distribution_of, rule, batch), batches)
+        lazy = LazyDistribution(rows, graph.delayed(parts), indices_of(rows))
         return lazy.compute() if rows.are_local else lazy
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
@@ -171,16 +208,16 @@ class IBUGRegressor(ClusterFitter):
                 f"coverage must be one number, not {coverage!r}; several are for predict_quantiles."
             )
         check_probabilities(coverage, "coverage")
-        return self._answer(X, "predict_interval", {"coverage": coverage}, ["lower", "upper"])
+        return self._answer(X, interval_of, ["lower", "upper"], coverage)
 
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Any:
         """Return the quantiles at the probabilities `alpha`, one column each; in frames these are their names."""
         probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
-        return self._answer(X, "predict_quantiles", {"alpha": probabilities}, probabilities.tolist())
+        return self._answer(X, quantiles_of, probabilities.tolist(), probabilities)
 
     def predict_var(self, X: Any) -> Any:
         """Return the calibrated variances, one per row."""
-        return self._answer(X, "predict_var", {}, None)
+        return self._answer(X, variance_of, None)
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> Any:
         """Find the training rows behind each prediction.
@@ -193,21 +230,19 @@ class IBUGRegressor(ClusterFitter):
         """
         check_is_fitted(self)
         k = self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
-        rows = self._rows(X)
-        graph = self._graph(rows)
-        found = graph.found({"targets": k}, self._shards)
-        rule = graph.literal("rule", self._rule)
-        both = graph.each("kneighbors", lambda j, one: (answer, rule, one, "kneighbors", {"n_neighbors": k}), found)
+        graph = self._graph(X)
+        batches = self.source_.batches(graph, {"targets": k})
+        both = graph.each("kneighbors", lambda j, batch: (nearest_of, batch, k), batches)
         columns = list(range(k))
         return tuple(
-            self._gathered(graph, both, columns, dtype, name, part)
+            gathered(graph, both, columns, dtype, name, part)
             for part, (name, dtype) in enumerate({"affinities": np.int32, "indices": np.int64}.items())
         )
 
     def affinity_score(self, X: Any) -> Any:
         """Return how familiar each row is: the mean affinity of its neighbours as a share of the trees."""
         check_is_fitted(self)
-        return self._answer(X, "affinity_score", {}, None, {"targets": self.k_})
+        return self._answer(X, affinity_score_of, None, self.source_.n_trees, needs={"targets": self.k_})
 
     def leaf_density(self, X: Any, *, per: str = "row") -> Any:
         """Return the share of the training rows that are in the same leaf, on average (paper, section C.5).
@@ -216,13 +251,12 @@ class IBUGRegressor(ClusterFitter):
         """
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
-        rows = self._rows(X)
-        graph = self._graph(rows)
-        sizes = graph.leaf_sizes(self._shards)
+        graph = self._graph(X)
+        sizes = graph.leaf_sizes(self.source_.shards)
         if per == "row":
-            shares = graph.each("density", lambda j, size: (_density, size, self.index_.n_rows), sizes)
-            return self._gathered(graph, shares, None, np.float64)
-        sums = graph.each("by-tree", lambda j, size: (_by_tree, size), sizes)
+            shares = graph.each("density", lambda j, size: (density_of, size, self.index_.n_rows), sizes)
+            return gathered(graph, shares, None, np.float64)
+        sums = graph.each("by-tree", lambda j, size: (density_by_tree, size), sizes)
         counts = self.client.gather(self.client.compute(graph.delayed(sums)))
         n_rows = sum(n for n, _ in counts)
         return np.add.reduce([count for _, count in counts]) / (n_rows * self.index_.n_rows)
@@ -232,25 +266,27 @@ class IBUGRegressor(ClusterFitter):
         check_is_fitted(self)
         if X_val is None or y_val is None:
             raise InvalidInputError("select_distribution needs X_val and y_val.")
-        validation = self._examine(self.client, X_val, y_val, "X_val and y_val", reset=False)[2]
-        rng = check_random_state(self.random_state)
-        self._learn_rule(self.client, None, self._rule._facts, validation, families, rng)
+        options = Options.of({**self.get_params(deep=False), "distribution": families})
+        job = ClusterJob(self.client, None, options, check_random_state(self.random_state))
+        validation = self._validation(job, X_val, y_val)
+        assert validation is not None, "both were given"
+        facts = job.facts(self.source_.targets, self.source_.all_targets())
+        self.source_, self.rule_ = learn_from(job, self.source_, validation, facts)
         return self
 
     def uncalibrated(self) -> IBUGRegressor:
         """Return a copy that predicts what the neighbours say as it is, to see what calibration is worth."""
         check_is_fitted(self)
-        plain = copy(self)
-        plain._take(self._rule.uncalibrated())
-        return plain
+        plain = type(self)(**self.get_params(deep=False))
+        plain.__dict__.update(self.__dict__, rule_=self.rule_.uncalibrated())
+        return plain  # type: ignore[no-any-return]  # __init__ is another class's for mypy
 
     def save(
         self, path: str | PathLike[str], *, compress: bool = True, metadata: Mapping[str, Any] | None = None
     ) -> None:
         """Save the fitted regressor as a folder, which ``ibug.dask.load`` reads: on a cluster of any size, or locally.
 
-        Each worker writes its shards, so that all must see the folder under this name; ``model.ibug`` has the rest, and
-        tells which shards belong to it. Nothing is pickled.
+        Each worker writes its shards, so that all must see the folder under this name. Nothing is pickled.
 
         Parameters
         ----------
@@ -265,78 +301,51 @@ class IBUGRegressor(ClusterFitter):
         save(self, path, compress=compress, metadata=metadata)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_rule")
+        return "rule_" in self.__dict__
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_client"}
 
-    def _rows(self, X: Any) -> Partitions:
+    def _collections(self, X: Any, y: Any, name: str, *, reset: bool) -> tuple[Any, Any]:
+        """Return rows and targets as Dask collections; check their columns, or take these as they are."""
+        keep_shards(self.client)
+        X, y = as_collections(X, y, self.client, name)
+        validate_data(self, meta_of(X), reset=reset, skip_check_array=True)
+        if reset:
+            self.feature_types_ = feature_types(meta_of(X))
+        return X, y
+
+    def _validation(self, job: ClusterJob, X_val: Any, y_val: Any) -> RowsOnCluster | None:
+        if (X_val is None) != (y_val is None):
+            missing = "X_val" if X_val is None else "y_val"
+            raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
+        if X_val is None:
+            return None
+        return job.examine(*self._collections(X_val, y_val, "X_val and y_val", reset=False), "X_val and y_val")
+
+    def _graph(self, X: Any) -> SearchGraph:
+        """Return the graph of a search for the rows X, checked."""
         check_is_fitted(self)
         X = check_kind(X, "X")
         validate_data(self, meta_of(X), reset=False, skip_check_array=True)
-        rows = Partitions.of(X, chunk_size(self.index_.n_trees + 4 * self.k_))
+        rows = Partitions.of(X, chunk_size(self.source_.n_trees + 4 * self.k_))
         if not len(rows):
             raise InvalidInputError("Found array with 0 sample(s); at least one row is needed.")
-        return rows
+        return self.source_.graph(rows, n_jobs=self.n_jobs)
 
     def _answer(
         self,
         X: Any,
-        method: str,
-        arguments: dict[str, Any],
+        function: Callable[..., Any],
         columns: Sequence[Any] | None,
+        *arguments: Any,
         needs: dict[str, int] | None = None,
     ) -> Any:
-        """Return what one of the local estimator's methods says, with one number per row or several columns."""
-        rows = self._rows(X)
-        graph = self._graph(rows)
-        rule = graph.literal("rule", self._rule)
-        found = graph.found(needs or self._rule._needs, self._shards, self._residual_shards)
+        """Return what a function of rule and batch says, with one number per row or several columns."""
+        graph = self._graph(X)
+        rule = graph.literal("rule", self.rule_)
+        batches = self.source_.batches(graph, needs or self.rule_.needs)
         width = None if columns is None else len(columns)
-        keys = graph.each("answer", lambda j, one: (_answer, rule, one, method, arguments, width), found)
-        return self._gathered(graph, keys, columns, np.float64)
-
-    def _gathered(
-        self,
-        graph: SearchGraph,
-        keys: Sequence[Key],
-        columns: Sequence[Any] | None,
-        dtype: Any,
-        name: str = "result",
-        part: int | None = None,
-    ) -> Any:
-        """Put the partitions' arrays together in the manner of the rows that were asked for."""
-        rows = graph.queries
-        if rows.are_frames:
-            last = graph.each(name, lambda j, X, one: (_framed, one, part, X.key, columns), rows.parts, keys)
-        else:
-            flat = columns is None or rows.are_local
-            last = graph.each(name, lambda j, one: (_part, one, part), keys, tail=() if flat else (0,))
-        return rows.gather(graph.highlevel(graph.name(name)), last, columns, dtype)
-
-
-def _indices(rows: Partitions) -> list[Any] | None:
-    return [delayed(index_of)(part) for part in rows.parts] if rows.are_frames else None
-
-
-def _answer(rule: Any, found: Any, method: str, arguments: dict[str, Any], width: int | None) -> Any:
-    if not len(found):
-        return np.empty(0 if width is None else (0, width))
-    return answer(rule, found, method, arguments)
-
-
-def _part(value: Any, part: int | None) -> Any:
-    return value if part is None else value[part]
-
-
-def _framed(value: Any, part: int | None, X: Any, columns: Any) -> Any:
-    return framed(_part(value, part), X.index, columns)
-
-
-def _density(sizes: Any, n_rows: int) -> Any:
-    return sizes.mean(axis=1) / n_rows
-
-
-def _by_tree(sizes: Any) -> tuple[int, Any]:
-    return len(sizes), sizes.sum(axis=0)
+        keys = graph.each("answer", lambda j, batch: (answer, function, rule, batch, width, *arguments), batches)
+        return gathered(graph, keys, columns, np.float64)

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples, validate_data
 
 from ibug._inputs import check_probabilities
+from ibug.dask._distribution import LazyDistribution, framed, index_of
 from ibug.dask._errors import in_partition
-from ibug.dask._law import LazyDistribution, framed, index_of
 from ibug.dask._partitions import Partitions, check_kind, meta_of
 from ibug.exceptions import InvalidInputError
 from ibug.persistence import load
@@ -70,14 +70,14 @@ class ReplicatedRegressor:
         return self._map(X, "predict", {}, None, self.regressor.predict)
 
     def predict_dist(self, X: Any) -> Any:
-        """Return the predicted laws: a ``LazyDistribution`` for Dask collections, else a local batch."""
+        """Return the predicted distributions: a ``LazyDistribution`` for Dask collections, else a local batch."""
         X = self._check(X)
         if not isinstance(X, (dd.DataFrame, da.Array)):
             return self.regressor.predict_dist(X)
         rows = Partitions.of(X, 1)
-        laws = [delayed(_law)(self.name, j, part) for j, part in enumerate(rows.parts)]
+        distributions = [delayed(_distribution)(self.name, j, part) for j, part in enumerate(rows.parts)]
         indices = [delayed(index_of)(part) for part in rows.parts] if rows.are_frames else None
-        return LazyDistribution(rows, laws, indices)
+        return LazyDistribution(rows, distributions, indices)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
         """Return the central interval of the given coverage: columns ``lower`` and ``upper``.
@@ -183,7 +183,7 @@ def _here(name: str) -> Any:
     return get_worker().plugins[name].regressor
 
 
-def _law(name: str, number: int, X: Any) -> Any:
+def _distribution(name: str, number: int, X: Any) -> Any:
     if _num_samples(X) == 0:
         return None
     with in_partition(number, "X"):

@@ -20,7 +20,7 @@ from ibug.dask._errors import in_partition
 from ibug.dask._partitions import Partitions, local_positions, stack, take, targets_of
 from ibug.dask._placement import on_rows
 from ibug.dask._shard import targets_in
-from ibug.targets import PartFacts, TargetFacts, mean_of, squares
+from ibug.rule import TargetRange
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class RowsOnCluster:
         What they are called in errors.
     X, y
         The partitions, delayed.
-    facts
-        What is known of each partition's targets.
+    ranges
+        Number and range of each partition's targets.
     """
 
     name: str
     X: list[Delayed]
     y: list[Delayed]
-    facts: tuple[PartFacts, ...]
+    ranges: tuple[TargetRange, ...]
 
     @classmethod
     def examine(
@@ -48,13 +48,13 @@ class RowsOnCluster:
     ) -> RowsOnCluster:
         """Check the targets, and count the rows of each partition."""
         tasks = on_rows(_examine, [(i, *part, name) for i, part in enumerate(zip(X, y, strict=True))])
-        facts = results(client, tasks, f"checking {name}", verbose)
-        return cls(name, list(X), list(y), tuple(facts))
+        ranges = results(client, tasks, f"checking {name}", verbose)
+        return cls(name, list(X), list(y), tuple(ranges))
 
     @property
     def lengths(self) -> tuple[int, ...]:
         """The number of rows of each partition."""
-        return tuple(facts.n for facts in self.facts)
+        return tuple(part.n for part in self.ranges)
 
     @property
     def starts(self) -> tuple[int, ...]:
@@ -66,11 +66,10 @@ class RowsOnCluster:
         """The number of rows."""
         return sum(self.lengths)
 
-    def target_facts(self, client: Client) -> TargetFacts:
-        """Return what is known of all targets together."""
-        mean = mean_of(self.facts)
-        sums = client.gather(client.compute([delayed(_squares)(y, mean) for y in self.y]))
-        return TargetFacts.join(self.facts, sums)
+    @property
+    def range(self) -> TargetRange:
+        """Number and range of all targets together."""
+        return TargetRange.join(self.ranges)
 
     def sample(self, positions: NDArray[np.intp]) -> Delayed:
         """Return some rows, by their ascending numbers, as one block."""
@@ -80,22 +79,18 @@ class RowsOnCluster:
     def take(self, positions: NDArray[np.intp]) -> RowsOnCluster:
         """Return some rows, by their ascending numbers, in the partitions that they are in."""
         where = local_positions(positions, self.lengths)
-        facts = tuple(PartFacts(len(rows), np.nan, np.nan, 0) for rows in where)
+        ranges = tuple(TargetRange(len(rows), np.nan, np.nan) for rows in where)
         X, y = (on_rows(take, zip(parts, where, strict=True)) for parts in (self.X, self.y))
-        return RowsOnCluster(self.name, X, y, facts)
+        return RowsOnCluster(self.name, X, y, ranges)
 
     def queries(self) -> Partitions:
         """Return the rows to be searched for."""
         return Partitions(None, self.X)
 
 
-def _examine(number: int, X: Any, y: Any, name: str) -> PartFacts:
+def _examine(number: int, X: Any, y: Any, name: str) -> TargetRange:
     with in_partition(number, name):
-        return PartFacts.of(targets_in(X, y))
-
-
-def _squares(y: Any, mean: float) -> int:
-    return squares(np.asarray(y, np.float64).ravel(), mean)
+        return TargetRange.of(targets_in(X, y))
 
 
 def some_of(collection: Any, fraction: float, seeds: Sequence[int], *, others: bool) -> Any:

@@ -11,15 +11,13 @@ import numpy as np
 from dask import delayed
 from distributed import Client
 
-from ibug.affinity import AffinitySearch, LeafSource
-from ibug.dask._joined import JoinedIndex
 from ibug.dask._placement import holders, keep_shards, on_cluster, on_shards, shard_tasks
 from ibug.dask._regressor import IBUGRegressor
 from ibug.dask._rows import persisted, results
-from ibug.dask._rule import IndexSize, Rule
 from ibug.dask._shard import Shard, ShardSet
-from ibug.dask._storage import Main, StoredShards, load_main, load_shard, save_main, save_shard, set_rule
-from ibug.persistence._manifest import check_metadata
+from ibug.dask._source import ClusterSource
+from ibug.dask._storage import Main, StoredShards, load_main, load_shard, save_main, save_shard
+from ibug.neighbors import JoinedIndex, LeafNumbers, LocalSource
 from ibug.regressor import IBUGRegressor as LocalRegressor
 
 
@@ -27,20 +25,16 @@ def save(
     regressor: IBUGRegressor, path: str | os.PathLike[str], *, compress: bool, metadata: Mapping[str, Any] | None
 ) -> None:
     """Save a fitted ``ibug.dask.IBUGRegressor`` as a folder; see its `save`."""
-    kept = check_metadata(metadata)
     folder = Path(path).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    client = regressor.client
+    client, source, verbose = regressor.client, regressor.source_, bool(regressor.verbose)
+    held = {"targets": source.shards, "residuals": source.residual_shards}
     shards = {
-        "targets": _save_shards(client, regressor._shards, folder, "targets", compress, bool(regressor.verbose)),
-        "residuals": None,
+        name: None if one is None else _save_shards(client, one, folder, name, compress, verbose)
+        for name, one in held.items()
     }
-    if regressor._residual_shards is not None:
-        shards["residuals"] = _save_shards(
-            client, regressor._residual_shards, folder, "residuals", compress, bool(regressor.verbose)
-        )
-    findings, *trees = client.compute(delayed(_findings)(regressor._source)).result()
-    save_main(regressor, folder, findings, trees, shards, compress, kept)
+    leaves = client.compute(delayed(_findings)(source.leaves)).result()
+    save_main(regressor, leaves, shards, folder, compress, metadata)
 
 
 def load(
@@ -79,40 +73,47 @@ def load(
     if client is not None:
         regressor.client = client
     client = regressor.client
-    regressor._source = on_cluster(client, delayed(_itself), main.source)
-    regressor._shards = _load_shards(client, main.targets, folder, mmap, verify)
-    regressor._residual_shards = None
-    if main.residuals is not None:
-        regressor._residual_shards = _load_shards(client, main.residuals, folder, mmap, verify)
-    size: Any = IndexSize(regressor._shards.n_rows, main.source.n_trees)
-    rule = Rule.of(regressor.get_params(deep=False), size, main.facts)
-    set_rule(rule, main.learned)
-    regressor.index_, regressor.residuals_ = size, None
-    regressor.walk_ = main.source.reader.how
-    regressor._prediction_type = np.dtype(main.learned["prediction_type"])
-    regressor._take(rule)
+    residual_shards = None
+    if main.residual_shards is not None:
+        residual_shards = _load_shards(client, main.residual_shards, folder, mmap, verify)
+    regressor.source_ = ClusterSource(
+        main.model,
+        on_cluster(client, delayed(_itself), main.leaves),
+        _load_shards(client, main.shards, folder, mmap, verify),
+        residual_shards,
+        main.targets,
+        main.leaves.n_trees,
+        main.prediction_type,
+        main.leaves.reader.how,
+    )
+    regressor.rule_ = main.rule
     return regressor
 
 
 def _local(main: Main, folder: Path, mapped: bool, verify: bool) -> LocalRegressor:
-    regressor: LocalRegressor = main.regressor
-    shards = _read_all(main.targets, folder, mapped, verify)
-    index: Any = JoinedIndex([shard.index for shard in shards if shard.index is not None])
+    shards = _read_all(main.shards, folder, mapped, verify)
     rows = None
     if any(shard.rows is not None for shard in shards):
-        starts = zip(shards, main.targets.starts, strict=True)
+        starts = zip(shards, main.shards.starts, strict=True)
         rows = np.concatenate([start + shard.rows for shard, start in starts if shard.rows is not None])
-    source = main.source
-    regressor._search = AffinitySearch(source.reader, index, source.n_model_trees, source.trees, rows)
-    regressor._know(np.concatenate([shard.values[0] for shard in shards]), None)
-    if main.residuals is not None:
-        others = _read_all(main.residuals, folder, mapped, verify)
-        joined: Any = JoinedIndex([shard.index for shard in others if shard.index is not None])
-        regressor._residual_index = joined
-        regressor.residuals_ = np.concatenate([shard.values[0] for shard in others])
-    regressor.index_, regressor.walk_ = index, source.reader.how
-    set_rule(regressor, main.learned)
+    residuals, residual_index = None, None
+    if main.residual_shards is not None:
+        others = _read_all(main.residual_shards, folder, mapped, verify)
+        residuals, residual_index = _values(others), _joined_index(others)
+    regressor: LocalRegressor = main.regressor
+    regressor.source_ = LocalSource(
+        main.model, main.leaves, _joined_index(shards), rows, _values(shards), residuals, residual_index
+    )
+    regressor.rule_ = main.rule
     return regressor
+
+
+def _joined_index(shards: list[Shard]) -> JoinedIndex:
+    return JoinedIndex([shard.index for shard in shards if shard.index is not None])
+
+
+def _values(shards: list[Shard]) -> Any:
+    return np.concatenate([shard.values[0] for shard in shards])
 
 
 def _save_shards(
@@ -141,9 +142,9 @@ def _arguments(stored: StoredShards, folder: Path, mapped: bool, verify: bool) -
     return [(str(folder / file), checksum, length, mapped, verify) for file, checksum, length in parts]
 
 
-def _findings(source: LeafSource) -> tuple[Any, int, Any]:
-    return source.reader.findings(), source.n_model_trees, source.trees
+def _findings(leaves: LeafNumbers) -> tuple[Any, int, Any]:
+    return leaves.reader.findings(), leaves.n_model_trees, leaves.trees
 
 
-def _itself(source: LeafSource) -> LeafSource:
-    return source
+def _itself(leaves: LeafNumbers) -> LeafNumbers:
+    return leaves

@@ -1,4 +1,4 @@
-"""A shard: the index of one partition of the training rows, and what is known of them."""
+"""A shard: the index of one partition of the training rows, with their targets or residuals."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ibug._inputs import check_targets
-from ibug.affinity import LeafSource
+from ibug._typing import Floats
 from ibug.dask._errors import in_partition
-from ibug.neighbors import LeafIndex, merge_columns
+from ibug.neighbors import LeafIndex, LeafNumbers, merge_columns
 
-Floats = NDArray[np.float64]
 #: Affinities, row numbers and one array per quantity, each of shape (n_queries, k).
 Columns = tuple[NDArray[Any], ...]
 
@@ -31,7 +30,7 @@ class Shard:
     index
         Their leaves; None where there are none.
     values : tuple of ndarray of shape (n_partition_rows,)
-        What is known of all rows of the partition: targets, say.
+        What all rows of the partition have: targets, say.
     rows : ndarray of shape (n_rows,) or None
         The positions in the partition of those that can be neighbours; None for all.
     """
@@ -97,7 +96,7 @@ class ShardSet:
 
 
 def build_shard(
-    source: LeafSource, number: int, X: Any, y: Any, rows: NDArray[np.intp] | None, n_jobs: int | None
+    source: LeafNumbers, number: int, X: Any, y: Any, rows: NDArray[np.intp] | None, n_jobs: int | None
 ) -> Shard:
     """Index one partition of the training rows, where it is."""
     with in_partition(number, "X and y"):
@@ -107,7 +106,7 @@ def build_shard(
         return Shard(source.index_of(X, rows, n_jobs=n_jobs), (targets,), rows)
 
 
-def build_residual_shard(source: LeafSource, number: int, X: Any, y: Any, n_jobs: int | None) -> Shard:
+def build_residual_shard(source: LeafNumbers, number: int, X: Any, y: Any, n_jobs: int | None) -> Shard:
     """Index one partition of validation rows, which have honest residuals."""
     with in_partition(number, "X_val and y_val"):
         targets = targets_in(X, y)

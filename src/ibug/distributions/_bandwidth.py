@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ibug.distributions._base import Floats
+from ibug._typing import Floats
 from ibug.distributions._sample import blocks, deviation
 
 _LARGEST, _HALVINGS = 4.0, 10  # the bandwidths tried: 4, 4/√2, 2, … 1/8 of Silverman's

@@ -1,4 +1,4 @@
-"""Moments and CRPS from distribution functions alone: for laws whose quantiles are costly."""
+"""Moments and CRPS from distribution functions alone: for distributions whose quantiles are costly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtr
 
-from ibug.distributions._base import Floats
+from ibug._typing import Floats
 
 _NODES, _WEIGHTS = leggauss(6)
 # Panels end at the quantiles of these normal scores, so that they are narrow where the mass is.

@@ -1,4 +1,4 @@
-"""The Laplace law."""
+"""The Laplace distribution."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from ibug.distributions._base import Floats
+from ibug._typing import Floats
 from ibug.distributions._load import likelihood, per_row
 from ibug.distributions._location_scale import LocationScale, center_and_spread
 
@@ -17,7 +17,7 @@ _LOG_2 = np.log(2.0)
 
 
 class Laplace(LocationScale):
-    """Laplace laws, density exp(−|z|)/2: sharper in the middle and heavier in the tails than the normal law."""
+    """Laplace distributions, density exp(−|z|)/2: sharper in the middle and heavier in the tails than normal."""
 
     symmetric: ClassVar[bool] = True
 

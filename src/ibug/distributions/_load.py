@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError, MissingExtensionError
 
 try:
@@ -15,8 +16,6 @@ except ImportError as error:  # pragma: no cover - only without a build; a test 
     raise MissingExtensionError.of("fits of distributions", error) from error
 
 __all__ = ["likelihood", "per_row", "rows_of_values"]
-
-Floats = NDArray[np.float64]
 
 
 def rows_of_values(values: ArrayLike) -> Floats:

@@ -1,4 +1,4 @@
-"""The logistic law."""
+"""The logistic distribution."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
-from ibug.distributions._base import Floats
+from ibug._typing import Floats
 from ibug.distributions._location_scale import LocationScale
 
 
 class Logistic(LocationScale):
-    """Logistic laws: like normal ones with somewhat heavier tails."""
+    """Logistic distributions: like normal ones with somewhat heavier tails."""
 
     compiled: ClassVar[str] = "logistic"
     symmetric: ClassVar[bool] = True

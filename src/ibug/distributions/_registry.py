@@ -44,7 +44,7 @@ def register(name: str, family: type[Distribution]) -> None:
     name
         Not yet taken by another family.
     family : subclass of Distribution
-        With ``fit``, ``prepare`` if it needs it, and the methods of a law.
+        With ``fit``, ``prepare`` if it needs it, and the methods of a distribution.
     """
     _check_class(family)
     if not isinstance(name, str) or not name or name == "tune" or _FAMILIES.get(name, family) is not family:
@@ -74,3 +74,14 @@ def resolve_family(family: Any) -> tuple[str, type[Distribution]]:
 def _check_class(family: Any) -> None:
     if not isinstance(family, type) or not issubclass(family, Distribution):
         raise InvalidInputError(f"A family is a subclass of ibug.distributions.Distribution; got {family!r}.")
+
+
+def learns_from_targets(family: type[Distribution]) -> bool:
+    """Tell whether a family looks at all training targets before it is fitted to neighbours.
+
+    Parameters
+    ----------
+    family : subclass of Distribution
+        The family's class.
+    """
+    return next(cls for cls in family.__mro__ if "prepare" in vars(cls)) is not Distribution

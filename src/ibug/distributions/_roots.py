@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ibug._typing import Floats
+
 Point = tuple[Floats, Floats]  # where, and the function's value there
 
 _MOST_STEPS = 200

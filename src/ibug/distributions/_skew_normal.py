@@ -1,4 +1,4 @@
-"""The skew normal law."""
+"""The skew normal distribution."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri, owens_t
 
-from ibug.distributions._base import FARTHEST, Floats
+from ibug._typing import Floats
+from ibug.distributions._base import FARTHEST
 from ibug.distributions._location_scale import LocationScale
 from ibug.distributions._roots import solve_increasing
 from ibug.exceptions import InvalidInputError
@@ -17,7 +18,7 @@ _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
 
 class SkewNormal(LocationScale):
-    """Skew normal laws: a normal law, leaning to the right for a positive and to the left for a negative shape.
+    """Skew normal distributions, leaning to the right for a positive and to the left for a negative shape.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ class SkewNormal(LocationScale):
     def __init__(self, loc: ArrayLike, scale: ArrayLike, alpha: ArrayLike) -> None:
         super().__init__(loc, scale, alpha)
         if not np.isfinite(self.alpha).all():
-            raise InvalidInputError("The shape of a skew normal law must be finite.")
+            raise InvalidInputError("The shape of a skew normal distribution must be finite.")
 
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
-from ibug.distributions._base import Floats
+from ibug._typing import Floats
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 

@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _check_sample_weight
 
-from ibug._inputs import fresh
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError, MissingDependencyError, UnsupportedModelError
 from ibug.leaves import require_fitted
-
-Floats = NDArray[np.float64]
+from ibug.training import fresh
 
 LOSS = "RMSEWithUncertainty"
 _DEFAULT_LOSS = "RMSE"  # what CatBoost fills in where nothing is said

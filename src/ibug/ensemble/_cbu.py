@@ -6,16 +6,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from ibug._inputs import check_feature_names, check_flags, fresh, split, with_sample_weight
+from ibug._estimator import ProbabilisticRegressorMixin
+from ibug._inputs import check_feature_names, check_flags, require
 from ibug._progress import Progress
+from ibug._typing import Floats, Rows
 from ibug.calibration import ConformalCalibrator, check_calibrate, conformal_calibrator
-from ibug.distributions import Normal
-from ibug.ensemble._calibrated import CalibratedRegressor
+from ibug.distributions import Distribution, Normal
+from ibug.ensemble._calibration import Calibration, require_validation
 from ibug.ensemble._catboost import (
     as_catboost_rows,
     as_weights_of_rows,
@@ -25,22 +27,21 @@ from ibug.ensemble._catboost import (
     untrained,
     usable_count,
 )
-from ibug.ensemble._stored import describe_calibration, restore_calibration
 from ibug.exceptions import InvalidInputError
+from ibug.leaves import catboost_feature_names
 from ibug.metrics import Scoring, resolve_scoring
-from ibug.persistence import Loading, Saving, Storable, storable
-from ibug.stored import describe_estimator, require, restore_estimator
-
-Floats = NDArray[np.float64]
+from ibug.persistence import Loading, storable
+from ibug.persistence.estimators import describe_cbu, restore_calibration, restore_cbu
+from ibug.training import fresh, split, with_sample_weight
 
 # The smallest variance, for targets of unit variance: that of a model can be too small for a floating point number.
 _TINY_VARIANCE = 1e-15
 
 
-class CBURegressor(CalibratedRegressor, Storable, BaseEstimator):
+class CBURegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     """CatBoost with uncertainty (CBU): a CatBoost model that predicts mean and variance, calibrated on validation rows.
 
-    The model is trained for the likelihood of a normal law (loss ``RMSEWithUncertainty``) with stochastic gradient
+    The model is trained for the normal likelihood (loss ``RMSEWithUncertainty``) with stochastic gradient
     Langevin boosting (``posterior_sampling``). Its truncations, from half of the trees to all of them, are the *virtual
     ensemble* (Malinin, Prokhorenkova and Ustimenko, *Uncertainty in Gradient Boosting via Ensembles*, ICLR 2021). The
     mean is the model's own prediction; the variance is the mean of the ensemble's variances (uncertainty of the data)
@@ -86,6 +87,8 @@ class CBURegressor(CalibratedRegressor, Storable, BaseEstimator):
         The calibration: variance ← γ · variance + δ.
     conformal_ : ConformalCalibrator or None
         The fitted conformal calibrator.
+    training_targets_ : ndarray of shape (n_train,)
+        The targets of the training rows.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of str
@@ -175,14 +178,14 @@ class CBURegressor(CalibratedRegressor, Storable, BaseEstimator):
             )
         validation = self._check_validation_rows(X_val, y_val)
         fit_params = with_sample_weight(model, fit_params, as_weights_of_rows(sample_weight, X))
-        self._targets = y
+        self.training_targets_ = y
         if prefit:
             if fit_params:
                 raise InvalidInputError(
                     f"With prefit=True the estimator is not trained, so {sorted(fit_params)} would have no effect: "
                     "leave them out, or set prefit=False."
                 )
-            self._require_validation(validation)
+            require_validation(validation, self.calibrate, self.conformal)
             self._take(model)
         else:
             model = untrained(model, self.n_jobs, seed)
@@ -193,13 +196,33 @@ class CBURegressor(CalibratedRegressor, Storable, BaseEstimator):
         self._learn_calibration(validation, random_state)
         return self
 
+    def predict_dist(self, X: Any) -> Distribution:
+        """Return the predicted distributions: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
+        uncalibrated = self._uncalibrated(self._check_rows(X))
+        return self.calibration_.apply(uncalibrated)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the model's own point predictions, unchanged, of shape (n_rows,)."""
         X = self._check_rows(X)
         return mean_and_variance(self.estimator_, X, 0, self.n_jobs)[0]
 
+    @property
+    def gamma_(self) -> float:
+        """The factor of the variance."""
+        return self.calibration_.gamma
+
+    @property
+    def delta_(self) -> float:
+        """The summand of the variance."""
+        return self.calibration_.delta
+
+    @property
+    def conformal_(self) -> ConformalCalibrator | None:
+        """The fitted conformal calibrator."""
+        return self.calibration_.conformal
+
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "gamma_")
+        return hasattr(self, "calibration_")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -222,41 +245,43 @@ class CBURegressor(CalibratedRegressor, Storable, BaseEstimator):
             return fresh(model).fit(as_catboost_rows(X), y, **fit_params)
 
     def _take(self, model: Any) -> None:
-        from ibug.leaves._catboost import trained_names  # which imports CatBoost
-
         columns = getattr(self, "feature_names_in_", None)
-        check_feature_names(trained_names(model), None if columns is None else [str(c) for c in columns], columns)
+        given = None if columns is None else [str(column) for column in columns]
+        check_feature_names(catboost_feature_names(model), given, columns)
         self.estimator_ = model
         self.virtual_ensembles_count_ = usable_count(model, self.virtual_ensembles_count)
 
     def _uncalibrated(self, X: Any) -> Normal:
         mean, variance = mean_and_variance(self.estimator_, X, self.virtual_ensembles_count_, self.n_jobs)
-        unit = float(np.var(self._targets)) or 1.0
+        unit = float(np.var(self.training_targets_)) or 1.0
         return Normal(mean, np.sqrt(np.maximum(variance, _TINY_VARIANCE * unit)))
 
-    def _describe(self, saving: Saving, *, fitted: bool) -> dict[str, Any]:
-        description = describe_estimator(self, self.get_params(deep=False), saving, fitted=fitted)
-        if fitted:
-            learned = {
-                **describe_calibration(self),
-                "virtual_ensembles_count_": self.virtual_ensembles_count_,
-                "targets": self._targets,
-            }
-            description["learned"] = saving.encoder.encode(learned, "learned")
-        return description
+    def _learn_calibration(self, validation: Rows | None, random_state: np.random.RandomState) -> None:
+        self.calibration_ = Calibration()
+        if validation is not None and self._needs_validation:
+            self.calibration_ = Calibration.learn(
+                self._uncalibrated,
+                validation,
+                random_state,
+                scoring=self.scoring,
+                calibrate=self.calibrate,
+                conformal=self.conformal,
+            )
 
-    @classmethod
-    def _restore(cls, spec: dict[str, Any], loading: Loading) -> CBURegressor:
-        regressor: CBURegressor = restore_estimator(cls, spec, loading)
-        if "learned" in spec:
-            learned = loading.decoder.decode(spec["learned"])
-            restore_calibration(regressor, learned)
-            regressor.virtual_ensembles_count_ = learned["virtual_ensembles_count_"]
-            regressor._targets = np.asarray(learned["targets"], np.float64)
-            check_model(regressor.estimator_, prefit=True)
-            most = usable_count(regressor.estimator_, regressor.virtual_ensembles_count_)
-            require(regressor.virtual_ensembles_count_ == most, "its model has not the trees for its virtual ensembles")
-        return regressor
+    @property
+    def _needs_validation(self) -> bool:
+        return bool(self.calibrate or self.conformal is not None)
 
 
-storable(CBURegressor)
+def _restored(cls: type, spec: dict[str, Any], loading: Loading) -> CBURegressor:
+    regressor, learned = restore_cbu(cls, spec, loading)
+    if learned:
+        regressor.calibration_ = Calibration(*restore_calibration(learned))
+        check_model(regressor.estimator_, prefit=True)
+        most = usable_count(regressor.estimator_, regressor.virtual_ensembles_count_)
+        require(regressor.virtual_ensembles_count_ == most, "its model has not the trees for its virtual ensembles")
+    restored: CBURegressor = regressor
+    return restored
+
+
+storable(CBURegressor, describe_cbu, _restored)

@@ -6,38 +6,28 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Bunch, Tags, _safe_indexing, check_random_state, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from ibug._inputs import check_flags, fresh, split, with_sample_weight
-from ibug._prediction import Rows
+from ibug._estimator import ProbabilisticRegressorMixin
+from ibug._inputs import check_flags
 from ibug._progress import Progress
+from ibug._typing import Floats, Rows
 from ibug.calibration import ConformalCalibrator, check_calibrate, conformal_calibrator
 from ibug.distributions import Distribution, normalized_weights
-from ibug.ensemble._calibrated import CalibratedRegressor
+from ibug.ensemble._calibration import Calibration, require_validation
 from ibug.ensemble._combine import resolve_combination
 from ibug.ensemble._members import Members, check_members, is_dropped, is_trained, seeded
-from ibug.ensemble._stored import describe_calibration, restore_calibration
 from ibug.exceptions import InvalidInputError
-from ibug.metrics import Scoring, resolve_scoring
-from ibug.metrics._scorers import predict_dist
-from ibug.persistence import (
-    Loading,
-    Saving,
-    Storable,
-    encode_parameters,
-    load_regressor,
-    save_regressor,
-    storable,
-)
-from ibug.stored import describe_parameters, require, restore_parameters
-
-Floats = NDArray[np.float64]
+from ibug.metrics import Scoring, predict_dist, resolve_scoring
+from ibug.persistence import Loading, storable
+from ibug.persistence.estimators import describe_ensemble, restore_calibration, restore_ensemble
+from ibug.training import fresh, split, with_sample_weight
 
 
-class ProbabilisticEnsemble(CalibratedRegressor, Storable, _BaseComposition):
+class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseComposition):
     """Combine probabilistic regressors: IBUG and CBU, say, which the paper found better together (section 5.2).
 
     Parameters
@@ -47,9 +37,9 @@ class ProbabilisticEnsemble(CalibratedRegressor, Storable, _BaseComposition):
         ``ibug.distributions.Distribution``. They are copied and fitted unless `prefit` is set. A member may be set to
         ``"drop"``.
     combine : {"average", "mixture"}
-        ``"average"``: a law with the mean of the members' means and the mean of their standard deviations, as the
-        paper's IBUG+CBU. ``"mixture"``: the mixture of their laws, which is wider where they disagree, and takes
-        members with laws of any family.
+        ``"average"``: the mean of the members' means and of their standard deviations, as the paper's IBUG+CBU.
+        ``"mixture"``: the mixture of their distributions, which is wider where they disagree, and takes members of any
+        family.
     weights : list of float, optional
         One for each member, above zero; they are divided by their sum. ``None`` means equal ones.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
@@ -84,6 +74,8 @@ class ProbabilisticEnsemble(CalibratedRegressor, Storable, _BaseComposition):
         The calibration of the ensemble: variance ← γ · variance + δ.
     conformal_ : ConformalCalibrator or None
         The fitted conformal calibrator.
+    training_targets_ : ndarray of shape (n_train,)
+        The targets of the training rows.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of str
@@ -162,11 +154,11 @@ class ProbabilisticEnsemble(CalibratedRegressor, Storable, _BaseComposition):
         members = self._members(random_state)
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
-        self._targets = y
+        self.training_targets_ = y
         if self.prefit:
             if sample_weight is not None:
                 raise InvalidInputError("With prefit=True no member is trained, so sample_weight would have no effect.")
-            self._require_validation(validation)
+            require_validation(validation, self.calibrate, self.conformal)
             self._take(members)
             self._learn_calibration(validation, random_state)
         elif validation is not None or not self._needs_validation:
@@ -174,14 +166,34 @@ class ProbabilisticEnsemble(CalibratedRegressor, Storable, _BaseComposition):
             self._learn_calibration(validation, random_state)
         else:
             self._fit_with_split(members, X, y, sample_weight, random_state)
-        self.predict_dist(_safe_indexing(X, slice(0, 1)))  # members whose laws cannot be combined shall fail here
+        self.predict_dist(_safe_indexing(X, slice(0, 1)))  # members that cannot be combined shall fail here
         return self
+
+    def predict_dist(self, X: Any) -> Distribution:
+        """Return the predicted distributions: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
+        uncalibrated = self._uncalibrated(self._check_rows(X))
+        return self.calibration_.apply(uncalibrated)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the weighted mean of the members' point predictions, of shape (n_rows,)."""
         X = self._check_rows(X)
         points = [np.asarray(member.predict(X), np.float64) for member in self.estimators_]
         return np.asarray(self.weights_ @ np.stack(points))
+
+    @property
+    def gamma_(self) -> float:
+        """The factor of the variance."""
+        return self.calibration_.gamma
+
+    @property
+    def delta_(self) -> float:
+        """The summand of the variance."""
+        return self.calibration_.delta
+
+    @property
+    def conformal_(self) -> ConformalCalibrator | None:
+        """The fitted conformal calibrator."""
+        return self.calibration_.conformal
 
     @property
     def named_estimators(self) -> Bunch:
@@ -199,7 +211,7 @@ class ProbabilisticEnsemble(CalibratedRegressor, Storable, _BaseComposition):
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "gamma_")
+        return hasattr(self, "calibration_")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -282,58 +294,38 @@ class ProbabilisticEnsemble(CalibratedRegressor, Storable, _BaseComposition):
         self.named_estimators_ = Bunch(**dict(members))
 
     def _uncalibrated(self, X: Any) -> Distribution:
-        laws = [predict_dist(member, X) for member in self.estimators_]
-        for (name, member), law in zip(self.named_estimators_.items(), laws, strict=True):
-            if not isinstance(law, Distribution):
+        distributions = [predict_dist(member, X) for member in self.estimators_]
+        for (name, member), distribution in zip(self.named_estimators_.items(), distributions, strict=True):
+            if not isinstance(distribution, Distribution):
                 raise InvalidInputError(
-                    f"predict_dist of the member {name!r} ({type(member).__name__}) returned {type(law).__name__}; an "
-                    "ibug.distributions.Distribution is expected."
+                    f"predict_dist of the member {name!r} ({type(member).__name__}) returned "
+                    f"{type(distribution).__name__}; an ibug.distributions.Distribution is expected."
                 )
-        return resolve_combination(self.combine)(laws, self.weights_)
+        return resolve_combination(self.combine)(distributions, self.weights_)
 
-    def _describe(self, saving: Saving, *, fitted: bool) -> dict[str, Any]:
-        parameters = describe_parameters(self.get_params(deep=False))
-        given = parameters.pop("estimators")
-        description: dict[str, Any] = {"parameters": encode_parameters(parameters, saving.encoder, "parameters")}
-        if not fitted:
-            return {**description, "estimators": [_unfitted(pair, saving) for pair in given]}
-        members = self.estimators_
-        description["members"] = [
-            [name, save_regressor(member, saving)] for name, member in self.named_estimators_.items()
-        ]
-        # A member that was given already fitted is stored already; the number tells which one it is.
-        places = {id(member): place for place, member in enumerate(members)}
-        description["estimators"] = [
-            [pair[0], places[id(pair[1])]] if id(pair[1]) in places else _unfitted(pair, saving) for pair in given
-        ]
-        learned = {**describe_calibration(self), "weights": self.weights_, "targets": self._targets}
-        return {**description, "learned": saving.encoder.encode(learned, "learned")}
+    def _learn_calibration(self, validation: Rows | None, random_state: np.random.RandomState) -> None:
+        self.calibration_ = Calibration()
+        if validation is not None and self._needs_validation:
+            self.calibration_ = Calibration.learn(
+                self._uncalibrated,
+                validation,
+                random_state,
+                scoring=self.scoring,
+                calibrate=self.calibrate,
+                conformal=self.conformal,
+            )
 
-    @classmethod
-    def _restore(cls, spec: dict[str, Any], loading: Loading) -> ProbabilisticEnsemble:
-        named = [(str(name), load_regressor(member, loading)) for name, member in spec.get("members", [])]
-        given: Members = []
-        for name, member in spec["estimators"]:
-            if isinstance(member, int):
-                require(0 <= member < len(named), "it names a member that it does not have")
-                given.append((str(name), named[member][1]))
-            else:
-                given.append((str(name), member if is_dropped(member) else load_regressor(member, loading)))
-        parameters = restore_parameters(loading.decoder.decode(spec["parameters"]))
-        ensemble = cls(given, **parameters)
-        if "learned" in spec:
-            learned = loading.decoder.decode(spec["learned"])
-            restore_calibration(ensemble, learned)
-            ensemble._take(named)
-            ensemble._targets = np.asarray(learned["targets"], np.float64)
-            ensemble.weights_ = np.asarray(learned["weights"], np.float64)
-            require(ensemble.weights_.shape == (len(named),) and named, "it has not as many weights as members")
-        return ensemble
+    @property
+    def _needs_validation(self) -> bool:
+        return bool(self.calibrate or self.conformal is not None)
 
 
-def _unfitted(pair: tuple[str, Any], saving: Saving) -> list[Any]:
-    name, member = pair
-    return [name, member if is_dropped(member) else save_regressor(member, saving, fitted=False)]
+def _restored(cls: type, spec: dict[str, Any], loading: Loading) -> ProbabilisticEnsemble:
+    ensemble, learned = restore_ensemble(cls, spec, loading)
+    if learned:
+        ensemble.calibration_ = Calibration(*restore_calibration(learned))
+    restored: ProbabilisticEnsemble = ensemble
+    return restored
 
 
-storable(ProbabilisticEnsemble)
+storable(ProbabilisticEnsemble, describe_ensemble, _restored)

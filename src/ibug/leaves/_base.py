@@ -164,6 +164,18 @@ def feature_names_of(model: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
+def catboost_feature_names(model: Any) -> list[str] | None:
+    """Return the column names that a CatBoost model of any loss was trained with, or None.
+
+    Parameters
+    ----------
+    model : fitted model
+        Of CatBoost.
+    """
+    names: list[str] | None = import_module(_MODULES["catboost"]).trained_names(model)
+    return names
+
+
 def unsupported(model: Any, reason: str = "") -> UnsupportedModelError:
     """Make the error for a model that cannot be used, with the reason and the way out."""
     cls = model if isinstance(model, type) else type(model)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.metrics._crps import crps
-from ibug.metrics._inputs import Floats, as_targets
+from ibug.metrics._inputs import as_targets
 
 
 def crps_skill(y: ArrayLike, distribution: Any, *, reference: ArrayLike | None = None) -> float:

@@ -15,7 +15,15 @@ from ibug.metrics._nll import nll
 
 
 def predict_dist(estimator: Any, X: Any) -> Any:
-    """Return the laws that an estimator predicts, or the last step of a pipeline, which hides ``predict_dist``."""
+    """Return what an estimator predicts, or the last step of a pipeline, which hides ``predict_dist``.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        With a ``predict_dist``.
+    X : array-like or data frame of shape (n_rows, n_features)
+        The rows to predict.
+    """
     if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
         return predict_dist(estimator[-1], estimator[:-1].transform(X))
     if not hasattr(estimator, "predict_dist"):
@@ -49,7 +57,7 @@ class DistributionScorer:
         self.options = options
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
-        """Return minus the metric of the estimator's laws for X."""
+        """Return minus the metric of the estimator's distributions for X."""
         return -float(self.metric(y, predict_dist(estimator, X), **self.options))
 
     def __repr__(self) -> str:

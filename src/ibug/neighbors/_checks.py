@@ -38,4 +38,4 @@ def as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:
         raise InvalidInputError(
             f"Leaf numbers must be from 0 to 2**31 - 2; got numbers from {array.min()} to {array.max()}."
         )
-    return np.ascontiguousarray(array, np.int32)
+    return np.require(array, np.int32, ["C_CONTIGUOUS", "ALIGNED"])

@@ -74,7 +74,7 @@ class CountingLoop:
                 f"got passes={passes}, n_trees={n_trees}, n_queries={n_queries}."
             )
         tiles = index.arrays()["tiles"]
-        width = min(-(-n_trees // kernel.TREE_STEP) * kernel.TREE_STEP, tiles.shape[1], 252)
+        width = min(-(-n_trees // kernel.TREE_STEP) * kernel.TREE_STEP, tiles.shape[1], kernel.TREE_BLOCK)
         places = np.arange(n_queries)
         self._tiles = np.ascontiguousarray(tiles[: kernel.QUAD_TILES, :width])
         self._codes = np.ascontiguousarray(tiles[places // kernel.TILE_ROWS, :width, places % kernel.TILE_ROWS])

@@ -1,11 +1,23 @@
 """Saving and loading without pickle: one file, checked before it is believed."""
 
 from ibug.persistence._atomic import replacing
+from ibug.persistence._files import (
+    Store,
+    checksum_of,
+    inspect,
+    load,
+    load_regressor,
+    load_with_manifest,
+    read_file,
+    save,
+    save_regressor,
+    storable,
+    write_file,
+)
 from ibug.persistence._format import FORMAT_VERSION, FormatProblemError
 from ibug.persistence._models import load_model, save_model
 from ibug.persistence._parameters import encode_parameters
 from ibug.persistence._session import Loading, Saving
-from ibug.persistence._storable import Storable, inspect, load, load_regressor, save_regressor, storable
 from ibug.persistence._values import NotStored
 
 __all__ = [
@@ -14,14 +26,19 @@ __all__ = [
     "Loading",
     "NotStored",
     "Saving",
-    "Storable",
+    "Store",
+    "checksum_of",
     "encode_parameters",
     "inspect",
     "load",
     "load_model",
     "load_regressor",
+    "load_with_manifest",
+    "read_file",
     "replacing",
+    "save",
     "save_model",
     "save_regressor",
     "storable",
+    "write_file",
 ]

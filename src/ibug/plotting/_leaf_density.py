@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ibug.plotting._base import Floats, at_least_one, axes, finite, named, one_of, percent, pyplot, require
+from ibug._typing import Floats
+from ibug.describe import at_least_one, finite, percent, require
+from ibug.plotting._base import axes, named, one_of, pyplot
 from ibug.plotting._style import add_grid, legend_above, series_style
 
 WHAT = ("tree", "row")

@@ -1,0 +1,163 @@
+"""What every probabilistic regressor of ibug offers: all that follows from ``predict_dist``, and ``save``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import attrgetter
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from ibug._columns import FeatureType, feature_types
+from ibug._inputs import as_rows, check_probabilities, check_targets
+from ibug._typing import Floats, Rows
+from ibug.distributions import Distribution
+from ibug.exceptions import InvalidInputError
+from ibug.leaves import is_pandas
+from ibug.persistence import save
+
+
+def view(part: str, path: str) -> Any:
+    """Return a read-only attribute of a fitted estimator: what one of its learned parts has under a dotted name.
+
+    Parameters
+    ----------
+    part : str
+        The learned attribute that holds it: ``"rule_"``, say.
+    path : str
+        Its name there.
+    """
+    get = attrgetter(path)
+
+    def value(self: Any) -> Any:
+        learned = vars(self).get(part)
+        if learned is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} is not fitted yet: call fit before this attribute is read."
+            )
+        return get(learned)
+
+    return property(value)
+
+
+class ProbabilisticRegressorMixin:
+    """Intervals, quantiles, variances and points from ``predict_dist``, the checks of rows that they share, and files.
+
+    Subclasses put it before scikit-learn's ``RegressorMixin`` and ``BaseEstimator``.
+    """
+
+    n_features_in_: int
+    feature_types_: list[FeatureType]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        raise NotImplementedError(f"{type(self).__name__} has to say whether it is fitted.")
+
+    def predict_dist(self, X: Any) -> Distribution:
+        """Return the predicted distributions: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
+        raise NotImplementedError(f"{type(self).__name__} has to say what it predicts.")
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the point predictions, of shape (n_rows,)."""
+        return self.predict_dist(X).mean()
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Return the central interval of the given coverage, of shape (n_rows, 2): lower and upper ends.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            The rows to predict.
+        coverage : float
+            The probability that the interval shall hold, between 0 and 1.
+        """
+        if np.ndim(coverage) != 0:
+            raise InvalidInputError(
+                f"coverage must be one number, not {coverage!r}; several are for predict_quantiles."
+            )
+        check_probabilities(coverage, "coverage")
+        return np.stack(self.predict_dist(X).interval(coverage), axis=1)
+
+    def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
+        """Return the quantiles at the probabilities `alpha`, of shape (n_rows, n_alpha).
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            The rows to predict.
+        alpha : float or array-like of shape (n_alpha,)
+            Probabilities between 0 and 1.
+        """
+        probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
+        return self.predict_dist(X).ppf(probabilities[None, :])
+
+    def predict_var(self, X: Any) -> Floats:
+        """Return the variances, of shape (n_rows,)."""
+        return self.predict_dist(X).var()
+
+    def save(
+        self, path: str | PathLike[str], *, compress: bool = True, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Save the fitted regressor to one file, which ``ibug.load`` reads.
+
+        The file is a zip container: the tree model in its library's own format, arrays as ``.npy``, and a manifest with
+        parameters, learned values, versions and checksums. It holds no pickle, so that loading it runs no code. It is
+        written beside `path` first and then put in its place, so that an old file stays whole if anything fails.
+
+        Parameters
+        ----------
+        path
+            The file, ``"model.ibug"`` say. One that is there is replaced.
+        compress
+            ``True``: a small file. ``False``: arrays lie in the file as they do in memory, so that `load` can map them
+            instead of reading them, and processes share them.
+        metadata
+            Whatever is to be kept along with it, as JSON knows it: where the data came from, say. It is in the
+            manifest (``ibug.persistence.inspect``), and changes nothing.
+
+        Raises
+        ------
+        NotStorableError
+            If a part that predictions need cannot be saved without pickle: a family or a model of one's own, say.
+        """
+        save(self, path, compress=compress, metadata=metadata)
+
+    def _check_training_rows(self, X: Any, y: Any) -> Rows:
+        if y is None:
+            raise InvalidInputError(f"This {type(self).__name__} requires y to be passed, but the target y is None.")
+        X = as_rows(X)
+        validate_data(self, X, skip_check_array=True)
+        self.feature_types_ = feature_types(X)
+        return X, check_targets(X, y, "y")
+
+    def _check_validation_rows(self, X_val: Any, y_val: Any) -> Rows | None:
+        if X_val is None and y_val is None:
+            return None
+        if X_val is None or y_val is None:
+            missing = "X_val" if X_val is None else "y_val"
+            raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
+        X_val = as_rows(X_val)
+        validate_data(self, X_val, reset=False, skip_check_array=True)
+        return X_val, check_targets(X_val, y_val, "y_val")
+
+    def _check_rows(self, X: Any) -> Any:
+        if self._is_plain(X):  # nothing to complain of: a single row should not pay for finding that out in detail
+            return X
+        check_is_fitted(self)
+        X = as_rows(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if _num_samples(X) == 0:
+            raise InvalidInputError("Found array with 0 sample(s); at least one row is needed.")
+        return X
+
+    def _is_plain(self, X: Any) -> bool:
+        """Tell at once whether X is an array or a pandas frame just as it should be."""
+        if not self.__sklearn_is_fitted__():
+            return False
+        names = getattr(self, "feature_names_in_", None)
+        if type(X) is np.ndarray:
+            return names is None and X.ndim == 2 and X.shape[1] == self.n_features_in_ and len(X) > 0
+        return names is not None and is_pandas(X) and len(X) > 0 and X.columns.tolist() == names.tolist()

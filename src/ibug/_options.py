@@ -1,0 +1,275 @@
+"""The parameters of IBUGRegressor, checked once, with objects in place of strings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from ibug._inputs import check_count, check_flags, check_fraction
+from ibug.calibration import ConformalCalibrator, check_calibrate, conformal_calibrator
+from ibug.distributions import Distribution, families, learns_from_targets, resolve_family
+from ibug.exceptions import InvalidInputError, NotCalibratedWarning
+from ibug.metrics import Scoring, resolve_scoring
+from ibug.neighbors import Sampling
+
+Support = tuple[float, float]
+
+LOCATIONS = ("model", "neighbors")
+
+
+@dataclass(frozen=True)
+class SpreadOption:
+    """What the variance may be made of.
+
+    Parameters
+    ----------
+    quantities
+        What neighbours are asked for; the first one is taken where there is nothing to choose on.
+    combines
+        Whether a combination of spreads is a candidate; then quantities after the first are used where they exist.
+    """
+
+    quantities: tuple[str, ...]
+    combines: bool = False
+
+    @property
+    def wants_residuals(self) -> bool:
+        """Whether honest residuals are of use."""
+        return "residuals" in self.quantities
+
+    @property
+    def requires_residuals(self) -> bool:
+        """Whether nothing else will do."""
+        return self.quantities == ("residuals",)
+
+
+SPREADS = {
+    "auto": SpreadOption(("targets", "residuals"), combines=True),
+    "targets": SpreadOption(("targets",)),
+    "residuals": SpreadOption(("residuals",)),
+}
+
+
+@dataclass(frozen=True)
+class Score:
+    """The score that chooses and calibrates; lower is better.
+
+    Parameters
+    ----------
+    given : {"crps", "nll"} or function
+        The parameter.
+    function : (y, distribution) -> float
+        Computes it.
+    loss : {"crps", "nll"}
+        The score of the normal distribution that a combination of spreads is fitted to: the CRPS for a user's own.
+    """
+
+    given: str | Scoring
+    function: Scoring
+    loss: str
+
+    @classmethod
+    def of(cls, scoring: Any) -> Score:
+        """Check and resolve the parameter `scoring`."""
+        return cls(scoring, resolve_scoring(scoring), scoring if isinstance(scoring, str) else "crps")
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """What IBUGRegressor was asked for; see its parameters.
+
+    Parameters
+    ----------
+    given_k
+        The number of neighbours, or ``"tune"``; see `k`.
+    families
+        Names and classes of the families to choose from.
+    chooses_family
+        Whether there may be several.
+    """
+
+    given_k: Any
+    distribution: Any
+    families: tuple[tuple[str, type[Distribution]], ...]
+    chooses_family: bool
+    location: str
+    support: Support | None
+    spread: SpreadOption
+    score: Score
+    calibrate: bool | str
+    conformal: str | ConformalCalibrator | None
+    sampling: Sampling
+    validation_fraction: float
+    cv: Any
+    refit: bool
+    prefit: bool
+    n_jobs: int | None
+    verbose: bool
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Options:
+        """Check the parameters of an estimator, as ``get_params(deep=False)`` returns them."""
+        given = dict(parameters)
+        score = Score.of(given["scoring"])
+        check_flags(refit=given["refit"], prefit=given["prefit"])
+        check_calibrate(given["calibrate"])
+        if given["spread"] not in SPREADS:
+            raise InvalidInputError(f"spread must be one of {tuple(SPREADS)}; got {given['spread']!r}.")
+        conformal_calibrator(given["conformal"])
+        check_fraction(given["validation_fraction"])
+        sampling = Sampling(given["tree_fraction"], given["tree_order"], given["row_fraction"])
+        if given["location"] not in LOCATIONS:
+            raise InvalidInputError(f"location must be one of {LOCATIONS}; got {given['location']!r}.")
+        chosen, several = _families(given["distribution"])
+        return cls(
+            given_k=given["k"],
+            distribution=given["distribution"],
+            families=chosen,
+            chooses_family=several,
+            location=given["location"],
+            support=_support(given["support"]),
+            spread=SPREADS[given["spread"]],
+            score=score,
+            calibrate=given["calibrate"],
+            conformal=given["conformal"],
+            sampling=sampling,
+            validation_fraction=given["validation_fraction"],
+            cv=given["cv"],
+            refit=given["refit"],
+            prefit=given["prefit"] or isinstance(given["estimator"], FrozenEstimator),
+            n_jobs=given["n_jobs"],
+            verbose=bool(given["verbose"]),
+        )
+
+    @property
+    def k(self) -> int | None:
+        """The number of neighbours; None to choose it. It is a number once `check_k` has passed."""
+        return None if self._chooses_k else int(self.given_k)
+
+    @property
+    def _chooses_k(self) -> bool:
+        return isinstance(self.given_k, str) and self.given_k == "tune"
+
+    @property
+    def needs_validation(self) -> bool:
+        """Whether there is something to choose or to calibrate on validation rows."""
+        return bool(self.chooses_family or self.k is None or self.calibrate or self.conformal is not None)
+
+    @property
+    def cross_fits(self) -> bool:
+        """Whether out-of-fold predictions are tuned on where no validation rows are given."""
+        return self.refit and (self.cv is not None or self.spread.wants_residuals)
+
+    @property
+    def looks_at_targets(self) -> bool:
+        """Whether some family learns from all training targets before it is fitted to neighbours."""
+        return any(learns_from_targets(family) for _, family in self.families)
+
+    def conformal_calibrator(self) -> Any:
+        """Return an unfitted conformal calibrator, or None."""
+        return conformal_calibrator(self.conformal)
+
+    def check(self, n_rows: int, fit_params: Mapping[str, Any], *, has_validation: bool) -> None:
+        """Check the options against what `fit` was given.
+
+        Parameters
+        ----------
+        n_rows
+            The number of training rows.
+        fit_params
+            For the estimator's own `fit`.
+        has_validation
+            Whether there are validation rows.
+        """
+        self.check_k(n_rows)
+        if self.prefit:
+            self._check_prefit(fit_params, has_validation)
+
+    def check_k(self, n_rows: int) -> None:
+        """Check k against the rows that will be in the index at the end; one neighbour alone has no variance."""
+        if not self._chooses_k:
+            most = self.sampling.n_rows(n_rows)
+            check_count(self.given_k, min(2, most), most, 'k, unless it is "tune",')
+
+    def check_residual_rows(self, n_rows: int) -> None:
+        """Check that there are enough validation rows to take residuals from."""
+        least = 3 if self.k is None else self.k + 1
+        if n_rows < least:
+            raise InvalidInputError(
+                f'spread="residuals" takes the residuals of validation rows here; {n_rows} of them are too few for '
+                f"k={self.given_k!r}: at least {least} are needed. Give more, or let cv=5 train clones for residuals "
+                "of all training rows."
+            )
+
+    def _check_prefit(self, fit_params: Mapping[str, Any], has_validation: bool) -> None:
+        """Check what a trained model needs beside it: rows that it has not seen, or the permission to train clones."""
+        if self.cv is not None:
+            return
+        if fit_params:
+            raise InvalidInputError(
+                f"With prefit=True the estimator is not trained, so {sorted(fit_params)} would have no effect: "
+                "leave them out, or set prefit=False."
+            )
+        if has_validation:
+            return
+        self._check_without_validation()
+        if self.calibrate:
+            warnings.warn(
+                "There are no validation rows, so the variance is not calibrated. Pass X_val and y_val to fit, or "
+                "set calibrate=False to say that this is meant.",
+                NotCalibratedWarning,
+                stacklevel=4,  # the caller of `fit`
+            )
+
+    def _check_without_validation(self) -> None:
+        if self.spread.requires_residuals:
+            raise InvalidInputError(
+                'spread="residuals" needs errors that the trained model made on rows it has not seen; on its own '
+                "training rows they are too small. Either pass such rows, fit(X_train, y_train, X_val=X_val, "
+                "y_val=y_val), or let IBUGRegressor(model, prefit=True, cv=5) train five clones for residuals of the "
+                'training rows, or choose spread="targets".'
+            )
+        if self.k is None:
+            raise InvalidInputError(
+                'k="tune" needs rows that the trained model has not seen. Either pass them, '
+                "fit(X_train, y_train, X_val=X_val, y_val=y_val), or fix the number of neighbours, "
+                "IBUGRegressor(model, prefit=True, k=100), or let cv=5 train five clones to tune on."
+            )
+        if self.chooses_family:
+            raise InvalidInputError(
+                f"distribution={self.distribution!r} needs rows that the trained model has not seen: pass X_val and "
+                "y_val, or name one family."
+            )
+        if self.conformal is not None:
+            raise InvalidInputError(
+                f"conformal={self.conformal!r} needs rows that the trained model has not seen: pass X_val and y_val."
+            )
+
+
+def _families(distribution: Any) -> tuple[tuple[tuple[str, type[Distribution]], ...], bool]:
+    """Return names and classes of the families to choose from, and whether there may be several."""
+    several = distribution == "tune" if isinstance(distribution, str) else isinstance(distribution, (list, tuple))
+    if not several:
+        return (resolve_family(distribution),), False
+    chosen = families() if isinstance(distribution, str) else distribution
+    return tuple(resolve_family(family) for family in chosen), True
+
+
+def _support(support: Any) -> Support | None:
+    """Return the bounds of the target as floats."""
+    if support is None:
+        return None
+    try:
+        lower, upper = (float(bound) for bound in support)
+    except (TypeError, ValueError):
+        lower = upper = np.nan
+    if not lower < upper:
+        raise InvalidInputError(
+            f"support must be a pair (lower, upper), lower below upper, (0, inf) say; got {support!r}."
+        )
+    return lower, upper

@@ -1,0 +1,177 @@
+"""Distributions of rows that are on a cluster: the methods of a batch, answered partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
+from sklearn.utils import check_random_state
+
+from ibug.dask._partitions import Key, Partitions, dask_compute, is_dask, targets_of
+from ibug.dask._spec import as_tasks
+from ibug.dask._tasks import join_distributions
+from ibug.distributions import Distribution
+from ibug.exceptions import InvalidInputError
+
+
+class LazyDistribution:
+    """The distributions of all rows of a Dask collection, one batch per partition.
+
+    ``mean var std pdf logpdf cdf ppf interval rvs crps`` are those of ``ibug.distributions.Distribution``, and return
+    what the methods of ``ibug.dask.IBUGRegressor`` return: a Dask Array for an Array, a Series or a DataFrame with the
+    same index and divisions for a DataFrame. An argument is one number for all rows, an array of shape (1, m) with the
+    same m numbers for all rows, or a Dask Array or Series with one number per row in the same partitions.
+
+    Parameters
+    ----------
+    rows : Partitions
+        The collection that they are predicted for.
+    distributions : sequence of Delayed
+        The batch of each partition.
+    indices : sequence of Delayed or None
+        The index of each partition of a frame.
+    """
+
+    def __init__(self, rows: Partitions, distributions: Sequence[Delayed], indices: Sequence[Delayed] | None) -> None:
+        self._rows = rows
+        self._distributions = list(distributions)
+        self._indices = indices  # of the frames' rows
+
+    def __repr__(self) -> str:
+        return f"<LazyDistribution: {len(self._distributions)} partitions>"
+
+    @property
+    def npartitions(self) -> int:
+        """The number of partitions."""
+        return len(self._distributions)
+
+    def to_delayed(self) -> list[Delayed]:
+        """Return the distributions of each partition; None for an empty one."""
+        return list(self._distributions)
+
+    def compute(self) -> Distribution:
+        """Return the distributions of all rows as one local batch."""
+        return join_distributions(dask_compute(self._distributions))
+
+    def mean(self) -> Any:
+        """Return the means."""
+        return self._call("mean")
+
+    def var(self) -> Any:
+        """Return the variances."""
+        return self._call("var")
+
+    def std(self) -> Any:
+        """Return the standard deviations."""
+        return self._call("std")
+
+    def pdf(self, y: Any) -> Any:
+        """Return the density at y."""
+        return self._call("pdf", y)
+
+    def logpdf(self, y: Any) -> Any:
+        """Return the log density at y."""
+        return self._call("logpdf", y)
+
+    def cdf(self, y: Any) -> Any:
+        """Return the probability of a value of at most y."""
+        return self._call("cdf", y)
+
+    def ppf(self, q: Any) -> Any:
+        """Return the quantile at probability q."""
+        return self._call("ppf", q)
+
+    def crps(self, y: Any) -> Any:
+        """Return the continuous ranked probability score."""
+        return self._call("crps", y)
+
+    def interval(self, confidence: float = 0.9) -> Any:
+        """Return lower and upper ends of the central interval: the two columns of one frame or array."""
+        return self._map(lambda j: (_interval, confidence), ["lower", "upper"])
+
+    def rvs(self, size: int | None = None, random_state: Any = None) -> Any:
+        """Draw samples, each partition with a seed of its own: (n,), or (n, size).
+
+        Parameters
+        ----------
+        size : int, optional
+            How many for each row; one, without an axis of their own, for None.
+        random_state : int, RandomState or None
+            The seed of the seeds.
+        """
+        seeds = check_random_state(random_state).randint(2**31 - 1, size=len(self._distributions))
+        columns = None if size is None else list(range(size))
+        return self._map(lambda j: (_rvs, size, int(seeds[j])), columns)
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        columns = None
+        dependencies: list[Delayed] = []
+        if arguments:
+            argument = arguments[0]
+            if is_dask(argument):
+                dependencies = targets_of(argument)
+                if len(dependencies) != len(self._distributions):
+                    raise InvalidInputError(
+                        f"The argument has {len(dependencies)} partitions, the distributions have {self.npartitions}."
+                    )
+                return self._map(lambda j: (_call, method, dependencies[j].key), None, dependencies)
+            values = np.asarray(argument, np.float64)
+            if values.ndim == 2 and len(values) == 1:
+                columns = list(range(values.shape[1]) if method != "ppf" else values[0].tolist())
+            elif values.ndim != 0:
+                raise InvalidInputError(
+                    f"An argument of shape {values.shape} cannot be divided among {self.npartitions} partitions: give "
+                    "a number, an array (1, m), or a Dask Array or Series with the same partitions."
+                )
+            return self._map(lambda j: (_call, method, values), columns)
+        return self._map(lambda j: (_call, method), columns)
+
+    def _map(self, task: Any, columns: Sequence[Any] | None, dependencies: Sequence[Delayed] = ()) -> Any:
+        name = f"ibug-distribution-{uuid4().hex}"
+        keys: list[Key] = []
+        tasks: dict[Key, Any] = {}
+        for j, distribution in enumerate(self._distributions):
+            function, *arguments = task(j)
+            keys.append((name, j) if columns is None or self._indices is not None else (name, j, 0))
+            width = None if columns is None else len(columns)
+            index = None if self._indices is None else self._indices[j].key
+            tasks[keys[-1]] = (_shaped, function, distribution.key, width, index, columns, list(arguments))
+        every = [*self._distributions, *dependencies, *(self._indices or ())]
+        graph = HighLevelGraph.from_collections(name, as_tasks(tasks, [one.key for one in every]), every)
+        return self._rows.gather(graph, keys, columns, np.float64)
+
+
+def _shaped(function: Any, distribution: Any, width: int | None, index: Any, columns: Any, arguments: list[Any]) -> Any:
+    """Return the answer of one partition's distributions as an array, or with the index of its frame."""
+    values = (
+        np.empty(0 if width is None else (0, width)) if distribution is None else function(distribution, *arguments)
+    )
+    return values if index is None else framed(values, index, columns)
+
+
+def framed(values: Any, index: Any, columns: Sequence[Any] | None) -> Any:
+    """Return an array as a series, or as a frame with columns, with the index of the rows."""
+    return pd.Series(values, index=index) if columns is None else pd.DataFrame(values, index=index, columns=columns)
+
+
+def index_of(part: Any) -> Any:
+    """Return the index of a frame."""
+    return part.index
+
+
+def _call(distribution: Distribution, method: str, *arguments: Any) -> Any:
+    plain = [np.asarray(argument, np.float64) for argument in arguments]
+    return getattr(distribution, method)(*plain)
+
+
+def _interval(distribution: Distribution, confidence: float) -> Any:
+    return np.stack(distribution.interval(confidence), axis=1)
+
+
+def _rvs(distribution: Distribution, size: int | None, seed: int) -> Any:
+    return distribution.rvs(size, random_state=seed)

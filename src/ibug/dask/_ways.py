@@ -1,0 +1,170 @@
+"""How source and rule come to be on a cluster: shards where the partitions are, and validation rows that choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from dask import delayed
+from distributed import Client
+
+from ibug._options import Options
+from ibug.dask._partitions import Partitions, targets_of
+from ibug.dask._rows import RowsOnCluster, some_of
+from ibug.dask._source import ClusterSource
+from ibug.dask._tasks import as_targets, conformalized, distribution_of, floored, statistics_of, tuned
+from ibug.dask._training import trained
+from ibug.exceptions import InvalidInputError
+from ibug.rule import Plan, Rule, TargetFacts, TargetRange, without_validation
+from ibug.training import ROWS_FOR_FLOOR, halves
+
+
+class Learned(NamedTuple):
+    """What ibug.dask.IBUGRegressor holds once it is fitted."""
+
+    source: ClusterSource
+    rule: Rule
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterJob:
+    """What `fit` has to work with.
+
+    Parameters
+    ----------
+    client
+        The Dask client.
+    columns
+        The names of the columns of X, or None.
+    options
+        The parameters.
+    rng
+        Draws trees, rows and splits.
+    """
+
+    client: Client
+    columns: Any
+    options: Options
+    rng: np.random.RandomState
+
+    def examine(self, X: Any, y: Any, name: str) -> RowsOnCluster:
+        """Check the targets of Dask collections, and count the rows of each partition."""
+        parts = Partitions.of(X, 1).parts
+        return RowsOnCluster.examine(self.client, parts, targets_of(y), name, self.options.verbose)
+
+    def facts(self, found: TargetRange, targets: list[Any]) -> TargetFacts:
+        """Let the families look at the targets; those that learn from all of them do so in one task."""
+        if not self.options.looks_at_targets:
+            return TargetFacts.prepare(found, None, self.options)
+        facts: TargetFacts = self.client.compute(delayed(_prepared)(found, targets, self.options)).result()
+        return facts
+
+    def facts_of(self, rows: RowsOnCluster) -> TargetFacts:
+        """Check training rows against the options."""
+        if not rows.n_rows:
+            raise InvalidInputError(f"{rows.name}: every partition is empty; at least one row is needed.")
+        self.options.check_k(rows.n_rows)
+        return self.facts(rows.range, rows.y)
+
+    def source(self, model: Any, rows: RowsOnCluster) -> ClusterSource:
+        """Index the training rows of a trained model."""
+        return ClusterSource.build(self.client, model, rows, self.columns, self.options, self.rng)
+
+
+def learned(
+    job: ClusterJob, model: Any, rows: RowsOnCluster, facts: TargetFacts, validation: RowsOnCluster | None
+) -> Learned:
+    """Index the rows that the model was trained on, and learn from validation rows, if any."""
+    if validation is None and job.options.spread.requires_residuals:
+        raise InvalidInputError(
+            'spread="residuals" takes the residuals of validation rows on a cluster: pass X_val and y_val.'
+        )
+    source = job.source(model, rows)
+    if validation is not None:
+        return learn_from(job, source, validation, facts)
+    rule = without_validation(job.options, facts, source.shards.n_rows)
+    every = np.arange(0, rows.n_rows, -(-rows.n_rows // ROWS_FOR_FLOOR))
+    graph = source.graph(Partitions(None, [rows.sample(every)]), n_jobs=job.options.n_jobs)
+    (batch,) = source.batches(graph, rule.spread.n_neighbors)
+    key = graph.add("floor", (floored, graph.literal("rule", rule), batch, graph.literal("facts", facts)))
+    return Learned(source, job.client.compute(graph.delayed([key])[0]).result())
+
+
+def held_out(job: ClusterJob, estimator: Any, X: Any, y: Any, fit_params: dict[str, Any]) -> Learned:
+    """Learn from a random part that is held out, then train on everything (paper, section 5.1)."""
+    options = job.options
+    if options.spread.requires_residuals and options.refit:
+        raise InvalidInputError(
+            'spread="residuals" needs rows that the final model has not seen: pass X_val and y_val, or set '
+            "refit=False. On a cluster no clones are trained for residuals of the training rows."
+        )
+    seeds = job.rng.randint(2**31 - 1, size=y.npartitions).tolist()
+
+    def part(collection: Any, *, others: bool) -> Any:
+        return some_of(collection, options.validation_fraction, seeds, others=others)
+
+    X_train, y_train = part(X, others=True), part(y, others=True)
+    rows = job.examine(X_train, y_train, "X and y")
+    held = job.examine(part(X, others=False), part(y, others=False), "X and y")
+    if not rows.n_rows or not held.n_rows:
+        raise InvalidInputError(
+            f"validation_fraction={options.validation_fraction} holds out {held.n_rows} rows and leaves "
+            f"{rows.n_rows}: there are too few to train on some and to tune on others. Pass X_val and y_val."
+        )
+    weights = {"sample_weight"} & set(fit_params)
+    some = {**fit_params, **{name: part(fit_params[name], others=True) for name in weights}}
+    facts = job.facts_of(rows)
+    source, rule = learned(job, trained(estimator, job.client, X_train, y_train, some), rows, facts, held)
+    if options.refit:
+        every = job.examine(X, y, "X and y")
+        source = job.source(trained(estimator, job.client, X, y, fit_params), every)
+        rule = rule.with_k(options.k)
+    return Learned(source, rule)
+
+
+def learn_from(job: ClusterJob, source: ClusterSource, validation: RowsOnCluster, facts: TargetFacts) -> Learned:
+    """Let validation rows, which are queries like others, choose and calibrate; see ``ibug.training.learn_from``."""
+    options = job.options
+    if not validation.n_rows:
+        raise InvalidInputError("X_val: every partition is empty; rows are needed to tune and calibrate on.")
+    every = np.arange(validation.n_rows)
+    tuned_on, kept = (every, every) if options.conformal is None else halves(validation.n_rows, job.rng)
+    divided = len(tuned_on) < validation.n_rows
+    rows = validation.take(tuned_on) if divided else validation
+    numbers = None
+    if options.spread.requires_residuals:
+        options.check_residual_rows(rows.n_rows)
+        source = source.with_residuals_of(job.client, rows, options)
+        numbers = rows.starts
+    rule = _tuned(job, source, rows, facts, numbers)
+    if options.conformal is None:
+        return Learned(source, rule)
+    if divided:  # these rows are in no shard
+        rows, numbers = validation.take(kept), None
+    graph = source.graph(rows.queries(), name="X_val", n_jobs=options.n_jobs)
+    graph.depend_on(*rows.y)
+    batches, held = source.batches(graph, rule.needs, numbers=numbers), graph.literal("rule", rule)
+    distributions = graph.each("distribution", lambda j, batch: (distribution_of, held, batch), batches)
+    task = (conformalized, held, distributions, [y.key for y in rows.y], graph.literal("options", options))
+    return Learned(source, job.client.compute(graph.delayed([graph.add("conformal", task)])[0]).result())
+
+
+def _tuned(job: ClusterJob, source: ClusterSource, rows: RowsOnCluster, facts: TargetFacts, numbers: Any) -> Rule:
+    """Choose spread, k and family: statistics where the rows are, and the choice in one task."""
+
+    def n_neighbors(quantity: str) -> int:
+        return source.n_neighbors(quantity, leaves_out_self=numbers is not None)
+
+    plan = Plan.of(job.options, facts, n_neighbors, has_residuals=False)
+    graph = source.graph(rows.queries(), name="X_val", n_jobs=job.options.n_jobs)
+    graph.depend_on(*rows.y)
+    batches, held = source.batches(graph, plan.needs, numbers=numbers), graph.literal("plan", plan)
+    parts = graph.each("statistics", lambda j, batch, y: (statistics_of, batch, y.key, held), batches, rows.y)
+    key = graph.add("tune", (tuned, held, parts, source.n_trees))
+    rule: Rule = job.client.compute(graph.delayed([key])[0]).result()
+    return rule
+
+
+def _prepared(found: TargetRange, targets: list[Any], options: Options) -> TargetFacts:
+    return TargetFacts.prepare(found, np.concatenate([as_targets(part) for part in targets]), options)

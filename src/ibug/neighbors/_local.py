@@ -1,0 +1,255 @@
+"""Neighbours from an index on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
+
+from ibug._inputs import require
+from ibug._typing import Floats, Integers
+from ibug.leaves import LeafReader, read_leaves_of
+from ibug.neighbors._index import LeafIndex
+from ibug.neighbors._joined import JoinedIndex
+from ibug.neighbors._leaf_numbers import LeafNumbers
+from ibug.neighbors._sampling import Sampling
+from ibug.neighbors._source import Batch
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSource:
+    """The training rows of a model, indexed by their leaves, and what belongs to each of them.
+
+    Parameters
+    ----------
+    model
+        The fitted model.
+    leaves
+        The leaves of any row that the model can predict.
+    index
+        The leaves of the training rows.
+    rows : ndarray of shape (n_index_rows,) or None
+        The training rows that the index has, ascending; ``None`` for all.
+    targets : ndarray of shape (n_train,)
+        Their targets.
+    residuals : ndarray of shape (n_train,) or (n_residual_rows,), or None
+        Honest residuals: of the training rows, or of the rows of `residual_index`.
+    residual_index
+        Validation rows, if it is these that have residuals.
+    leaves_out_self
+        The rows that are asked for are those of `residual_index`: none is its own neighbour there.
+    """
+
+    model: Any
+    leaves: LeafNumbers
+    index: LeafIndex | JoinedIndex
+    rows: NDArray[np.intp] | None
+    targets: Floats
+    residuals: Floats | None = None
+    residual_index: LeafIndex | JoinedIndex | None = None
+    leaves_out_self: bool = False
+
+    @classmethod
+    def build(
+        cls,
+        model: Any,
+        reader: LeafReader,
+        X: Any,
+        y: Floats,
+        sampling: Sampling,
+        rng: np.random.RandomState,
+        *,
+        residuals: Floats | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> LocalSource:
+        """Index the training rows X of a fitted model, or a sample of them."""
+        leaves = LeafNumbers.of(reader, X, sampling, rng, verbose=verbose)
+        rows = sampling.rows(len(y), rng)
+        index = leaves.index_of(X, rows, n_jobs=n_jobs, title="indexing training rows", verbose=verbose)
+        return cls(model, leaves, index, rows, y, residuals)
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees that count: the affinity of twins."""
+        return self.index.n_trees
+
+    @property
+    def has_training_residuals(self) -> bool:
+        """Whether each training row has an honest residual."""
+        return self.residuals is not None and self.residual_index is None
+
+    def n_neighbors(self, quantity: str) -> int:
+        """Return the number of rows that can be neighbours and have the quantity."""
+        if quantity == "residuals" and self.residual_index is not None:
+            return self.residual_index.n_rows - self.leaves_out_self
+        return self.index.n_rows
+
+    def with_residuals_of(
+        self, X_val: Any, y_val: Floats, *, n_jobs: int | None = None, verbose: bool = False
+    ) -> LocalSource:
+        """Return a source whose residuals are those of validation rows: the model has not seen them."""
+        residuals = y_val - np.asarray(self.leaves.reader.predict(X_val), np.float64)
+        index = self.leaves.index_of(X_val, n_jobs=n_jobs, verbose=verbose)
+        return replace(self, residuals=residuals, residual_index=index)
+
+    def leaving_out_self(self) -> LocalSource:
+        """Return the source for the very rows that have residuals."""
+        return replace(self, leaves_out_self=True)
+
+    def batches(
+        self, X: Any, needs: Mapping[str, int], *, n_jobs: int | None = None, verbose: bool = False
+    ) -> Iterator[Batch]:
+        """Yield one batch of rows after another, with predictions, neighbours and their values; see NeighborSource."""
+        own, others = dict(needs), {}
+        if self.residual_index is not None and "residuals" in own:
+            others["residuals"] = own.pop("residuals")
+        k, k_others = max(own.values(), default=0), max(others.values(), default=0)
+        chunks = self.leaves.chunks(
+            X, k + k_others, predict=True, n_jobs=n_jobs, title="finding neighbours", verbose=verbose
+        )
+        for where, leaves, mean in chunks:
+            affinities, rows = self._query(leaves, k, n_jobs)
+            values = {quantity: self._values(quantity)[rows[:, :n]] for quantity, n in own.items()}
+            if others:
+                values["residuals"] = self._values("residuals")[self._validation_rows(leaves, k_others, where, n_jobs)]
+            yield Batch(where, np.asarray(mean, np.float64), affinities, rows, values)
+
+    def nearest(
+        self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False
+    ) -> Iterator[tuple[slice, NDArray[np.int32], Integers]]:
+        """Yield where a chunk of rows is, with affinities and training rows, (n_rows, k) each; nothing is predicted."""
+        for where, leaves, _ in self.leaves.chunks(X, k, n_jobs=n_jobs, title="finding neighbours", verbose=verbose):
+            yield where, *self._query(leaves, k, n_jobs)
+
+    def neighbors(
+        self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False
+    ) -> tuple[NDArray[np.int32], Integers]:
+        """Return affinities and training rows of the k nearest, (n_rows, k) each."""
+        shape = _num_samples(X), k
+        affinities, rows = np.empty(shape, np.int32), np.empty(shape, np.int64)
+        for where, *found in self.nearest(X, k, n_jobs=n_jobs, verbose=verbose):
+            affinities[where], rows[where] = found
+        return affinities, rows
+
+    def affinity_scores(self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False) -> Floats:
+        """Return the mean affinity of the k nearest as a share of the trees, (n_rows,)."""
+        nearest = self.nearest(X, k, n_jobs=n_jobs, verbose=verbose)
+        return np.concatenate([affinities.mean(axis=1) / self.n_trees for _, affinities, _ in nearest])
+
+    def leaf_density(self, X: Any, *, n_jobs: int | None = None) -> tuple[Floats, Floats]:
+        """Return the mean share of the training rows in the same leaf: for each row, and for each tree."""
+        by_row, by_tree = [], np.zeros(self.n_trees, np.int64)
+        for _, leaves, _ in self.leaves.chunks(X, n_jobs=n_jobs):
+            sizes = self.index.leaf_sizes(leaves)
+            by_row.append(sizes.mean(axis=1) / self.index.n_rows)
+            by_tree += sizes.sum(axis=0)
+        rows = np.concatenate(by_row)
+        return rows, by_tree / (len(rows) * self.index.n_rows)
+
+    def state(self) -> dict[str, Any]:
+        """Return all but the model as plain values and arrays; `from_state` puts it together again."""
+        other = self.residual_index
+        return {
+            "index": self.index.arrays(),
+            "residual_index": None if other is None else other.arrays(),
+            "n_model_trees": self.leaves.n_model_trees,
+            "trees": self.leaves.trees,
+            "rows": self.rows,
+            "targets": self.targets,
+            "residuals": self.residuals,
+            "reader": self.leaves.reader.findings(),
+        }
+
+    @classmethod
+    def from_state(cls, model: Any, state: Mapping[str, Any]) -> LocalSource:
+        """Return the source of a model that has this state; parts that do not belong together are refused."""
+        index, other = LeafIndex.from_arrays(state["index"]), state["residual_index"]
+        reader = read_leaves_of(model)
+        n_trees = state["n_model_trees"]
+        require(
+            reader.n_trees == n_trees,
+            f"its model does not match its index: it has {reader.n_trees} trees, and {n_trees!r:.50} were indexed",
+        )
+        source = cls(
+            model,
+            LeafNumbers(reader, n_trees, _ascending(state["trees"])),
+            index,
+            _ascending(state["rows"]),
+            _floats(state["targets"]),
+            None if state["residuals"] is None else _floats(state["residuals"]),
+            None if other is None else LeafIndex.from_arrays(other),
+        )
+        source.check()
+        reader.recall(state["reader"])
+        return source
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickle holds what a file holds: the trees are read from the model again.
+        return LocalSource.from_state, (self.model, self.state())
+
+    def check(self) -> None:
+        """Raise InvalidInputError unless index, targets and residuals belong together."""
+        n_train = len(self.targets)
+        n_rows = n_train if self.rows is None else len(self.rows)
+        known = self.rows is None or self.rows[-1] < n_train
+        require(self.index.n_rows == n_rows and known, "its index does not match its targets")
+        trees, n_model_trees = self.leaves.trees, self.leaves.n_model_trees
+        require(
+            self.index.n_trees == self.leaves.n_trees and (trees is None or trees[-1] < n_model_trees),
+            "its model does not match its index: the number of trees is another one",
+        )
+        if self.residual_index is not None:
+            n_residuals = 0 if self.residuals is None else len(self.residuals)
+            require(n_residuals == self.residual_index.n_rows, "its residuals do not match their index")
+            same = self.residual_index.n_trees == self.index.n_trees
+            require(same, "its two indexes have not the same number of trees")
+        elif self.residuals is not None:
+            require(len(self.residuals) == n_train, "its residuals do not match its targets")
+
+    def _query(self, leaves: NDArray[np.int32], k: int, n_jobs: int | None) -> tuple[NDArray[np.int32], Integers]:
+        if not k:
+            return np.empty((len(leaves), 0), np.int32), np.empty((len(leaves), 0), np.int64)
+        affinities, rows = self.index.query(leaves, k, n_jobs=n_jobs)
+        return affinities, rows if self.rows is None else self.rows[rows]
+
+    def _validation_rows(self, leaves: NDArray[np.int32], k: int, where: slice, n_jobs: int | None) -> Integers:
+        """Return the k nearest validation rows, (n_rows, k)."""
+        assert self.residual_index is not None, "only validation rows with residuals are asked for"
+        if not self.leaves_out_self:
+            return self.residual_index.query(leaves, k, n_jobs=n_jobs)[1]
+        rows = self.residual_index.query(leaves, k + 1, n_jobs=n_jobs)[1]
+        return rows[not_self(rows, where.start)].reshape(len(rows), k)
+
+    def _values(self, quantity: str) -> Floats:
+        values = self.targets if quantity == "targets" else self.residuals
+        assert values is not None, "only quantities that the rows have are asked for"
+        return values
+
+
+def not_self(rows: Integers, first: int) -> NDArray[np.bool_]:
+    """Return which k of each row's k + 1 nearest, (n_rows, k + 1), are others; the rows are numbered from `first`."""
+    self_: NDArray[np.bool_] = rows == np.arange(first, first + len(rows))[:, None]
+    # With more than k twins of lower number a row is not among its own nearest: then the last one is left out.
+    self_[~self_.any(axis=1), -1] = True
+    return ~self_
+
+
+def _ascending(array: Any) -> NDArray[np.intp] | None:
+    """Return row or tree numbers, ascending."""
+    if array is None:
+        return None
+    numbers = np.asarray(array)
+    require(numbers.dtype.kind == "i" and numbers.ndim == 1 and numbers.size, "its row or tree numbers are impossible")
+    require(numbers[0] >= 0 and np.all(np.diff(numbers) > 0), "its row or tree numbers are not ascending")
+    return numbers.astype(np.intp, copy=False)
+
+
+def _floats(array: Any) -> Floats:
+    floats = np.asarray(array)
+    require(floats.dtype == np.float64 and floats.ndim == 1, "its targets or residuals are no numbers")
+    return floats

@@ -1,0 +1,83 @@
+"""Where neighbours come from: the contract, and what it yields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from numpy.typing import NDArray
+
+from ibug._typing import Floats, Integers
+
+
+class Batch(NamedTuple):
+    """Some rows with their predictions and their neighbours: all that a rule needs.
+
+    Its fields are parallel arrays, nearest neighbours first. Values may have fewer columns than `rows`, one number per
+    quantity, and neighbours of another index than `rows` where residuals are those of validation rows.
+    """
+
+    where: slice  # which rows these are
+    mean: Floats  # (n_rows,) the model's predictions
+    affinities: NDArray[Any]  # (n_rows, k) of the training rows; k = 0 where no training row was asked for
+    rows: Integers  # (n_rows, k) the training rows
+    values: Mapping[str, Floats]  # by quantity ("targets", "residuals"), (n_rows, k of the quantity)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.mean)
+
+
+class NeighborSource(Protocol):
+    """Finds the neighbours of rows, and the values that the neighbours have."""
+
+    @property
+    def n_trees(self) -> int:
+        """The affinity of twins."""
+
+    def n_neighbors(self, quantity: str) -> int:
+        """Return the largest number of neighbours of which a quantity can be had."""
+
+    def batches(
+        self, X: Any, needs: Mapping[str, int], *, n_jobs: int | None = None, verbose: bool = False
+    ) -> Iterator[Batch]:
+        """Yield one batch of rows after another, in their order.
+
+        Parameters
+        ----------
+        X
+            The rows, in the form that the source takes.
+        needs
+            The number of neighbours, by quantity.
+        n_jobs, verbose
+            As in IBUGRegressor.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class ValidationRows:
+    """Rows that the model has not seen, with their targets: they choose and calibrate.
+
+    Parameters
+    ----------
+    source
+        Finds their neighbours.
+    X
+        The rows, in the form that the source takes.
+    y : ndarray of shape (n_rows,)
+        Their targets.
+    n_jobs, verbose
+        As in IBUGRegressor.
+    """
+
+    source: NeighborSource
+    X: Any
+    y: Floats
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    def batches(self, needs: Mapping[str, int]) -> Iterator[Batch]:
+        """Yield the neighbours of one batch of rows after another."""
+        return self.source.batches(self.X, needs, n_jobs=self.n_jobs, verbose=self.verbose)

@@ -1,0 +1,286 @@
+"""Saving and loading of regressors, by the name of their class."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from sklearn.utils.validation import check_is_fitted
+
+from ibug.exceptions import IBUGError, InvalidInputError, NotStorableError
+from ibug.persistence._atomic import replacing
+from ibug.persistence._format import CHECKSUM, FormatProblemError
+from ibug.persistence._manifest import check_libraries, check_members, check_metadata, make_manifest, read_manifest
+from ibug.persistence._reading import Container
+from ibug.persistence._session import Loading, Saving
+from ibug.persistence._writing import ContainerWriter
+
+_STORES: dict[str, Store] = {}
+
+
+class Store(NamedTuple):
+    """How the estimators of one class are written and read."""
+
+    cls: type
+    #: Returns parameters and, if fitted, learned values as JSON; arrays and models become members of the file.
+    describe: Callable[[Any, Saving, bool], dict[str, Any]]
+    #: Returns the estimator of a description; FormatProblemError, KeyError and so on tell that there can be none.
+    restore: Callable[[type, dict[str, Any], Loading], Any]
+
+
+def storable(
+    cls: type,
+    describe: Callable[[Any, Saving, bool], dict[str, Any]],
+    restore: Callable[[type, dict[str, Any], Loading], Any],
+) -> None:
+    """Make a class known to `save` and `load`, by its name.
+
+    Parameters
+    ----------
+    cls : type
+        The class.
+    describe : function (estimator, saving, fitted) -> dict
+        Writes an estimator.
+    restore : function (cls, description, loading) -> estimator
+        Reads it.
+    """
+    _STORES[cls.__name__] = Store(cls, describe, restore)
+
+
+def save(
+    regressor: Any, path: str | os.PathLike[str], *, compress: bool = True, metadata: Mapping[str, Any] | None = None
+) -> None:
+    """Save a fitted regressor to one file, which `load` reads; see its method ``save``.
+
+    Parameters
+    ----------
+    regressor : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
+        The regressor.
+    path : path-like
+        The file.
+    compress : bool
+        Whether arrays are compressed.
+    metadata : dict, optional
+        What is to be kept along with it.
+    """
+    check_is_fitted(regressor)
+    if not isinstance(compress, bool):
+        raise InvalidInputError(f"compress must be True or False; got {compress!r}.")
+    write_file(path, lambda saving: save_regressor(regressor, saving), compress=compress, metadata=metadata)
+
+
+def write_file(
+    path: str | os.PathLike[str],
+    describe: Callable[[Saving], dict[str, Any]],
+    *,
+    compress: bool,
+    metadata: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a file whose content `describe` returns as JSON; arrays and models become its members.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; one that is there stays whole until the new one is complete.
+    describe : function (Saving) -> dict
+        Returns the description, with a ``class``.
+    compress : bool
+        Whether arrays are compressed.
+    metadata : dict, optional
+        What is to be kept along with it.
+    """
+    kept = check_metadata(metadata)
+    with replacing(path) as file, ContainerWriter(file, compress=compress) as writer:
+        saving = Saving(writer)
+        description = describe(saving)
+        writer.finish(make_manifest(saving.libraries, description, kept))
+
+
+def checksum_of(path: str | os.PathLike[str]) -> str:
+    """Return the checksum of a file's manifest, which has those of everything else.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    """
+    with Container(path) as container:
+        return _checksum(container)
+
+
+def save_regressor(regressor: Any, saving: Saving, *, fitted: bool = True) -> dict[str, Any]:
+    """Return the description of a regressor, as JSON; of its parameters alone if not `fitted`.
+
+    Parameters
+    ----------
+    regressor : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
+        The regressor.
+    saving : Saving
+        The file that is being written.
+    fitted : bool
+        Whether what it has learned is stored, too.
+    """
+    name = type(regressor).__name__
+    store = _STORES.get(name)
+    if store is None or store.cls is not type(regressor):
+        raise NotStorableError(
+            f"ibug saves {sorted(_STORES)}; this {type(regressor).__module__}.{name} is none of them. Pickle and "
+            "joblib take it, for those who trust the file."
+        )
+    return {"class": name, **store.describe(regressor, saving, fitted)}
+
+
+def load_regressor(spec: Any, loading: Loading) -> Any:
+    """Return the regressor of a description.
+
+    Parameters
+    ----------
+    spec : dict
+        What `save_regressor` has returned.
+    loading : Loading
+        The file that is being read.
+    """
+    if spec["class"] not in _STORES:
+        raise FormatProblemError(
+            f"an estimator of the class {spec['class']!r:.100} is not known to this version of ibug"
+        )
+    store = _STORES[spec["class"]]
+    return store.restore(store.cls, spec, loading)
+
+
+def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the manifest of a saved file: versions, members, parameters and learned values, as they are stored.
+
+    No model is loaded, so that no library is needed. The manifest's own checksum and the members' sizes are checked.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    """
+    with Container(path) as container:
+        manifest = read_manifest(container)
+        check_members(container, manifest, verify=False)
+        return manifest
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    mmap: bool = True,
+    verify: bool = True,
+    trusted: Iterable[str] = (),
+) -> Any:
+    """Load a regressor that ``save`` has written.
+
+    No code in the file is run, whoever wrote it: the manifest is JSON, arrays hold numbers and text, and tree models
+    are read by their own libraries. Everything is checked first, and an error says what is wrong.
+
+    Parameters
+    ----------
+    path
+        The file.
+    mmap
+        Map large arrays into memory instead of reading them, where the file was saved with ``compress=False``: it takes
+        no time, and processes that load the same file share the memory. The file must stay as it is meanwhile; a new
+        one may be saved in its place.
+    verify
+        Compare the checksums of all members, about a second per gigabyte and processor. Without it flipped bits may
+        stay unnoticed; sizes, types, shapes and whether the parts belong together are always checked.
+    trusted
+        Names of types beyond those of scikit-learn, NumPy and SciPy that a scikit-learn model may hold: only for files
+        of people you trust.
+
+    Returns
+    -------
+    IBUGRegressor, CBURegressor or ProbabilisticEnsemble
+        As it was saved: predictions are the same, bit for bit.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is not one of ibug's, is damaged, or is of a newer format.
+    MissingDependencyError
+        If the model's library is not installed.
+    """
+    return load_with_manifest(path, mmap=mmap, verify=verify, trusted=trusted)[0]
+
+
+def load_with_manifest(
+    path: str | os.PathLike[str],
+    *,
+    mmap: bool = True,
+    verify: bool = True,
+    trusted: Iterable[str] = (),
+) -> tuple[Any, dict[str, Any]]:
+    """Load a regressor and its manifest: what `load` and `inspect` return, with the file opened once.
+
+    Parameters
+    ----------
+    path, mmap, verify, trusted
+        As in `load`.
+
+    Returns
+    -------
+    regressor : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
+        As it was saved.
+    manifest : dict
+        Versions, members, parameters, learned values and metadata, as they are stored.
+    """
+    if isinstance(trusted, str):
+        raise InvalidInputError(f"trusted must be a list of names of types; got the text {trusted!r}.")
+
+    def restore(spec: dict[str, Any], loading: Loading) -> tuple[Any, dict[str, Any]]:
+        return load_regressor(spec, loading), loading.manifest
+
+    loaded: tuple[Any, dict[str, Any]] = read_file(path, restore, mmap=mmap, verify=verify, trusted=trusted)
+    return loaded
+
+
+def read_file(
+    path: str | os.PathLike[str],
+    restore: Callable[[dict[str, Any], Loading], Any],
+    *,
+    mmap: bool = True,
+    verify: bool = True,
+    trusted: Iterable[str] = (),
+    checksum: str | None = None,
+) -> Any:
+    """Return what `restore` makes of a file's description; what is wrong with it becomes a FileFormatError.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    restore : function (description, Loading)
+        Makes something of the description that `write_file` was given.
+    mmap, verify, trusted
+        As in `load`.
+    checksum : str, optional
+        What `checksum_of` has told of the file that is meant.
+    """
+    with Container(path) as container:
+        manifest = read_manifest(container)
+        if checksum is not None and _checksum(container) != checksum:
+            raise container.error("it is not the shard that was saved with the rest, but another one")
+        members = check_members(container, manifest, verify=verify)
+        check_libraries(container, manifest)
+        loading = Loading(container, manifest, members, mapped=mmap, trusted=tuple(trusted))
+        try:
+            return restore(manifest["estimator"], loading)
+        except FormatProblemError as problem:
+            raise container.error(str(problem)) from problem
+        except InvalidInputError as error:  # our own classes' word on values that nobody has saved
+            raise container.error(str(error).rstrip(".")) from error
+        except (IBUGError, MemoryError, Warning):  # a warning, where the user has made them errors
+            raise
+        except Exception as error:  # what a library says of them
+            raise container.error(
+                f"what it describes cannot be restored here ({type(error).__name__}: {error}). Either a library is too "
+                f"old or too new (it was written with {manifest['written_by']}), or the file was changed"
+            ) from error
+
+
+def _checksum(container: Container) -> str:
+    return container.read(CHECKSUM).split()[0].decode("ascii")

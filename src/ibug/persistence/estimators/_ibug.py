@@ -1,0 +1,73 @@
+"""IBUGRegressor as a description for a file, and from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ibug._inputs import require
+from ibug.distributions import families, resolve_family
+from ibug.neighbors import LocalSource
+from ibug.persistence._session import Loading, Saving
+from ibug.persistence.estimators._parts import (
+    describe_columns,
+    describe_estimator,
+    restore_columns,
+    restore_estimator,
+)
+from ibug.rule import Rule
+
+
+def describe_ibug(regressor: Any, saving: Saving, fitted: bool) -> dict[str, Any]:
+    """Return the description of an IBUGRegressor; what predictions need is told first if it cannot be saved."""
+    learned = None
+    if fitted:
+        rule = regressor.rule_.state()
+        learned = {**describe_columns(regressor), **regressor.source_.state(), **rule}
+    parameters = regressor.get_params(deep=False)
+    parameters["distribution"] = by_name(parameters["distribution"])
+    description = describe_estimator(regressor, parameters, saving, fitted=fitted)
+    if learned is not None:
+        description["learned"] = saving.encoder.encode(learned, "learned")
+    return description
+
+
+def restore_ibug(cls: type, spec: dict[str, Any], loading: Loading) -> Any:
+    """Return the IBUGRegressor of a description, after checking that its parts belong together."""
+    regressor, model = restore_estimator(cls, spec, loading)
+    if "learned" in spec:
+        learned = loading.decoder.decode(spec["learned"])
+        restore_columns(regressor, learned)
+        source, rule = LocalSource.from_state(model, learned), Rule.from_state(learned)
+        check_features(source, regressor.n_features_in_)
+        check_needs(source, rule)
+        regressor.source_, regressor.rule_ = source, rule
+    return regressor
+
+
+def check_features(source: LocalSource, n_features: int) -> None:
+    """Check that the model is the one that the columns are described of, as far as it can tell."""
+    expected = source.leaves.reader.n_features
+    require(
+        expected in (None, n_features),
+        f"its model does not match its index: it expects {expected} features, and {n_features} are described",
+    )
+
+
+def check_needs(source: LocalSource, rule: Rule) -> None:
+    """Check that the source has the neighbours that the rule asks for."""
+    require(rule.k <= source.index.n_rows, "its k is impossible")
+    shape = rule.spread.shape
+    needs = {**rule.needs, shape: max(rule.needs[shape], rule.k)}
+    for quantity, k in needs.items():
+        known = quantity == "targets" or (quantity == "residuals" and source.residuals is not None)
+        require(known and 1 <= k <= source.n_neighbors(quantity), "it asks for more neighbours than it has")
+
+
+def by_name(distribution: Any) -> Any:
+    """Return families by their names: a class cannot be stored, and means the same."""
+    if isinstance(distribution, (list, tuple)):
+        return type(distribution)(by_name(one) for one in distribution)
+    if isinstance(distribution, type):
+        name, _ = resolve_family(distribution)
+        return name if name in families() else distribution
+    return distribution

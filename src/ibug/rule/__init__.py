@@ -1,0 +1,35 @@
+"""What is made of neighbours: a rule turns a batch of rows with their neighbours into distributions."""
+
+from ibug.rule._facts import TargetFacts, TargetRange
+from ibug.rule._family import Family
+from ibug.rule._learning import (
+    choose,
+    conformalized,
+    joined,
+    learn,
+    with_conformal,
+    with_floor,
+    with_neighbors,
+    without_validation,
+)
+from ibug.rule._plan import K_CANDIDATES, Plan
+from ibug.rule._rule import Rule
+from ibug.rule._statistics import Statistics
+
+__all__ = [
+    "K_CANDIDATES",
+    "Family",
+    "Plan",
+    "Rule",
+    "Statistics",
+    "TargetFacts",
+    "TargetRange",
+    "choose",
+    "conformalized",
+    "joined",
+    "learn",
+    "with_conformal",
+    "with_floor",
+    "with_neighbors",
+    "without_validation",
+]

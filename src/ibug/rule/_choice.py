@@ -1,0 +1,154 @@
+"""The choice among spreads on validation rows: targets, residuals, or a combination of spreads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from ibug._typing import Floats
+from ibug.calibration import VarianceCalibrator
+from ibug.exceptions import InvalidInputError
+from ibug.rule._candidates import Candidate, best_candidate
+from ibug.rule._plan import SCALES, Plan
+from ibug.rule._statistics import Statistics
+from ibug.rule.spread import CombinedSpread, Feature, SingleSpread, Spread
+
+_USUAL = SCALES.index(31)
+
+#: How the variance of each quantity is calibrated unless it is said otherwise: that of targets as the paper does.
+_CALIBRATION = {"targets": "grid", "residuals": "continuous"}
+
+# The factors that are tried for the calibrated variance of a family, in logarithms: from 1/20 to 20.
+_LARGEST_LOG_FACTOR, _LOG_FACTOR_TOLERANCE = 3.0, 0.01
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One spread with its number of neighbours, family and calibration."""
+
+    spread: Spread
+    candidate: Candidate
+    gamma: float
+    delta: float
+    score: float  # of the calibrated distributions on the validation rows
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Return one row per candidate, with the score after calibration of the one that was calibrated."""
+        columns = self.candidate.table
+        n = len(columns["k"])
+        calibrated = np.full(n, np.nan)
+        calibrated[self.candidate.best] = self.score
+        return {"spread": np.full(n, self.spread.name), **columns, "calibrated": calibrated}
+
+
+def select(plan: Plan, statistics: Statistics) -> tuple[Choice, dict[str, NDArray[Any]]]:
+    """Return the chosen spread, tuned and calibrated, and a table of all candidates.
+
+    A combination, where it is a candidate, is taken unless the paper's rule scores better on the validation rows: then
+    the better of targets and residuals is taken. So the choice is never worse there than the paper's rule.
+    """
+    singles = [single(quantity, plan, statistics) for quantity in plan.quantities]
+    combination = combined(plan, statistics) if plan.options.spread.combines else None
+    choices = singles if combination is None else [*singles, combination]
+    tables = [choice.table() for choice in choices]
+    table = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    # A combination is penalised for its parameters, the choice of the best k is not: between equals it is the better
+    # bet for new rows, so that only the paper's rule itself, the first one, can turn it out.
+    if combination is not None and combination.score <= singles[0].score:
+        return combination, table
+    return min(singles, key=lambda choice: choice.score), table
+
+
+def single(quantity: str, plan: Plan, statistics: Statistics) -> Choice:
+    """Return the spread of one quantity: k and family as in the paper's Algorithm 3, then the calibration."""
+    options, ks = plan.options, plan.candidates
+    candidate = _best(plan, statistics, ks, statistics.columns(quantity, ks), statistics.values.get(quantity))
+    gamma, delta = 1.0, 0.0
+    if options.calibrate:
+        method = options.calibrate if isinstance(options.calibrate, str) else _CALIBRATION[quantity]
+        calibrator = VarianceCalibrator(scoring=options.score.given, method=method)
+        calibrator.fit(statistics.mean, candidate.variance, statistics.y)
+        gamma, delta = calibrator.gamma_, calibrator.delta_
+    return _for_its_own_family(SingleSpread(quantity, candidate.k), candidate, gamma, delta, plan, statistics)
+
+
+def combined(plan: Plan, statistics: Statistics) -> Choice | None:
+    """Return the log-linear combination of spreads, or None where it would not be used or cannot be had.
+
+    It starts from the residuals of the usual neighbourhood if there are residuals, and from targets otherwise. It is a
+    calibration of its own, so that it is no candidate without calibration, nor where distributions are fitted to
+    neighbours without regard to the variance.
+    """
+    options, families = plan.options, plan.facts.families
+    if not options.calibrate or options.location != "model":
+        return None
+    features = combination_features("residuals" in plan.quantities, plan.scales)
+    variances = np.stack([statistics.columns(quantity, [k])[:, 0] for quantity, k in features], axis=1)
+    error = statistics.y - statistics.mean
+    spread = CombinedSpread.fit(features, variances, error, loss=options.score.loss, tiny=plan.tiny)
+    variance = spread.combine(variances)
+    if not np.all((variance > 0) & np.isfinite(variance)):
+        return None
+    shaped = any(family.needs_neighbors for family in families)
+    ks = plan.candidates if shaped else (spread.usual_k,)  # the number of neighbours matters for the shape only
+    values = statistics.values.get(spread.shape)
+    try:
+        candidate = _best(plan, statistics, ks, np.repeat(variance[:, None], len(ks), axis=1), values)
+    except InvalidInputError:
+        return None
+    return _for_its_own_family(spread, candidate, 1.0, 0.0, plan, statistics)
+
+
+def combination_features(has_residuals: bool, scales: Sequence[int]) -> tuple[Feature, ...]:
+    """Return quantity and k of a combination's spreads, the one to start from first; none twice."""
+    start = "residuals" if has_residuals else "targets"
+    usual = scales[_USUAL]
+    features = [(start, usual), *((start, k) for k in scales)]
+    if has_residuals:
+        features.append(("targets", usual))
+    return tuple(dict.fromkeys(features))
+
+
+def _best(plan: Plan, statistics: Statistics, ks: Sequence[int], variances: Floats, values: Floats | None) -> Candidate:
+    score = plan.options.score.function
+    return best_candidate(statistics.mean, variances, values, statistics.y, ks, plan.facts.families, score, plan.tiny)
+
+
+def _for_its_own_family(
+    spread: Spread, candidate: Candidate, gamma: float, delta: float, plan: Plan, statistics: Statistics
+) -> Choice:
+    """Return the choice with γ and δ of the normal distribution times the factor that is best for its family."""
+    variance = gamma * candidate.variance + delta
+    values = statistics.values.get(spread.shape)
+    nearest = None if values is None else values[:, : candidate.k]
+
+    def scored(factor: float) -> float:
+        distribution = candidate.family.distribution(statistics.mean, factor * variance, nearest)
+        return _comparable(plan.options.score.function(statistics.y, distribution))
+
+    factor, best = 1.0, scored(1.0)
+    if plan.options.calibrate and candidate.family.needs_own_calibration:
+        factor, best = best_factor(scored, best)
+    return Choice(spread, candidate, factor * gamma, factor * delta, best)
+
+
+def best_factor(scored: Callable[[float], float], at_one: float) -> tuple[float, float]:
+    """Return the factor of the lowest score, and that score: never a worse one than that of 1."""
+    if not np.isfinite(at_one):
+        return 1.0, at_one
+    found = minimize_scalar(
+        lambda log_factor: scored(float(np.exp(log_factor))),
+        bounds=(-_LARGEST_LOG_FACTOR, _LARGEST_LOG_FACTOR),
+        method="bounded",
+        options={"xatol": _LOG_FACTOR_TOLERANCE},
+    )
+    return (float(np.exp(found.x)), float(found.fun)) if found.fun < at_one else (1.0, at_one)
+
+
+def _comparable(score: float) -> float:
+    return float(score) if not np.isnan(score) else np.inf

@@ -1,0 +1,85 @@
+"""What a rule has to know about all training targets together, wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ibug._options import Options
+from ibug._typing import Floats
+from ibug.exceptions import InvalidInputError
+from ibug.rule._family import Family, prepared
+
+#: What stands for a variance of zero while k is being tuned (paper, Algorithm 3), for targets from 0 to 1.
+TINY_VARIANCE = 1e-15
+
+
+@dataclass(frozen=True)
+class TargetRange:
+    """Number and range of some targets; those of several parts join without rounding."""
+
+    n: int
+    lowest: float
+    highest: float
+
+    @classmethod
+    def of(cls, targets: Floats) -> TargetRange:
+        """Look at targets, (n,); there may be none."""
+        return cls(len(targets), float(targets.min(initial=np.inf)), float(targets.max(initial=-np.inf)))
+
+    @classmethod
+    def join(cls, parts: Sequence[TargetRange]) -> TargetRange:
+        """Put together what was found in several parts."""
+        n = sum(part.n for part in parts)
+        return cls(n, min(part.lowest for part in parts), max(part.highest for part in parts))
+
+    @property
+    def tiny_variance(self) -> float:
+        """What stands for a variance of zero, in the unit of the targets."""
+        with np.errstate(over="ignore"):
+            square = np.square(np.float64(self.highest) - self.lowest)
+        return TINY_VARIANCE * float(min(square, np.finfo(np.float64).max) or 1.0)
+
+
+@dataclass(frozen=True)
+class TargetFacts:
+    """The range of the training targets, and the families that can take them.
+
+    Parameters
+    ----------
+    range
+        Number and range.
+    families
+        The families to choose from, with what they have learned from all training targets.
+    refused
+        The families that cannot take the targets, and why.
+    """
+
+    range: TargetRange
+    families: tuple[Family, ...]
+    refused: dict[str, str]
+
+    @classmethod
+    def of(cls, targets: Floats, options: Options) -> TargetFacts:
+        """Look at targets that are all here, (n,).
+
+        Raises
+        ------
+        InvalidInputError
+            If no chosen family can take them, or some are outside the support.
+        """
+        return cls.prepare(TargetRange.of(targets), targets, options)
+
+    @classmethod
+    def prepare(cls, found: TargetRange, targets: Floats | None, options: Options) -> TargetFacts:
+        """Let the families look at the targets; they may be absent unless `options.looks_at_targets`."""
+        lower, upper = options.support or (-np.inf, np.inf)
+        if found.lowest < lower or found.highest > upper:
+            raise InvalidInputError(
+                f"Some training targets are outside the support {options.support!r}: they are from {found.lowest:g} to "
+                f"{found.highest:g}."
+            )
+        families, refused = prepared(options, targets, found.lowest)
+        return cls(found, families, refused)

@@ -1,0 +1,115 @@
+"""A rule from validation rows, or from what was asked for where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug._options import Options
+from ibug._typing import Floats, Integers
+from ibug.distributions import Distribution
+from ibug.exceptions import InvalidInputError
+from ibug.neighbors import Batch, ValidationRows
+from ibug.rule._candidates import smallest_nonzero
+from ibug.rule._choice import select
+from ibug.rule._facts import TargetFacts
+from ibug.rule._plan import Plan, candidates
+from ibug.rule._rule import Rule, tuning_table
+from ibug.rule._statistics import Statistics
+from ibug.rule.spread import SingleSpread
+
+# The share of validation rows below the threshold of the affinity score.
+_SHARE_CALLED_UNFAMILIAR = 0.01
+
+
+def learn(rows: ValidationRows, options: Options, facts: TargetFacts, *, has_residuals: bool) -> Rule:
+    """Let validation rows choose spread, number of neighbours and family, and calibrate the variance.
+
+    Parameters
+    ----------
+    rows
+        The validation rows, with their neighbours.
+    options
+        What was asked for.
+    facts
+        The training targets, and the families that can take them.
+    has_residuals
+        Whether training rows have honest residuals.
+    """
+    plan = Plan.of(options, facts, rows.source.n_neighbors, has_residuals=has_residuals)
+    statistics = Statistics.collect(rows.batches(plan.needs), rows.y, plan)
+    return choose(plan, statistics, rows.source.n_trees)
+
+
+def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
+    """Return the rule of the best candidate; `n_trees` is the affinity of twins."""
+    choice, table = select(plan, statistics)
+    family = choice.candidate.family
+    # Where the family looks at no neighbours, it is the spread alone that does.
+    k = choice.candidate.k if family.needs_neighbors else choice.spread.usual_k
+    familiar = statistics.affinities[:, statistics.ks.index(k)] / n_trees
+    return Rule(
+        choice.spread,
+        family,
+        k,
+        choice.candidate.min_variance,
+        choice.gamma,
+        choice.delta,
+        affinity_threshold=float(np.quantile(familiar, _SHARE_CALLED_UNFAMILIAR)),
+        tuning=tuning_table(_with_refused(table, plan.facts.refused)),
+    )
+
+
+def conformalized(rule: Rule, rows: ValidationRows, options: Options) -> Rule:
+    """Return the rule with a conformal calibrator fitted to validation rows, if one was asked for."""
+    if options.conformal is None:
+        return rule
+    return with_conformal(rule, [rule.distribution(batch) for batch in rows.batches(rule.needs)], rows.y, options)
+
+
+def with_conformal(rule: Rule, distributions: list[Distribution], y: Floats, options: Options) -> Rule:
+    """Return the rule with a conformal calibrator fitted to predicted distributions and observed values, (n_rows,)."""
+    assert options.conformal is not None, "a calibrator was asked for"
+    return replace(rule, conformal=options.conformal_calibrator().fit(joined(distributions), y))
+
+
+def without_validation(options: Options, facts: TargetFacts, n_neighbors: int) -> Rule:
+    """Return the rule that was asked for, not calibrated; its floor is yet to be found, see `with_floor`."""
+    quantity = options.spread.quantities[0]
+    k = candidates(options.k, n_neighbors)[0]
+    return Rule(SingleSpread(quantity, k), facts.families[0], k, min_variance=0.0)
+
+
+def with_floor(rule: Rule, batches: Iterable[Batch], facts: TargetFacts) -> Rule:
+    """Return the rule with the smallest variance among some training rows as its floor."""
+    variances = np.concatenate([rule.spread.variance(batch.values) for batch in batches])
+    return replace(rule, min_variance=smallest_nonzero(variances, facts.range.tiny_variance))
+
+
+def joined(distributions: list[Distribution]) -> Distribution:
+    """Return the distributions of several batches as one."""
+    if not distributions:
+        raise InvalidInputError("There are no rows: every partition is empty.")
+    return type(distributions[0]).concatenate(distributions)
+
+
+def with_neighbors(rule: Rule, batches: Iterable[Batch], k: int) -> tuple[Distribution, NDArray[Any], Integers]:
+    """Return the distributions of all batches, with affinities and training rows of the k nearest, (n_rows, k)."""
+    distributions, affinities, rows = [], [], []
+    for batch in batches:
+        distributions.append(rule.distribution(batch))
+        affinities.append(batch.affinities[:, :k])
+        rows.append(batch.rows[:, :k])
+    return joined(distributions), np.concatenate(affinities), np.concatenate(rows)
+
+
+def _with_refused(table: dict[str, Any], refused: dict[str, str]) -> dict[str, list[Any]]:
+    """Return the table of candidates with one row more for each family that could not take the targets."""
+    n = len(refused)
+    rest: dict[str, list[Any]] = {"distribution": list(refused), "reason": list(refused.values())}
+    rest |= {"spread": [""] * n, "k": [0] * n, "score": [np.nan] * n, "calibrated": [np.nan] * n}
+    return {name: [*table[name], *rest[name]] for name in rest}

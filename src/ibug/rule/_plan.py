@@ -1,0 +1,99 @@
+"""Which candidates there are, and what has to be read of the neighbours to judge them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ibug._options import Options
+from ibug.rule._facts import TargetFacts
+
+#: The paper's candidates for k (section B.2).
+K_CANDIDATES = (3, 5, 7, 9, 11, 15, 31, 61, 91, 121, 151, 201, 301, 401, 501, 601, 701)
+
+#: The neighbourhoods that a combination looks at: the nearest, the usual, and the wide one.
+SCALES = (9, 31, 301)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The candidates among which validation rows choose.
+
+    Parameters
+    ----------
+    options
+        What was asked for.
+    facts
+        The training targets, and the families that can take them.
+    quantities
+        What neighbours are asked for.
+    candidates
+        The numbers of neighbours to choose from.
+    scales
+        The numbers of neighbours that a combination looks at.
+    """
+
+    options: Options
+    facts: TargetFacts
+    quantities: tuple[str, ...]
+    candidates: tuple[int, ...]
+    scales: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, options: Options, facts: TargetFacts, n_neighbors: Callable[[str], int], *, has_residuals: bool
+    ) -> Plan:
+        """Return the candidates.
+
+        Parameters
+        ----------
+        options, facts
+            As above.
+        n_neighbors
+            Tells how many neighbours have a quantity.
+        has_residuals
+            Whether training rows have honest residuals, which ``spread="auto"`` then uses.
+        """
+        spread = options.spread
+        quantities = spread.quantities if has_residuals or not spread.combines else spread.quantities[:1]
+        most = min(n_neighbors(quantity) for quantity in ("targets", *quantities))
+        ks = candidates(options.k, most)
+        largest = most if options.k is None else ks[0]
+        return cls(options, facts, quantities, ks, tuple(min(k, largest) for k in SCALES))
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        """All numbers of neighbours that are looked at, ascending."""
+        if not self.options.spread.combines:
+            return self.candidates
+        return tuple(sorted({*self.candidates, *self.scales}))
+
+    @property
+    def needs(self) -> dict[str, int]:
+        """The number of neighbours to search for, by quantity; affinities are those of training rows."""
+        return dict.fromkeys(["targets", *self.quantities], max(self.ks))
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether the neighbours' values themselves are needed: families are fitted to them."""
+        return any(family.needs_neighbors for family in self.facts.families)
+
+    @property
+    def tiny(self) -> float:
+        """What stands for a variance of zero."""
+        return self.facts.range.tiny_variance
+
+
+def candidates(k: int | None, most: int) -> tuple[int, ...]:
+    """Return the numbers of neighbours to choose from: the paper's, or k itself, as far as there are neighbours.
+
+    Parameters
+    ----------
+    k
+        The number that was asked for; None to choose it.
+    most
+        The number of rows that can be neighbours. While some rows are held out there may be fewer than k.
+    """
+    if k is not None:
+        return (min(k, most),)
+    return tuple(one for one in K_CANDIDATES if one <= most) or (most,)

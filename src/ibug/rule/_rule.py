@@ -1,0 +1,161 @@
+"""The rule: what is made of neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug._inputs import require
+from ibug._typing import Floats
+from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibrator_state
+from ibug.distributions import Distribution
+from ibug.neighbors import Batch
+from ibug.rule._family import Family
+from ibug.rule.spread import QUANTITIES, SingleSpread, Spread, spread_from_state
+
+_TUNING_COLUMNS: dict[str, Any] = {
+    "spread": str,
+    "distribution": str,
+    "k": np.int64,
+    "score": np.float64,
+    "calibrated": np.float64,
+    "reason": str,
+}
+
+Table = dict[str, NDArray[Any]]
+
+
+def tuning_table(columns: Mapping[str, Sequence[Any]] | None = None) -> Table:
+    """Return the candidates as columns, ready for a DataFrame; without any, columns of their type."""
+    if columns is None:
+        return {name: np.array([], kind) for name, kind in _TUNING_COLUMNS.items()}
+    return {name: np.array([*columns[name]]) for name in _TUNING_COLUMNS}
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """How a batch of rows with their neighbours becomes a distribution. It knows no model, no index and no data.
+
+    Parameters
+    ----------
+    spread
+        Makes a variance of neighbours.
+    family
+        The family of the distributions.
+    k
+        The number of neighbours that stand for the rule; a family that looks at neighbours is fitted to these.
+    min_variance
+        The floor ρ of the variance before calibration.
+    gamma, delta
+        The calibration: variance ← γ · max(variance, ρ) + δ.
+    conformal
+        The fitted conformal calibrator, if there is one.
+    affinity_threshold
+        The affinity score that all but 1 % of the validation rows exceed; NaN without validation rows.
+    tuning
+        The candidates that validation rows chose from, as columns.
+    """
+
+    spread: Spread
+    family: Family
+    k: int
+    min_variance: float
+    gamma: float = 1.0
+    delta: float = 0.0
+    conformal: ConformalCalibrator | None = None
+    affinity_threshold: float = np.nan
+    tuning: Table = field(default_factory=tuning_table)
+
+    @cached_property
+    def needs(self) -> dict[str, int]:
+        """The number of neighbours that a distribution is made of, by quantity."""
+        needs = dict(self.spread.n_neighbors)
+        if self.family.needs_neighbors:
+            shape = self.spread.shape
+            needs[shape] = max(needs[shape], self.k)
+        return needs
+
+    def variance(self, batch: Batch) -> Floats:
+        """Return the calibrated variances, (n_rows,)."""
+        raw = self.spread.variance(batch.values)
+        return self.gamma * np.maximum(raw, self.min_variance) + self.delta
+
+    def predicted_variance(self, batch: Batch) -> Floats:
+        """Return the variances of the distributions, (n_rows,): without making these where `variance` tells them."""
+        keeps = self.conformal is None and self.family.keeps_variance
+        return self.variance(batch) if keeps else self.distribution(batch).var()
+
+    def distribution(self, batch: Batch) -> Distribution:
+        """Return the distributions of a batch of rows; the batch has at least the neighbours that `needs` tells."""
+        values = None
+        if self.family.needs_neighbors:
+            shape = self.spread.shape
+            values = QUANTITIES[shape].around(batch.values[shape][:, : self.k], batch.mean)
+        distribution = self.family.distribution(batch.mean, self.variance(batch), values)
+        return distribution if self.conformal is None else self.conformal.transform(distribution)
+
+    def uncalibrated(self) -> Rule:
+        """Return the rule with γ = 1, δ = 0 and no conformal calibration.
+
+        A combination of spreads is a calibration of its own: in its place comes the paper's rule, the variance of the
+        neighbours' targets, with the k that scores best before calibration.
+        """
+        plain = replace(self, gamma=1.0, delta=0.0, conformal=None)
+        if isinstance(self.spread, SingleSpread):
+            return plain
+        table = self.tuning
+        ours = np.flatnonzero((table["spread"] == "targets") & (table["distribution"] == self.family.name))
+        best = ours[np.argmin(np.nan_to_num(table["score"][ours], nan=np.inf))]
+        k = int(table["k"][best])
+        return replace(plain, k=k, spread=SingleSpread("targets", k))
+
+    def with_k(self, k: int | None) -> Rule:
+        """Return the rule with k neighbours; as it is for None."""
+        if k is None:
+            return self
+        spread = replace(self.spread, k=k) if isinstance(self.spread, SingleSpread) else self.spread
+        return replace(self, k=k, spread=spread)
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values and arrays, which `from_state` takes.
+
+        Raises
+        ------
+        NotStorableError
+            For a family or a calibrator that is not known by its name.
+        """
+        return {
+            "k_": self.k,
+            "min_variance_": self.min_variance,
+            "gamma_": self.gamma,
+            "delta_": self.delta,
+            "affinity_threshold_": self.affinity_threshold,
+            "spread": self.spread.state(),
+            "posterior": self.family.state(),
+            "conformal": calibrator_state(self.conformal),
+            "tuning": self.tuning,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Rule:
+        """Return the rule that has this state."""
+        for name in ("k_", "min_variance_", "gamma_", "delta_", "affinity_threshold_"):
+            number = isinstance(state[name], (int, float)) and not isinstance(state[name], bool)
+            require(number, f"its {name} is no number")
+        require(isinstance(state["k_"], int) and state["k_"] >= 1, "its k is impossible")
+        return cls(
+            spread_from_state(state["spread"]),
+            Family.from_state(state["posterior"]),
+            state["k_"],
+            state["min_variance_"],
+            state["gamma_"],
+            state["delta_"],
+            calibrator_from_state(state["conformal"]),
+            state["affinity_threshold_"],
+            {str(name): np.asarray(column) for name, column in state["tuning"].items()},
+        )

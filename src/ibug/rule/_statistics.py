@@ -1,0 +1,60 @@
+"""What the neighbours of validation rows say, for all candidates at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ibug._typing import Floats
+from ibug.neighbors import Batch
+from ibug.rule._plan import Plan
+from ibug.rule.spread import QUANTITIES, prefix_means
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Variances and mean affinities of the validation rows' neighbours; those of several parts join exactly."""
+
+    mean: Floats  # (n_rows,) predictions
+    y: Floats  # (n_rows,) observed
+    ks: tuple[int, ...]
+    variances: dict[str, Floats]  # by quantity, (n_rows, len(ks))
+    affinities: Floats  # (n_rows, len(ks)) mean affinity of the first k
+    values: dict[str, Floats]  # by quantity, (n_rows, max(ks)); empty unless families need them
+
+    @classmethod
+    def collect(cls, batches: Iterable[Batch], y: Floats, plan: Plan) -> Statistics:
+        """Read the neighbours of all validation rows once; `y` has their targets, (n_rows,)."""
+        return cls.join([cls._of(batch, y[batch.where], plan) for batch in batches])
+
+    @classmethod
+    def _of(cls, batch: Batch, y: Floats, plan: Plan) -> Statistics:
+        variances = {name: QUANTITIES[name].prefix_variances(batch.values[name], plan.ks) for name in plan.quantities}
+        values = {}
+        if plan.keeps_values:
+            values = {name: QUANTITIES[name].around(batch.values[name], batch.mean) for name in plan.quantities}
+        return cls(batch.mean, y, plan.ks, variances, prefix_means(batch.affinities, plan.ks), values)
+
+    @classmethod
+    def join(cls, parts: Sequence[Statistics]) -> Statistics:
+        """Put the rows of several parts together, in their order."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.concatenate([part.mean for part in parts]),
+            np.concatenate([part.y for part in parts]),
+            parts[0].ks,
+            _joined([part.variances for part in parts]),
+            np.concatenate([part.affinities for part in parts]),
+            _joined([part.values for part in parts]),
+        )
+
+    def columns(self, quantity: str, ks: Sequence[int]) -> Floats:
+        """Return the variances of a quantity for some k, (n_rows, len(ks))."""
+        return self.variances[quantity][:, [self.ks.index(k) for k in ks]]
+
+
+def _joined(parts: Sequence[dict[str, Floats]]) -> dict[str, Floats]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

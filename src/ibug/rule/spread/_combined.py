@@ -1,0 +1,139 @@
+"""A log-linear combination of spreads at several numbers of neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ibug._typing import Floats
+from ibug.rule.spread._base import Neighbors, Spread
+from ibug.rule.spread._log_scale import fit_log_scale
+from ibug.rule.spread._registry import QUANTITIES
+
+#: Added to each variance, as a share of its mean over the validation rows, so that its logarithm is never far out.
+_FLOOR = 1e-3
+
+#: A quantity and a number of neighbours.
+Feature = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class CombinedSpread(Spread):
+    """log σ = log s₀ + a + Σ bⱼ (log sⱼ − mⱼ), with sⱼ the spread of one quantity at one number of neighbours.
+
+    Without data it is the first spread s₀ alone. The factor exp(a) and the exponents bⱼ are fitted on validation rows;
+    a penalty on the exponents keeps them near zero where rows are few. A logarithm is cut to the range that it had on
+    the validation rows, so that no row gets a variance by extrapolation.
+
+    Parameters
+    ----------
+    features
+        Quantity and k of each spread; that of the first one is s₀.
+    floors : ndarray of shape (n_features,)
+        What is added to each variance.
+    centers, lowest, highest : ndarray of shape (n_features,)
+        Mean mⱼ and range of each log sⱼ on the validation rows.
+    intercept : float
+        The summand a.
+    exponents : ndarray of shape (n_features,)
+        The bⱼ.
+    """
+
+    kind: ClassVar[str] = "combined"
+    features: tuple[Feature, ...]
+    floors: Floats
+    centers: Floats
+    lowest: Floats
+    highest: Floats
+    intercept: float
+    exponents: Floats
+
+    @classmethod
+    def fit(
+        cls, features: Sequence[Feature], variances: Floats, error: Floats, *, loss: str, tiny: float
+    ) -> CombinedSpread:
+        """Fit intercept and exponents to the errors of validation rows.
+
+        Parameters
+        ----------
+        features
+            Quantity and k of each spread, the one to start from first.
+        variances : ndarray of shape (n_rows, n_features)
+            These spreads of the validation rows.
+        error : ndarray of shape (n_rows,)
+            Observed minus predicted values.
+        loss : {"crps", "nll"}
+            The score of the normal distribution to be minimised.
+        tiny
+            The least floor, for variances that are zero everywhere.
+        """
+        floors = np.maximum(_FLOOR * variances.mean(axis=0), tiny)
+        logs = 0.5 * np.log(variances + floors)
+        centers = logs.mean(axis=0)
+        intercept, exponents = fit_log_scale(logs[:, 0], logs - centers, error, loss)
+        return cls(tuple(features), floors, centers, logs.min(axis=0), logs.max(axis=0), intercept, exponents)
+
+    @property
+    def name(self) -> str:
+        """``"combination"``."""
+        return "combination"
+
+    @property
+    def usual_k(self) -> int:
+        """Return k of the first spread."""
+        return self.features[0][1]
+
+    @property
+    def n_neighbors(self) -> dict[str, int]:
+        """The largest k of each quantity."""
+        return {name: max(k for other, k in self.features if other == name) for name, _ in self.features}
+
+    @property
+    def shape(self) -> str:
+        """The quantity of the first spread."""
+        return self.features[0][0]
+
+    def variance(self, neighbors: Neighbors) -> Floats:
+        """Return the variances, (n_rows,)."""
+        return self.combine(prefix_columns(neighbors, self.features))
+
+    def combine(self, variances: Floats) -> Floats:
+        """Return the variances, (n_rows,), for those of the features, (n_rows, n_features)."""
+        logs = np.clip(0.5 * np.log(variances + self.floors), self.lowest, self.highest)
+        # A product of matrices sums in another order for other numbers of rows: each row by itself is reproducible.
+        log_scale = logs[:, 0] + self.intercept + np.sum((logs - self.centers) * self.exponents, axis=1)
+        return np.asarray(np.exp(2 * log_scale))
+
+    def state(self) -> dict[str, Any]:
+        """Return all parameters."""
+        arrays = {name: getattr(self, name) for name in ("floors", "centers", "lowest", "highest", "exponents")}
+        return {
+            "kind": self.kind,
+            "quantities": [quantity for quantity, _ in self.features],
+            "ks": [k for _, k in self.features],
+            "intercept": self.intercept,
+            **arrays,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> CombinedSpread:
+        """Return the spread that has this state."""
+        names = ("floors", "centers", "lowest", "highest", "exponents")
+        return cls(
+            features=tuple((str(q), int(k)) for q, k in zip(state["quantities"], state["ks"], strict=True)),
+            intercept=float(state["intercept"]),
+            **{name: np.asarray(state[name], np.float64) for name in names},
+        )
+
+
+def prefix_columns(neighbors: Neighbors, features: Sequence[Feature]) -> Floats:
+    """Return the variance of each feature, (n_rows, n_features), with one pass over each quantity."""
+    columns: dict[Feature, Floats] = {}
+    for quantity in dict.fromkeys(name for name, _ in features):
+        ks = sorted({k for name, k in features if name == quantity})
+        variances = QUANTITIES[quantity].prefix_variances(neighbors[quantity][:, : ks[-1]], ks)
+        columns |= {(quantity, k): variances[:, j] for j, k in enumerate(ks)}
+    return np.stack([columns[feature] for feature in features], axis=1)

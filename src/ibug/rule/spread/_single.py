@@ -1,0 +1,61 @@
+"""The spread of one quantity at one number of neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ibug._typing import Floats
+from ibug.rule.spread._base import Neighbors, Spread
+from ibug.rule.spread._registry import QUANTITIES
+
+
+@dataclass(frozen=True)
+class SingleSpread(Spread):
+    """The variance of the k nearest neighbours' targets (the paper's rule) or residuals.
+
+    Parameters
+    ----------
+    quantity : {"targets", "residuals"}
+        What it is the variance of.
+    k : int
+        The number of neighbours.
+    """
+
+    kind: ClassVar[str] = "single"
+    quantity: str
+    k: int
+
+    @property
+    def name(self) -> str:
+        """The quantity."""
+        return self.quantity
+
+    @property
+    def usual_k(self) -> int:
+        """Return k."""
+        return self.k
+
+    @property
+    def n_neighbors(self) -> dict[str, int]:
+        """K of the quantity."""
+        return {self.quantity: self.k}
+
+    @property
+    def shape(self) -> str:
+        """The quantity."""
+        return self.quantity
+
+    def variance(self, neighbors: Neighbors) -> Floats:
+        """Return the variances of the first k, (n_rows,)."""
+        return QUANTITIES[self.quantity].variance(neighbors[self.quantity][:, : self.k])
+
+    def state(self) -> dict[str, Any]:
+        """Return quantity and k."""
+        return {"kind": self.kind, "quantity": self.quantity, "k": self.k}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> SingleSpread:
+        """Return the spread that has this state."""
+        return cls(str(state["quantity"]), int(state["k"]))

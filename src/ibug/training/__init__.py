@@ -1,0 +1,25 @@
+"""How a model comes to be: as given, trained, cross-fitted or split; and honest residuals of its training rows."""
+
+from ibug.training._clones import checked_model, fresh, trainable, with_sample_weight
+from ibug.training._cross_fit import CrossFit, cross_fit, make_folds, tuning_rows
+from ibug.training._splits import divide, halves, split
+from ibug.training._ways import ROWS_FOR_FLOOR, Job, Learned, learn_from, learned
+
+__all__ = [
+    "ROWS_FOR_FLOOR",
+    "CrossFit",
+    "Job",
+    "Learned",
+    "checked_model",
+    "cross_fit",
+    "divide",
+    "fresh",
+    "halves",
+    "learn_from",
+    "learned",
+    "make_folds",
+    "split",
+    "trainable",
+    "tuning_rows",
+    "with_sample_weight",
+]

@@ -1,0 +1,169 @@
+"""Honest predictions of the training rows: each row is predicted by a clone that was not trained on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold, check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params, _num_samples
+
+from ibug._progress import Progress
+from ibug._typing import Floats
+from ibug.exceptions import InvalidInputError
+from ibug.leaves import read_leaves_of
+from ibug.neighbors import LocalSource, Sampling
+from ibug.training._clones import fresh
+
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to predict
+
+#: The number of folds where none is given.
+DEFAULT_FOLDS = 5
+#: This many rows are enough to choose a handful of numbers on: the search for their neighbours stays short.
+MOST_TUNING_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """The outcome of cross-fitting."""
+
+    mean: Floats  # (n_rows,) out-of-fold predictions
+    rows: NDArray[np.intp]  # (n_tuned,) the rows whose neighbours were searched, ascending
+    affinities: NDArray[np.float32]  # (n_tuned, k) as shares of the trees of the row's own model
+    neighbors: NDArray[np.int32]  # (n_tuned, k) among the rows that the row's own model was trained on
+
+
+def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> list[Fold]:
+    """Return the folds; every row is predicted exactly once.
+
+    Parameters
+    ----------
+    cv
+        A number of folds, cut at random; or a splitter of scikit-learn, or a list of pairs of row numbers.
+    n_rows
+        The number of rows.
+    y
+        Their targets.
+    rng
+        Cuts the folds.
+    """
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        if cv < 2:
+            raise InvalidInputError(f"cv must be at least 2 folds; got {cv}.")
+        if n_rows < 3:
+            raise InvalidInputError(
+                f"Got n_samples={n_rows}: at least 3 rows are needed to train on some and to hold out others."
+            )
+        cv = KFold(min(int(cv), n_rows), shuffle=True, random_state=rng.randint(2**31 - 1))
+    elif isinstance(cv, (bool, float, str)):
+        raise InvalidInputError(f"cv must be a number of folds, a splitter or a list of splits; got {cv!r}.")
+    folds = [
+        (np.asarray(train, np.intp), np.asarray(test, np.intp))
+        for train, test in check_cv(cv).split(np.zeros((n_rows, 1)), y)
+    ]
+    times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n_rows)
+    if len(times) != n_rows or np.any(times != 1):
+        raise InvalidInputError(
+            "Every training row must be in the test part of exactly one fold of cv, so that each has one honest "
+            f"residual; here {np.sum(times == 0)} rows are in none and {np.sum(times > 1)} in several. KFold, "
+            "GroupKFold and PredefinedSplit do this, TimeSeriesSplit and ShuffleSplit do not."
+        )
+    if any(np.isin(test, train).any() for train, test in folds):
+        raise InvalidInputError("A fold of cv trains on rows of its own test part: their residuals would be too small.")
+    return folds
+
+
+def tuning_rows(n_rows: int, rng: np.random.RandomState) -> NDArray[np.intp]:
+    """Return the rows to tune on, ascending: all, or a sample where there are many."""
+    if n_rows <= MOST_TUNING_ROWS:
+        return np.arange(n_rows)
+    return np.sort(rng.choice(n_rows, MOST_TUNING_ROWS, replace=False))
+
+
+def cross_fit(
+    model: Any,
+    X: Any,
+    y: Floats,
+    folds: Sequence[Fold],
+    fit_params: dict[str, Any],
+    *,
+    rows: NDArray[np.intp],
+    k: int,
+    sampling: Sampling,
+    n_jobs: int | None,
+    rng: np.random.RandomState,
+    verbose: bool,
+) -> CrossFit:
+    """Train one clone per fold, predict the fold's rows, and find the neighbours of some of them.
+
+    Parameters
+    ----------
+    model
+        What is cloned.
+    X, y, fit_params
+        What the clones are trained on; arrays with one entry per row are divided along with X.
+    folds
+        Row numbers to train on and to predict.
+    rows : ndarray of shape (n_tuned,)
+        The rows whose neighbours are to be found, ascending.
+    k
+        How many neighbours, as far as every fold has them.
+    sampling
+        The trees and rows that count for affinities.
+    n_jobs
+        Folds at a time, each in a thread. Results do not depend on it.
+    rng
+        Draws trees and rows, if that was asked for.
+    verbose
+        Show the progress.
+    """
+    seeds = rng.randint(2**31 - 1, size=len(folds))
+    at_once = min(effective_n_jobs(n_jobs), len(folds))
+    lock = Lock()
+
+    def one(train: NDArray[np.intp], test: NDArray[np.intp], seed: int) -> tuple[Any, ...]:
+        X_train = _safe_indexing(X, train)
+        clone = fresh(model).fit(X_train, y[train], **_check_method_params(X, fit_params, indices=train))
+        reader = read_leaves_of(clone)
+        mean = np.asarray(reader.predict(_safe_indexing(X, test)), np.float64)
+        queried = test[np.isin(test, rows)]
+        affinities = np.empty((len(queried), 0), np.float32)
+        nearest = np.empty((len(queried), 0), np.int32)
+        if k and len(queried):
+            source = LocalSource.build(clone, reader, X_train, y[train], sampling, np.random.RandomState(seed))
+            jobs = n_jobs if at_once == 1 else 1
+            some = min(k, source.index.n_rows)
+            parts = list(source.nearest(_safe_indexing(X, queried), some, n_jobs=jobs))
+            counts = np.concatenate([part for _, part, _ in parts])
+            affinities = (counts / source.n_trees).astype(np.float32)
+            nearest = train[np.concatenate([part for _, _, part in parts])].astype(np.int32)
+        with lock:
+            progress.advance(1)
+        return test, mean, queried, affinities, nearest
+
+    with Progress(f"cross-fitting {len(folds)} clones", len(folds), enabled=verbose) as progress:
+        # In threads: the rows are not copied, the libraries release the interpreter while they train, and a clone is
+        # deterministic wherever it is trained.
+        results = Parallel(n_jobs=at_once, require="sharedmem")(
+            delayed(one)(train, test, seed) for (train, test), seed in zip(folds, seeds, strict=True)
+        )
+    return _joined(results, _num_samples(X), rows)
+
+
+def _joined(results: list[tuple[Any, ...]], n_rows: int, rows: NDArray[np.intp]) -> CrossFit:
+    """Put the folds' rows in order; all get as many neighbours as the smallest fold has."""
+    mean = np.empty(n_rows)
+    k = min((nearest.shape[1] for _, _, queried, _, nearest in results if len(queried)), default=0)
+    affinities, neighbors = np.empty((len(rows), k), np.float32), np.empty((len(rows), k), np.int32)
+    for test, predicted, queried, affinity, nearest in results:
+        mean[test] = predicted
+        where = np.searchsorted(rows, queried)
+        affinities[where], neighbors[where] = affinity[:, :k], nearest[:, :k]
+    return CrossFit(mean, rows, affinities, neighbors)

@@ -1,0 +1,44 @@
+"""Rows to hold out: for validation, and for conformal calibration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing
+
+from ibug._inputs import check_fraction
+from ibug._typing import Rows
+from ibug.exceptions import InvalidInputError
+
+# From twice this number of rows on, they are divided between tuning and conformal calibration; below, a guarantee would
+# say little.
+_LEAST_CONFORMAL_ROWS = 100
+
+
+def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Divide row numbers into those to train on and those to hold out, each ascending."""
+    check_fraction(fraction)
+    if n_rows < 3:
+        raise InvalidInputError(
+            f"Got n_samples={n_rows}: at least 3 rows are needed to train on some and to hold out others."
+        )
+    train, held_out = train_test_split(np.arange(n_rows), test_size=fraction, random_state=rng)
+    return np.sort(train), np.sort(held_out)
+
+
+def halves(n_rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows to tune on and those for conformal calibration; from 200 rows on, no row is in both."""
+    if n_rows < 2 * _LEAST_CONFORMAL_ROWS:
+        return np.arange(n_rows), np.arange(n_rows)
+    half = rng.permutation(n_rows) < n_rows // 2
+    return np.flatnonzero(half), np.flatnonzero(~half)
+
+
+def divide(validation: Rows, rng: np.random.RandomState) -> tuple[Rows, Rows]:
+    """Return the rows themselves of both `halves`."""
+    X, y = validation
+    first, second = halves(len(y), rng)
+    return (_safe_indexing(X, first), y[first]), (_safe_indexing(X, second), y[second])

@@ -1,0 +1,225 @@
+"""How a model comes to be, and on which rows its rule is learned: as given, trained, cross-fitted, or split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_method_params
+
+from ibug._inputs import check_feature_names
+from ibug._options import Options
+from ibug._typing import Floats, Rows
+from ibug.leaves import read_leaves_of
+from ibug.neighbors import CrossFittedSource, LocalSource, ValidationRows
+from ibug.rule import (
+    K_CANDIDATES,
+    Rule,
+    TargetFacts,
+    conformalized,
+    learn,
+    with_floor,
+    without_validation,
+)
+from ibug.training._clones import fresh, trainable
+from ibug.training._cross_fit import DEFAULT_FOLDS, CrossFit, cross_fit, make_folds, tuning_rows
+from ibug.training._splits import halves, split
+
+# The number of training rows that tell the smallest variance where there are no validation rows.
+ROWS_FOR_FLOOR = 1000
+
+
+class Learned(NamedTuple):
+    """What IBUGRegressor holds once it is fitted."""
+
+    source: LocalSource
+    rule: Rule
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What `fit` was given, checked.
+
+    Parameters
+    ----------
+    model
+        The estimator: trained already, or to be trained.
+    columns : ndarray of shape (n_features,) or None
+        The names of the columns of X.
+    X, y
+        The training rows.
+    facts
+        Their targets, and the families that can take these.
+    validation
+        X_val and y_val, if they were given.
+    fit_params
+        For the estimator's own `fit`.
+    options
+        The parameters.
+    rng
+        Draws splits, folds, trees and rows.
+    """
+
+    model: Any
+    columns: Any
+    X: Any
+    y: Floats
+    facts: TargetFacts
+    validation: Rows | None
+    fit_params: dict[str, Any]
+    options: Options
+    rng: np.random.RandomState
+
+    def trained(self) -> Any:
+        """Return a copy of the model, trained on all rows."""
+        return fresh(self.model).fit(self.X, self.y, **self.fit_params)
+
+    def source(self, model: Any, residuals: Floats | None = None) -> LocalSource:
+        """Return the index of the training rows of a trained model."""
+        options, reader = self.options, read_leaves_of(model)
+        given = None if self.columns is None else [reader.written_as(str(name)) for name in self.columns]
+        check_feature_names(reader.feature_names, given, self.columns)
+        return LocalSource.build(
+            model,
+            reader,
+            self.X,
+            self.y,
+            options.sampling,
+            self.rng,
+            residuals=residuals,
+            n_jobs=options.n_jobs,
+            verbose=options.verbose,
+        )
+
+    def cross_fit(self, rows: Any = None, k: int = 0) -> CrossFit:
+        """Predict each row by a clone that has not seen it, and find the k neighbours of some rows."""
+        options = self.options
+        return cross_fit(
+            trainable(self.model),
+            self.X,
+            self.y,
+            make_folds(DEFAULT_FOLDS if options.cv is None else options.cv, len(self.y), self.y, self.rng),
+            self.fit_params,
+            rows=np.empty(0, np.intp) if rows is None else rows,
+            k=k,
+            sampling=options.sampling,
+            n_jobs=options.n_jobs,
+            rng=self.rng,
+            verbose=options.verbose,
+        )
+
+    def part(self, train: Any, held_out: Any) -> Job:
+        """Return the same with a part of the rows to train on, and the others as validation rows."""
+        y = self.y[train]
+        return replace(
+            self,
+            X=_safe_indexing(self.X, train),
+            y=y,
+            facts=TargetFacts.of(y, self.options),
+            validation=(_safe_indexing(self.X, held_out), self.y[held_out]),
+            fit_params=_check_method_params(self.X, self.fit_params, indices=train),
+        )
+
+
+def learned(job: Job) -> Learned:
+    """Return source and rule, by the way that the options ask for."""
+    options = job.options
+    if options.prefit:
+        return _as_given(job)
+    if job.validation is not None or not options.needs_validation:
+        return _trained(job)
+    return _cross_fitted(job) if options.cross_fits else _split(job)
+
+
+def _as_given(job: Job) -> Learned:
+    """Use a trained model as it is; clones are trained only if `cv` says so."""
+    options = job.options
+    if options.cv is not None and job.validation is None and options.needs_validation:
+        return _from_cross_fit(job, *_honest(job), job.model)
+    residuals = None
+    if options.cv is not None and options.spread.wants_residuals:
+        residuals = job.y - job.cross_fit().mean
+    return _from_validation(job, job.source(job.model, residuals))
+
+
+def _trained(job: Job) -> Learned:
+    """Train on X alone, and learn from the given validation rows, if any."""
+    spread = job.options.spread
+    wanted = spread.requires_residuals or (spread.wants_residuals and job.validation is not None)
+    residuals = job.y - job.cross_fit().mean if wanted else None
+    return _from_validation(job, job.source(job.trained(), residuals))
+
+
+def _cross_fitted(job: Job) -> Learned:
+    """Learn from out-of-fold predictions of all rows, then train on everything."""
+    honest = _honest(job)
+    return _from_cross_fit(job, *honest, job.trained())
+
+
+def _split(job: Job) -> Learned:
+    """Learn from a part that is held out, then train on everything (paper, section 5.1)."""
+    source, rule = _trained(job.part(*split(len(job.y), job.options.validation_fraction, job.rng)))
+    if not job.options.refit:
+        return Learned(source, rule)
+    return Learned(job.source(job.trained()), rule.with_k(job.options.k))
+
+
+def _honest(job: Job) -> tuple[CrossFittedSource, Floats]:
+    """Return training rows with the neighbours that clones found which have not seen them, and their targets."""
+    k = K_CANDIDATES[-1] if job.options.k is None else job.options.k
+    found = job.cross_fit(tuning_rows(len(job.y), job.rng), k)
+    residuals = job.y - found.mean
+    source = CrossFittedSource(found.mean[found.rows], found.affinities, found.neighbors, job.y, residuals)
+    return source, job.y[found.rows]
+
+
+def _from_cross_fit(job: Job, honest: CrossFittedSource, y: Floats, model: Any) -> Learned:
+    source = job.source(model, honest.residuals)
+    tuned_on, held_out = _divide(len(y), job.options, job.rng)
+    rule = learn(ValidationRows(honest, tuned_on, y[tuned_on]), job.options, job.facts, has_residuals=True)
+    rule = conformalized(rule, ValidationRows(honest, held_out, y[held_out]), job.options)
+    return Learned(source, rule.with_k(job.options.k))
+
+
+def _from_validation(job: Job, source: LocalSource) -> Learned:
+    if job.validation is not None:
+        return learn_from(source, job.validation, job.options, job.facts, job.rng)
+    options = job.options
+    rule = without_validation(options, job.facts, source.index.n_rows)
+    sample = _safe_indexing(job.X, slice(None, None, -(-len(job.y) // ROWS_FOR_FLOOR)))
+    batches = source.batches(sample, rule.spread.n_neighbors, n_jobs=options.n_jobs, verbose=options.verbose)
+    return Learned(source, with_floor(rule, batches, job.facts))
+
+
+def learn_from(
+    source: LocalSource, validation: Rows, options: Options, facts: TargetFacts, rng: np.random.RandomState
+) -> Learned:
+    """Return the rule that validation rows choose and calibrate, and the source that it asks.
+
+    The source is another one where residuals are those of the validation rows.
+    """
+    X, y = validation
+    work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
+    tuned_on, held_out = _divide(len(y), options, rng)
+    divided = held_out is not tuned_on
+    X_tuned, y_tuned = (_safe_indexing(X, tuned_on), y[tuned_on]) if divided else validation
+    asked = source
+    if options.spread.requires_residuals and not source.has_training_residuals:
+        options.check_residual_rows(len(y_tuned))
+        source = source.with_residuals_of(X_tuned, y_tuned, **work)
+        asked = source.leaving_out_self()
+    rows = ValidationRows(asked, X_tuned, y_tuned, **work)
+    rule = learn(rows, options, facts, has_residuals=source.has_training_residuals)
+    if divided:  # these rows are in no index
+        rows = ValidationRows(source, _safe_indexing(X, held_out), y[held_out], **work)
+    return Learned(source, conformalized(rule, rows, options))
+
+
+def _divide(n_rows: int, options: Options, rng: np.random.RandomState) -> tuple[Any, Any]:
+    """Return the rows to tune on and those for conformal calibration: the same ones without the latter."""
+    if options.conformal is None:
+        every = np.arange(n_rows)
+        return every, every
+    return halves(n_rows, rng)

@@ -1,0 +1,18 @@
+"""The README's Python runs as it stands."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def test_examples_run():
+    pytest.importorskip("lightgbm")
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert len(blocks) == 3
+    names: dict = {}
+    for block in blocks:
+        exec(block.replace("LGBMRegressor()", "LGBMRegressor(verbose=-1)"), names)
+    assert len(names["d"]) == len(names["y_test"])

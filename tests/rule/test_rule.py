@@ -1,0 +1,167 @@
+"""A rule is made, used, stored and sent without a model, an index or rows."""
+
+import pickle
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from ibug import IBUGRegressor
+from ibug._options import Options
+from ibug.calibration import ScaleConformal
+from ibug.distributions import Laplace, Normal, Truncated
+from ibug.exceptions import InvalidInputError, NotStorableError
+from ibug.neighbors import Batch, CrossFittedSource, ValidationRows
+from ibug.rule import Family, Rule, TargetFacts, conformalized, joined, learn, with_floor, without_validation
+from ibug.rule.spread import SingleSpread
+
+
+def make_batch(seed=0, n=30, k=12, first=0):
+    rng = np.random.default_rng(seed)
+    mean = rng.normal(size=n)
+    values = {"targets": mean[:, None] + rng.normal(size=(n, k)), "residuals": rng.normal(size=(n, k))}
+    affinities = -np.sort(-rng.integers(0, 50, (n, k)), axis=1)
+    return Batch(slice(first, first + n), mean, affinities, rng.integers(0, 500, (n, k)), values)
+
+
+RULES = {
+    "normal": Rule(SingleSpread("targets", 7), Family("normal", Normal), 7, 0.3, 2.0, 0.5),
+    "residuals": Rule(SingleSpread("residuals", 5), Family("normal", Normal), 5, 0.0),
+    "laplace": Rule(SingleSpread("targets", 7), Family("laplace", Laplace), 9, 0.0, 1.5),
+    "bounded": Rule(SingleSpread("targets", 7), Family("normal", Normal, support=(-1.0, np.inf)), 7, 0.0),
+    "neighbours": Rule(SingleSpread("residuals", 5), Family("laplace", Laplace, "neighbors"), 12, 0.0),
+}
+
+
+def test_the_papers_rule_is_its_formula():
+    batch, rule = make_batch(), RULES["normal"]
+    variance = 2.0 * np.maximum(batch.values["targets"][:, :7].var(axis=1), 0.3) + 0.5
+    np.testing.assert_allclose(rule.variance(batch), variance)
+    np.testing.assert_allclose(
+        rule.distribution(batch).ppf(0.9), norm(batch.mean, np.sqrt(variance)).ppf(0.9), rtol=1e-12
+    )
+    assert rule.needs == {"targets": 7}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_variance_is_that_of_the_distribution(name):
+    batch, rule = make_batch(), RULES[name]
+    np.testing.assert_allclose(rule.predicted_variance(batch), rule.distribution(batch).var(), rtol=1e-9)
+
+
+def test_what_a_rule_needs():
+    assert RULES["laplace"].needs == {"targets": 9}  # the shape looks at more neighbours than the spread
+    assert RULES["neighbours"].needs == {"residuals": 12}
+    assert isinstance(RULES["bounded"].distribution(make_batch()), Truncated)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_more_neighbours_than_needed_change_nothing(name):
+    batch, rule = make_batch(k=12), RULES[name]
+    few = batch._replace(values={quantity: batch.values[quantity][:, :k] for quantity, k in rule.needs.items()})
+    np.testing.assert_array_equal(rule.distribution(few).ppf(0.8), rule.distribution(batch).ppf(0.8))
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_batches_join_to_the_whole(name):
+    rule, one, other = RULES[name], make_batch(1), make_batch(2)
+    whole = joined([rule.distribution(one), rule.distribution(other)])
+    parts = [rule.distribution(batch).cdf(0.3) for batch in (one, other)]
+    np.testing.assert_array_equal(whole.cdf(0.3), np.concatenate(parts))
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_state_and_pickle_bring_it_back(name):
+    batch = make_batch()
+    distribution = RULES[name].distribution(batch)
+    rule = replace(RULES[name], conformal=ScaleConformal().fit(distribution, batch.mean + 1.0))
+    for other in (Rule.from_state(rule.state()), pickle.loads(pickle.dumps(rule))):
+        np.testing.assert_array_equal(rule.distribution(batch).ppf(0.7), other.distribution(batch).ppf(0.7))
+        assert (other.k, other.needs, other.gamma) == (rule.k, rule.needs, rule.gamma)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"k_": 0}, "k is impossible"), ({"k_": True}, "k_ is no number"), ({"gamma_": "2"}, "gamma_ is no number")],
+)
+def test_an_impossible_state_is_refused(change, message):
+    with pytest.raises(InvalidInputError, match=message):
+        Rule.from_state({**RULES["normal"].state(), **change})
+
+
+def test_a_family_without_a_name_cannot_be_stored():
+    class Own(Laplace):
+        pass
+
+    with pytest.raises(NotStorableError, match=r"Own.*register"):
+        replace(RULES["laplace"], family=Family("Own", Own)).state()
+
+
+def test_it_is_frozen_and_a_query_changes_nothing():
+    rule, batch = RULES["normal"], make_batch()
+    before = pickle.dumps(rule.state())
+    rule.distribution(batch)
+    assert pickle.dumps(rule.state()) == before
+    with pytest.raises(FrozenInstanceError):
+        rule.gamma = 3.0
+
+
+def test_uncalibrated_and_another_k():
+    plain = RULES["normal"].uncalibrated()
+    assert (plain.gamma, plain.delta, plain.conformal, plain.k) == (1.0, 0.0, None, 7)
+    other = plain.with_k(4)
+    assert (other.k, other.spread.k, other.needs) == (4, 4, {"targets": 4})
+    assert plain.with_k(None) is plain
+
+
+def options(**parameters):
+    return Options.of(IBUGRegressor(**parameters).get_params(deep=False))
+
+
+def make_rows(n=300, k=61, seed=0):
+    rng = np.random.default_rng(seed)
+    targets = np.cumsum(rng.normal(size=1000))
+    at = rng.integers(30, 960, n)
+    neighbors = at[:, None] + rng.permutation(np.arange(-k // 2 + 1, k // 2 + 1))[None, :]
+    mean = targets[at]
+    source = CrossFittedSource(
+        mean, np.full((n, k), 0.5, np.float32), neighbors.astype(np.int32), targets, rng.normal(size=1000)
+    )
+    return ValidationRows(source, np.arange(n), mean + rng.normal(size=n))
+
+
+def test_learn_is_a_function_of_rows_options_and_facts():
+    rows = make_rows()
+    wanted = options(spread="targets", scoring="nll")
+    facts = TargetFacts.of(rows.source.targets, wanted)
+    one, same = (learn(rows, wanted, facts, has_residuals=True) for _ in range(2))
+    assert pickle.dumps(one.state()) == pickle.dumps(same.state())
+    assert one.spread.name == "targets"
+    assert one.affinity_threshold == 0.5
+    best = np.nanargmin(one.tuning["score"])
+    assert one.tuning["k"][best] == one.k
+
+
+def test_conformal_calibration_comes_last():
+    rows = make_rows()
+    wanted = options(conformal="scale")
+    facts = TargetFacts.of(rows.source.targets, wanted)
+    rule = learn(rows, wanted, facts, has_residuals=False)
+    assert rule.conformal is None
+    sure = conformalized(rule, rows, wanted)
+    (batch,) = rows.batches(sure.needs)
+    lower, upper = sure.distribution(batch).interval(0.9)
+    assert np.mean((rows.y >= lower) & (rows.y <= upper)) >= 0.9
+    assert conformalized(rule, rows, options()) is rule
+
+
+def test_without_validation_rows_the_rule_is_what_was_asked_for():
+    rows = make_rows()
+    wanted = options(k=20, calibrate=False)
+    facts = TargetFacts.of(rows.source.targets, wanted)
+    rule = without_validation(wanted, facts, 1000)
+    assert (rule.k, rule.spread.name, rule.gamma, len(rule.tuning["k"])) == (20, "targets", 1.0, 0)
+    floored = with_floor(rule, rows.batches(rule.needs), facts)
+    (batch,) = rows.batches(rule.needs)
+    assert floored.min_variance == batch.values["targets"].var(axis=1).min()

@@ -1,0 +1,158 @@
+"""Cross-fitting: every prediction is out of fold, whatever the folds, threads and parameters."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, ShuffleSplit, TimeSeriesSplit
+
+from ibug.exceptions import InvalidInputError
+from ibug.neighbors import Sampling
+from ibug.training import cross_fit, make_folds, tuning_rows
+from tests.oracles import nearest_rows
+
+SAMPLING = Sampling()
+
+
+class Memorising(RandomForestRegressor):
+    """Predicts the target of a row that it was trained on exactly, and −1000 for any other."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.memory_ = {tuple(row): target for row, target in zip(X, y, strict=True)}
+        self.weight_ = None if sample_weight is None else np.asarray(sample_weight)
+        return super().fit(X, y, sample_weight)
+
+    def predict(self, X):
+        return np.array([self.memory_.get(tuple(row), -1000.0) for row in np.asarray(X)])
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(90, 3))
+    return X, 5 * X[:, 0] + rng.normal(size=90)
+
+
+def fit(model, X, y, folds, *, k=0, rows=None, n_jobs=None, fit_params=None, sampling=SAMPLING):
+    return cross_fit(
+        model,
+        X,
+        y,
+        folds,
+        fit_params or {},
+        rows=np.arange(len(y)) if rows is None else rows,
+        k=k,
+        sampling=sampling,
+        n_jobs=n_jobs,
+        rng=np.random.RandomState(0),
+        verbose=False,
+    )
+
+
+def folds_of(cv, y, seed=0):
+    return make_folds(cv, len(y), y, np.random.RandomState(seed))
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [2, 5, 90, KFold(3), PredefinedSplit(np.arange(90) % 7), [(range(40, 90), range(40)), (range(40), range(40, 90))]],
+)
+def test_no_row_is_predicted_by_a_model_that_has_seen_it(data, cv):
+    X, y = data
+    assert np.all(fit(Memorising(n_estimators=2), X, y, folds_of(cv, y)).mean == -1000.0)
+
+
+def test_predictions_and_neighbours_are_those_of_the_folds_own_model(data):
+    X, y = data
+    model = GradientBoostingRegressor(n_estimators=15, random_state=0)
+    folds = folds_of(4, y)
+    result = fit(model, X, y, folds, k=12)
+    for train, test in folds:
+        clone = GradientBoostingRegressor(n_estimators=15, random_state=0).fit(X[train], y[train])
+        np.testing.assert_array_equal(result.mean[test], clone.predict(X[test]))
+        affinities, nearest = nearest_rows(clone.apply(X[train]), clone.apply(X[test]), 12)
+        np.testing.assert_allclose(result.affinities[test], affinities / 15, rtol=1e-6)
+        np.testing.assert_array_equal(result.neighbors[test], train[nearest])
+        assert not np.isin(result.neighbors[test], test).any()
+
+
+def test_threads_and_a_sample_of_rows_change_nothing(data):
+    X, y = data
+    model = GradientBoostingRegressor(n_estimators=15, random_state=0)
+    sampling = Sampling(tree_fraction=0.5, tree_order="random", row_fraction=0.5)
+    one = fit(model, X, y, folds_of(4, y), k=12, sampling=sampling)
+    other = fit(model, X, y, folds_of(4, y), k=12, sampling=sampling, n_jobs=3)
+    some = fit(model, X, y, folds_of(4, y), k=12, sampling=sampling, rows=np.array([3, 50, 51, 89]))
+    for name in ("mean", "affinities", "neighbors"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    np.testing.assert_array_equal(some.mean, one.mean)
+    np.testing.assert_array_equal(some.neighbors, one.neighbors[[3, 50, 51, 89]])
+
+
+def test_all_rows_get_as_many_neighbours_as_the_smallest_fold_has(data):
+    X, y = data
+    folds = [
+        (np.arange(80), np.arange(80, 90)),
+        (np.arange(10, 90)[-20:], np.arange(70)),
+        (np.arange(70), np.arange(70, 80)),
+    ]
+    result = fit(GradientBoostingRegressor(n_estimators=3), X, y, folds, k=701)
+    assert result.neighbors.shape == (90, 20)
+
+
+def test_arrays_with_an_entry_per_row_are_divided(data):
+    X, y = data
+    weights = []
+
+    class Weighted(Memorising):
+        def fit(self, X, y, sample_weight=None):
+            weights.append(sample_weight)
+            assert np.array_equal(sample_weight, y**2)
+            return super().fit(X, y, sample_weight)
+
+    fit(Weighted(n_estimators=2), X, y, folds_of(3, y), fit_params={"sample_weight": y**2})
+    assert [len(weight) for weight in weights] == [60, 60, 60]
+
+
+def test_many_rows_are_tuned_on_a_sample(monkeypatch):
+    monkeypatch.setattr("ibug.training._cross_fit.MOST_TUNING_ROWS", 50)
+    rows = tuning_rows(120, np.random.RandomState(0))
+    assert len(rows) == 50
+    assert np.all(np.diff(rows) > 0)
+    np.testing.assert_array_equal(tuning_rows(50, np.random.RandomState(0)), np.arange(50))
+
+
+def test_folds_are_random_and_reproducible(data):
+    _, y = data
+    one, same, other = (folds_of(5, y, seed)[0][1].tolist() for seed in (0, 0, 1))
+    assert one == same != other
+    assert len(folds_of(5, y[:4])) == 4  # not more folds than rows
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (1, "at least 2 folds"),
+        (True, "cv must be a number of folds"),
+        ("five", "cv must be a number of folds"),
+        (2.5, "cv must be a number of folds"),
+        (TimeSeriesSplit(3), "24 rows are in none and 0 in several"),
+        (ShuffleSplit(3, random_state=0), "exactly one fold"),
+        ([(range(90), range(90))], "trains on rows of its own test part"),
+    ],
+)
+def test_folds_that_are_refused(data, cv, message):
+    with pytest.raises(InvalidInputError, match=message):
+        folds_of(cv, data[1])
+
+
+def test_two_rows_are_too_few():
+    with pytest.raises(InvalidInputError, match="Got n_samples=2"):
+        folds_of(5, np.zeros(2))
+
+
+def test_groups_by_their_splits(data):
+    X, y = data
+    groups = np.arange(90) // 9
+    splits = list(GroupKFold(5).split(X, y, groups))
+    for train, test in make_folds(splits, 90, y, np.random.RandomState(0)):
+        assert not set(groups[train]) & set(groups[test])
