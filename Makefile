@@ -7,12 +7,14 @@
 # make docs   build the documentation, with every example run, into docs/_build/html (minutes)
 # make bench  measure the speed (minutes)
 # make study  run the paper's study, in an environment of its own (hours; it goes on where it was stopped)
+# make study-treeffuser-env  make the environment in which benchmarks/treeffuser.py measures Treeffuser
 
 PYTHON ?= python3
 VENV ?= .venv
 VENV_OLDEST ?= .venv-oldest
 VENV_STUDY ?= .venv-study
 PYTHON_STUDY ?= python3.11
+VENV_TREEFFUSER ?= .venv-treeffuser
 VENV_BRIDGES ?= .venv-bridges
 VENV_DOCS ?= .venv-docs
 VENV_SANITIZE ?= .venv-sanitize
@@ -31,7 +33,7 @@ install = $(UV) pip install --quiet --python $(1)/bin/python $(2) || \
 install-ibug = @echo "Installing ibug$(2) into $(1)" && \
 	{ $(call install,$(1),"$(WHEEL)$(2)" $(3)); } && { $(call install,$(1),--force-reinstall --no-deps "$(WHEEL)"); }
 
-.PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges docs bench bench-serving study study-env test-study format clean
+.PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges docs bench bench-serving study study-env study-treeffuser-env test-study format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
@@ -96,6 +98,9 @@ bench: $(VENV)/dev.stamp
 STUDY ?= --folds 10 --grid quick --jobs 2
 
 study-env: $(VENV_STUDY)/stamp
+
+# Treeffuser pins LightGBM 4.3, scikit-learn 1.5 and NumPy 1, so that ibug cannot be installed beside it.
+study-treeffuser-env: $(VENV_TREEFFUSER)/stamp
 
 study: $(VENV_STUDY)/stamp
 	$(VENV_STUDY)/bin/python -m benchmarks run $(STUDY)
@@ -169,6 +174,12 @@ $(VENV_STUDY)/stamp: benchmarks/study/requirements.lock $(SOURCES)
 	$(VENV_STUDY)/bin/python -m pip install --quiet --no-deps --editable .
 	touch $@
 
+$(VENV_TREEFFUSER)/stamp: benchmarks/treeffuser/requirements.lock
+	$(PYTHON_STUDY) -m venv $(VENV_TREEFFUSER)
+	$(VENV_TREEFFUSER)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV_TREEFFUSER)/bin/python -m pip install --quiet --no-deps --requirement benchmarks/treeffuser/requirements.lock
+	touch $@
+
 $(VENV_SANITIZE)/stamp: $(SOURCES)
 	$(PYTHON) -m venv $(VENV_SANITIZE)
 	$(VENV_SANITIZE)/bin/python -m pip install --quiet --upgrade pip
@@ -178,4 +189,4 @@ $(VENV_SANITIZE)/stamp: $(SOURCES)
 	touch $@
 
 clean:
-	rm -rf build dist docs/_build docs/api/generated docs/gallery $(VENV) $(VENV_OLDEST) $(VENV_STUDY) $(VENV_BRIDGES) $(VENV_DOCS) $(VENV_SANITIZE)
+	rm -rf build dist docs/_build docs/api/generated docs/gallery $(VENV) $(VENV_OLDEST) $(VENV_STUDY) $(VENV_TREEFFUSER) $(VENV_BRIDGES) $(VENV_DOCS) $(VENV_SANITIZE)
