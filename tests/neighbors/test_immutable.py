@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import nearest_rows
 
 from ibug import LeafIndex
 from ibug.neighbors import _bounds, _tasks, instruction_sets
+from tests.oracles import nearest_rows
 
 MANY = 200  # more than any instruction set needs to share bitmaps
 
