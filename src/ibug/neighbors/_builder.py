@@ -19,7 +19,17 @@ _LEAST_SAMPLED, _MOST_SAMPLED, _ROWS_PER_SAMPLED = 32, 64, 2000
 
 
 class Builder:
-    """Gives leaves their codes in order of appearance, and widens the codes when a tree has more than they can tell."""
+    """Makes the arrays of an index; ``LeafIndex.build`` and ``LeafIndex.from_chunks`` use it.
+
+    Leaves get their codes in order of appearance. Codes become wider when a tree has more leaves than they can tell.
+
+    Parameters
+    ----------
+    n_rows
+        The number of rows that will be added.
+    n_trees
+        The number of trees.
+    """
 
     def __init__(self, n_rows: int, n_trees: int) -> None:
         if not 1 <= n_trees <= kernel.MAX_TREES:
