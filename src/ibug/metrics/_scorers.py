@@ -15,7 +15,15 @@ from ibug.metrics._nll import nll
 
 
 def predict_dist(estimator: Any, X: Any) -> Any:
-    """Return the laws that an estimator predicts, or the last step of a pipeline, which hides ``predict_dist``."""
+    """Return the distributions that an estimator predicts, or the last step of a pipeline, which hides `predict_dist`.
+
+    Parameters
+    ----------
+    estimator : fitted estimator or Pipeline
+        Has ``predict_dist``, or its last step has.
+    X : array-like or data frame of shape (n_rows, n_features)
+        The rows to predict.
+    """
     if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
         return predict_dist(estimator[-1], estimator[:-1].transform(X))
     if not hasattr(estimator, "predict_dist"):
