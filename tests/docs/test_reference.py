@@ -108,7 +108,8 @@ def constructor_home(cls: type) -> type:
     function = vars(definer)["__init__"]
     if not inspect.isfunction(function):
         return definer
-    return getattr(sys.modules[function.__module__], function.__qualname__.partition(".")[0], definer)
+    home = getattr(sys.modules[function.__module__], function.__qualname__.partition(".")[0], None)
+    return home if isinstance(home, type) else definer
 
 
 def constructor_names(cls: type) -> list[str]:
