@@ -1,24 +1,39 @@
 # make demo   set everything up and run the main job on real data
 # make test   set everything up and check everything: lint, types, layers, tests (newest and oldest versions)
+# make sanitize  run the tests of the compiled kernels with every memory access and all arithmetic checked (minutes)
+# make check  the same with the newest versions only
+# make test-oldest TESTS=all  every test with the oldest versions, not only those in which a library does the work
 # make test-browser  test the report in headless Chromium, which must be there
 # make docs   build the documentation, with every example run, into docs/_build/html (minutes)
 # make bench  measure the speed (minutes)
 # make study  run the paper's study, in an environment of its own (hours; it goes on where it was stopped)
+# make study-treeffuser-env  make the environment in which benchmarks/treeffuser.py measures Treeffuser
 
 PYTHON ?= python3
 VENV ?= .venv
 VENV_OLDEST ?= .venv-oldest
 VENV_STUDY ?= .venv-study
 PYTHON_STUDY ?= python3.11
+VENV_TREEFFUSER ?= .venv-treeffuser
 VENV_BRIDGES ?= .venv-bridges
 VENV_DOCS ?= .venv-docs
+VENV_SANITIZE ?= .venv-sanitize
 BIN = $(VENV)/bin
 
 # An editable install knows the modules that were there when it was made, and the kernel as it was built then: made again
 # when the build's sources change, or a module comes or goes (a folder's time tells).
-SOURCES = pyproject.toml CMakeLists.txt $(wildcard cpp/*.cpp cpp/ibug/*) $(shell find src/ibug -type d -not -name __pycache__)
+SOURCES = pyproject.toml CMakeLists.txt $(shell find cpp -type f) $(shell find src/ibug -type d -not -name __pycache__)
 
-.PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges docs bench bench-serving study study-env test-study format clean
+# uv installs in seconds what takes pip minutes: the one on the path, or one that pip gets; pip itself where that fails.
+UV = $(or $(shell command -v uv),$(BIN)/uv)
+# $(call install,environment,requirements)
+install = $(UV) pip install --quiet --python $(1)/bin/python $(2) || \
+	{ $(1)/bin/python -m ensurepip >/dev/null && $(1)/bin/python -m pip install --quiet $(2); }
+# $(call install-ibug,environment,[extra],more requirements): the second step is for a wheel of the same version as before.
+install-ibug = @echo "Installing ibug$(2) into $(1)" && \
+	{ $(call install,$(1),"$(WHEEL)$(2)" $(3)); } && { $(call install,$(1),--force-reinstall --no-deps "$(WHEEL)"); }
+
+.PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges docs bench bench-serving study study-env study-treeffuser-env test-study format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
@@ -38,13 +53,21 @@ layers: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 pytest: $(VENV)/dev.stamp
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest $(IN_PARALLEL)
 
-# The oldest supported versions, from tests/oldest.txt. They have no builds for Python 3.13 and newer. Benchmarks and the
-# study are not part of what is supported: they run with the newest versions, and with those of the study.
+# A test that is long does not leave the other processors idle at the end.
+IN_PARALLEL = -n auto --dist worksteal
+
+# The oldest supported versions, from tests/oldest.txt. They have no builds for Python 3.13 and newer. Run are the tests in
+# which a library does the work; TESTS=all runs the others, too. Benchmarks and the study are not part of what is supported:
+# they run with the newest versions, and with those of the study.
+OLDEST_TESTS = $(addprefix tests/,calibration cli dask distributions ensemble leaves metrics persistence plotting regressor report) src/ibug
+ifeq ($(TESTS),all)
+OLDEST_TESTS = tests src/ibug --ignore tests/benchmarks --ignore tests/study
+endif
 ifeq ($(shell $(PYTHON) -c "import sys; print(sys.version_info < (3, 13))"),True)
 test-oldest: $(VENV_OLDEST)/stamp
-	$(VENV_OLDEST)/bin/pytest -n auto --ignore tests/benchmarks --ignore tests/study
+	$(VENV_OLDEST)/bin/pytest $(IN_PARALLEL) $(OLDEST_TESTS)
 else
 test-oldest:
 	@echo "The oldest supported versions cannot be installed on this Python: not tested. Set PYTHON to 3.10, 3.11 or 3.12."
@@ -52,12 +75,12 @@ endif
 
 # Installs no browser: says what is missing, and fails.
 test-browser: $(VENV)/dev.stamp
-	@$(BIN)/python tests/report/browser.py
+	@$(BIN)/python -m tests.report.browser
 	$(BIN)/pytest tests/report/test_browser.py
 
 # skpro, MLflow and the service, in an environment of their own: skpro holds pandas back.
 test-bridges: $(VENV_BRIDGES)/stamp
-	$(VENV_BRIDGES)/bin/pytest tests/bridges src/ibug/skpro src/ibug/mlflow
+	$(VENV_BRIDGES)/bin/pytest $(IN_PARALLEL) tests/skpro tests/mlflow tests/examples/test_serve.py src/ibug/skpro src/ibug/mlflow
 
 bench-serving: $(VENV_BRIDGES)/stamp
 	$(VENV_BRIDGES)/bin/python benchmarks/serving.py --requests 100000 --write
@@ -76,6 +99,9 @@ STUDY ?= --folds 10 --grid quick --jobs 2
 
 study-env: $(VENV_STUDY)/stamp
 
+# Treeffuser pins LightGBM 4.3, scikit-learn 1.5 and NumPy 1, so that ibug cannot be installed beside it.
+study-treeffuser-env: $(VENV_TREEFFUSER)/stamp
+
 study: $(VENV_STUDY)/stamp
 	$(VENV_STUDY)/bin/python -m benchmarks run $(STUDY)
 
@@ -83,26 +109,62 @@ study: $(VENV_STUDY)/stamp
 test-study: $(VENV_STUDY)/stamp
 	$(VENV_STUDY)/bin/pytest -n auto tests/study
 
+# AddressSanitizer and UndefinedBehaviorSanitizer, by GCC on Linux, over the tests that reach the kernels most directly. Their
+# libraries must be loaded before all others. Python never gives all of its memory back, so leaks are not looked for.
+SANITIZED ?= tests/neighbors tests/leaves/walk tests/distributions/test_likelihood.py
+SANITIZERS = $(foreach library,libasan.so libubsan.so libstdc++.so,$(shell $(CXX) -print-file-name=$(library)))
+
+.PHONY: sanitize
+sanitize: $(VENV_SANITIZE)/stamp
+	LD_PRELOAD="$(SANITIZERS)" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	$(VENV_SANITIZE)/bin/python -m pytest -p no:cacheprovider $(SANITIZED)
+
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Environments.
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	@command -v uv >/dev/null || $(BIN)/python -m pip install --quiet uv || echo "There is no uv: pip takes longer."
 
-$(VENV)/demo.stamp: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable ".[lightgbm]"
+$(VENV_OLDEST)/bin/python $(VENV_BRIDGES)/bin/python $(VENV_DOCS)/bin/python: | $(BIN)/python
+	$(PYTHON) -m venv --without-pip $(@:/bin/python=)
+
+# The extensions are compiled once, and what has not changed is not compiled again: what builds them stays in $(VENV), and
+# each environment installs the same editable wheel.
+EDITABLE = build/editable
+WHEEL = $$(ls ./$(EDITABLE)/*.whl)
+HOOKS = $(BIN)/python -c "from scikit_build_core import build
+BUILD_SYSTEM = $(shell sed -n 's/^requires = \[\(.*\)\]/\1/p' pyproject.toml | tr ',' ' ')
+
+$(EDITABLE)/stamp: $(SOURCES) | $(BIN)/python
+	@echo "Compiling what has changed; $(EDITABLE)/log has the compiler's messages" && rm -rf $(EDITABLE) && mkdir -p $(EDITABLE)
+	@$(call install,$(VENV),$(BUILD_SYSTEM))
+	@$(HOOKS); print(*build.get_requires_for_build_editable(), sep='\n')" >$(EDITABLE)/requires.txt  # CMake, where there is none
+	@$(call install,$(VENV),$(BUILD_SYSTEM) --requirement $(EDITABLE)/requires.txt)
+	@$(HOOKS); build.build_editable('$(EDITABLE)')" >$(EDITABLE)/log 2>&1 || { cat $(EDITABLE)/log; exit 1; }
 	touch $@
 
-$(VENV)/dev.stamp: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+$(VENV)/demo.stamp: $(EDITABLE)/stamp
+	$(call install-ibug,$(VENV),[lightgbm])
+	touch $@
+
+$(VENV)/dev.stamp: $(EDITABLE)/stamp
+	$(call install-ibug,$(VENV),[dev])
 	touch $@ $(VENV)/demo.stamp
 
-$(VENV_OLDEST)/stamp: tests/oldest.txt $(SOURCES)
-	$(PYTHON) -m venv $(VENV_OLDEST)
-	$(VENV_OLDEST)/bin/python -m pip install --quiet --upgrade pip
-	$(VENV_OLDEST)/bin/python -m pip install --quiet --editable ".[all]" --constraint tests/oldest.txt --requirement tests/oldest.txt
+$(VENV_OLDEST)/stamp: tests/oldest.txt $(EDITABLE)/stamp | $(VENV_OLDEST)/bin/python
+	$(call install-ibug,$(VENV_OLDEST),[all],--constraint tests/oldest.txt --requirement tests/oldest.txt)
+	touch $@
+
+$(VENV_BRIDGES)/stamp: $(EDITABLE)/stamp | $(VENV_BRIDGES)/bin/python
+	$(call install-ibug,$(VENV_BRIDGES),[bridges])
+	touch $@
+
+$(VENV_DOCS)/stamp: $(EDITABLE)/stamp | $(VENV_DOCS)/bin/python
+	$(call install-ibug,$(VENV_DOCS),[docs])
 	touch $@
 
 $(VENV_STUDY)/stamp: benchmarks/study/requirements.lock $(SOURCES)
@@ -112,17 +174,19 @@ $(VENV_STUDY)/stamp: benchmarks/study/requirements.lock $(SOURCES)
 	$(VENV_STUDY)/bin/python -m pip install --quiet --no-deps --editable .
 	touch $@
 
-$(VENV_BRIDGES)/stamp: $(SOURCES)
-	$(PYTHON) -m venv $(VENV_BRIDGES)
-	$(VENV_BRIDGES)/bin/python -m pip install --quiet --upgrade pip
-	$(VENV_BRIDGES)/bin/python -m pip install --quiet --editable ".[bridges]"
+$(VENV_TREEFFUSER)/stamp: benchmarks/treeffuser/requirements.lock
+	$(PYTHON_STUDY) -m venv $(VENV_TREEFFUSER)
+	$(VENV_TREEFFUSER)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV_TREEFFUSER)/bin/python -m pip install --quiet --no-deps --requirement benchmarks/treeffuser/requirements.lock
 	touch $@
 
-$(VENV_DOCS)/stamp: $(SOURCES)
-	$(PYTHON) -m venv $(VENV_DOCS)
-	$(VENV_DOCS)/bin/python -m pip install --quiet --upgrade pip
-	$(VENV_DOCS)/bin/python -m pip install --quiet --editable ".[docs]"
+$(VENV_SANITIZE)/stamp: $(SOURCES)
+	$(PYTHON) -m venv $(VENV_SANITIZE)
+	$(VENV_SANITIZE)/bin/python -m pip install --quiet --upgrade pip
+	$(VENV_SANITIZE)/bin/python -m pip install --quiet --editable ".[lightgbm]" "pytest>=8.3" "hypothesis>=6.100" \
+	  --config-settings=build-dir=build/sanitize --config-settings=cmake.build-type=RelWithDebInfo \
+	  --config-settings=cmake.define.IBUG_SANITIZE=ON
 	touch $@
 
 clean:
-	rm -rf build dist docs/_build docs/api/generated docs/gallery $(VENV) $(VENV_OLDEST) $(VENV_STUDY) $(VENV_BRIDGES) $(VENV_DOCS)
+	rm -rf build dist docs/_build docs/api/generated docs/gallery $(VENV) $(VENV_OLDEST) $(VENV_STUDY) $(VENV_TREEFFUSER) $(VENV_BRIDGES) $(VENV_DOCS) $(VENV_SANITIZE)

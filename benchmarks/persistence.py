@@ -1,59 +1,10 @@
-"""Sizes and times of saved files, beside joblib's: ``python benchmarks/persistence.py [n_rows] [n_trees]``.
-
-An index has one byte per row and tree up to 256 leaves: 1,000,000 rows and 1,000 trees make a gigabyte.
-"""
-
-from __future__ import annotations
+"""Sizes and times of saved files: ``python benchmarks/persistence.py --help``."""
 
 import sys
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import joblib
-import numpy as np
-from lightgbm import LGBMRegressor
-
-import ibug
-from ibug import IBUGRegressor
-
-
-def measured(action: Callable[[], Any]) -> str:
-    wall, cpu = time.perf_counter(), time.process_time()
-    action()
-    return f"{time.perf_counter() - wall:8.3f} s, {time.process_time() - cpu:8.3f} s of processors"
-
-
-def main(n_rows: int = 200_000, n_trees: int = 100) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_rows, 8)).astype(np.float32)
-    y = X[:, 0] * X[:, 1] + rng.normal(size=n_rows)
-    model = LGBMRegressor(n_estimators=n_trees, verbose=-1).fit(X, y)
-    u = IBUGRegressor(model, prefit=True, k=50, calibrate=False).fit(X, y)
-    print(f"index of {n_rows} rows and {n_trees} trees: {u.index_.nbytes / 1e6:.1f} MB")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        writers: dict[str, Callable[[Path], Any]] = {
-            "save, compressed": lambda path: u.save(path),
-            "save, mappable": lambda path: u.save(path, compress=False),
-            "joblib": lambda path: joblib.dump(u, path),
-            "joblib, compress=3": lambda path: joblib.dump(u, path, compress=3),
-        }
-        for title, write in writers.items():
-            spent = measured(lambda write=write, title=title: write(folder / title))
-            print(f"{title:24} {(folder / title).stat().st_size / 1e6:10.1f} MB {spent}")
-        readers: dict[str, Callable[[], Any]] = {
-            "load, compressed": lambda: ibug.load(folder / "save, compressed"),
-            "load, mapped": lambda: ibug.load(folder / "save, mappable"),
-            "load, mapped, unverified": lambda: ibug.load(folder / "save, mappable", verify=False),
-            "load, mappable, copied": lambda: ibug.load(folder / "save, mappable", mmap=False),
-            "joblib.load": lambda: joblib.load(folder / "joblib"),
-        }
-        for title, read in readers.items():
-            print(f"{title:24} {measured(read)}")
-
 
 if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:]))
+    sys.path[0] = str(Path(__file__).resolve().parents[1])  # the checkout: benchmarks/__init__.py says why
+    from benchmarks.speed.persistence import main
+
+    main()

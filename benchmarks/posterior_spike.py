@@ -1,76 +1,10 @@
-"""How a density score runs away on a discrete target: Weibull laws on counts with many zeros.
+"""How a density score runs away on a discrete target: ``python benchmarks/posterior_spike.py --help``."""
 
-    python benchmarks/posterior_spike.py [--report docs/posterior.md]
-
-The counts are made: like those of medical visits, many are zero and the rest is skewed. Each row's law is a Weibull law
-fitted to its neighbours' targets by maximum likelihood, as in the paper's section 5.4. Its support must begin below
-zero, the smallest target; how far below is arbitrary. The nearer, the higher the density at zero.
-"""
-
-from __future__ import annotations
-
-import argparse
+import sys
 from pathlib import Path
 
-import marks
-import numpy as np
-from numpy.typing import NDArray
-from posterior_choice import rounded_nll
-from sklearn.ensemble import HistGradientBoostingRegressor
-
-from ibug import IBUGRegressor
-from ibug.distributions import Distribution, Weibull
-from ibug.metrics import crps, nll
-
-Floats = NDArray[np.float64]
-SHIFTS = (1.0, 1e-1, 1e-2, 1e-4, 1e-8, 1e-12)
-K = 201
-
-
-def main() -> None:
-    options = parse_options()
-    printed = "\n".join(lines())
-    print(printed)
-    if options.report:
-        marks.write(options.report, Path(__file__).name, printed)
-
-
-def lines() -> list[str]:
-    """Return the table: the same neighbours, with supports that begin ever nearer to zero."""
-    X, y = made_counts(6000)
-    train, validation, test = slice(3000), slice(3000, 4000), slice(4000, None)
-    model = HistGradientBoostingRegressor(random_state=0).fit(X[train], y[train])
-    u = IBUGRegressor(model, prefit=True, k=K, spread="targets", scoring="nll")
-    u.fit(X[train], y[train], X_val=X[validation], y_val=y[validation])
-    values = y[train][u.kneighbors(X[test])[1]]
-
-    def line(name: str, law: Distribution) -> str:
-        scores = nll(y[test], law), rounded_nll(y[test], law, y[train]), crps(y[test], law)
-        return f"{name:28}{scores[0]:10.3f}{scores[1]:13.3f}{scores[2]:9.4g}"
-
-    table = [
-        f"{len(y[test])} test rows, {np.mean(y == 0):.0%} zeros, mean {y.mean():.1f}, k = {K}",
-        "",
-        f"{'law':28}{'NLL':>10}{'rounded NLL':>13}{'CRPS':>9}",
-        line("normal", u.predict_dist(X[test])),
-    ]
-    return table + [line(f"Weibull from {-shift:g} on", Weibull.fit(values, shift=-shift)) for shift in SHIFTS]
-
-
-def made_counts(n: int) -> tuple[Floats, Floats]:
-    """Return rows and counts: zero with a probability between 10 and 80 %, else one plus a negative binomial number."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(n, 5))
-    some = rng.uniform(size=n) > 0.8 - 0.7 * X[:, 0]
-    size = np.exp(3 * X[:, 1])
-    return X, np.where(some, 1.0 + rng.negative_binomial(0.8, 0.8 / (0.8 + size)), 0.0)
-
-
-def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--report", type=Path, help="a document into which the table is written")
-    return parser.parse_args()
-
-
 if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parents[1])  # the checkout: benchmarks/__init__.py says why
+    from benchmarks.posterior.spike import main
+
     main()

@@ -1,93 +1,10 @@
-"""The paper's figure of tree sampling: score and time a row against the share τ/T of the trees, for three orders.
+"""Score and time against the share of the trees: ``python benchmarks/tree_fraction.py --help``."""
 
-    IBUG_DATA=folder python benchmarks/tree_fraction.py [--dataset california] [--library LightGBM] [--trees 500]
-        [--image docs/images/tree_fraction_nll.png] [--report docs/performance.md]
-
-A model is trained once. Then, for each share and order, the training rows are indexed by these trees, tuned on the
-validation rows for the NLL, and measured on the test rows, one thread. Points are always predicted with all trees, so
-that their accuracy does not change; what changes is the affinity, its cost and the variance. The table is printed, and
-written into a document between two marks if --report is given.
-"""
-
-from __future__ import annotations
-
-import argparse
-import os
 import sys
 from pathlib import Path
-from typing import Any
-
-import marks
-import numpy as np
-from data import data_folder, load
-from sklearn.model_selection import train_test_split
-from speed_models import MODELS
-from speed_report import write
-from speed_timing import use_one_thread
-
-ORDERS = ("first", "random", "last")
-SHARES = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-IMAGE = Path(__file__).parent.parent / "docs" / "images" / "tree_fraction_nll.png"
-
-
-def main() -> None:
-    options = parse_options()
-    use_one_thread()
-    os.environ.setdefault("MPLBACKEND", "agg")
-    from ibug import IBUGRegressor
-    from ibug.plotting import TreeFractionDisplay
-
-    folder = data_folder(options.data)
-    name = options.dataset if folder is not None else "diabetes"
-    X, y = load(name, folder, options.max_rows)
-    X = numbers(X)
-    X_rest, X_test, y_rest, y_test = train_test_split(X, y, test_size=0.2, random_state=1)
-    X_train, X_val, y_train, y_val = train_test_split(X_rest, y_rest, test_size=0.2, random_state=1)
-    model = MODELS[options.library](options.trees).fit(X_train, y_train)
-    u = IBUGRegressor(model, prefit=True, spread="targets", scoring="nll", n_jobs=1, random_state=0)
-    u.fit(X_train, y_train, X_val=X_val, y_val=y_val)
-    title = f"{name}, {len(y_train):,} training rows, {options.library}, {u.index_.n_trees:,} trees"
-    print(f"{title}: measuring", file=sys.stderr, flush=True)
-    display = TreeFractionDisplay.from_estimator(
-        u, X_train, y_train, X_val, y_val, X_test, y_test, fractions=SHARES, orders=ORDERS, n_repeats=options.repeats
-    )
-    display.figure_.suptitle(title, fontsize="medium")
-    display.figure_.savefig(options.image, dpi=120)
-    text = table(title, display)
-    print(text)
-    if options.report is not None:
-        write(options.report, f"{marks.command()}\n{text}", script="benchmarks/tree_fraction.py")
-
-
-def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", type=Path, help="the folder of datasets (default: IBUG_DATA)")
-    parser.add_argument("--dataset", default="california", help="without a folder it is scikit-learn's diabetes data")
-    parser.add_argument("--max-rows", type=int, help="take a random sample of so many rows")
-    parser.add_argument("--library", choices=MODELS, default="LightGBM")
-    parser.add_argument("--trees", type=int, default=500, help="the model's trees")
-    parser.add_argument("--repeats", type=int, default=5, help="the shortest of so many times counts")
-    parser.add_argument("--image", type=Path, default=IMAGE, help="where to draw the figure")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write the table into this document")
-    return parser.parse_args()
-
-
-def numbers(X: Any) -> np.ndarray:
-    """Return the features as floats, categories as their codes: every library takes these alike."""
-    texts = [column for column in X if X[column].dtype == "category"]
-    return np.asarray(X.assign(**{column: X[column].cat.codes for column in texts}).to_numpy(np.float64))
-
-
-def table(title: str, display: Any) -> str:
-    """Return the scores and times as text, a line for each share."""
-    lines = [title, f"  {'':>8}{'NLL, trees taken':>30}{'ms a row':>30}"]
-    lines.append(f"  {'tau/T':>8}" + "".join(f"{order:>10}" for order in (*display.scores, *display.seconds)))
-    for i, share in enumerate(display.fractions):
-        scores = "".join(f"{values[i]:>10.4f}" for values in display.scores.values())
-        times = "".join(f"{1e3 * values[i]:>10.4f}" for values in display.seconds.values())
-        lines.append(f"  {share:>8.0%}{scores}{times}")
-    return "\n".join(lines)
-
 
 if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parents[1])  # the checkout: benchmarks/__init__.py says why
+    from benchmarks.search.tree_fraction import main
+
     main()

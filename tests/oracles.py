@@ -13,21 +13,21 @@ def nearest_rows(train_leaves, query_leaves, k):
     return np.take_along_axis(affinity, best, axis=1), best
 
 
-def crps_by_quadrature(law, y, breaks=()):
-    """Return the CRPS of one scipy.stats law at y from its definition, the integral of (F(x) - 1[x >= y])²."""
+def crps_by_quadrature(distribution, y, breaks=()):
+    """Return the CRPS of one scipy.stats distribution at y from its definition, the integral of (F(x) - 1[x >= y])²."""
     from itertools import pairwise
 
     from scipy.integrate import quad
 
     def square(x):
-        return law.cdf(x) ** 2 if x < y else law.sf(x) ** 2
+        return distribution.cdf(x) ** 2 if x < y else distribution.sf(x) ** 2
 
     edges = [-np.inf, *np.unique([*breaks, y]), np.inf]
     return sum(quad(square, a, b, epsabs=1e-12, epsrel=1e-10)[0] for a, b in pairwise(edges))
 
 
 def mixture_of(components, weights):
-    """Return the mixture of scipy.stats laws, whose parameters are arrays, as an object with the same methods."""
+    """Return the mixture of distributions of scipy.stats with arrays as parameters, with the same methods."""
     from types import SimpleNamespace
 
     weights = np.asarray(weights) / np.sum(weights)
@@ -140,7 +140,7 @@ def combined_variance(spread, validation, variances):
 
 
 def penalised_score(parameters, start, features, error, loss):
-    """Return the score of the normal law with log scale = start + intercept + features b, plus 20/n |b|²."""
+    """Return the score of the normal distribution with log scale = start + intercept + features b, plus 20/n |b|²."""
 
     def score(log_scale):
         scale = np.exp(log_scale)

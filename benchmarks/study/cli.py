@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.study.datasets import DATASETS, DatasetError, at_hand, data_folder
+from benchmarks.common.paths import data_folder
+from benchmarks.study.datasets import DATASETS, DatasetError, at_hand
 from benchmarks.study.methods import GRIDS, METHODS
 from benchmarks.study.results import read
 from benchmarks.study.runner import Plan, run, status

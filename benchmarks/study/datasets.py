@@ -7,7 +7,6 @@ them from their public sources (sources.py).
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,7 +86,7 @@ _ALL = (
     ),
     Dataset(
         "facebook", "Facebook", "UCI 363", "comments",
-        40949, 52, 1, None, 40949, 133,
+        40949, 52, 1, 133, 40949, 133, 7.322889447849764, 35.49411638048905,
     ),
     Dataset(
         "kin8nm", "Kin8nm", "OpenML 189", "distance of the robot arm's end",
@@ -95,11 +94,11 @@ _ALL = (
     ),
     Dataset(
         "life", "Life", "WHO, by Kaggle", "life expectancy, years",
-        2928, 19, 2, None, 2928, 204,
+        2928, 19, 2, 204, 2928, 204, 69.22493169398908, 9.522241005447514,
     ),
     Dataset(
         "meps", "MEPS", "AHRQ, panel 21", "utilisation",
-        15656, 139, 0, 139, 15656, 139,
+        15670, None, None, 140, 15656, 139, 8.014805360561583, 27.075472484970366,
     ),
     Dataset(
         "msd", "MSD", "UCI 203", "year of release",
@@ -123,15 +122,15 @@ _ALL = (
     ),
     Dataset(
         "protein", "Protein", "UCI 265", "size of the residue, RMSD",
-        45730, 9, 0, 9, 45730, 9,
+        45730, 9, 0, 9, 45730, 9, 7.748528427727969, 6.118244779017878,
     ),
     Dataset(
         "star", "STAR", "R package AER", "sum of reading and maths scores",
         2161, 21, 18, 96, 2161, 95, 4483.115224433132, 261.6585924887451,
     ),
     Dataset(
-        "superconductor", "Superconductor", "UCI 464", "critical temperature, K; it is among the paper's features, too",
-        21263, 82, 0, 82, 21263, 82,
+        "superconductor", "Superconductor", "UCI 464", "critical temperature, K; it is among the paper's features",
+        21263, 82, 0, 82, 21263, 82, 34.42121913535249, 34.25355694704622,
     ),
     Dataset(
         "synthetic", "Synthetic", "generated (Friedman 1)", "Friedman's function with noise",
@@ -152,13 +151,6 @@ _ALL = (
 )
 # fmt: on
 DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
-
-
-def data_folder(given: Path | None = None) -> Path | None:
-    """Return the folder with the files: the given one, or the one that IBUG_DATA names."""
-    if given is not None:
-        return given
-    return Path(os.environ["IBUG_DATA"]) if os.environ.get("IBUG_DATA") else None
 
 
 def at_hand(folder: Path | None) -> list[str]:

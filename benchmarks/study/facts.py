@@ -6,7 +6,7 @@ import csv
 from functools import cache
 from pathlib import Path
 
-from benchmarks.study.statistics import Record
+from benchmarks.common.statistics import Record
 
 FOLDER = Path(__file__).parent.parent / "paper"
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common.statistics import mean_and_error
 from benchmarks.study.datasets import DATASETS, load
 from benchmarks.study.methods import METHODS, Split
-from benchmarks.study.methods._boosters import Booster, CatBoost, LightGBM, Tuned, XGBoost
+from benchmarks.study.methods.boosters import Booster, CatBoost, LightGBM, Tuned, XGBoost
 from benchmarks.study.protocol import prepare
 from benchmarks.study.report import wanted
 from benchmarks.study.results import read
 from benchmarks.study.runner import Plan
 from benchmarks.study.scores import Scores
-from benchmarks.study.statistics import mean_and_error
 from benchmarks.study.task import Task
 from ibug import IBUGRegressor
 from ibug.metrics import nll
@@ -160,7 +160,7 @@ def _sampled_trees(source: Source, dataset: str, number: int) -> TreeFractionDis
 
 
 def posteriors(source: Source) -> Any:
-    """Draw laws of the family that validation rows choose, and the NLL beside that of the normal law (Figure 3)."""
+    """Draw distributions of the family that validation rows choose; their NLL beside the normal one's (Figure 3)."""
     datasets = source.among(POSTERIOR_DATASETS)
     figure = _figure(10, 4.4 * len(datasets))
     axes = figure.subplots(len(datasets), 2, squeeze=False, width_ratios=(2, 1))

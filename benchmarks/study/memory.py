@@ -43,7 +43,7 @@ class Memory:
         try:
             with path.open("rb") as file:
                 value, seconds = pickle.load(file)
-        except (OSError, EOFError, pickle.UnpicklingError):
+        except (OSError, EOFError, pickle.UnpicklingError, ModuleNotFoundError):  # the last: from another version
             pass
         else:
             self.saved_seconds += seconds

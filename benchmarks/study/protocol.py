@@ -7,7 +7,6 @@ variance. All four come from the same fit.
 
 from __future__ import annotations
 
-import os
 import time
 from functools import lru_cache
 from pathlib import Path
@@ -107,18 +106,18 @@ def score(fitted: Fitted, split: Split, X_test: Floats, y_test: Floats) -> list[
 
 
 def metrics(moments: Moments, y: Floats) -> dict[str, float]:
-    """Return the paper's scores of normal laws, and how the 90 % intervals do."""
-    law = Normal(moments.mean, np.sqrt(moments.variance))
+    """Return the paper's scores of normal distributions, and how their 90 % intervals do."""
+    normal = Normal(moments.mean, np.sqrt(moments.variance))
     return {
-        "crps": crps(y, law),
-        "nll": nll(y, law),
+        "crps": crps(y, normal),
+        "nll": nll(y, normal),
         "rmse": rmse(y, moments.mean),
-        "check": check_score(y, law),
-        "interval": interval_score(y, law),
-        "mace": mace(y, law),
-        "sharpness": sharpness(y, law),
-        "coverage": coverage(y, law, COVERAGE),
-        "width": mean_width(y, law, COVERAGE),
+        "check": check_score(y, normal),
+        "interval": interval_score(y, normal),
+        "mace": mace(y, normal),
+        "sharpness": sharpness(y, normal),
+        "coverage": coverage(y, normal, COVERAGE),
+        "width": mean_width(y, normal, COVERAGE),
     }
 
 
@@ -130,9 +129,3 @@ def _check(moments: Moments, where: str) -> None:
 @lru_cache(maxsize=2)
 def _load(name: str, folder: Path | None, max_rows: int | None) -> tuple[Any, Floats]:
     return load(name, folder, max_rows)
-
-
-def single_thread() -> None:
-    """Keep numerical libraries to one thread: call it before they are imported."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        os.environ[name] = "1"

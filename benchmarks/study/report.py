@@ -6,38 +6,29 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from benchmarks.common import document
+from benchmarks.common.lines import Row
 from benchmarks.study import summary, tables
 from benchmarks.study.datasets import DATASETS
 from benchmarks.study.methods import METHODS, bart, ngboost, quantile_forest
-from benchmarks.study.methods._boosters import FEWEST_TREES, PATIENCE, QUICK_RATE, QUICK_TREES
-from benchmarks.study.results import Row, read, task_of
+from benchmarks.study.methods.boosters import FEWEST_TREES, PATIENCE, QUICK_RATE, QUICK_TREES
+from benchmarks.study.results import read, task_of
 from benchmarks.study.runner import Plan
 from benchmarks.study.scores import Scores
 
 BEGIN = "<!-- python -m benchmarks tables writes its {} from here -->"
-END = "<!-- to here -->"
+END = document.END
 
 # Methods with one booster, whose number of trees early stopping finds.
 _BOOSTED = ("ibug-catboost", "cbu", "ibug-lightgbm", "ibug-xgboost", "ibug-hist")
 
 
-def write(plan: Plan, results: Path, document: Path) -> str:
+def write(plan: Plan, results: Path, path: Path) -> str:
     """Return the tables of a plan's results, and put them between the marks of the document if there is one."""
     parts = render(plan, wanted(plan, read(results)))
-    if document.exists():
-        text = document.read_text(encoding="utf-8")
-        for name, part in parts.items():
-            text = _placed(text, BEGIN.format(name), part, document)
-        document.write_text(text, encoding="utf-8")
+    if path.exists():
+        document.write_parts(path, {BEGIN.format(name): part for name, part in parts.items()})
     return "\n".join(parts.values())
-
-
-def _placed(text: str, begin: str, part: str, document: Path) -> str:
-    before, mark, rest = text.partition(begin)
-    _, end, after = rest.partition(END)
-    if not mark or not end or begin in rest:
-        raise SystemExit(f"{document} must have the line {begin!r} once, and {END!r} after it.")
-    return f"{before}{begin}\n\n{part}\n{END}{after}"
 
 
 def wanted(plan: Plan, rows: list[Row]) -> list[Row]:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import datetime
-import logging
 import platform
-import sys
 import uuid
-import warnings
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from statistics import mean
 from typing import Any, TextIO
 
+from benchmarks.common.lines import Row, Store
+from benchmarks.common.progress import Progress
+from benchmarks.common.quiet import quiet
+from benchmarks.common.threads import limit_threads
+from benchmarks.common.workers import Outcome, run_all
 from benchmarks.study import protocol
 from benchmarks.study.methods import METHODS, SCORINGS
-from benchmarks.study.results import Row, Store, complete, read, task_of
+from benchmarks.study.results import complete, read, task_of
 from benchmarks.study.task import NotRun, Task
-from benchmarks.study.workers import Outcome, run_all
 
 SETTINGS = 2 * len(SCORINGS)
 
@@ -83,15 +82,15 @@ def run(
     work : function of a Task
         What is done with each; for tests.
     """
-    protocol.single_thread()  # for the processes to come
+    limit_threads()  # for the processes to come
     work = work or partial(_work, folder=folder, memory=path.with_suffix(".models"))
     outcomes = []
     with Store(path) as store:
         tasks = remaining(plan, read(path), retry=retry)
-        progress = Progress(len(plan.tasks()), tasks, jobs, stream or sys.stderr)
+        progress = Progress("study", len(plan.tasks()), tasks, jobs, stream)
         for outcome in run_all(tasks, work, jobs=jobs, time_limit=time_limit, skip=NotRun):
             store.append(rows_of(outcome))
-            progress.tell(outcome)
+            progress.tell(outcome.task, outcome.seconds, outcome.problem)
             outcomes.append(outcome)
     return outcomes
 
@@ -108,9 +107,8 @@ def rows_of(outcome: Outcome) -> list[Row]:
     return [{**outcome.task.as_row(), "status": outcome.status, "reason": outcome.reason, **common}]
 
 
+@quiet()  # MAPIE tells of every crossing of quantiles
 def _work(task: Task, *, folder: Path | None, memory: Path) -> list[Row]:
-    logging.disable(logging.WARNING)  # MAPIE tells of every crossing of quantiles
-    warnings.simplefilter("ignore")
     versions = installed(METHODS[task.method].package)
     return [{**row, "versions": versions} for row in protocol.run(task, folder, memory)]
 
@@ -126,46 +124,6 @@ def installed(*packages: str) -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "not installed"
     return found
-
-
-class Progress:
-    """One line for each finished task, with the time that is left.
-
-    A task is reckoned to take what others of its method took in this run, or the average task if none is done.
-    """
-
-    def __init__(self, total: int, tasks: Sequence[Task], jobs: int, stream: TextIO) -> None:
-        self._total, self._jobs, self._stream = total, jobs, stream
-        self._left = Counter(task.method for task in tasks)
-        self._took: dict[str, list[float]] = {}
-        left = len(tasks)
-        if left < total:
-            self._say(f"{total - left} of {total} tasks are done already; {left} are left")
-        self._say(f"{left} tasks, {jobs} at a time")
-
-    def tell(self, outcome: Outcome) -> None:
-        """Report a finished task."""
-        task = outcome.task
-        self._left[task.method] -= 1
-        self._took.setdefault(task.method, []).append(outcome.seconds)
-        done = self._total - sum(self._left.values())
-        what = f"{task.dataset} {task.method} fold {task.fold + 1}"
-        result = f"{outcome.seconds:.1f} s" if outcome.status == "ok" else f"{outcome.status}: {outcome.reason}"
-        self._say(f"{done}/{self._total} {what}: {result}; {_duration(self._seconds_left())} left")
-
-    def _seconds_left(self) -> float:
-        average = mean(seconds for each in self._took.values() for seconds in each)
-        means = {method: mean(each) for method, each in self._took.items()}
-        return sum(count * means.get(method, average) for method, count in self._left.items()) / self._jobs
-
-    def _say(self, line: str) -> None:
-        self._stream.write(f"[study] {line}\n")
-        self._stream.flush()
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    return f"{seconds:.0f} s" if seconds < 120 else f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
 def status(plan: Plan, path: Path) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from benchmarks.common.lines import Row
 from benchmarks.study.datasets import DATASETS
-from benchmarks.study.results import Row
 
 
 class Scores:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from benchmarks.common.statistics import Record, compare, mean_and_error
 from benchmarks.study import facts
 from benchmarks.study.datasets import DATASETS
 from benchmarks.study.methods import METHODS, SCORINGS
 from benchmarks.study.scores import Scores
-from benchmarks.study.statistics import Record, compare, mean_and_error
 from benchmarks.study.tables import TABLES, number
 
 HEADS = ("ibug-catboost", "ibug-lightgbm", "ibug+cbu")

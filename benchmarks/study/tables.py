@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.common.statistics import geometric_mean, mean_and_error, record
 from benchmarks.study import facts
 from benchmarks.study.datasets import DATASETS
 from benchmarks.study.methods import METHODS
 from benchmarks.study.scores import Scores
-from benchmarks.study.statistics import geometric_mean, mean_and_error, record
 
 # Our names and the paper's.
 MAIN = {
@@ -212,13 +212,13 @@ def calibration(scores: Scores) -> str:
 
 
 def intervals(scores: Scores) -> str:
-    """Return coverage and width of 90 % intervals: those of the normal laws, and the methods' own."""
+    """Return coverage and width of 90 % intervals: those of the normal distributions, and the methods' own."""
     names = ("ibug-catboost", "ibug-lightgbm", "cbu", "ngboost", *TODAY)
     lines = ["### 90 % intervals: coverage and mean width", ""]
     lines += [
-        "Tuned for NLL and calibrated, of the normal laws; the intervals of CQR and the quantile forest are their own. "
-        "The coverage should be 90 %; of two that have it, the narrower is better. The width is in standard deviations "
-        "of the target.",
+        "Tuned for NLL and calibrated, of the normal distributions; the intervals of CQR and the quantile forest are "
+        "their own. The coverage should be 90 %; of two that have it, the narrower is better. The width is in standard "
+        "deviations of the target.",
         "",
     ]
     lines += ["| Dataset | " + " | ".join(METHODS[name].title for name in names) + " |", "|---|" + "---|" * len(names)]

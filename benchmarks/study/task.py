@@ -20,6 +20,14 @@ class Task:
     grid: str
     max_rows: int | None
 
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.method} fold {self.fold + 1}"
+
+    @property
+    def kind(self) -> str:
+        """What decides how long it takes."""
+        return self.method
+
     def as_row(self) -> dict[str, Any]:
         """Return the columns that name it."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""Conformal calibration: its guarantee over many splits, and its laws."""
+"""Conformal calibration: its guarantee over many splits, and its distributions."""
 
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ BOTH = pytest.mark.parametrize("conformal", [ScaleConformal, DistributionConform
 
 
 def heteroscedastic(seed, n):
-    """Normal laws that know where the spread is large, but misjudge it: the noise is skewed, and wider than told."""
+    """Normal distributions that know where the spread is large, but misjudge it: noise is skewed and wider."""
     rng = np.random.default_rng(seed)
     mean, scale = rng.normal(size=n), rng.uniform(0.2, 3, n)
     noise = rng.gamma(0.7, size=n) - 0.7
@@ -30,12 +30,12 @@ def share_inside(interval, y):
     return (interval[0] <= y) & (y <= interval[1])
 
 
-def observed_coverage(conformal, level, transform=lambda fitted, law, scale: fitted.transform(law)):
+def observed_coverage(conformal, level, transform=lambda fitted, distribution, scale: fitted.transform(distribution)):
     inside = []
     for seed in range(N_SPLITS):
-        law, y, scale = heteroscedastic(seed, N_HELD_OUT + N_NEW)
-        fitted = conformal.fit(law[:N_HELD_OUT], y[:N_HELD_OUT])
-        new = transform(fitted, law[N_HELD_OUT:], scale[N_HELD_OUT:])
+        distribution, y, scale = heteroscedastic(seed, N_HELD_OUT + N_NEW)
+        fitted = conformal.fit(distribution[:N_HELD_OUT], y[:N_HELD_OUT])
+        new = transform(fitted, distribution[N_HELD_OUT:], scale[N_HELD_OUT:])
         inside.append(share_inside(new.interval(level), y[N_HELD_OUT:]).mean())
     return np.mean(inside), np.std(inside) / np.sqrt(N_SPLITS)
 
@@ -50,18 +50,18 @@ def test_coverage_over_200_splits(conformal, level):
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
 def test_without_it_coverage_is_off(level):
-    laws = [heteroscedastic(seed, N_NEW) for seed in range(N_SPLITS)]
-    observed = np.mean([share_inside(law.interval(level), y) for law, y, _ in laws])
+    distributions = [heteroscedastic(seed, N_NEW) for seed in range(N_SPLITS)]
+    observed = np.mean([share_inside(distribution.interval(level), y) for distribution, y, _ in distributions])
     assert abs(observed - level) > 0.05
 
 
 def test_variance_calibration_alone_guarantees_nothing():
     inside = []
     for seed in range(N_SPLITS):
-        law, y, _ = heteroscedastic(seed, N_HELD_OUT + N_NEW)
+        distribution, y, _ = heteroscedastic(seed, N_HELD_OUT + N_NEW)
         held_out = slice(0, N_HELD_OUT)
-        calibrator = VarianceCalibrator().fit(law.mean()[held_out], law.var()[held_out], y[held_out])
-        new = Normal(law.mean()[N_HELD_OUT:], np.sqrt(calibrator.transform(law.var()[N_HELD_OUT:])))
+        calibrator = VarianceCalibrator().fit(distribution.mean()[held_out], distribution.var()[held_out], y[held_out])
+        new = Normal(distribution.mean()[N_HELD_OUT:], np.sqrt(calibrator.transform(distribution.var()[N_HELD_OUT:])))
         inside.append(share_inside(new.interval(0.5), y[N_HELD_OUT:]).mean())
     assert abs(np.mean(inside) - 0.5) > 0.03
 
@@ -70,9 +70,9 @@ def test_quantiles_of_every_level_are_calibrated_on_both_sides():
     levels = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
     below = {conformal: [] for conformal in (ScaleConformal, DistributionConformal)}
     for seed in range(N_SPLITS):
-        law, y, _ = heteroscedastic(seed, 399 + N_NEW)
+        distribution, y, _ = heteroscedastic(seed, 399 + N_NEW)
         for conformal, shares in below.items():
-            new = conformal().fit(law[:399], y[:399]).transform(law[399:])
+            new = conformal().fit(distribution[:399], y[:399]).transform(distribution[399:])
             shares.append((y[399:, None] <= new.ppf(levels[None, :])).mean(axis=0))
     assert np.abs(np.mean(below[DistributionConformal], axis=0) - levels).max() < 0.02
     assert np.abs(np.mean(below[ScaleConformal], axis=0) - levels).max() > 0.1  # the noise is skewed
@@ -84,16 +84,16 @@ def test_groups_are_calibrated_each_by_itself(conformal):
     for seed in range(N_SPLITS):
         rng = np.random.default_rng(seed)
         labels = rng.choice(["quiet", "loud"], 300)
-        law = Normal(np.zeros(300), np.ones(300))
+        distribution = Normal(np.zeros(300), np.ones(300))
         y = rng.normal(size=300) * np.where(labels == "loud", 4.0, 0.5)
-        fitted = conformal().fit(law[:200], y[:200], labels[:200])
-        covered = share_inside(fitted.transform(law[200:], labels[200:]).interval(0.8), y[200:])
+        fitted = conformal().fit(distribution[:200], y[:200], labels[:200])
+        covered = share_inside(fitted.transform(distribution[200:], labels[200:]).interval(0.8), y[200:])
         for label, shares in inside.items():
             shares.extend(covered[labels[200:] == label])
     for shares in inside.values():
         assert 0.79 < np.mean(shares) < 0.84
     # one calibration for both would be far off in each
-    whole = conformal().fit(law, y).transform(law).interval(0.8)
+    whole = conformal().fit(distribution, y).transform(distribution).interval(0.8)
     assert share_inside(whole, y)[labels == "quiet"].mean() > 0.95
 
 
@@ -103,31 +103,31 @@ def test_bins_of_the_spread_are_groups(conformal):
     for seed in range(N_SPLITS):
         rng = np.random.default_rng(seed)
         scale = rng.uniform(1, 2, 260)
-        law = Normal(np.zeros(260), scale)
-        y = rng.normal(size=260) * np.where(scale > 1.5, 5.0, 0.2)  # the law's spread says too little
-        fitted = conformal(n_bins=2).fit(law[:200], y[:200])
-        covered = share_inside(fitted.transform(law[200:]).interval(0.8), y[200:])
+        distribution = Normal(np.zeros(260), scale)
+        y = rng.normal(size=260) * np.where(scale > 1.5, 5.0, 0.2)  # the distribution's spread says too little
+        fitted = conformal(n_bins=2).fit(distribution[:200], y[:200])
+        covered = share_inside(fitted.transform(distribution[200:]).interval(0.8), y[200:])
         loud = scale[200:] > fitted.edges_[0]
         by_bin.append([covered[~loud].mean(), covered[loud].mean()])
     assert np.all(np.abs(np.mean(by_bin, axis=0) - 0.81) < 0.02)
     # one calibration for both would be far off in each
-    whole = conformal().fit(law, y).transform(law).interval(0.8)
+    whole = conformal().fit(distribution, y).transform(distribution).interval(0.8)
     assert share_inside(whole, y)[scale < 1.4].mean() > 0.9
 
 
 def test_the_normalised_score_by_hand():
-    law, y, _ = heteroscedastic(0, 99)
-    score = np.sort(np.abs(y - law.mean()) / law.std())
+    distribution, y, _ = heteroscedastic(0, 99)
+    score = np.sort(np.abs(y - distribution.mean()) / distribution.std())
     new = Normal([10.0, 20.0], [1.0, 3.0])
-    lower, upper = ScaleConformal().fit(law, y).transform(new).interval(0.9)
+    lower, upper = ScaleConformal().fit(distribution, y).transform(new).interval(0.9)
     np.testing.assert_allclose(upper, [10 + score[89], 20 + 3 * score[89]])  # the 90th of 99
     np.testing.assert_allclose(lower, [10 - score[89], 20 - 3 * score[89]])
 
 
 def test_the_two_sided_score_by_hand():
-    law, y, _ = heteroscedastic(0, 99)
-    score = np.sort((y - law.mean()) / law.std())
-    lower, upper = DistributionConformal().fit(law, y).transform(Normal([0.0], [2.0])).interval(0.9)
+    distribution, y, _ = heteroscedastic(0, 99)
+    score = np.sort((y - distribution.mean()) / distribution.std())
+    lower, upper = DistributionConformal().fit(distribution, y).transform(Normal([0.0], [2.0])).interval(0.9)
     assert (lower[0], upper[0]) == pytest.approx((2 * score[4], 2 * score[94]))  # the 5th and the 95th of 99
 
 
@@ -150,9 +150,9 @@ def test_outer_quantiles_are_calibrated_on_both_sides(sign):
     levels = np.array([0.01, 0.05, 0.95, 0.99])
     below = []
     for seed in range(N_SPLITS):
-        law, y, _ = heteroscedastic(seed, 399 + N_NEW)
-        y = sign * (y - law.mean()) + law.mean()  # skewed to the right, or to the left
-        new = DistributionConformal().fit(law[:399], y[:399]).transform(law[399:])
+        distribution, y, _ = heteroscedastic(seed, 399 + N_NEW)
+        y = sign * (y - distribution.mean()) + distribution.mean()  # skewed to the right, or to the left
+        new = DistributionConformal().fit(distribution[:399], y[:399]).transform(distribution[399:])
         below.append((y[399:, None] <= new.ppf(levels[None, :])).mean(axis=0))
     assert np.abs(np.mean(below, axis=0) - levels).max() < 0.006
 
@@ -162,8 +162,8 @@ def test_outer_quantiles_are_calibrated_on_both_sides(sign):
 def test_the_guarantee_holds_however_wrong_the_spread_is(conformal, scale):
     inside = []
     for seed in range(40):
-        law, y = Normal(np.zeros(599), np.full(599, scale)), np.random.default_rng(seed).normal(size=599)
-        interval = conformal().fit(law[:299], y[:299]).transform(law[299:]).interval(0.9)
+        distribution, y = Normal(np.zeros(599), np.full(599, scale)), np.random.default_rng(seed).normal(size=599)
+        interval = conformal().fit(distribution[:299], y[:299]).transform(distribution[299:]).interval(0.9)
         inside.append(share_inside(interval, y[299:]).mean())
     error = np.std(inside) / np.sqrt(40)
     assert 0.9 - 4 * error < np.mean(inside) < 0.9 + 2 / 300 + 4 * error
@@ -171,17 +171,19 @@ def test_the_guarantee_holds_however_wrong_the_spread_is(conformal, scale):
 
 @pytest.mark.parametrize(("conformal", "enough"), [(ScaleConformal, 9), (DistributionConformal, 19)])
 def test_too_few_rows_give_honest_infinite_ends(conformal, enough):
-    law, y, _ = heteroscedastic(3, enough)
-    assert np.all(np.isfinite(conformal().fit(law, y).transform(law).interval(0.9)))
-    few = conformal().fit(law[1:], y[1:]).transform(law)
+    distribution, y, _ = heteroscedastic(3, enough)
+    assert np.all(np.isfinite(conformal().fit(distribution, y).transform(distribution).interval(0.9)))
+    few = conformal().fit(distribution[1:], y[1:]).transform(distribution)
     assert np.any(np.isinf(few.interval(0.9)))
-    assert np.all(np.isfinite(few.ppf(0.95)))  # the law itself goes on with the shape of the law before
+    assert np.all(
+        np.isfinite(few.ppf(0.95))
+    )  # the distribution itself goes on with the shape of the distribution before
 
 
 @pytest.fixture(params=[ScaleConformal, DistributionConformal])
 def recalibrated(request):
-    law, y, _ = heteroscedastic(1, 200)
-    return request.param().fit(law, y).transform(law[:3])
+    distribution, y, _ = heteroscedastic(1, 200)
+    return request.param().fit(distribution, y).transform(distribution[:3])
 
 
 def test_density_integrates_to_one_and_quantiles_invert(recalibrated):
@@ -210,28 +212,30 @@ def test_crps_equals_its_integral_also_without_the_closed_form(recalibrated):
         assert recalibrated[2].crps(y) == pytest.approx(expected, rel=1e-3)
         assert recalibrated.crps(np.full(3, y))[2] == pytest.approx(expected, rel=1e-3)
         assert recalibrated.crps([[y, y]]).shape == (3, 2)
-        general = super(Recalibrated, recalibrated[2]).crps(y)  # the base class's, for laws that are not normal
+        general = super(Recalibrated, recalibrated[2]).crps(
+            y
+        )  # the base class's, for distributions that are not normal
         assert general == pytest.approx(expected, rel=1e-2)
 
 
-def test_calibrated_laws_are_left_nearly_as_they_are():
+def test_calibrated_distributions_are_left_nearly_as_they_are():
     rng = np.random.default_rng(0)
-    law = Normal(rng.normal(size=4000), rng.uniform(1, 2, 4000))
-    y = law.rvs(random_state=1)
+    distribution = Normal(rng.normal(size=4000), rng.uniform(1, 2, 4000))
+    y = distribution.rvs(random_state=1)
     for conformal in (ScaleConformal, DistributionConformal):
-        new = conformal().fit(law, y).transform(law)
-        np.testing.assert_allclose(new.std(), law.std(), rtol=0.1)
-        assert new.crps(y).mean() == pytest.approx(law.crps(y).mean(), rel=0.01)
-        assert new.logpdf(y).mean() == pytest.approx(law.logpdf(y).mean(), abs=0.03)
+        new = conformal().fit(distribution, y).transform(distribution)
+        np.testing.assert_allclose(new.std(), distribution.std(), rtol=0.1)
+        assert new.crps(y).mean() == pytest.approx(distribution.crps(y).mean(), rel=0.01)
+        assert new.logpdf(y).mean() == pytest.approx(distribution.logpdf(y).mean(), abs=0.03)
 
 
-def test_far_off_laws_are_mended():
+def test_far_off_distributions_are_mended():
     # Scores of thousands: Φ would round them all to 1.
     rng = np.random.default_rng(0)
-    law = Normal(np.zeros(500), np.full(500, 1e-4))
+    distribution = Normal(np.zeros(500), np.full(500, 1e-4))
     y = rng.normal(size=500)
     for conformal in (ScaleConformal, DistributionConformal):
-        new = conformal().fit(law, y).transform(law)
+        new = conformal().fit(distribution, y).transform(distribution)
         assert coverage(y, new, 0.9) == pytest.approx(0.9, abs=0.01)
         np.testing.assert_allclose(new.std(), 1.0, rtol=0.15)
 
@@ -251,9 +255,9 @@ def test_ties_and_few_scores_still_make_a_map(make, scores):
 
 
 def test_indexing_keeps_the_groups():
-    law, y, _ = heteroscedastic(0, 100)
+    distribution, y, _ = heteroscedastic(0, 100)
     labels = np.arange(100) % 3
-    new = DistributionConformal().fit(law, y, labels).transform(law, labels)
+    new = DistributionConformal().fit(distribution, y, labels).transform(distribution, labels)
     lower, upper = new.interval(0.8)
     for rows in (slice(3, 9), [5, 1], np.arange(100) % 2 == 0):
         np.testing.assert_array_equal(new[rows].interval(0.8)[0], lower[rows])
@@ -262,34 +266,37 @@ def test_indexing_keeps_the_groups():
 
 
 def test_an_unseen_group_gets_the_calibration_of_all_rows():
-    law, y, _ = heteroscedastic(0, 100)
-    grouped = ScaleConformal().fit(law, y, np.array(["a", "b"] * 50, dtype=object))
-    whole = ScaleConformal().fit(law, y).transform(law).interval(0.8)
-    new = grouped.transform(law, ["a"] + ["c"] * 99).interval(0.8)
+    distribution, y, _ = heteroscedastic(0, 100)
+    grouped = ScaleConformal().fit(distribution, y, np.array(["a", "b"] * 50, dtype=object))
+    whole = ScaleConformal().fit(distribution, y).transform(distribution).interval(0.8)
+    new = grouped.transform(distribution, ["a"] + ["c"] * 99).interval(0.8)
     np.testing.assert_array_equal(np.array(new)[:, 1:], np.array(whole)[:, 1:])
 
 
 @BOTH
 def test_bins_that_ties_leave_empty_get_the_calibration_of_all_rows(conformal):
-    law, y = Normal(np.zeros(40), np.ones(40)), np.random.default_rng(0).normal(size=40)
-    binned, whole = conformal(n_bins=5).fit(law, y), conformal().fit(law, y)
-    np.testing.assert_array_equal(binned.transform(law).interval(0.8), whole.transform(law).interval(0.8))
+    distribution, y = Normal(np.zeros(40), np.ones(40)), np.random.default_rng(0).normal(size=40)
+    binned, whole = conformal(n_bins=5).fit(distribution, y), conformal().fit(distribution, y)
+    np.testing.assert_array_equal(
+        binned.transform(distribution).interval(0.8), whole.transform(distribution).interval(0.8)
+    )
 
 
 def test_labels_are_compared_as_text():
-    law, y, _ = heteroscedastic(0, 100)
-    fitted = ScaleConformal().fit(law, y, np.arange(100) % 2)
+    distribution, y, _ = heteroscedastic(0, 100)
+    fitted = ScaleConformal().fit(distribution, y, np.arange(100) % 2)
     as_text = np.array([str(i % 2) for i in range(100)], dtype=object)
     np.testing.assert_array_equal(
-        fitted.transform(law, as_text).interval(0.8), fitted.transform(law, np.arange(100) % 2).interval(0.8)
+        fitted.transform(distribution, as_text).interval(0.8),
+        fitted.transform(distribution, np.arange(100) % 2).interval(0.8),
     )
     with pytest.raises(InvalidInputError, match="None of the groups is known"):
-        fitted.transform(law, np.arange(100) % 2 + 0.5)
+        fitted.transform(distribution, np.arange(100) % 2 + 0.5)
 
 
 def test_arguments_are_matched_also_with_groups():
-    law, y, _ = heteroscedastic(0, 100)
-    new = ScaleConformal().fit(law, y, np.arange(100) % 2).transform(law, np.arange(100) % 2)
+    distribution, y, _ = heteroscedastic(0, 100)
+    new = ScaleConformal().fit(distribution, y, np.arange(100) % 2).transform(distribution, np.arange(100) % 2)
     with pytest.raises(InvalidInputError, match=r"shape \(50,\) does not fit 100 rows"):
         new.cdf(np.zeros(50))
     assert new[3].crps(np.zeros((2, 5))).shape == (2, 5)
@@ -298,28 +305,28 @@ def test_arguments_are_matched_also_with_groups():
 
 
 def test_bad_input():
-    law, y, _ = heteroscedastic(0, 20)
-    with pytest.raises(InvalidInputError, match="A batch of laws is expected"):
+    distribution, y, _ = heteroscedastic(0, 20)
+    with pytest.raises(InvalidInputError, match="A batch of distributions is expected"):
         ScaleConformal().fit((np.zeros(20), np.ones(20)), y)
     with pytest.raises(InvalidInputError, match="groups contains NaN"):
-        ScaleConformal().fit(law, y, np.full(20, np.nan))
+        ScaleConformal().fit(distribution, y, np.full(20, np.nan))
     with pytest.raises(InvalidInputError, match=r"same shape \(n,\)"):
-        ScaleConformal().fit(law, y[:-1])
+        ScaleConformal().fit(distribution, y[:-1])
     with pytest.raises(InvalidInputError, match="NaN or infinity"):
-        ScaleConformal().fit(law, np.full(20, np.nan))
+        ScaleConformal().fit(distribution, np.full(20, np.nan))
     with pytest.raises(InvalidInputError, match=r"one label per row, shape \(20,\)"):
-        ScaleConformal().fit(law, y, ["a"])
+        ScaleConformal().fit(distribution, y, ["a"])
     with pytest.raises(InvalidInputError, match="not by both"):
-        ScaleConformal(n_bins=2).fit(law, y, ["a"] * 20)
+        ScaleConformal(n_bins=2).fit(distribution, y, ["a"] * 20)
     with pytest.raises(InvalidInputError, match="n_bins must be an integer"):
-        ScaleConformal(n_bins=0).fit(law, y)
+        ScaleConformal(n_bins=0).fit(distribution, y)
     with pytest.raises(InvalidInputError, match="fitted without groups"):
-        ScaleConformal().fit(law, y).transform(law, ["a"] * 20)
+        ScaleConformal().fit(distribution, y).transform(distribution, ["a"] * 20)
     with pytest.raises(InvalidInputError, match="give the groups of these rows"):
-        ScaleConformal().fit(law, y, ["a"] * 20).transform(law)
+        ScaleConformal().fit(distribution, y, ["a"] * 20).transform(distribution)
     with pytest.raises(NotFittedError):
-        ScaleConformal().transform(law)
-    new = ScaleConformal().fit(law, y).transform(law)
+        ScaleConformal().transform(distribution)
+    new = ScaleConformal().fit(distribution, y).transform(distribution)
     for level in (0, 1, 90):
         with pytest.raises(InvalidInputError, match="between 0 and 1"):
             new.interval(level)
@@ -331,8 +338,10 @@ def test_bad_input():
 def test_moments_of_every_family_stay_finite_where_scores_are_stretched(name):
     """F(y) rounds to 1 long before the quadrature ends: a quantile there must not become infinite."""
     family = resolve_family(name)[1]
-    law = family([1.0, 2.0], [2.0, 1.0], *{"student_t": (12.0,), "skewnormal": (2.0,), "weibull": (1.5,)}.get(name, ()))
-    stretched = Recalibrated(law, [symmetric_map(1.5)], np.zeros(2, int))
+    distribution = family(
+        [1.0, 2.0], [2.0, 1.0], *{"student_t": (12.0,), "skewnormal": (2.0,), "weibull": (1.5,)}.get(name, ())
+    )
+    stretched = Recalibrated(distribution, [symmetric_map(1.5)], np.zeros(2, int))
     p = (np.arange(400_000) + 0.5) / 400_000
     for i in range(2):
         sample = stretched[i].ppf(p)
@@ -341,8 +350,8 @@ def test_moments_of_every_family_stay_finite_where_scores_are_stretched(name):
 
 
 def test_a_variance_that_stretching_makes_infinite_is():
-    law = StudentT([0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [4.0, 6.0, 20.0])
-    found = Recalibrated(law, [symmetric_map(1.5)], np.zeros(3, int)).var()  # finite for ν > 2 · 1.5²
+    distribution = StudentT([0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [4.0, 6.0, 20.0])
+    found = Recalibrated(distribution, [symmetric_map(1.5)], np.zeros(3, int)).var()  # finite for ν > 2 · 1.5²
     assert np.isinf(found[0])
     assert np.isfinite(found[1:]).all()
 
@@ -350,16 +359,16 @@ def test_a_variance_that_stretching_makes_infinite_is():
 def test_a_mean_that_stretching_one_tail_makes_infinite_is():
     v = np.array([-2.0, 0.0, 2.0])
     g = ScoreMap(v, np.array([-1.0, 0.0, 6.0]), 1.75, np.array([0.0, 6.0]), True)
-    law = Recalibrated(StudentT([0.0, 0.0], [1.0, 1.0], [2.5, 50.0]), [g], np.zeros(2, int))
-    assert law.mean()[0] == np.inf  # it would need more than 1.75² degrees of freedom
-    assert law.var()[0] == np.inf
-    assert np.isfinite([law.mean()[1], law.var()[1]]).all()
+    distribution = Recalibrated(StudentT([0.0, 0.0], [1.0, 1.0], [2.5, 50.0]), [g], np.zeros(2, int))
+    assert distribution.mean()[0] == np.inf  # it would need more than 1.75² degrees of freedom
+    assert distribution.var()[0] == np.inf
+    assert np.isfinite([distribution.mean()[1], distribution.var()[1]]).all()
 
 
 def test_without_a_mean_there_is_no_warning_and_no_number():
-    law = Recalibrated(StudentT([0.0], [1.0], [2.5]), [symmetric_map(4.0)], np.zeros(1, int))
-    assert np.isnan(law.mean()[0])
-    assert law.var()[0] == np.inf
+    distribution = Recalibrated(StudentT([0.0], [1.0], [2.5]), [symmetric_map(4.0)], np.zeros(1, int))
+    assert np.isnan(distribution.mean()[0])
+    assert distribution.var()[0] == np.inf
 
 
 def symmetric_map(slope):

@@ -66,7 +66,9 @@ def test_never_worse_than_none(scoring, seed, n, log_unit):
 
 def test_own_score_and_perfect_predictions():
     mean, variance, _ = data()
-    calibrator = VarianceCalibrator(scoring=lambda y, law: abs(law.std().mean() - 3.0), method="continuous")
+    calibrator = VarianceCalibrator(
+        scoring=lambda y, distribution: abs(distribution.std().mean() - 3.0), method="continuous"
+    )
     calibrator.fit(mean, variance, mean)  # no error at all
     assert np.sqrt(calibrator.transform(variance)).mean() == pytest.approx(3.0, rel=1e-3)
 

@@ -20,8 +20,8 @@ def data(seed=0, n=300, factor=1.0, shift=0.0):
     return mean, variance, mean + rng.normal(size=n) * np.sqrt(factor * variance + shift)
 
 
-def scipy_nll(y, law):
-    return -law.logpdf(y).mean()
+def scipy_nll(y, distribution):
+    return -distribution.logpdf(y).mean()
 
 
 @pytest.mark.parametrize(("factor", "shift"), [(1.0, 0.0), (9.0, 0.0), (0.04, 0.0), (1.0, 5.0)])
@@ -57,19 +57,19 @@ def test_never_worse_than_none(scoring, seed, n, log_unit):
 
 
 def test_the_identity_wins_a_tie():
-    calibrator = VarianceCalibrator(scoring=lambda y, law: 1.0).fit(*data())
+    calibrator = VarianceCalibrator(scoring=lambda y, distribution: 1.0).fit(*data())
     assert (calibrator.gamma_, calibrator.delta_) == (1.0, 0.0)
 
 
 def test_own_score():
     mean, variance, y = data()
-    calibrator = VarianceCalibrator(scoring=lambda y, law: law.std().mean()).fit(mean, variance, y)
+    calibrator = VarianceCalibrator(scoring=lambda y, distribution: distribution.std().mean()).fit(mean, variance, y)
     assert calibrator.gamma_ == 1e-8  # the narrowest
 
 
 def test_a_score_of_nan_is_never_chosen():
-    def score(y, law):
-        return np.nan if law.std().mean() < 0.9 else crps(y, law)
+    def score(y, distribution):
+        return np.nan if distribution.std().mean() < 0.9 else crps(y, distribution)
 
     mean, variance, y = data()
     assert VarianceCalibrator(scoring=score).fit(mean, variance, y).transform(variance).mean() > 0.5
@@ -105,7 +105,7 @@ def test_unknown_score(scoring):
 
 def test_a_score_that_is_no_number():
     with pytest.raises(InvalidInputError, match=r"returned an array of shape \(300,\)"):
-        VarianceCalibrator(scoring=lambda y, law: law.crps(y)).fit(*data())
+        VarianceCalibrator(scoring=lambda y, distribution: distribution.crps(y)).fit(*data())
 
 
 def test_not_fitted():

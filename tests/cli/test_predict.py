@@ -34,14 +34,14 @@ def test_it_is_what_the_library_predicts(files, rows):
     path = predict(files, "test.csv", "out.csv", *EVERYTHING)
     out = pd.read_csv(path, dtype={"order": str})
     texts = pd.read_csv(path, dtype=str)  # not every version of read_csv reads numbers to the last bit
-    law = u.predict_dist(X)
+    distribution = u.predict_dist(X)
     assert out["order"].tolist() == frame["order"].tolist()
     expected = {
         "prediction": u.predict(X),
-        "std": law.std(),
-        "lower_50": law.interval(0.5)[0],
-        "upper_90": law.interval(0.9)[1],
-        "q0.05": law.ppf(0.05),
+        "std": distribution.std(),
+        "lower_50": distribution.interval(0.5)[0],
+        "upper_90": distribution.interval(0.9)[1],
+        "q0.05": distribution.ppf(0.05),
         "affinity": u.affinity_score(X),
     }
     for name, values in expected.items():
@@ -189,18 +189,17 @@ def test_a_byte_order_mark_blank_lines_and_quotes(files, table):
 
 
 def test_neighbours_are_searched_once_for_all_that_is_told_of_a_chunk(files, rows, monkeypatch):
-    from ibug.affinity import AffinitySearch
-
-    from ibug.cli._frames import Rows
-    from ibug.cli._predicting import Predictor, Wanted
+    from ibug import LeafIndex
+    from ibug.cli.answers import Predictor, Wanted
+    from ibug.cli.rows import ModelRows
 
     u, X, _ = rows
     asked = []
-    query = AffinitySearch.query
+    query = LeafIndex.query
     monkeypatch.setattr(
-        AffinitySearch, "query", lambda self, leaves, k, **more: asked.append(k) or query(self, leaves, k, **more)
+        LeafIndex, "query", lambda self, leaves, k, **more: asked.append(k) or query(self, leaves, k, **more)
     )
     predictor = Predictor(u, Wanted(intervals=(0.9,), neighbors=u.k_ + 3, flags=True))
-    predictor.predict(Rows(X, {}, {}), {})
+    predictor.predict(ModelRows(X, {}, {}), {})
     assert len(asked) == 1
     assert asked[0] >= u.k_ + 3

@@ -46,8 +46,8 @@ def test_plots(files):
 def test_explain_tells_neighbours_and_differences(files, rows):
     u, X, _ = rows
     facts = files.json("explain", files["model.ibug"], files["test.csv"], "--row", "17", "--neighbors", "4")
-    law = u.predict_dist(X[17:18])
-    lower, upper = law.interval(0.9)
+    distribution = u.predict_dist(X[17:18])
+    lower, upper = distribution.interval(0.9)
     assert facts["prediction"] == u.predict(X[17:18])[0]
     assert (facts["interval"]["lower"], facts["interval"]["upper"]) == (lower[0], upper[0])
     affinities, indices = u.kneighbors(X[17:18], 4)

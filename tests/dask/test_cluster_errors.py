@@ -132,14 +132,3 @@ def test_a_fresh_process_imports_no_dask_and_has_no_client():
     imported, _, message = run.stdout.partition("\n")
     assert imported == "[]"
     assert "There is no Dask client" in message
-
-
-def test_a_missing_extra_is_named():
-    code = (
-        "import sys; sys.modules['distributed'] = None\n"
-        "try: import ibug.dask\n"
-        "except ImportError as error: print(type(error).__name__, error)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "MissingDependencyError" in run.stdout
-    assert "ibug[dask]" in run.stdout

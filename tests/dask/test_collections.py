@@ -93,28 +93,28 @@ def test_nothing_runs_before_it_is_asked_for(far, data):
             one.compute()
 
 
-def test_lazy_laws(far, data, frames):
+def test_lazy_distributions(far, data, frames):
     rows, y = data["test"]
     X, targets = frames(rows, 4), frames(y, 4)
-    law, local = far.predict_dist(X), far.predict_dist(X.compute())
-    assert isinstance(law, LazyDistribution)
-    assert law.npartitions == 4
-    assert "4 partitions" in repr(law)
+    distribution, local = far.predict_dist(X), far.predict_dist(X.compute())
+    assert isinstance(distribution, LazyDistribution)
+    assert distribution.npartitions == 4
+    assert "4 partitions" in repr(distribution)
     for name in ("mean", "var", "std"):
-        np.testing.assert_array_equal(getattr(law, name)().compute(), getattr(local, name)())
+        np.testing.assert_array_equal(getattr(distribution, name)().compute(), getattr(local, name)())
     for name in ("pdf", "logpdf", "cdf", "crps"):
-        np.testing.assert_array_equal(getattr(law, name)(targets).compute(), getattr(local, name)(y))
-    np.testing.assert_array_equal(law.ppf([[0.1, 0.6]]).compute(), local.ppf([[0.1, 0.6]]))
-    np.testing.assert_array_equal(law.interval(0.7).compute(), np.stack(local.interval(0.7), axis=1))
-    samples = law.rvs(3, random_state=0)
+        np.testing.assert_array_equal(getattr(distribution, name)(targets).compute(), getattr(local, name)(y))
+    np.testing.assert_array_equal(distribution.ppf([[0.1, 0.6]]).compute(), local.ppf([[0.1, 0.6]]))
+    np.testing.assert_array_equal(distribution.interval(0.7).compute(), np.stack(local.interval(0.7), axis=1))
+    samples = distribution.rvs(3, random_state=0)
     np.testing.assert_array_equal(samples.compute(), samples.compute())
     assert samples.compute().shape == (80, 3)
-    assert law.rvs(random_state=0).compute().shape == (80,)
-    assert [len(part.compute()) for part in law.to_delayed()] == [20, 20, 20, 20]
+    assert distribution.rvs(random_state=0).compute().shape == (80,)
+    assert [len(part.compute()) for part in distribution.to_delayed()] == [20, 20, 20, 20]
     with pytest.raises(InvalidInputError, match="cannot be divided"):
-        law.cdf(y)
+        distribution.cdf(y)
     with pytest.raises(InvalidInputError, match="has 2 partitions"):
-        law.cdf(frames(y, 2))
+        distribution.cdf(frames(y, 2))
 
 
 def places(client, collection):

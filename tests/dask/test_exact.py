@@ -77,9 +77,9 @@ def assert_predicts_alike(far, local, X, rows):
     same(far.predict_quantiles(rows, alpha=[0.1, 0.7]).compute(), local.predict_quantiles(X, alpha=[0.1, 0.7]))
     for one, other in zip(far.kneighbors(rows), local.kneighbors(X), strict=True):
         same(one.compute(), other)
-    law, local_law = far.predict_dist(rows), local.predict_dist(X)
-    same(law.compute().ppf(0.3), local_law.ppf(0.3))
-    same(law.cdf(1.0).compute(), local_law.cdf(1.0))
+    distribution, local_distribution = far.predict_dist(rows), local.predict_dist(X)
+    same(distribution.compute().ppf(0.3), local_distribution.ppf(0.3))
+    same(distribution.cdf(1.0).compute(), local_distribution.cdf(1.0))
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)

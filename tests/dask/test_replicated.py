@@ -38,9 +38,9 @@ def test_frames(everywhere, local, data, frames):
         np.testing.assert_array_equal(getattr(everywhere, name)(X).compute(), getattr(local, name)(whole))
     for one, other in zip(everywhere.kneighbors(X, n_neighbors=5), local.kneighbors(whole, 5), strict=True):
         np.testing.assert_array_equal(one.compute(), other)
-    law = everywhere.predict_dist(X)
-    assert isinstance(law, LazyDistribution)
-    np.testing.assert_array_equal(law.ppf(0.2).compute(), local.predict_dist(whole).ppf(0.2))
+    distribution = everywhere.predict_dist(X)
+    assert isinstance(distribution, LazyDistribution)
+    np.testing.assert_array_equal(distribution.ppf(0.2).compute(), local.predict_dist(whole).ppf(0.2))
 
 
 def test_empty_partitions_and_local_rows(everywhere, local, data, frames):

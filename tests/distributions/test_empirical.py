@@ -29,7 +29,7 @@ HARD = {
 
 
 @pytest.fixture
-def law():
+def distribution():
     return Empirical.fit(VALUES)
 
 
@@ -48,10 +48,10 @@ def integrate(function, ends):
 
 
 def test_values_are_the_quantiles():
-    law = Empirical.fit(VALUES[:3])
+    distribution = Empirical.fit(VALUES[:3])
     probabilities = np.arange(1, 26)[None] / 26
-    np.testing.assert_allclose(law.ppf(probabilities), np.sort(VALUES[:3], axis=1))
-    np.testing.assert_allclose(law.cdf(law.values), np.tile(probabilities, (3, 1)))
+    np.testing.assert_allclose(distribution.ppf(probabilities), np.sort(VALUES[:3], axis=1))
+    np.testing.assert_allclose(distribution.cdf(distribution.values), np.tile(probabilities, (3, 1)))
     one = Empirical([0.0, 1.0, 5.0])
     np.testing.assert_allclose(one.cdf([0.5, 3.0]), [0.375, 0.625])
     np.testing.assert_allclose(one.pdf([0.5, 3.0]), [0.25, 0.0625])
@@ -69,33 +69,33 @@ def test_tails_are_exponential():
 
 def test_default_tails():
     # Mean excess of the outermost three of nine over the fourth; where they are ties, the mean gap.
-    law = Empirical([[0.0, 1.0, 2.0, 6.0, 7.0, 8.0, 10.0, 11.0, 12.0]])
-    np.testing.assert_allclose(law.tails, [[5.0, 3.0]])
-    law = Empirical([[0.0, 1.0, 2.0, 6.0, 7.0, 9.0, 9.0, 9.0, 9.0]])
-    np.testing.assert_allclose(law.tails, [[5.0, 9 / 8]], rtol=1e-5)
+    distribution = Empirical([[0.0, 1.0, 2.0, 6.0, 7.0, 8.0, 10.0, 11.0, 12.0]])
+    np.testing.assert_allclose(distribution.tails, [[5.0, 3.0]])
+    distribution = Empirical([[0.0, 1.0, 2.0, 6.0, 7.0, 9.0, 9.0, 9.0, 9.0]])
+    np.testing.assert_allclose(distribution.tails, [[5.0, 9 / 8]], rtol=1e-5)
     tails = Empirical.fit(np.random.default_rng(0).exponential(3.0, (200, 400))).tails
     np.testing.assert_allclose(tails[:, 1].mean(), 3.0, rtol=0.05)
 
 
 def test_ties_are_moved_apart_evenly():
-    law = Empirical([[0.0, 5.0, 5.0, 5.0, 10.0]])
-    np.testing.assert_allclose(law.values, [[0.0, 5 - 1e-5, 5.0, 5 + 1e-5, 10.0]], rtol=1e-12)
+    distribution = Empirical([[0.0, 5.0, 5.0, 5.0, 10.0]])
+    np.testing.assert_allclose(distribution.values, [[0.0, 5 - 1e-5, 5.0, 5 + 1e-5, 10.0]], rtol=1e-12)
     np.testing.assert_allclose(Empirical([[2.0, 2.0, 2.0]]).values, [[2 - 1e-8, 2.0, 2 + 1e-8]], rtol=1e-14)
     np.testing.assert_array_equal(Empirical([[3.0, 1.0, 2.0]]).values, [[1.0, 2.0, 3.0]])
 
 
 @pytest.mark.parametrize("case", HARD)
-def test_a_law_is_rebuilt_from_its_parameters(case):
-    law = Empirical.fit(HARD[case])
-    again = Empirical(law.values, law.tails)
-    np.testing.assert_array_equal(again.values, law.values)
-    np.testing.assert_array_equal(again.tails, law.tails)
+def test_a_distribution_is_rebuilt_from_its_parameters(case):
+    distribution = Empirical.fit(HARD[case])
+    again = Empirical(distribution.values, distribution.tails)
+    np.testing.assert_array_equal(again.values, distribution.values)
+    np.testing.assert_array_equal(again.tails, distribution.tails)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 25])
 def test_moments_equal_quadrature(k):
-    law = Empirical.fit(VALUES[:, :k], scale=np.array([0.3, 1.0, 20.0, 1.0]))
-    for row in law:
+    distribution = Empirical.fit(VALUES[:, :k], scale=np.array([0.3, 1.0, 20.0, 1.0]))
+    for row in distribution:
         ends = pieces(row)
         total = integrate(row.pdf, ends)
         mean = integrate(lambda x, row=row: x * row.pdf(x), ends)
@@ -107,8 +107,8 @@ def test_moments_equal_quadrature(k):
 
 @pytest.mark.parametrize("k", [1, 2, 3, 25])
 def test_crps_equals_quadrature(k):
-    law = Empirical.fit(VALUES[:, :k], scale=np.array([0.3, 1.0, 20.0, 1.0]))
-    for row in law:
+    distribution = Empirical.fit(VALUES[:, :k], scale=np.array([0.3, 1.0, 20.0, 1.0]))
+    for row in distribution:
         for y in row.mean() + row.std() * np.array([-6.0, -0.4, 0.0, 0.1, 1.0, 9.0]):
             ends = np.sort(np.append(pieces(row), y))
             below = integrate(lambda x, row=row: row.cdf(x) ** 2, ends[ends <= y])
@@ -118,32 +118,36 @@ def test_crps_equals_quadrature(k):
         np.testing.assert_allclose(knots, row.crps(np.nextafter(row.values, -np.inf)), rtol=1e-9)
 
 
-def test_quantiles_invert_probabilities(law):
-    np.testing.assert_allclose(law.cdf(law.ppf(PROBABILITIES)), np.tile(PROBABILITIES, (4, 1)), rtol=1e-8)
-    y = law.ppf(np.linspace(0.001, 0.999, 300)[None])
-    np.testing.assert_allclose(law.ppf(law.cdf(y)), y, rtol=1e-9, atol=1e-12)
+def test_quantiles_invert_probabilities(distribution):
+    np.testing.assert_allclose(
+        distribution.cdf(distribution.ppf(PROBABILITIES)), np.tile(PROBABILITIES, (4, 1)), rtol=1e-8
+    )
+    y = distribution.ppf(np.linspace(0.001, 0.999, 300)[None])
+    np.testing.assert_allclose(distribution.ppf(distribution.cdf(y)), y, rtol=1e-9, atol=1e-12)
     assert (np.diff(y, axis=1) > 0).all()
-    assert law.ppf(0.0)[0] == -np.inf
-    assert law.ppf(1.0)[0] == np.inf
-    assert np.isnan(law.ppf(np.nan)).all()
+    assert distribution.ppf(0.0)[0] == -np.inf
+    assert distribution.ppf(1.0)[0] == np.inf
+    assert np.isnan(distribution.ppf(np.nan)).all()
 
 
-def test_normal_scores_are_exact_far_away(law):
+def test_normal_scores_are_exact_far_away(distribution):
     scores = np.array([[-1e5, -300.0, -36.5, -8.0, 0.0, 0.3, 9.0, 37.0, 40.0, 1e4]])
-    y = law.from_normal_score(scores)
-    np.testing.assert_allclose(law.normal_score(y), np.tile(scores, (4, 1)), rtol=1e-8, atol=1e-8)
-    np.testing.assert_array_equal(law.normal_score([[-np.inf, np.inf]])[0], [-np.inf, np.inf])
-    np.testing.assert_allclose(law.normal_score(VALUES), stats.norm.ppf(law.cdf(VALUES)), rtol=1e-9, atol=1e-9)
+    y = distribution.from_normal_score(scores)
+    np.testing.assert_allclose(distribution.normal_score(y), np.tile(scores, (4, 1)), rtol=1e-8, atol=1e-8)
+    np.testing.assert_array_equal(distribution.normal_score([[-np.inf, np.inf]])[0], [-np.inf, np.inf])
+    np.testing.assert_allclose(
+        distribution.normal_score(VALUES), stats.norm.ppf(distribution.cdf(VALUES)), rtol=1e-9, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("random_state", [0, np.random.default_rng(0)])
-def test_samples_follow_the_law(law, random_state):
-    samples = law.rvs(3000, random_state)
+def test_samples_follow_the_distribution(distribution, random_state):
+    samples = distribution.rvs(3000, random_state)
     assert samples.shape == (4, 3000)
-    for row, drawn in zip(law, samples, strict=True):
+    for row, drawn in zip(distribution, samples, strict=True):
         assert stats.kstest(drawn, row.cdf).pvalue > 0.001
-    assert law.rvs(random_state=1).shape == (4,)
-    assert law[0].rvs(5, random_state=1).shape == (5,)
+    assert distribution.rvs(random_state=1).shape == (4,)
+    assert distribution[0].rvs(5, random_state=1).shape == (5,)
 
 
 @pytest.mark.parametrize("case", sorted(set(HARD) - {"far"}))
@@ -163,71 +167,78 @@ def test_moments_to_keep(case):
 @pytest.mark.parametrize("case", HARD)
 def test_hard_values(case):
     values = HARD[case]
-    for law in (Empirical.fit(values), Empirical.fit(values, loc=values[:, 0])):
+    for distribution in (Empirical.fit(values), Empirical.fit(values, loc=values[:, 0])):
         far = np.array([[-1e300, -1e9, -1.0, 0.0, 1e-300, 2.0, 1e9, 1e308]])
-        for y in (far, values, law.values, values + law.std()[:, None]):
-            assert np.isfinite(law.logpdf(y)).all()
-            assert np.isfinite(law.normal_score(y)).all()
-            assert ((law.cdf(y) >= 0) & (law.cdf(y) <= 1)).all()
-        for result in (law.mean(), law.std(), law.var(), law.crps(values), law.ppf(PROBABILITIES), law.rvs(9, 0)):
+        for y in (far, values, distribution.values, values + distribution.std()[:, None]):
+            assert np.isfinite(distribution.logpdf(y)).all()
+            assert np.isfinite(distribution.normal_score(y)).all()
+            assert ((distribution.cdf(y) >= 0) & (distribution.cdf(y) <= 1)).all()
+        for result in (
+            distribution.mean(),
+            distribution.std(),
+            distribution.var(),
+            distribution.crps(values),
+            distribution.ppf(PROBABILITIES),
+            distribution.rvs(9, 0),
+        ):
             assert np.isfinite(result).all()
-        assert (law.std() > 0).all()
-        assert (law.crps(values) > 0).all()
-        assert (np.diff(law.values, axis=1) > 0).all()
-        assert (np.diff(law.ppf(PROBABILITIES), axis=1) >= 0).all()
+        assert (distribution.std() > 0).all()
+        assert (distribution.crps(values) > 0).all()
+        assert (np.diff(distribution.values, axis=1) > 0).all()
+        assert (np.diff(distribution.ppf(PROBABILITIES), axis=1) >= 0).all()
         # Exact as far as doubles so far from zero can tell the quantiles apart.
-        narrowest = np.column_stack([np.diff(law.values, axis=1), law.tails]).min(axis=1)
-        lost = 2 * np.spacing(np.abs(values).max(axis=1) + law.std()) / narrowest
-        assert (np.abs(law.cdf(law.ppf(PROBABILITIES)) - PROBABILITIES) < 1e-9 + lost[:, None]).all()
+        narrowest = np.column_stack([np.diff(distribution.values, axis=1), distribution.tails]).min(axis=1)
+        lost = 2 * np.spacing(np.abs(values).max(axis=1) + distribution.std()) / narrowest
+        assert (np.abs(distribution.cdf(distribution.ppf(PROBABILITIES)) - PROBABILITIES) < 1e-9 + lost[:, None]).all()
 
 
-def test_scales_and_shifts_carry_over(law):
+def test_scales_and_shifts_carry_over(distribution):
     for factor in (1e-12, 1e12):
         scaled = Empirical.fit(factor * VALUES)
-        np.testing.assert_allclose(scaled.ppf(PROBABILITIES), factor * law.ppf(PROBABILITIES), rtol=1e-9)
-        np.testing.assert_allclose(scaled.crps(factor * VALUES), factor * law.crps(VALUES), rtol=1e-9)
-    np.testing.assert_allclose(Empirical.fit(1e9 + VALUES).std(), law.std(), rtol=1e-5)
+        np.testing.assert_allclose(scaled.ppf(PROBABILITIES), factor * distribution.ppf(PROBABILITIES), rtol=1e-9)
+        np.testing.assert_allclose(scaled.crps(factor * VALUES), factor * distribution.crps(VALUES), rtol=1e-9)
+    np.testing.assert_allclose(Empirical.fit(1e9 + VALUES).std(), distribution.std(), rtol=1e-5)
 
 
-def test_infinite_and_missing_arguments(law):
+def test_infinite_and_missing_arguments(distribution):
     y = np.array([[-np.inf, np.inf, np.nan]])
-    np.testing.assert_array_equal(law.logpdf(y)[0], [-np.inf, -np.inf, np.nan])
-    np.testing.assert_allclose(law.cdf(y)[0], [0.0, 1.0, np.nan], atol=1e-300)
-    np.testing.assert_array_equal(law.crps(y)[0], [np.inf, np.inf, np.nan])
+    np.testing.assert_array_equal(distribution.logpdf(y)[0], [-np.inf, -np.inf, np.nan])
+    np.testing.assert_allclose(distribution.cdf(y)[0], [0.0, 1.0, np.nan], atol=1e-300)
+    np.testing.assert_array_equal(distribution.crps(y)[0], [np.inf, np.inf, np.nan])
 
 
 @pytest.mark.parametrize("method", ["logpdf", "pdf", "cdf", "ppf", "crps", "normal_score", "from_normal_score"])
-def test_arguments_match_rows_from_the_left(law, method):
-    call = getattr(law, method)
+def test_arguments_match_rows_from_the_left(distribution, method):
+    call = getattr(distribution, method)
     grid = np.linspace(0.1, 0.9, 5)
     assert call(0.5).shape == (4,)
-    np.testing.assert_array_equal(call(grid[:4]), [getattr(law[i], method)(grid[i]) for i in range(4)])
+    np.testing.assert_array_equal(call(grid[:4]), [getattr(distribution[i], method)(grid[i]) for i in range(4)])
     assert call(grid[None, :]).shape == (4, 5)
     np.testing.assert_array_equal(call(grid[None, :]), call(np.tile(grid, (4, 1))))
-    np.testing.assert_array_equal(call(grid[None, :])[2], getattr(law[2], method)(grid))
-    assert getattr(law[2], method)(np.full((2, 1, 3), 0.5)).shape == (2, 1, 3)
-    assert getattr(law[2], method)(0.5).shape == ()
-    assert getattr(law[:1], method)(0.5).shape == (1,)
-    assert getattr(law[:0], method)(0.5).shape == (0,)
+    np.testing.assert_array_equal(call(grid[None, :])[2], getattr(distribution[2], method)(grid))
+    assert getattr(distribution[2], method)(np.full((2, 1, 3), 0.5)).shape == (2, 1, 3)
+    assert getattr(distribution[2], method)(0.5).shape == ()
+    assert getattr(distribution[:1], method)(0.5).shape == (1,)
+    assert getattr(distribution[:0], method)(0.5).shape == (0,)
     with pytest.raises(InvalidInputError, match=r"shape \(5,\) does not fit 4 rows"):
         call(grid)
 
 
-def test_indexing(law):
-    assert len(law) == 4
-    assert law.shape == (4,)
+def test_indexing(distribution):
+    assert len(distribution) == 4
+    assert distribution.shape == (4,)
     for rows in (slice(1, 3), [3, 0], np.array([True, False, True, False])):
-        np.testing.assert_array_equal(law[rows].mean(), law.mean()[rows])
-        np.testing.assert_array_equal(law[rows].std(), law.std()[rows])
-    one = law[-1]
+        np.testing.assert_array_equal(distribution[rows].mean(), distribution.mean()[rows])
+        np.testing.assert_array_equal(distribution[rows].std(), distribution.std()[rows])
+    one = distribution[-1]
     assert one.shape == ()
     assert one.values.shape == (25,)
     assert one.tails.shape == (2,)
     assert one.mean().shape == one.std().shape == one.var().shape == ()
-    assert repr(law) == "<Empirical: 4 rows of 25 values>"
+    assert repr(distribution) == "<Empirical: 4 rows of 25 values>"
     assert repr(one) == "<Empirical: 25 values>"
-    low, high = law.interval(0.8)
-    np.testing.assert_allclose(law.cdf(high) - law.cdf(low), 0.8)
+    low, high = distribution.interval(0.8)
+    np.testing.assert_allclose(distribution.cdf(high) - distribution.cdf(low), 0.8)
     with pytest.raises(TypeError, match="no length"):
         len(one)
     with pytest.raises(TypeError, match="cannot be indexed"):
@@ -266,13 +277,13 @@ def test_impossible_fits(values, options, message):
 @settings(max_examples=100, deadline=None)
 @given(arrays(float, st.tuples(st.integers(1, 3), st.integers(1, 40)), elements=st.floats(-1e6, 1e6, width=32)))
 def test_any_values(values):
-    law = Empirical.fit(values)
-    y = law.ppf(PROBABILITIES)
-    assert np.isfinite(law.logpdf(y)).all()
-    narrowest = np.column_stack([np.diff(law.values, axis=1), law.tails]).min(axis=1)
-    lost = 2 * np.spacing(np.abs(values).max(axis=1) + law.std()) / narrowest
-    assert (np.abs(law.cdf(y) - PROBABILITIES) < 1e-9 + lost[:, None]).all()
-    assert (law.crps(y) > 0).all()
+    distribution = Empirical.fit(values)
+    y = distribution.ppf(PROBABILITIES)
+    assert np.isfinite(distribution.logpdf(y)).all()
+    narrowest = np.column_stack([np.diff(distribution.values, axis=1), distribution.tails]).min(axis=1)
+    lost = 2 * np.spacing(np.abs(values).max(axis=1) + distribution.std()) / narrowest
+    assert (np.abs(distribution.cdf(y) - PROBABILITIES) < 1e-9 + lost[:, None]).all()
+    assert (distribution.crps(y) > 0).all()
     kept = Empirical.fit(values, loc=np.ones(len(values)), scale=np.full(len(values), 2.0))
     np.testing.assert_allclose(kept.mean(), 1.0)
     np.testing.assert_allclose(kept.std(), 2.0)

@@ -1,4 +1,4 @@
-"""Every family keeps the contract of a batched law, however wild the values are."""
+"""Every family keeps the contract of a batched distribution, however wild the values are."""
 
 from itertools import pairwise
 
@@ -30,7 +30,7 @@ def values_of(kind, k=40):
     return base * {"tiny": 1e-12, "huge": 1e12}.get(kind, 1.0)
 
 
-def laws_of(name, kind, k=40):
+def distributions_of(name, kind, k=40):
     values = values_of(kind, k)
     _, family = resolve_family(name)
     options = family.prepare(np.append(values.ravel(), values.max() * 1.1))
@@ -47,30 +47,32 @@ KINDS = ["plain", "identical", "outlier", "far", "tiny", "huge"]
     ("kind", "k"), [*((kind, 40) for kind in KINDS), ("plain", 3), ("outlier", 3), ("identical", 3)]
 )
 def test_nothing_breaks(name, kind, k):
-    for values, law in laws_of(name, kind, k):
-        assert law.shape == (4,)
+    for values, distribution in distributions_of(name, kind, k):
+        assert distribution.shape == (4,)
         grid = np.concatenate([values, values.mean(axis=1, keepdims=True) * [[0.5, 0.99, 1.01, 3.0]]], axis=1)
-        assert np.all(np.isfinite(law.logpdf(grid)))
-        assert np.all(np.isfinite(law.mean()))
-        assert np.all(law.crps(grid) >= 0)
-        assert np.all((law.cdf(grid) >= 0) & (law.cdf(grid) <= 1))
-        assert np.all(np.isfinite(law.ppf(Q[None, :])))
-        assert np.all(np.diff(law.ppf(Q[None, :]), axis=1) >= 0)
+        assert np.all(np.isfinite(distribution.logpdf(grid)))
+        assert np.all(np.isfinite(distribution.mean()))
+        assert np.all(distribution.crps(grid) >= 0)
+        assert np.all((distribution.cdf(grid) >= 0) & (distribution.cdf(grid) <= 1))
+        assert np.all(np.isfinite(distribution.ppf(Q[None, :])))
+        assert np.all(np.diff(distribution.ppf(Q[None, :]), axis=1) >= 0)
 
 
 @ALL
 @pytest.mark.parametrize("kind", ["plain", "outlier", "tiny", "huge"])
 def test_quantiles_invert_the_distribution_function(name, kind):
-    for _, law in laws_of(name, kind):
-        np.testing.assert_allclose(law.cdf(law.ppf(Q[None, :])), np.tile(Q, (4, 1)), rtol=1e-6, atol=1e-9)
+    for _, distribution in distributions_of(name, kind):
+        np.testing.assert_allclose(
+            distribution.cdf(distribution.ppf(Q[None, :])), np.tile(Q, (4, 1)), rtol=1e-6, atol=1e-9
+        )
 
 
 @ALL
 def test_density_is_the_derivative_and_integrates_to_one(name):
-    for _, law in laws_of(name, "plain"):
-        one = law[1]
+    for _, distribution in distributions_of(name, "plain"):
+        one = distribution[1]
         edges = np.unique(
-            np.concatenate([one.ppf(np.linspace(1e-9, 1 - 1e-9, 80)), np.ravel(getattr(law, "values", [50]))])
+            np.concatenate([one.ppf(np.linspace(1e-9, 1 - 1e-9, 80)), np.ravel(getattr(distribution, "values", [50]))])
         )
         total = sum(quad(lambda x, one=one: float(one.pdf(x)), a, b)[0] for a, b in pairwise(edges))
         inside = float(one.cdf(edges[-1]) - one.cdf(edges[0]))
@@ -78,16 +80,16 @@ def test_density_is_the_derivative_and_integrates_to_one(name):
 
 
 @ALL
-def test_samples_follow_the_law(name):
-    for _, law in laws_of(name, "plain"):
-        samples = law[2].rvs(4000, random_state=0)
-        assert stats.kstest(samples, lambda x, law=law: law[2].cdf(x)).pvalue > 0.001
+def test_samples_follow_the_distribution(name):
+    for _, distribution in distributions_of(name, "plain"):
+        samples = distribution[2].rvs(4000, random_state=0)
+        assert stats.kstest(samples, lambda x, distribution=distribution: distribution[2].cdf(x)).pvalue > 0.001
 
 
 @ALL
 def test_crps_is_its_integral(name):
-    for _, law in laws_of(name, "plain"):
-        one = law[0]
+    for _, distribution in distributions_of(name, "plain"):
+        one = distribution[0]
         for y in (one.ppf(0.02), one.ppf(0.6), one.ppf(0.5) + 15 * (one.ppf(0.7) - one.ppf(0.5))):
             x = np.unique(
                 np.concatenate([one.ppf(np.linspace(1e-7, 1 - 1e-7, 20_001)), np.linspace(y - 1e-6, y + 60, 20_001)])
@@ -100,15 +102,15 @@ def test_crps_is_its_integral(name):
 
 
 @ALL
-def test_moments_are_those_of_the_law(name):
-    for _, law in laws_of(name, "plain"):
-        if not np.all(np.isfinite(law.var())):
-            continue  # a t law of at most 2 degrees of freedom
+def test_moments_are_those_of_the_distribution(name):
+    for _, distribution in distributions_of(name, "plain"):
+        if not np.all(np.isfinite(distribution.var())):
+            continue  # a t distribution of at most 2 degrees of freedom
         p = (np.arange(400_000) + 0.5) / 400_000
-        x = law[3].ppf(p)
-        assert float(law[3].mean()) == pytest.approx(x.mean(), rel=1e-3)
+        x = distribution[3].ppf(p)
+        assert float(distribution[3].mean()) == pytest.approx(x.mean(), rel=1e-3)
         if name != "student_t":
-            assert float(law[3].std()) == pytest.approx(x.std(), rel=2e-2)
+            assert float(distribution[3].std()) == pytest.approx(x.std(), rel=2e-2)
 
 
 @ALL
@@ -119,9 +121,9 @@ def test_given_moments_are_kept(name, kind):
     options = family.prepare(np.append(values.ravel(), values.max() * 1.1))
     mean = values.mean(axis=1) * 1.02
     std = np.maximum(values.std(axis=1) * 0.7, 1e-4 * mean)
-    law = family.fit(values, loc=mean, scale=std, **options)
-    np.testing.assert_allclose(law.mean(), mean, rtol=1e-7)
-    np.testing.assert_allclose(law.std(), std, rtol=1e-5)
+    distribution = family.fit(values, loc=mean, scale=std, **options)
+    np.testing.assert_allclose(distribution.mean(), mean, rtol=1e-7)
+    np.testing.assert_allclose(distribution.std(), std, rtol=1e-5)
 
 
 @ALL
@@ -136,35 +138,40 @@ def test_rows_are_fitted_each_by_itself(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "scipy_law"),
+    ("name", "scipy_distribution"),
     [("normal", stats.norm), ("laplace", stats.laplace), ("logistic", stats.logistic), ("gumbel", stats.gumbel_r),
      ("student_t", stats.t), ("skewnormal", stats.skewnorm)],
 )  # fmt: skip
-def test_location_scale_families_equal_scipy(name, scipy_law):
+def test_location_scale_families_equal_scipy(name, scipy_distribution):
     _, family = resolve_family(name)
     shapes = {"student_t": [4.0], "skewnormal": [-2.0]}.get(name, [])
-    law, reference = family(np.full(3, 2.0), np.full(3, 0.7), *shapes), scipy_law(*shapes, loc=2.0, scale=0.7)
+    distribution, reference = (
+        family(np.full(3, 2.0), np.full(3, 0.7), *shapes),
+        scipy_distribution(*shapes, loc=2.0, scale=0.7),
+    )
     x = np.array([-1.0, 2.0, 4.5])
     for method in ("pdf", "logpdf", "cdf"):
-        np.testing.assert_allclose(getattr(law, method)(x), getattr(reference, method)(x), rtol=1e-8)
-    np.testing.assert_allclose(law.ppf([0.1, 0.5, 0.93]), reference.ppf([0.1, 0.5, 0.93]), rtol=1e-7, atol=1e-12)
-    np.testing.assert_allclose(law.mean(), reference.mean(), atol=1e-12)
-    np.testing.assert_allclose(law.var(), reference.var())
+        np.testing.assert_allclose(getattr(distribution, method)(x), getattr(reference, method)(x), rtol=1e-8)
+    np.testing.assert_allclose(
+        distribution.ppf([0.1, 0.5, 0.93]), reference.ppf([0.1, 0.5, 0.93]), rtol=1e-7, atol=1e-12
+    )
+    np.testing.assert_allclose(distribution.mean(), reference.mean(), atol=1e-12)
+    np.testing.assert_allclose(distribution.var(), reference.var())
 
 
 @pytest.mark.parametrize(
-    ("name", "scipy_law"),
+    ("name", "scipy_distribution"),
     [("normal", stats.norm), ("laplace", stats.laplace), ("logistic", stats.logistic), ("gumbel", stats.gumbel_r),
      ("student_t", stats.t), ("skewnormal", stats.skewnorm)],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # scipy's optimiser tries impossible parameters on its way
-def test_likelihood_is_at_least_scipys(name, scipy_law):
+def test_likelihood_is_at_least_scipys(name, scipy_distribution):
     rng = np.random.default_rng(0)
     values = np.concatenate([values_of("plain", 60), rng.gamma(1.5, size=(4, 60)), rng.normal(size=(12, 60))])
     _, family = resolve_family(name)
     ours = family.fit(values).logpdf(values).mean(axis=1)
-    theirs = [scipy_law.logpdf(row, *scipy_law.fit(row)).mean() for row in values]
-    # A bound of the shape (half a normal law, nearly a normal law) may cost a little where scipy has none.
+    theirs = [scipy_distribution.logpdf(row, *scipy_distribution.fit(row)).mean() for row in values]
+    # A bound of the shape (half normal, nearly normal) may cost a little where scipy has none.
     assert np.all(ours >= np.array(theirs) - 1e-3)
     assert np.mean(ours) >= np.mean(theirs) - 1e-12
 
@@ -204,14 +211,14 @@ def test_registry():
 @pytest.mark.parametrize("kind", ["plain", "tiny", "identical"])
 def test_log_densities_are_finite_however_far_y_is(name, kind):
     far = np.array([[1e100, 1e200, 1e300, -1e100, -1e200, -1e300]])
-    for _, law in laws_of(name, kind):
-        inside = far[:, :3] if hasattr(law, "shift") else far
-        density, score = law.logpdf(inside), law.crps(inside)
+    for _, distribution in distributions_of(name, kind):
+        inside = far[:, :3] if hasattr(distribution, "shift") else far
+        density, score = distribution.logpdf(inside), distribution.crps(inside)
         assert np.all(np.isfinite(density))
-        assert np.all(np.isfinite(law.pdf(inside)))
+        assert np.all(np.isfinite(distribution.pdf(inside)))
         if name not in ("kde", "empirical"):  # the distance itself, far outside
             np.testing.assert_allclose(score, np.broadcast_to(np.abs(inside), score.shape), rtol=1e-6)
-        assert np.all(law.logpdf([[np.inf]]) == -np.inf)
+        assert np.all(distribution.logpdf([[np.inf]]) == -np.inf)
 
 
 @ALL
@@ -221,14 +228,14 @@ def test_one_moment_is_kept_and_the_other_one_is_the_most_likely(name, given):
     _, family = resolve_family(name)
     options = family.prepare(values.ravel())
     mean, std = values.mean(axis=1) + 1, values.std(axis=1) * 1.4
-    law = family.fit(values, **{given: {"loc": mean, "scale": std}[given]}, **options)
+    distribution = family.fit(values, **{given: {"loc": mean, "scale": std}[given]}, **options)
     if given == "loc":
-        np.testing.assert_allclose(law.mean(), mean, rtol=1e-9)
+        np.testing.assert_allclose(distribution.mean(), mean, rtol=1e-9)
     else:
-        np.testing.assert_allclose(law.std(), std, rtol=1e-7)
+        np.testing.assert_allclose(distribution.std(), std, rtol=1e-7)
     if name in ("kde", "empirical"):
         return  # moved or stretched: there is no likelihood to be maximised
-    found = law.logpdf(values).mean(axis=1)
+    found = distribution.logpdf(values).mean(axis=1)
     for factor in np.geomspace(0.2, 3, 40):
         for step in np.linspace(-1.5, 1.5, 31) if given == "scale" else [0.0]:
             other = family.fit(
@@ -242,14 +249,14 @@ def test_one_moment_is_kept_and_the_other_one_is_the_most_likely(name, given):
             break
 
 
-@pytest.mark.parametrize("scipy_law", [stats.laplace, stats.logistic, stats.norm])
-def test_a_given_location_of_a_symmetric_law_equals_scipys_fit(scipy_law):
-    name = {"laplace": "laplace", "logistic": "logistic", "norm": "normal"}[scipy_law.name]
+@pytest.mark.parametrize("scipy_distribution", [stats.laplace, stats.logistic, stats.norm])
+def test_a_given_location_of_a_symmetric_distribution_equals_scipys_fit(scipy_distribution):
+    name = {"laplace": "laplace", "logistic": "logistic", "norm": "normal"}[scipy_distribution.name]
     values = values_of("plain")
     mean = values.mean(axis=1) - 0.7
-    law = resolve_family(name)[1].fit(values, loc=mean)
-    expected = [scipy_law.fit(row, floc=center)[1] for row, center in zip(values, mean, strict=True)]
-    np.testing.assert_allclose(law.scale, expected, rtol=1e-4)
+    distribution = resolve_family(name)[1].fit(values, loc=mean)
+    expected = [scipy_distribution.fit(row, floc=center)[1] for row, center in zip(values, mean, strict=True)]
+    np.testing.assert_allclose(distribution.scale, expected, rtol=1e-4)
 
 
 @ALL
@@ -278,35 +285,35 @@ def test_impossible_shapes():
 
 
 @pytest.mark.parametrize("alpha", [-1e8, -30.0, -1.0, 0.0, 0.2, 4.0, 1e4])
-def test_crps_of_a_skew_normal_law_equals_quadrature(alpha):
-    law = resolve_family("skewnormal")[1]([0.3] * 4, [2.0] * 4, [alpha] * 4)
+def test_crps_of_a_skew_normal_distribution_equals_quadrature(alpha):
+    distribution = resolve_family("skewnormal")[1]([0.3] * 4, [2.0] * 4, [alpha] * 4)
     y = np.array([-7.0, 0.31, 1.5, 30.0])
-    np.testing.assert_allclose(law.crps(y), Distribution.crps(law, y), rtol=1e-6)
+    np.testing.assert_allclose(distribution.crps(y), Distribution.crps(distribution, y), rtol=1e-6)
 
 
 def test_a_skewed_shape_calls_nothing_impossible():
-    # All values on one side: half a normal law is the most likely one, and a new value beyond its edge is no wonder.
+    # All values on one side: half a normal distribution is the most likely one, and a value beyond its edge no wonder.
     values = np.array([[1.0, 1.01, 1.02, 1.5, 3.0]])
-    law = resolve_family("skewnormal")[1].fit(values, loc=values.mean(axis=1), scale=values.std(axis=1))
-    assert abs(law.alpha[0]) <= 10.0 + 1e-6
-    assert law.logpdf(0.5)[0] > -100
+    distribution = resolve_family("skewnormal")[1].fit(values, loc=values.mean(axis=1), scale=values.std(axis=1))
+    assert abs(distribution.alpha[0]) <= 10.0 + 1e-6
+    assert distribution.logpdf(0.5)[0] > -100
 
 
 class OneSided(resolve_family("gumbel")[1]):
-    """A law that does not say how its upper tail is reckoned exactly."""
+    """A distribution that does not say how its upper tail is reckoned exactly."""
 
     _sf = classmethod(LocationScale._sf.__func__)
     _isf = classmethod(LocationScale._isf.__func__)
 
 
-def test_scores_of_a_law_that_knows_no_upper_tail_are_finite():
-    law = OneSided([0.0], [1.0])
-    assert np.isfinite(law.from_normal_score([[8.3, 9.0, 30.0]])).all()
-    assert law.from_normal_score(np.inf)[0] == np.inf
+def test_scores_of_a_distribution_that_knows_no_upper_tail_are_finite():
+    distribution = OneSided([0.0], [1.0])
+    assert np.isfinite(distribution.from_normal_score([[8.3, 9.0, 30.0]])).all()
+    assert distribution.from_normal_score(np.inf)[0] == np.inf
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "scipy_law"),
+    ("name", "shape", "scipy_distribution"),
     [
         ("laplace", (), stats.laplace()),
         ("logistic", (), stats.logistic()),
@@ -315,16 +322,45 @@ def test_scores_of_a_law_that_knows_no_upper_tail_are_finite():
         ("skewnormal", (2.0,), stats.skewnorm(2)),
     ],
 )
-def test_scores_are_exact_in_the_upper_tail(name, shape, scipy_law):
+def test_scores_are_exact_in_the_upper_tail(name, shape, scipy_distribution):
     """Where F(y) rounds to 1, the probability above y still tells values apart."""
-    law = resolve_family(name)[1]([3.0, -1.0], [2.0, 0.5], *shape)
+    distribution = resolve_family(name)[1]([3.0, -1.0], [2.0, 0.5], *shape)
     # Older versions of SciPy are themselves wrong so far out.
     w = np.array([[0.0, 1.0, 7.0, 9.0, 15.0, 30.0]])[:, : None if NumpyVersion(scipy.__version__) >= "1.15.0" else 4]
-    found = law.from_normal_score(w)
+    found = distribution.from_normal_score(w)
     np.testing.assert_allclose(
-        found, law.loc[:, None] + law.scale[:, None] * scipy_law.isf(stats.norm.sf(w)), rtol=1e-9
+        found,
+        distribution.loc[:, None] + distribution.scale[:, None] * scipy_distribution.isf(stats.norm.sf(w)),
+        rtol=1e-9,
     )
-    np.testing.assert_allclose(law.normal_score(found), np.tile(w, (2, 1)), rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(law.from_normal_score([[-np.inf, np.inf]]), [[-np.inf, np.inf]] * 2)
-    assert np.isnan(law.from_normal_score(np.nan)).all()
-    assert law[0].from_normal_score(9.0) == found[0, 3]
+    np.testing.assert_allclose(distribution.normal_score(found), np.tile(w, (2, 1)), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(distribution.from_normal_score([[-np.inf, np.inf]]), [[-np.inf, np.inf]] * 2)
+    assert np.isnan(distribution.from_normal_score(np.nan)).all()
+    assert distribution[0].from_normal_score(9.0) == found[0, 3]
+
+
+@ALL
+@pytest.mark.parametrize("kind", ["plain", "outlier", "tiny"])
+def test_upper_tails_and_medians(name, kind):
+    for _, distribution in distributions_of(name, kind):
+        y = distribution.ppf(Q[None, :])
+        np.testing.assert_allclose(distribution.sf(y), np.tile(1 - Q, (4, 1)), rtol=1e-6, atol=1e-9)
+        np.testing.assert_array_equal(distribution.median(), distribution.ppf(0.5))
+        assert distribution.sf(np.inf).max() < 1e-100
+        assert distribution[0].sf(y[0, 3]).shape == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "scipy_distribution"),
+    [("normal", stats.norm), ("laplace", stats.laplace), ("logistic", stats.logistic), ("gumbel", stats.gumbel_r),
+     ("student_t", stats.t), ("skewnormal", stats.skewnorm)],
+)  # fmt: skip
+def test_upper_tails_are_exact_far_away(name, scipy_distribution):
+    _, family = resolve_family(name)
+    shapes = {"student_t": [4.0], "skewnormal": [2.0]}.get(name, [])
+    distribution, reference = (
+        family(np.full(2, 2.0), np.full(2, 0.7), *shapes),
+        scipy_distribution(*shapes, loc=2.0, scale=0.7),
+    )
+    x = np.array([4.0, 20.0])
+    np.testing.assert_allclose(distribution.sf(x), reference.sf(x), rtol=1e-6)

@@ -33,7 +33,7 @@ HARD = {
 
 
 class Mixture:
-    """One row's law as scipy.stats has it: the slow truth."""
+    """One row's distribution as scipy.stats has it: the slow truth."""
 
     def __init__(self, values, bandwidth):
         self.kernels = stats.norm(values, bandwidth)
@@ -49,14 +49,14 @@ class Mixture:
 
 
 @pytest.fixture
-def law():
+def distribution():
     return KDE.fit(VALUES)
 
 
 @pytest.mark.parametrize("rule", ["silverman", "scott"])
 def test_density_equals_scipy(rule):
-    law = KDE.fit(VALUES, bandwidth=rule)
-    for row, values in zip(law, VALUES, strict=True):
+    distribution = KDE.fit(VALUES, bandwidth=rule)
+    for row, values in zip(distribution, VALUES, strict=True):
         scipy = stats.gaussian_kde(values, rule)
         grid = np.linspace(values.min() - 1, values.max() + 1, 40)
         np.testing.assert_allclose(row.pdf(grid), scipy.pdf(grid), rtol=1e-9)
@@ -86,8 +86,8 @@ def test_likelihood_bandwidth_of_ties_is_the_smallest():
     np.testing.assert_allclose(ratio, 1 / 8)
 
 
-def test_moments_equal_quadrature(law):
-    for row in law:
+def test_moments_equal_quadrature(distribution):
+    for row in distribution:
         truth = Mixture(row.values, row.bandwidth)
         low, high = row.values.min() - 10 * row.bandwidth, row.values.max() + 10 * row.bandwidth
         options = {"points": np.unique(row.values), "limit": 400}
@@ -100,10 +100,12 @@ def test_moments_equal_quadrature(law):
 
 @pytest.mark.parametrize("k", [1, 3, 25])  # pairs for few kernels, the series for many
 def test_crps_equals_quadrature(k):
-    law = KDE.fit(VALUES[:, :k], scale=np.array([0.3, 1.0, 20.0, 1.0]))
-    y = law.mean() + law.std() * np.array([-4.0, 0.1, 1.0, 6.0])
-    expected = [crps_by_quadrature(Mixture(row.values, row.bandwidth), at) for row, at in zip(law, y, strict=True)]
-    np.testing.assert_allclose(law.crps(y), expected, rtol=1e-7)
+    distribution = KDE.fit(VALUES[:, :k], scale=np.array([0.3, 1.0, 20.0, 1.0]))
+    y = distribution.mean() + distribution.std() * np.array([-4.0, 0.1, 1.0, 6.0])
+    expected = [
+        crps_by_quadrature(Mixture(row.values, row.bandwidth), at) for row, at in zip(distribution, y, strict=True)
+    ]
+    np.testing.assert_allclose(distribution.crps(y), expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.1, 10.0])
@@ -113,7 +115,7 @@ def test_both_ways_to_the_mean_difference_agree(factor):
     np.testing.assert_allclose(series, _kde._difference_by_pairs(VALUES, h), rtol=1e-11)
 
 
-def test_crps_of_a_narrow_law_is_the_absolute_error():
+def test_crps_of_a_narrow_distribution_is_the_absolute_error():
     np.testing.assert_allclose(KDE(np.full((1, 50), 1.0), 1e-12).crps(4.0), 3.0)
     # Narrow kernels are the sample itself: E|X - y| - E|X - X'|/2.
     values = VALUES[1]
@@ -123,41 +125,45 @@ def test_crps_of_a_narrow_law_is_the_absolute_error():
 
 @pytest.mark.parametrize("rule", RULES)
 def test_quantiles_invert_probabilities(rule):
-    law = KDE.fit(VALUES, bandwidth=rule)
-    np.testing.assert_allclose(law.cdf(law.ppf(PROBABILITIES)), np.tile(PROBABILITIES, (4, 1)), rtol=1e-9)
-    assert law.ppf(0.0)[0] == -np.inf
-    assert law.ppf(1.0)[0] == np.inf
-    assert np.isnan(law.ppf(np.nan)).all()
+    distribution = KDE.fit(VALUES, bandwidth=rule)
+    np.testing.assert_allclose(
+        distribution.cdf(distribution.ppf(PROBABILITIES)), np.tile(PROBABILITIES, (4, 1)), rtol=1e-9
+    )
+    assert distribution.ppf(0.0)[0] == -np.inf
+    assert distribution.ppf(1.0)[0] == np.inf
+    assert np.isnan(distribution.ppf(np.nan)).all()
 
 
 def test_quantiles_between_distant_kernels():
-    law = KDE(np.repeat([[0.0, 1e6]], 10, axis=1), 1e-3)
+    distribution = KDE(np.repeat([[0.0, 1e6]], 10, axis=1), 1e-3)
     q = np.array([[0.1, 0.49999, 0.50001, 0.9]])
-    np.testing.assert_allclose(law.cdf(law.ppf(q)), q, rtol=1e-8)
-    assert 0 < law.ppf(0.5)[0] < 1e6
+    np.testing.assert_allclose(distribution.cdf(distribution.ppf(q)), q, rtol=1e-8)
+    assert 0 < distribution.ppf(0.5)[0] < 1e6
 
 
-def test_normal_scores_are_exact_far_away(law):
+def test_normal_scores_are_exact_far_away(distribution):
     scores = np.array([[-1e5, -300.0, -36.5, -8.0, 0.0, 0.3, 9.0, 37.0, 40.0, 1e4]])
-    y = law.from_normal_score(scores)
-    np.testing.assert_allclose(law.normal_score(y), np.tile(scores, (4, 1)), rtol=1e-9, atol=1e-9)
-    np.testing.assert_array_equal(law.normal_score([[-np.inf, np.inf]])[0], [-np.inf, np.inf])
-    np.testing.assert_allclose(law.normal_score(VALUES), stats.norm.ppf(law.cdf(VALUES)), rtol=1e-9, atol=1e-9)
+    y = distribution.from_normal_score(scores)
+    np.testing.assert_allclose(distribution.normal_score(y), np.tile(scores, (4, 1)), rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(distribution.normal_score([[-np.inf, np.inf]])[0], [-np.inf, np.inf])
+    np.testing.assert_allclose(
+        distribution.normal_score(VALUES), stats.norm.ppf(distribution.cdf(VALUES)), rtol=1e-9, atol=1e-9
+    )
     one = KDE([2.0], 3.0)
     np.testing.assert_allclose(one.normal_score([-1e6, 1.0, 1e6]), (np.array([-1e6, 1.0, 1e6]) - 2) / 3)
 
 
 @pytest.mark.parametrize("random_state", [0, np.random.default_rng(0)])
-def test_samples_follow_the_law(law, random_state):
-    samples = law.rvs(3000, random_state)
+def test_samples_follow_the_distribution(distribution, random_state):
+    samples = distribution.rvs(3000, random_state)
     assert samples.shape == (4, 3000)
-    for row, drawn in zip(law, samples, strict=True):
+    for row, drawn in zip(distribution, samples, strict=True):
         assert stats.kstest(drawn, row.cdf).pvalue > 0.001
     assert np.abs(np.corrcoef(samples) - np.eye(4)).max() < 0.1
-    assert law.rvs(random_state=1).shape == (4,)
-    assert law[0].rvs(5, random_state=1).shape == (5,)
-    assert law[0].rvs(random_state=1).shape == ()
-    np.testing.assert_array_equal(law.rvs(2, 3), law.rvs(2, 3))
+    assert distribution.rvs(random_state=1).shape == (4,)
+    assert distribution[0].rvs(5, random_state=1).shape == (5,)
+    assert distribution[0].rvs(random_state=1).shape == ()
+    np.testing.assert_array_equal(distribution.rvs(2, 3), distribution.rvs(2, 3))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -176,51 +182,64 @@ def test_moments_to_keep(case, rule):
 
 
 def test_identical_values_with_a_scale_are_normal():
-    law = KDE.fit(np.full((1, 9), 4.0), loc=np.array([1.0]), scale=np.array([2.0]))
-    np.testing.assert_allclose(law.logpdf(VALUES[:1]), stats.norm(1.0, 2.0).logpdf(VALUES[:1]))
+    distribution = KDE.fit(np.full((1, 9), 4.0), loc=np.array([1.0]), scale=np.array([2.0]))
+    np.testing.assert_allclose(distribution.logpdf(VALUES[:1]), stats.norm(1.0, 2.0).logpdf(VALUES[:1]))
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("case", HARD)
 def test_hard_values(case, rule):
     values = HARD[case]
-    for law in (KDE.fit(values, bandwidth=rule), KDE.fit(values, loc=values[:, 0], bandwidth=rule)):
+    for distribution in (KDE.fit(values, bandwidth=rule), KDE.fit(values, loc=values[:, 0], bandwidth=rule)):
         far = np.array([[-1e300, -1e9, -1.0, 0.0, 1e-300, 2.0, 1e9, 1e308]])
-        for y in (far, values, values + law.std()[:, None]):
-            assert np.isfinite(law.logpdf(y)).all()
-            assert np.isfinite(law.normal_score(y)).all()
-            assert ((law.cdf(y) >= 0) & (law.cdf(y) <= 1)).all()
-        for result in (law.mean(), law.std(), law.var(), law.crps(values), law.ppf(PROBABILITIES), law.rvs(9, 0)):
+        for y in (far, values, values + distribution.std()[:, None]):
+            assert np.isfinite(distribution.logpdf(y)).all()
+            assert np.isfinite(distribution.normal_score(y)).all()
+            assert ((distribution.cdf(y) >= 0) & (distribution.cdf(y) <= 1)).all()
+        for result in (
+            distribution.mean(),
+            distribution.std(),
+            distribution.var(),
+            distribution.crps(values),
+            distribution.ppf(PROBABILITIES),
+            distribution.rvs(9, 0),
+        ):
             assert np.isfinite(result).all()
-        assert (law.std() > 0).all()
-        assert (law.crps(values) >= 0).all()
-        assert (np.diff(law.ppf(PROBABILITIES), axis=1) >= 0).all()
+        assert (distribution.std() > 0).all()
+        assert (distribution.crps(values) >= 0).all()
+        assert (np.diff(distribution.ppf(PROBABILITIES), axis=1) >= 0).all()
         # Exact as far as doubles so far from zero can tell the quantiles apart.
-        lost = 4 * np.spacing(np.abs(values).max(axis=1) + law.std()) / law.bandwidth
-        assert (np.abs(law.cdf(law.ppf(PROBABILITIES)) - PROBABILITIES) < 1e-9 + lost[:, None]).all()
+        lost = 4 * np.spacing(np.abs(values).max(axis=1) + distribution.std()) / distribution.bandwidth
+        assert (np.abs(distribution.cdf(distribution.ppf(PROBABILITIES)) - PROBABILITIES) < 1e-9 + lost[:, None]).all()
 
 
-def test_scales_and_shifts_carry_over(law):
+def test_scales_and_shifts_carry_over(distribution):
     for factor in (1e-12, 1e12):
         scaled = KDE.fit(factor * VALUES)
-        np.testing.assert_allclose(scaled.ppf(PROBABILITIES), factor * law.ppf(PROBABILITIES), rtol=1e-9)
-        np.testing.assert_allclose(scaled.crps(factor * VALUES), factor * law.crps(VALUES), rtol=1e-9)
-    np.testing.assert_allclose(KDE.fit(1e9 + VALUES).std(), law.std(), rtol=1e-6)
+        np.testing.assert_allclose(scaled.ppf(PROBABILITIES), factor * distribution.ppf(PROBABILITIES), rtol=1e-9)
+        np.testing.assert_allclose(scaled.crps(factor * VALUES), factor * distribution.crps(VALUES), rtol=1e-9)
+    np.testing.assert_allclose(KDE.fit(1e9 + VALUES).std(), distribution.std(), rtol=1e-6)
 
 
-def test_infinite_and_missing_arguments(law):
+def test_infinite_and_missing_arguments(distribution):
     y = np.array([[-np.inf, np.inf, np.nan]])
-    np.testing.assert_array_equal(law.logpdf(y)[0], [-np.inf, -np.inf, np.nan])
-    np.testing.assert_array_equal(law.cdf(y)[0], [0.0, 1.0, np.nan])
-    np.testing.assert_array_equal(law.crps(y)[0], [np.inf, np.inf, np.nan])
+    np.testing.assert_array_equal(distribution.logpdf(y)[0], [-np.inf, -np.inf, np.nan])
+    np.testing.assert_array_equal(distribution.cdf(y)[0], [0.0, 1.0, np.nan])
+    np.testing.assert_array_equal(distribution.crps(y)[0], [np.inf, np.inf, np.nan])
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_chunks_do_not_change_results(law, monkeypatch, rule):
+def test_chunks_do_not_change_results(distribution, monkeypatch, rule):
     def results():
-        law = KDE.fit(VALUES, bandwidth=rule)
-        methods = (law.logpdf, law.cdf, law.crps, law.normal_score, KDE(VALUES, 1e-3).crps)
-        return [law.bandwidth, law.ppf(PROBABILITIES), *(method(VALUES) for method in methods)]
+        distribution = KDE.fit(VALUES, bandwidth=rule)
+        methods = (
+            distribution.logpdf,
+            distribution.cdf,
+            distribution.crps,
+            distribution.normal_score,
+            KDE(VALUES, 1e-3).crps,
+        )
+        return [distribution.bandwidth, distribution.ppf(PROBABILITIES), *(method(VALUES) for method in methods)]
 
     whole = results()
     monkeypatch.setattr(_sample, "_CHUNK", 60)
@@ -229,36 +248,36 @@ def test_chunks_do_not_change_results(law, monkeypatch, rule):
 
 
 @pytest.mark.parametrize("method", ["logpdf", "pdf", "cdf", "ppf", "crps", "normal_score", "from_normal_score"])
-def test_arguments_match_rows_from_the_left(law, method):
-    call = getattr(law, method)
+def test_arguments_match_rows_from_the_left(distribution, method):
+    call = getattr(distribution, method)
     grid = np.linspace(0.1, 0.9, 5)
     assert call(0.5).shape == (4,)
-    np.testing.assert_array_equal(call(grid[:4]), [getattr(law[i], method)(grid[i]) for i in range(4)])
+    np.testing.assert_array_equal(call(grid[:4]), [getattr(distribution[i], method)(grid[i]) for i in range(4)])
     assert call(grid[None, :]).shape == (4, 5)
     np.testing.assert_array_equal(call(grid[None, :]), call(np.tile(grid, (4, 1))))
-    np.testing.assert_array_equal(call(grid[None, :])[2], getattr(law[2], method)(grid))
-    assert getattr(law[2], method)(np.full((2, 1, 3), 0.5)).shape == (2, 1, 3)
-    assert getattr(law[2], method)(0.5).shape == ()
-    assert getattr(law[:1], method)(0.5).shape == (1,)
-    assert getattr(law[:0], method)(0.5).shape == (0,)
+    np.testing.assert_array_equal(call(grid[None, :])[2], getattr(distribution[2], method)(grid))
+    assert getattr(distribution[2], method)(np.full((2, 1, 3), 0.5)).shape == (2, 1, 3)
+    assert getattr(distribution[2], method)(0.5).shape == ()
+    assert getattr(distribution[:1], method)(0.5).shape == (1,)
+    assert getattr(distribution[:0], method)(0.5).shape == (0,)
     with pytest.raises(InvalidInputError, match=r"shape \(5,\) does not fit 4 rows"):
         call(grid)
 
 
-def test_indexing(law):
-    assert len(law) == 4
-    assert law.shape == (4,)
+def test_indexing(distribution):
+    assert len(distribution) == 4
+    assert distribution.shape == (4,)
     for rows in (slice(1, 3), [3, 0], np.array([True, False, True, False])):
-        np.testing.assert_array_equal(law[rows].mean(), law.mean()[rows])
-        np.testing.assert_array_equal(law[rows].std(), law.std()[rows])
-    one = law[-1]
+        np.testing.assert_array_equal(distribution[rows].mean(), distribution.mean()[rows])
+        np.testing.assert_array_equal(distribution[rows].std(), distribution.std()[rows])
+    one = distribution[-1]
     assert one.shape == ()
     assert one.values.shape == (25,)
     assert one.mean().shape == one.std().shape == one.var().shape == ()
-    assert repr(law) == "<KDE: 4 rows of 25 values>"
+    assert repr(distribution) == "<KDE: 4 rows of 25 values>"
     assert repr(one) == "<KDE: 25 values>"
-    low, high = law.interval(0.8)
-    np.testing.assert_allclose(law.cdf(high) - law.cdf(low), 0.8)
+    low, high = distribution.interval(0.8)
+    np.testing.assert_allclose(distribution.cdf(high) - distribution.cdf(low), 0.8)
     with pytest.raises(TypeError, match="no length"):
         len(one)
     with pytest.raises(TypeError, match="cannot be indexed"):
@@ -302,12 +321,12 @@ def test_impossible_fits(values, options, message):
     rule=st.sampled_from(RULES),
 )
 def test_any_values(values, rule):
-    law = KDE.fit(values, bandwidth=rule)
-    y = law.ppf(PROBABILITIES)
-    assert np.isfinite(law.logpdf(y)).all()
-    lost = 4 * np.spacing(np.abs(values).max(axis=1) + law.std()) / law.bandwidth
-    assert (np.abs(law.cdf(y) - PROBABILITIES) < 1e-9 + lost[:, None]).all()
-    assert (law.crps(y) >= 0).all()
+    distribution = KDE.fit(values, bandwidth=rule)
+    y = distribution.ppf(PROBABILITIES)
+    assert np.isfinite(distribution.logpdf(y)).all()
+    lost = 4 * np.spacing(np.abs(values).max(axis=1) + distribution.std()) / distribution.bandwidth
+    assert (np.abs(distribution.cdf(y) - PROBABILITIES) < 1e-9 + lost[:, None]).all()
+    assert (distribution.crps(y) >= 0).all()
     kept = KDE.fit(values, loc=np.ones(len(values)), scale=np.full(len(values), 2.0), bandwidth=rule)
     np.testing.assert_allclose(kept.mean(), 1.0)
     np.testing.assert_allclose(kept.std(), 2.0)

@@ -12,7 +12,7 @@ from scipy import optimize, stats
 from ibug.distributions import _likelihood as likelihood
 
 SETS = likelihood.instruction_sets()
-LAWS = {
+FAMILIES = {
     "logistic": stats.logistic,
     "gumbel": stats.gumbel_r,
     "student_t": stats.t,
@@ -27,16 +27,16 @@ def two(function, values, instruction_set):
     return out
 
 
-def fit(law, values, instruction_set):
+def fit(family, values, instruction_set):
     parameters = np.empty((len(values), 3))
     center, spread = values.mean(axis=1), values.std(axis=1)
-    likelihood.most_likely(law, values, center, spread, parameters, instruction_set)
+    likelihood.most_likely(family, values, center, spread, parameters, instruction_set)
     return parameters
 
 
-def log_likelihood(law, row, loc, scale, shape):
-    shapes = (shape,) if law in ("student_t", "skewnormal") else ()
-    return LAWS[law].logpdf(row, *shapes, loc=loc, scale=scale).mean()
+def log_likelihood(family, row, loc, scale, shape):
+    shapes = (shape,) if family in ("student_t", "skewnormal") else ()
+    return FAMILIES[family].logpdf(row, *shapes, loc=loc, scale=scale).mean()
 
 
 def skewed(n_rows, k, seed=0):
@@ -102,15 +102,15 @@ def test_log_moments_of_values_far_from_zero(instruction_set):
 
 
 @functools.cache
-def best_of_a_general_optimiser(law, n_rows, k, seed):
+def best_of_a_general_optimiser(family, n_rows, k, seed):
     """Return for each row of `skewed` the highest mean log likelihood that L-BFGS-B finds from several starts."""
-    bounds = {"student_t": (np.log(1.05), np.log(1000)), "skewnormal": (-12.2, 12.2)}.get(law, (-1, 1))
-    to_shape = {"student_t": np.exp, "skewnormal": np.sinh}.get(law, float)
+    bounds = {"student_t": (np.log(1.05), np.log(1000)), "skewnormal": (-12.2, 12.2)}.get(family, (-1, 1))
+    to_shape = {"student_t": np.exp, "skewnormal": np.sinh}.get(family, float)
 
     def search(row, t):
         def objective(p):
-            # A value that is impossible under a very skewed law has no logarithm; differences need a number.
-            return min(-log_likelihood(law, row, p[0], np.exp(p[1]), float(to_shape(p[2]))), 1e10)
+            # A value that is impossible under a very skewed distribution has no logarithm; differences need a number.
+            return min(-log_likelihood(family, row, p[0], np.exp(p[1]), float(to_shape(p[2]))), 1e10)
 
         start = (row.mean(), np.log(row.std()), t)
         return -optimize.minimize(objective, start, bounds=[(None, None), (-5, 5), bounds], method="L-BFGS-B").fun
@@ -119,41 +119,41 @@ def best_of_a_general_optimiser(law, n_rows, k, seed):
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
-@pytest.mark.parametrize("law", LAWS)
-def test_fit_is_as_likely_as_what_a_general_optimiser_finds(instruction_set, law):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fit_is_as_likely_as_what_a_general_optimiser_finds(instruction_set, family):
     values = skewed(5, 40, seed=1)
-    parameters = fit(law, values, instruction_set)
-    ours = [log_likelihood(law, row, *p) for row, p in zip(values, parameters, strict=True)]
-    assert np.all(ours >= np.array(best_of_a_general_optimiser(law, 5, 40, 1)) - 1e-6)
+    parameters = fit(family, values, instruction_set)
+    ours = [log_likelihood(family, row, *p) for row, p in zip(values, parameters, strict=True)]
+    assert np.all(ours >= np.array(best_of_a_general_optimiser(family, 5, 40, 1)) - 1e-6)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("k", [2, 3, 8, 9, 257])
-def test_sets_agree_and_fits_follow_location_and_scale(instruction_set, law, k):
+def test_sets_agree_and_fits_follow_location_and_scale(instruction_set, family, k):
     values = skewed(10, k, seed=2)
-    reference = fit(law, values, "baseline")
-    ours = fit(law, values, instruction_set)
-    moved = fit(law, 100 + 7 * values, instruction_set)
+    reference = fit(family, values, "baseline")
+    ours = fit(family, values, instruction_set)
+    moved = fit(family, 100 + 7 * values, instruction_set)
     for row, a, b, c in zip(values, reference, ours, moved, strict=True):
-        expected = log_likelihood(law, row, *a)
-        assert log_likelihood(law, row, *b) == pytest.approx(expected, abs=1e-7)
-        assert log_likelihood(law, 100 + 7 * row, *c) == pytest.approx(expected - np.log(7), abs=1e-6)
+        expected = log_likelihood(family, row, *a)
+        assert log_likelihood(family, row, *b) == pytest.approx(expected, abs=1e-7)
+        assert log_likelihood(family, 100 + 7 * row, *c) == pytest.approx(expected - np.log(7), abs=1e-6)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
-@pytest.mark.parametrize("law", ["student_t", "skewnormal"])
-def test_shape_for_given_moments_is_the_best_of_a_fine_grid(instruction_set, law):
+@pytest.mark.parametrize("family", ["student_t", "skewnormal"])
+def test_shape_for_given_moments_is_the_best_of_a_fine_grid(instruction_set, family):
     values = skewed(4, 50, seed=3)
     mean, std = values.mean(axis=1) + 0.3, 1.2 * values.std(axis=1)
     shape = np.empty(len(values))
-    likelihood.most_likely_shape(law, values, mean, std, shape, instruction_set)
-    grid = {"student_t": np.geomspace(2.1, 1000, 60), "skewnormal": np.sinh(np.linspace(-2.998, 2.998, 121))}[law]
+    likelihood.most_likely_shape(family, values, mean, std, shape, instruction_set)
+    grid = {"student_t": np.geomspace(2.1, 1000, 60), "skewnormal": np.sinh(np.linspace(-2.998, 2.998, 121))}[family]
 
     def at(row, m, s, candidate):
-        unit = LAWS[law](candidate)
+        unit = FAMILIES[family](candidate)
         scale = s / unit.std()
-        return log_likelihood(law, row, m - scale * unit.mean(), scale, candidate)
+        return log_likelihood(family, row, m - scale * unit.mean(), scale, candidate)
 
     for row, m, s, ours in zip(values, mean, std, shape, strict=True):
         assert at(row, m, s, ours) >= max(at(row, m, s, c) for c in grid) - 1e-9

@@ -1,4 +1,4 @@
-"""The batched lognormal law against scipy.stats and quadrature."""
+"""The batched lognormal distribution against scipy.stats and quadrature."""
 
 import numpy as np
 import pytest
@@ -17,39 +17,39 @@ Q = np.array([0.01, 0.4, 0.5, 0.999])
 
 
 @pytest.fixture
-def law():
+def distribution():
     return Lognormal(SHIFT, MU, SIGMA)
 
 
 @pytest.mark.parametrize("method", ["pdf", "logpdf", "cdf"])
-def test_densities_equal_scipy(law, method):
-    np.testing.assert_allclose(getattr(law, method)(Y), getattr(ORACLE, method)(Y), rtol=1e-10)
+def test_densities_equal_scipy(distribution, method):
+    np.testing.assert_allclose(getattr(distribution, method)(Y), getattr(ORACLE, method)(Y), rtol=1e-10)
 
 
-def test_moments_and_quantiles_equal_scipy(law):
-    np.testing.assert_allclose(law.mean(), ORACLE.mean(), rtol=1e-12)
-    np.testing.assert_allclose(law.var(), ORACLE.var(), rtol=1e-12)
-    np.testing.assert_allclose(law.std(), ORACLE.std(), rtol=1e-12)
-    np.testing.assert_allclose(law.ppf(Q), ORACLE.ppf(Q), rtol=1e-12)
-    np.testing.assert_allclose(law.interval(0.8), ORACLE.interval(0.8), rtol=1e-12)
-    np.testing.assert_allclose(law.cdf(law.ppf(Q)), Q, rtol=1e-11)
-    np.testing.assert_array_equal(law.ppf(0.0), SHIFT)
-    assert np.all(law.ppf(1.0) == np.inf)
+def test_moments_and_quantiles_equal_scipy(distribution):
+    np.testing.assert_allclose(distribution.mean(), ORACLE.mean(), rtol=1e-12)
+    np.testing.assert_allclose(distribution.var(), ORACLE.var(), rtol=1e-12)
+    np.testing.assert_allclose(distribution.std(), ORACLE.std(), rtol=1e-12)
+    np.testing.assert_allclose(distribution.ppf(Q), ORACLE.ppf(Q), rtol=1e-12)
+    np.testing.assert_allclose(distribution.interval(0.8), ORACLE.interval(0.8), rtol=1e-12)
+    np.testing.assert_allclose(distribution.cdf(distribution.ppf(Q)), Q, rtol=1e-11)
+    np.testing.assert_array_equal(distribution.ppf(0.0), SHIFT)
+    assert np.all(distribution.ppf(1.0) == np.inf)
 
 
-def test_outside_the_support(law):
+def test_outside_the_support(distribution):
     for y in (SHIFT, SHIFT - 1, np.full(4, -np.inf)):
-        np.testing.assert_array_equal(law.logpdf(y), -np.inf)
-        np.testing.assert_array_equal(law.pdf(y), 0.0)
-        np.testing.assert_array_equal(law.cdf(y), 0.0)
-        np.testing.assert_array_equal(law.normal_score(y), -np.inf)
-    assert np.all(law.logpdf(np.inf) == -np.inf)
-    assert np.all(np.isnan(law.logpdf(np.nan)))
+        np.testing.assert_array_equal(distribution.logpdf(y), -np.inf)
+        np.testing.assert_array_equal(distribution.pdf(y), 0.0)
+        np.testing.assert_array_equal(distribution.cdf(y), 0.0)
+        np.testing.assert_array_equal(distribution.normal_score(y), -np.inf)
+    assert np.all(distribution.logpdf(np.inf) == -np.inf)
+    assert np.all(np.isnan(distribution.logpdf(np.nan)))
 
 
-def test_density_integrates_to_one(law):
+def test_density_integrates_to_one(distribution):
     for i in range(4):
-        one = law[i]
+        one = distribution[i]
 
         def by_score(w, one=one):
             above = one.from_normal_score(w) - one.shift
@@ -59,21 +59,21 @@ def test_density_integrates_to_one(law):
 
 
 @pytest.mark.parametrize("q", [0.001, 0.3, 0.95])
-def test_crps_equals_quadrature(law, q):
+def test_crps_equals_quadrature(distribution, q):
     y = ORACLE.ppf(q)
-    np.testing.assert_allclose(law.crps(y), crps_over_scores(law, y), rtol=1e-8)
+    np.testing.assert_allclose(distribution.crps(y), crps_over_scores(distribution, y), rtol=1e-8)
 
 
-def test_crps_below_the_support(law):
+def test_crps_below_the_support(distribution):
     y = SHIFT - np.array([0.0, 1.0, 5.0, 1e3])
-    np.testing.assert_allclose(law.crps(y), crps_over_scores(law, y), rtol=1e-8)
+    np.testing.assert_allclose(distribution.crps(y), crps_over_scores(distribution, y), rtol=1e-8)
 
 
-def crps_over_scores(law, y):
+def crps_over_scores(distribution, y):
     """Return ∫ (F − 1[x ≥ y])² dx with x = Q(Φ(w)), dx = σ (x − shift) dw, and the piece below that."""
     out = []
     for i, value in enumerate(y):
-        one = law[i]
+        one = distribution[i]
 
         def step(w, one=one):
             return float(one.sigma * (one.from_normal_score(w) - one.shift))
@@ -85,39 +85,39 @@ def crps_over_scores(law, y):
     return np.array(out)
 
 
-def test_scores_are_exact_in_the_tails(law):
+def test_scores_are_exact_in_the_tails(distribution):
     w = np.array([[-35.0, -9.0, 0.0, 9.0, 35.0]])
     central = Lognormal([0.0, 0.0], [-20.0, 3.0], [0.1, 2.0])
     np.testing.assert_allclose(central.normal_score(central.from_normal_score(w)), np.tile(w, (2, 1)), atol=1e-9)
-    np.testing.assert_allclose(law.normal_score(Y), stats.norm.ppf([0.01, 0.5, 0.97, 0.8]), atol=1e-8)
+    np.testing.assert_allclose(distribution.normal_score(Y), stats.norm.ppf([0.01, 0.5, 0.97, 0.8]), atol=1e-8)
 
 
-def test_samples_follow_the_law(law):
-    samples = law.rvs(4000, random_state=0)
+def test_samples_follow_the_distribution(distribution):
+    samples = distribution.rvs(4000, random_state=0)
     assert samples.shape == (4, 4000)
     for i, row in enumerate(samples):
-        assert stats.kstest(row, law[i].cdf).pvalue > 0.001
+        assert stats.kstest(row, distribution[i].cdf).pvalue > 0.001
 
 
-def test_rows_and_arguments(law):
+def test_rows_and_arguments(distribution):
     grid = np.linspace(101, 130, 5)
-    assert law.cdf(grid[None, :]).shape == (4, 5)
-    np.testing.assert_array_equal(law.crps(grid[None, :])[2], law[2].crps(grid))
-    np.testing.assert_array_equal(law[1:3].mean(), law.mean()[1:3])
-    assert repr(law[1]) == "Lognormal(shift=0, mu=-2, sigma=1.2)"
+    assert distribution.cdf(grid[None, :]).shape == (4, 5)
+    np.testing.assert_array_equal(distribution.crps(grid[None, :])[2], distribution[2].crps(grid))
+    np.testing.assert_array_equal(distribution[1:3].mean(), distribution.mean()[1:3])
+    assert repr(distribution[1]) == "Lognormal(shift=0, mu=-2, sigma=1.2)"
     with pytest.raises(InvalidInputError, match="does not fit 4 rows"):
-        law.logpdf(grid)
+        distribution.logpdf(grid)
     with pytest.raises(InvalidInputError, match="from 0 to 1"):
-        law.ppf(1.2)
+        distribution.ppf(1.2)
 
 
 def test_fit_is_most_likely():
     rng = np.random.default_rng(1)
     values = 2 + rng.lognormal(rng.normal(size=(12, 1)), rng.uniform(0.05, 2, (12, 1)), (12, 25))
-    law = Lognormal.fit(values, shift=2.0)
+    distribution = Lognormal.fit(values, shift=2.0)
     for i, row in enumerate(values):
         sigma, _, median = stats.lognorm.fit(row, floc=2.0)
-        assert law[i].logpdf(row).sum() >= stats.lognorm(sigma, 2.0, median).logpdf(row).sum() - 1e-9
+        assert distribution[i].logpdf(row).sum() >= stats.lognorm(sigma, 2.0, median).logpdf(row).sum() - 1e-9
 
 
 @pytest.mark.parametrize("parameters", [(np.nan, 0, 1), (0, np.inf, 1), (0, 0, 0), (0, 0, -1), (0, 0, np.inf)])

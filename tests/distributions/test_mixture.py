@@ -1,4 +1,4 @@
-"""Mixtures of laws of every family against their definition."""
+"""Mixtures of distributions of every family against their definition."""
 
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ ALL = pytest.mark.parametrize("name", families())
 
 
 @pytest.fixture
-def law():
+def distribution():
     return Mixture([Normal(*parts) for parts in zip(LOC, SCALE, strict=True)], WEIGHTS * 7)
 
 
@@ -28,8 +28,8 @@ def truth(row):
     return mixture_of(stats.norm(LOC[:, row], SCALE[:, row]), WEIGHTS)
 
 
-def laws_of(name):
-    """Mixtures of a family, fitted to rows of positive values, and a normal law, beside it and far from it."""
+def distributions_of(name):
+    """Mixtures of a family, fitted to rows of positive values, and a normal distribution, beside it and far from it."""
     rng = np.random.default_rng(3)
     values = 50 + rng.standard_t(5, size=(4, 40)) + rng.gamma(2, size=(4, 40))
     _, family = resolve_family(name)
@@ -38,24 +38,24 @@ def laws_of(name):
         yield Mixture([fitted, Normal(np.full(4, loc), scale)], [0.7, 0.3])
 
 
-def test_densities_are_weighted_sums(law):
+def test_densities_are_weighted_sums(distribution):
     for row in range(4):
         expected = truth(row)
-        assert float(law.pdf(Y)[row]) == pytest.approx(expected.pdf(Y[row]), rel=1e-12)
-        assert float(law.logpdf(Y)[row]) == pytest.approx(np.log(expected.pdf(Y[row])), rel=1e-12)
-        assert float(law.cdf(Y)[row]) == pytest.approx(expected.cdf(Y[row]), rel=1e-12)
-        assert float(law.mean()[row]) == pytest.approx(expected.mean(), rel=1e-12)
-        assert float(law.var()[row]) == pytest.approx(expected.var(), rel=1e-12)
+        assert float(distribution.pdf(Y)[row]) == pytest.approx(expected.pdf(Y[row]), rel=1e-12)
+        assert float(distribution.logpdf(Y)[row]) == pytest.approx(np.log(expected.pdf(Y[row])), rel=1e-12)
+        assert float(distribution.cdf(Y)[row]) == pytest.approx(expected.cdf(Y[row]), rel=1e-12)
+        assert float(distribution.mean()[row]) == pytest.approx(expected.mean(), rel=1e-12)
+        assert float(distribution.var()[row]) == pytest.approx(expected.var(), rel=1e-12)
 
 
-def test_log_density_far_away_is_a_number(law):
+def test_log_density_far_away_is_a_number(distribution):
     with np.errstate(divide="raise", over="raise", invalid="raise"):
-        far = law.logpdf(np.full((4, 1), 1e8))
+        far = distribution.logpdf(np.full((4, 1), 1e8))
     assert np.all(np.isfinite(far))
     np.testing.assert_allclose(far[0], np.log(0.2) + stats.norm(1, 2).logpdf(1e8), rtol=1e-12)
 
 
-def test_one_component_is_that_law():
+def test_one_component_is_that_distribution():
     one, same = Normal(LOC[0], SCALE[0]), Mixture([Normal(LOC[0], SCALE[0])])
     for method, argument in (("cdf", Y), ("ppf", Q[None]), ("crps", Y), ("normal_score", Y), ("logpdf", Y)):
         np.testing.assert_allclose(getattr(same, method)(argument), getattr(one, method)(argument), rtol=1e-12)
@@ -63,42 +63,46 @@ def test_one_component_is_that_law():
 
 @ALL
 def test_quantiles_invert_the_distribution_function(name):
-    for law in laws_of(name):
-        quantiles = law.ppf(Q[None, :])
+    for distribution in distributions_of(name):
+        quantiles = distribution.ppf(Q[None, :])
         assert np.all(np.diff(quantiles, axis=1) >= 0)
-        # Between laws far apart there is nothing: there a quantile has a whole gap to be in.
-        np.testing.assert_allclose(law.cdf(quantiles), np.tile(Q, (4, 1)), rtol=1e-6, atol=1e-9)
+        # Between distributions far apart there is nothing: there a quantile has a whole gap to be in.
+        np.testing.assert_allclose(distribution.cdf(quantiles), np.tile(Q, (4, 1)), rtol=1e-6, atol=1e-9)
 
 
 @ALL
 def test_normal_scores_invert_each_other(name):
     w = np.array([[-5.0, -1.0, 0.2, 3.0]])
-    for law in laws_of(name):
-        np.testing.assert_allclose(law.normal_score(law.from_normal_score(w)), np.tile(w, (4, 1)), rtol=1e-6)
-        np.testing.assert_allclose(law.from_normal_score(w), law.ppf(stats.norm.cdf(w)), rtol=1e-7)
+    for distribution in distributions_of(name):
+        np.testing.assert_allclose(
+            distribution.normal_score(distribution.from_normal_score(w)), np.tile(w, (4, 1)), rtol=1e-6
+        )
+        np.testing.assert_allclose(distribution.from_normal_score(w), distribution.ppf(stats.norm.cdf(w)), rtol=1e-7)
 
 
-def test_scores_of_normal_laws_are_exact_far_out(law):
+def test_scores_of_normal_distributions_are_exact_far_out(distribution):
     w = np.array([[-35.0, -12.0, 9.0, 30.0]])
-    np.testing.assert_allclose(law.normal_score(law.from_normal_score(w)), np.tile(w, (4, 1)), rtol=1e-9)
+    np.testing.assert_allclose(
+        distribution.normal_score(distribution.from_normal_score(w)), np.tile(w, (4, 1)), rtol=1e-9
+    )
     # far below, what is widest there is all that is left: log F = log w + log Φ
     expected = np.log(0.2) + stats.norm(1, 2).logcdf(-80.0)
-    assert stats.norm.logcdf(float(law[0].normal_score(-80.0))) == pytest.approx(expected, rel=1e-9)
+    assert stats.norm.logcdf(float(distribution[0].normal_score(-80.0))) == pytest.approx(expected, rel=1e-9)
 
 
 def test_ends_of_the_support():
-    law = Mixture([Truncated(Normal([0.0], [1.0]), -1.0, 2.0), Truncated(Normal([0.0], [1.0]), 0.5, 7.0)])
-    np.testing.assert_allclose(law.ppf([[0.0, 1.0]]), [[-1.0, 7.0]], rtol=1e-15)
-    np.testing.assert_allclose(law.from_normal_score([[-np.inf, np.inf]]), [[-1.0, 7.0]], rtol=1e-15)
-    np.testing.assert_array_equal(law.cdf([[-1.1, 7.1]]), [[0.0, 1.0]])
-    assert law.logpdf(-3.0)[0] == -np.inf
+    distribution = Mixture([Truncated(Normal([0.0], [1.0]), -1.0, 2.0), Truncated(Normal([0.0], [1.0]), 0.5, 7.0)])
+    np.testing.assert_allclose(distribution.ppf([[0.0, 1.0]]), [[-1.0, 7.0]], rtol=1e-15)
+    np.testing.assert_allclose(distribution.from_normal_score([[-np.inf, np.inf]]), [[-1.0, 7.0]], rtol=1e-15)
+    np.testing.assert_array_equal(distribution.cdf([[-1.1, 7.1]]), [[0.0, 1.0]])
+    assert distribution.logpdf(-3.0)[0] == -np.inf
     normal = Mixture([Normal([0.0], [1.0]), Laplace([0.0], [1.0])])
     np.testing.assert_array_equal(normal.ppf([[0.0, 1.0]]), [[-np.inf, np.inf]])
 
 
-def test_a_quantile_in_a_gap_is_between_the_laws():
-    law = Mixture([Normal([0.0], [1e-6]), Normal([1e6], [1e-6])])
-    low, middle, high = law.ppf([[0.4999, 0.5, 0.5001]])[0]
+def test_a_quantile_in_a_gap_is_between_the_distributions():
+    distribution = Mixture([Normal([0.0], [1e-6]), Normal([1e6], [1e-6])])
+    low, middle, high = distribution.ppf([[0.4999, 0.5, 0.5001]])[0]
     assert abs(low) < 1e-4
     assert 0 <= middle <= 1e6
     assert abs(high - 1e6) < 1e-4
@@ -106,12 +110,12 @@ def test_a_quantile_in_a_gap_is_between_the_laws():
 
 @ALL
 def test_density_is_the_derivative_and_integrates_to_one(name):
-    for law in laws_of(name):
-        one = law[1]
+    for distribution in distributions_of(name):
+        one = distribution[1]
         edges = np.unique(
             np.concatenate(
-                [part.ppf(np.linspace(1e-9, 1 - 1e-9, 60)) for part in one.laws]
-                + [np.ravel(getattr(law.laws[0], "values", [50.0]))]
+                [part.ppf(np.linspace(1e-9, 1 - 1e-9, 60)) for part in one.components]
+                + [np.ravel(getattr(distribution.components[0], "values", [50.0]))]
             )
         )
         total = sum(quad(lambda x, one=one: float(one.pdf(x)), a, b)[0] for a, b in pairwise(edges))
@@ -120,9 +124,9 @@ def test_density_is_the_derivative_and_integrates_to_one(name):
 
 @ALL
 def test_crps_is_its_integral(name):
-    for law in laws_of(name):
-        one = law[0]
-        grid = np.unique(np.concatenate([part.ppf(np.linspace(1e-9, 1 - 1e-9, 20_001)) for part in one.laws]))
+    for distribution in distributions_of(name):
+        one = distribution[0]
+        grid = np.unique(np.concatenate([part.ppf(np.linspace(1e-9, 1 - 1e-9, 20_001)) for part in one.components]))
         for y in (one.ppf(0.02), one.ppf(0.6), one.ppf(0.9), 60.0):
             x = np.unique(np.append(grid, [y, np.nextafter(y, np.inf)]))
             error = np.where(x <= y, one.cdf(x), one.cdf(x) - 1)
@@ -130,13 +134,13 @@ def test_crps_is_its_integral(name):
             assert float(one.crps(y)) == pytest.approx(float(expected), rel=2e-3)
 
 
-def test_crps_of_normal_laws_is_exact(law):
+def test_crps_of_normal_distributions_is_exact(distribution):
     for row in range(4):
         breaks = np.concatenate([[Y[row]], *(LOC[:, row] + s * SCALE[:, row] for s in (-8, -2, 0, 2, 8))])
         expected = crps_by_quadrature(truth(row), Y[row], breaks)
-        assert float(law.crps(Y)[row]) == pytest.approx(expected, rel=1e-8)
+        assert float(distribution.crps(Y)[row]) == pytest.approx(expected, rel=1e-8)
     grid = np.stack([Y, Y + 1, Y - 50], axis=1)
-    np.testing.assert_allclose(law.crps(grid)[:, 1], law.crps(Y + 1), rtol=1e-12)
+    np.testing.assert_allclose(distribution.crps(grid)[:, 1], distribution.crps(Y + 1), rtol=1e-12)
 
 
 def test_numerical_distance_is_the_exact_one():
@@ -146,56 +150,56 @@ def test_numerical_distance_is_the_exact_one():
 
 
 @ALL
-def test_samples_follow_the_law(name):
-    for law in laws_of(name):
-        samples = law.rvs(4000, random_state=0)
+def test_samples_follow_the_distribution(name):
+    for distribution in distributions_of(name):
+        samples = distribution.rvs(4000, random_state=0)
         assert samples.shape == (4, 4000)
-        assert stats.kstest(samples[2], lambda x, law=law: law[2].cdf(x)).pvalue > 0.001
-        assert law[2].rvs(5, random_state=0).shape == (5,)
+        assert stats.kstest(samples[2], lambda x, distribution=distribution: distribution[2].cdf(x)).pvalue > 0.001
+        assert distribution[2].rvs(5, random_state=0).shape == (5,)
 
 
 @pytest.mark.parametrize("seed", [7, np.random.RandomState(7), np.random.default_rng(7)])
-def test_samples_repeat_with_the_seed(law, seed):
+def test_samples_repeat_with_the_seed(distribution, seed):
     import copy
 
-    np.testing.assert_array_equal(law.rvs(5, copy.deepcopy(seed)), law.rvs(5, copy.deepcopy(seed)))
-    assert law.rvs(random_state=seed).shape == (4,)
-    assert np.ndim(law[0].rvs(random_state=seed)) == 0
+    np.testing.assert_array_equal(distribution.rvs(5, copy.deepcopy(seed)), distribution.rvs(5, copy.deepcopy(seed)))
+    assert distribution.rvs(random_state=seed).shape == (4,)
+    assert np.ndim(distribution[0].rvs(random_state=seed)) == 0
 
 
 def test_many_components():
-    law = Mixture([Normal([float(i)], [1.0]) for i in range(50)])
-    assert law.rvs(1000, random_state=0).max() > 45
-    assert law.mean()[0] == pytest.approx(24.5)
+    distribution = Mixture([Normal([float(i)], [1.0]) for i in range(50)])
+    assert distribution.rvs(1000, random_state=0).max() > 45
+    assert distribution.mean()[0] == pytest.approx(24.5)
 
 
-def test_rows_are_each_by_themselves(law):
-    assert len(law) == 4
-    assert law[2].shape == ()
-    for part in (law[1:3], law[[1, 2]], law[np.array([False, True, True, False])]):
-        np.testing.assert_allclose(part.ppf(Q[None]), law.ppf(Q[None])[1:3], rtol=1e-9)
-    np.testing.assert_allclose(law[1].ppf(Q), law.ppf(Q[None])[1], rtol=1e-9, atol=1e-12)
-    joined = Mixture.concatenate([law[:1], law[1:]])
-    np.testing.assert_array_equal(joined.cdf(Y), law.cdf(Y))
+def test_rows_are_each_by_themselves(distribution):
+    assert len(distribution) == 4
+    assert distribution[2].shape == ()
+    for part in (distribution[1:3], distribution[[1, 2]], distribution[np.array([False, True, True, False])]):
+        np.testing.assert_allclose(part.ppf(Q[None]), distribution.ppf(Q[None])[1:3], rtol=1e-9)
+    np.testing.assert_allclose(distribution[1].ppf(Q), distribution.ppf(Q[None])[1], rtol=1e-9, atol=1e-12)
+    joined = Mixture.concatenate([distribution[:1], distribution[1:]])
+    np.testing.assert_array_equal(joined.cdf(Y), distribution.cdf(Y))
     with pytest.raises(InvalidInputError, match="different weights"):
-        Mixture.concatenate([law, Mixture(law.laws)])
-    assert repr(law[1]) == (
+        Mixture.concatenate([distribution, Mixture(distribution.components)])
+    assert repr(distribution[1]) == (
         "<Mixture: 0.5 × Normal(loc=0, scale=1), 0.2 × Normal(loc=0, scale=0.001), 0.3 × Normal(loc=9, scale=2)>"
     )
 
 
-def test_arguments_match_rows_from_the_left(law):
+def test_arguments_match_rows_from_the_left(distribution):
     grid = np.linspace(0.1, 0.9, 5)
     for method in ("cdf", "ppf", "crps", "logpdf", "normal_score", "from_normal_score"):
-        function = getattr(law, method)
+        function = getattr(distribution, method)
         assert function(0.5).shape == (4,)
         assert function(np.full(4, 0.5)).shape == (4,)
         assert function(grid[None]).shape == function(np.tile(grid, (4, 1))).shape == (4, 5)
         with pytest.raises(InvalidInputError, match=r"shape \(5,\) does not fit 4 rows"):
             function(grid)
-    assert np.stack(law.interval(0.8)).shape == (2, 4)
+    assert np.stack(distribution.interval(0.8)).shape == (2, 4)
     with pytest.raises(InvalidInputError, match="from 0 to 1"):
-        law.ppf(1.5)
+        distribution.ppf(1.5)
 
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [1.0, 0.0], [1.0, np.nan], [1.0, np.inf], [[1.0, 1.0]]])
@@ -205,7 +209,7 @@ def test_impossible_weights(weights):
 
 
 def test_impossible_components():
-    with pytest.raises(InvalidInputError, match="one batch of laws at least"):
+    with pytest.raises(InvalidInputError, match="one batch of distributions at least"):
         Mixture([])
     with pytest.raises(InvalidInputError, match=r"got \['Normal', 'tuple'\]"):
         Mixture([Normal([0.0], [1.0]), (0.0, 1.0)])

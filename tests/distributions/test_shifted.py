@@ -1,4 +1,4 @@
-"""What the laws above a shift share: fits that keep moments, the learned shift, and values that are hard to fit."""
+"""What distributions above a shift share: fits that keep moments, the learned shift, and values hard to fit."""
 
 import numpy as np
 import pytest
@@ -22,26 +22,26 @@ BOTH = pytest.mark.parametrize("family", [Lognormal, Weibull])
 def test_moments_are_kept(family, mean, std, unit, shift):
     values = unit * (shift + np.array([[1.0, 2.0, 5.0]]))
     loc, scale = np.array([unit * (shift + mean)]), np.array([unit * std])
-    law = family.fit(values, loc=loc, scale=scale, shift=unit * shift)
-    np.testing.assert_allclose(law.mean(), loc, rtol=1e-11, atol=1e-11 * unit)
-    np.testing.assert_allclose(law.std(), scale, rtol=1e-11, atol=1e-13 * unit)
+    distribution = family.fit(values, loc=loc, scale=scale, shift=unit * shift)
+    np.testing.assert_allclose(distribution.mean(), loc, rtol=1e-11, atol=1e-11 * unit)
+    np.testing.assert_allclose(distribution.std(), scale, rtol=1e-11, atol=1e-13 * unit)
 
 
 @BOTH
 def test_one_moment_is_kept(family):
     values = np.array([[1.0, 2.0, 6.0], [1.0, 1.0, 4.0]])
-    law = family.fit(values, loc=np.array([4.0, 2.0]))
-    np.testing.assert_allclose(law.mean(), [4.0, 2.0])
-    law = family.fit(values, scale=np.array([0.5, 0.1]))
-    np.testing.assert_allclose(law.std(), [0.5, 0.1])
-    assert np.all(law.mean() > 0)
+    distribution = family.fit(values, loc=np.array([4.0, 2.0]))
+    np.testing.assert_allclose(distribution.mean(), [4.0, 2.0])
+    distribution = family.fit(values, scale=np.array([0.5, 0.1]))
+    np.testing.assert_allclose(distribution.std(), [0.5, 0.1])
+    assert np.all(distribution.mean() > 0)
 
 
 @BOTH
 def test_means_below_the_support_are_put_just_above_it(family):
-    law = family.fit(np.ones((3, 4)), loc=np.array([-5.0, -1.0, 2.0]), scale=np.full(3, 2.0), shift=-1.0)
-    np.testing.assert_allclose(law.mean(), [-1 + 2e-3, -1 + 2e-3, 2.0])
-    np.testing.assert_allclose(law.std(), 2.0)
+    distribution = family.fit(np.ones((3, 4)), loc=np.array([-5.0, -1.0, 2.0]), scale=np.full(3, 2.0), shift=-1.0)
+    np.testing.assert_allclose(distribution.mean(), [-1 + 2e-3, -1 + 2e-3, 2.0])
+    np.testing.assert_allclose(distribution.std(), 2.0)
 
 
 HARD = {
@@ -68,22 +68,30 @@ def test_hard_values(family, values, unit, moments):
         "below": {"loc": -row[:, 0], "scale": row[:, 0]},
         "none left": {"loc": -row[:, 0], "scale": np.full(1, 1e-300)},
     }[moments]
-    law = family.fit(row, **kept)
+    distribution = family.fit(row, **kept)
     inside = np.concatenate([row[0], unit * np.array([1e-9, 0.5, 1.0, 1e9]), [1e-300, 1e-9, 1.0, 1e9, 1e200]])[None]
-    assert np.all(np.isfinite(law.logpdf(inside)))
-    assert np.all(np.isfinite(law.crps(inside)))
-    assert np.all(np.isfinite(law.crps(-inside)))
-    assert np.all(np.isfinite([law.mean(), law.std(), law.var()]))
+    assert np.all(np.isfinite(distribution.logpdf(inside)))
+    assert np.all(np.isfinite(distribution.crps(inside)))
+    assert np.all(np.isfinite(distribution.crps(-inside)))
+    assert np.all(np.isfinite([distribution.mean(), distribution.std(), distribution.var()]))
     q = np.array([[1e-6, 0.1, 0.5, 0.9, 1 - 1e-6]])
-    np.testing.assert_allclose(law.cdf(law.ppf(q)), q, atol=1e-6)
-    assert np.all(law.ppf(q) >= 0)
+    np.testing.assert_allclose(distribution.cdf(distribution.ppf(q)), q, atol=1e-6)
+    assert np.all(distribution.ppf(q) >= 0)
 
 
 @BOTH
 def test_extreme_ratios_stay_numbers(family):
-    law = family.fit(np.array([[1e-300, 1.0, 1e300]]))
+    distribution = family.fit(np.array([[1e-300, 1.0, 1e300]]))
     y = np.array([[1e-300, 1e-10, 1.0, 1e300]])
-    for result in (law.logpdf(y), law.cdf(y), law.crps(y), law.mean(), law.std(), law.var(), law.ppf([[0.01, 0.99]])):
+    for result in (
+        distribution.logpdf(y),
+        distribution.cdf(y),
+        distribution.crps(y),
+        distribution.mean(),
+        distribution.std(),
+        distribution.var(),
+        distribution.ppf([[0.01, 0.99]]),
+    ):
         assert np.all(np.isfinite(result))
 
 

@@ -15,8 +15,8 @@ def test_examples_run():
     names: dict = {}
     exec(block, names)
     u, X = names["u"], names["X"]
-    members = [member.predict_dist(X) for member in u.estimators_]
-    np.testing.assert_allclose(u.predict_dist(X).std(), (members[0].std() + members[1].std()) / 2)
+    distributions = [member.predict_dist(X) for member in u.estimators_]
+    np.testing.assert_allclose(u.predict_dist(X).std(), (distributions[0].std() + distributions[1].std()) / 2)
     # a tuple of columns can be cloned, as the page says
     from sklearn.base import clone
 

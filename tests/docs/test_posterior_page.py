@@ -22,12 +22,12 @@ def test_examples_run():
     names: dict = {}
     exec(first, names)
     assert names["u"].distribution_ in ("normal", "laplace", "kde")
-    assert np.all(names["d"].rvs(20, random_state=0) >= 0)
-    assert len(names["d"]) == 100
+    assert np.all(names["distribution"].rvs(20, random_state=0) >= 0)
+    assert len(names["distribution"]) == 100
     exec(second, names)
     assert names["u"].distribution_ == "uniform"
-    d = names["u"].predict_dist(names["X_test"])
-    np.testing.assert_allclose(d.mean(), names["model"].predict(names["X_test"]))
+    distribution = names["u"].predict_dist(names["X_test"])
+    np.testing.assert_allclose(distribution.mean(), names["model"].predict(names["X_test"]))
     assert "uniform" in _registry.families()
 
 

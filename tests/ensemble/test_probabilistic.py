@@ -32,7 +32,7 @@ def fitted(diabetes):
 
 
 class Constant(RegressorMixin, BaseEstimator):
-    """Predicts one law for all rows, and remembers what it was fitted on."""
+    """Predicts one distribution for all rows, and remembers what it was fitted on."""
 
     calls: list = []  # noqa: RUF012 - shared by copies on purpose
 
@@ -70,12 +70,12 @@ def constants():
 
 def test_average_is_the_mean_of_means_and_of_standard_deviations(fitted, diabetes):
     X, _ = diabetes["test"]
-    laws = [member.predict_dist(X) for member in fitted.estimators_]
-    law = fitted.predict_dist(X)
-    assert isinstance(law, Normal)
-    np.testing.assert_allclose(law.mean(), (laws[0].mean() + laws[1].mean()) / 2, rtol=1e-12)
-    np.testing.assert_allclose(law.std(), (laws[0].std() + laws[1].std()) / 2, rtol=1e-12)
-    np.testing.assert_allclose(fitted.predict(X), law.mean(), rtol=1e-12)
+    distributions = [member.predict_dist(X) for member in fitted.estimators_]
+    distribution = fitted.predict_dist(X)
+    assert isinstance(distribution, Normal)
+    np.testing.assert_allclose(distribution.mean(), (distributions[0].mean() + distributions[1].mean()) / 2, rtol=1e-12)
+    np.testing.assert_allclose(distribution.std(), (distributions[0].std() + distributions[1].std()) / 2, rtol=1e-12)
+    np.testing.assert_allclose(fitted.predict(X), distribution.mean(), rtol=1e-12)
     assert (fitted.gamma_, fitted.delta_) == (1.0, 0.0)
     assert fitted.conformal_ is None
 
@@ -84,27 +84,27 @@ def test_average_is_that_of_the_quantiles(constants, diabetes):
     X, y = diabetes["train"]
     for family in (Normal, Laplace):
         parts = [(name, member.set_params(family=family)) for name, member in constants]
-        law = ProbabilisticEnsemble(parts, weights=[1, 3]).fit(X, y).predict_dist(X[:1])
-        assert type(law) is family
+        distribution = ProbabilisticEnsemble(parts, weights=[1, 3]).fit(X, y).predict_dist(X[:1])
+        assert type(distribution) is family
         q = np.array([[0.03, 0.5, 0.8]])
         expected = sum(w * m.predict_dist(X[:1]).ppf(q) for w, (_, m) in zip((0.25, 0.75), parts, strict=True))
-        np.testing.assert_allclose(law.ppf(q), expected, rtol=1e-12)
+        np.testing.assert_allclose(distribution.ppf(q), expected, rtol=1e-12)
 
 
 def test_mixture(constants, diabetes):
     X, y = diabetes["train"]
     u = ProbabilisticEnsemble(constants, combine="mixture", weights=[1, 3]).fit(X, y)
-    law = u.predict_dist(X[:2])
-    assert isinstance(law, Mixture)
+    distribution = u.predict_dist(X[:2])
+    assert isinstance(distribution, Mixture)
     expected = 0.25 * stats.norm(1, 2).cdf(3.0) + 0.75 * stats.norm(5, 4).cdf(3.0)
-    np.testing.assert_allclose(law.cdf(3.0), expected)
+    np.testing.assert_allclose(distribution.cdf(3.0), expected)
     np.testing.assert_allclose(u.predict(X[:2]), 4.0)
     np.testing.assert_allclose(u.predict_var(X[:2]), 0.25 * (4 + 9) + 0.75 * (16 + 1))
     np.testing.assert_allclose(u.weights_, [0.25, 0.75])
-    np.testing.assert_allclose(law.cdf(u.predict_interval(X[:2], 0.8)), [[0.1, 0.9]] * 2)
+    np.testing.assert_allclose(distribution.cdf(u.predict_interval(X[:2], 0.8)), [[0.1, 0.9]] * 2)
 
 
-def test_a_mixture_takes_any_laws(constants, diabetes):
+def test_a_mixture_takes_any_distributions(constants, diabetes):
     X, y = diabetes["train"]
     parts = [("kde", IBUGRegressor(boosting(), distribution="kde")), ("sure", IBUGRegressor(conformal="scale"))]
     u = ProbabilisticEnsemble(parts, combine="mixture", random_state=0).fit(X, y)
@@ -117,7 +117,7 @@ def test_a_mixture_takes_any_laws(constants, diabetes):
 
 
 def test_the_ensemble_is_better_than_its_members_on_average(diabetes):
-    # what averaging two laws gains is a theorem for the CRPS of mixtures: it is convex in the law
+    # what averaging two distributions gains is a theorem for the CRPS of mixtures: it is convex in the distribution
     X, y = diabetes["test"]
     u = ProbabilisticEnsemble(members(), combine="mixture", random_state=0).fit(*diabetes["train"])
     each = [crps(y, member.predict_dist(X)) for member in u.estimators_]
@@ -241,8 +241,8 @@ def test_a_pipeline_can_be_a_member(diabetes):
     X, y = diabetes["train"]
     alone = make_pipeline(StandardScaler(), IBUGRegressor(boosting(), random_state=0)).fit(X, y)
     u = ProbabilisticEnsemble([("pipeline", clone(alone))]).fit(X, y)
-    law = alone[-1].predict_dist(alone[:-1].transform(X))
-    np.testing.assert_allclose(u.predict_dist(X).std(), law.std())
+    distribution = alone[-1].predict_dist(alone[:-1].transform(X))
+    np.testing.assert_allclose(u.predict_dist(X).std(), distribution.std())
 
 
 def test_one_seed_for_all_that_have_none(constants, diabetes):

@@ -27,7 +27,7 @@ def test_demo():
     assert printed.count(" of 150 ") == 8
 
 
-def test_a_family_of_ones_own():
+def test_a_distribution_of_ones_own():
     normal, own = run("own_distribution.py").splitlines()
     score = {line.split()[0]: float(line.split("CRPS ")[1].split()[0]) for line in (normal, own)}
     assert score["zero_inflated"] < score["normal"]

@@ -10,9 +10,9 @@ from numpy.testing import assert_array_equal
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ibug import IBUGRegressor, affinity
+from ibug import IBUGRegressor
 from ibug.leaves import read_leaves_of
-from ibug.neighbors import _index, _tasks
+from ibug.neighbors import _leaf_numbers, _tasks, instruction_sets
 from tests.oracles import nearest_rows
 
 
@@ -125,11 +125,14 @@ def check_neighbors():
         variance = np.maximum(rows.y[neighbors[:, :7]].var(axis=1), regressor.min_variance_)
         np.testing.assert_allclose(regressor.predict_var(rows.queries), variance, rtol=1e-9)
         shuffled = np.random.default_rng(0).permutation(_num_samples(rows.queries))
-        small = patch.object(affinity, "_NUMBERS_PER_CHUNK", 500), patch.object(_tasks, "COMPARISONS_PER_TASK", 100)
+        small = (
+            patch.object(_leaf_numbers, "_NUMBERS_PER_CHUNK", 500),
+            patch.object(_tasks, "COMPARISONS_PER_TASK", 100),
+        )
         with small[0], small[1]:  # many chunks, and threads for each
             found = regressor.set_params(n_jobs=3).kneighbors(_safe_indexing(rows.queries, shuffled))
         assert_array_equal(found[1], neighbors[shuffled, :7])
-        for instruction_set in _index.instruction_sets():
+        for instruction_set in instruction_sets():
             found = regressor.index_.query(reader.leaves(rows.queries), 7, instruction_set=instruction_set)
             assert_array_equal(found[1], neighbors[:, :7])
         return regressor.set_params(n_jobs=None)

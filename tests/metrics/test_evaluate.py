@@ -35,12 +35,12 @@ def scores(regressor, data):
 
 def test_every_score_is_its_metric(scores, regressor, data):
     X, y = data
-    law = regressor.predict_dist(X[300:])
+    distribution = regressor.predict_dist(X[300:])
     for name in ("rmse", "mae", "crps", "nll", "check_score", "interval_score", "mace", "sharpness"):
-        assert scores[name] == getattr(metrics, name)(y[300:], law)
-    assert scores["crps_skill"] == metrics.crps_skill(y[300:], law, reference=y[:300])
-    assert scores["coverage_90"] == metrics.coverage(y[300:], law, 0.9)
-    assert scores["width_99.5"] == metrics.mean_width(y[300:], law, 0.995)
+        assert scores[name] == getattr(metrics, name)(y[300:], distribution)
+    assert scores["crps_skill"] == metrics.crps_skill(y[300:], distribution, reference=y[:300])
+    assert scores["coverage_90"] == metrics.coverage(y[300:], distribution, 0.9)
+    assert scores["width_99.5"] == metrics.mean_width(y[300:], distribution, 0.995)
 
 
 def test_it_prints_as_a_table(scores):

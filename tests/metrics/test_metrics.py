@@ -13,52 +13,53 @@ RNG = np.random.default_rng(0)
 MEAN = RNG.normal(size=60) * 3
 STD = RNG.uniform(0.3, 4, 60)
 Y = MEAN + STD * RNG.standard_t(4, size=60)
-LAW = Normal(MEAN, STD)
+DISTRIBUTION = Normal(MEAN, STD)
 
-OF_LAWS = ["crps", "nll", "mace", "rms_calibration_error", "miscalibration_area", "sharpness", "pit", "crps_skill",
-           "calibration_curve"]  # fmt: skip
+OF_DISTRIBUTIONS = ["crps", "nll", "mace", "rms_calibration_error", "miscalibration_area", "sharpness", "pit",
+                    "crps_skill", "calibration_curve"]  # fmt: skip
 OF_INTERVALS = ["coverage", "mean_width", "interval_score"]
 OF_POINTS = ["rmse", "mae"]
-EVERY = [*OF_LAWS, *OF_INTERVALS, *OF_POINTS, "check_score"]
+EVERY = [*OF_DISTRIBUTIONS, *OF_INTERVALS, *OF_POINTS, "check_score"]
 
 
 def test_every_metric_is_tested():
     functions = {name for name in metrics.__all__ if name.islower() and not name.endswith("scorer")}
-    assert functions == {*EVERY, "evaluate", "resolve_scoring"}
+    helpers = {"as_distribution", "as_interval", "as_points", "as_quantiles", "as_targets", "predict_dist", "reduced"}
+    assert functions == {*EVERY, *helpers, "evaluate", "resolve_scoring"}
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in OF_INTERVALS])
-def test_a_law_and_its_parameters_are_the_same(name):
+def test_a_distribution_and_its_parameters_are_the_same(name):
     metric = getattr(metrics, name)
-    np.testing.assert_array_equal(metric(Y, LAW), metric(Y, (MEAN, STD)))
+    np.testing.assert_array_equal(metric(Y, DISTRIBUTION), metric(Y, (MEAN, STD)))
 
 
 @pytest.mark.parametrize("name", ["crps", "nll", "coverage", "mean_width", "interval_score", "check_score", "mae"])
 def test_the_mean_of_the_rows(name):
     metric = getattr(metrics, name)
-    rows = metric(Y, LAW, reduce=None)
+    rows = metric(Y, DISTRIBUTION, reduce=None)
     assert rows.shape == (60,)
-    assert metric(Y, LAW) == pytest.approx(rows.mean())
-    assert isinstance(metric(Y, LAW), float)
+    assert metric(Y, DISTRIBUTION) == pytest.approx(rows.mean())
+    assert isinstance(metric(Y, DISTRIBUTION), float)
     # a row's score is its own
-    np.testing.assert_allclose(metric(Y[7:9], LAW[7:9], reduce=None), rows[7:9])
+    np.testing.assert_allclose(metric(Y[7:9], DISTRIBUTION[7:9], reduce=None), rows[7:9])
 
 
 @pytest.mark.parametrize("name", ["rmse", "sharpness"])
 def test_the_root_of_the_mean_of_the_rows(name):
     metric = getattr(metrics, name)
-    assert metric(Y, LAW) == pytest.approx(np.sqrt(metric(Y, LAW, reduce=None).mean()))
+    assert metric(Y, DISTRIBUTION) == pytest.approx(np.sqrt(metric(Y, DISTRIBUTION, reduce=None).mean()))
 
 
 def test_crps_and_nll():
     expected = [crps_by_quadrature(stats.norm(m, s), y) for m, s, y in zip(MEAN[:5], STD[:5], Y[:5], strict=True)]
-    np.testing.assert_allclose(metrics.crps(Y[:5], LAW[:5], reduce=None), expected, rtol=1e-6)
-    assert metrics.nll(Y, LAW) == pytest.approx(-stats.norm(MEAN, STD).logpdf(Y).mean())
+    np.testing.assert_allclose(metrics.crps(Y[:5], DISTRIBUTION[:5], reduce=None), expected, rtol=1e-6)
+    assert metrics.nll(Y, DISTRIBUTION) == pytest.approx(-stats.norm(MEAN, STD).logpdf(Y).mean())
 
 
 def test_check_score_is_half_the_crps_in_the_limit():
     alpha = (np.arange(20_000) + 0.5) / 20_000
-    assert 2 * metrics.check_score(Y, LAW, alpha) == pytest.approx(metrics.crps(Y, LAW), rel=1e-3)
+    assert 2 * metrics.check_score(Y, DISTRIBUTION, alpha) == pytest.approx(metrics.crps(Y, DISTRIBUTION), rel=1e-3)
 
 
 def test_check_score_of_one_quantile_by_hand():
@@ -73,56 +74,60 @@ def test_interval_score_by_hand():
 
 
 def test_coverage_and_width_of_arrays():
-    interval = np.stack(LAW.interval(0.8), axis=1)
-    assert metrics.coverage(Y, interval) == metrics.coverage(Y, LAW, 0.8)
-    assert metrics.mean_width(Y, interval) == pytest.approx(metrics.mean_width(Y, LAW, 0.8))
+    interval = np.stack(DISTRIBUTION.interval(0.8), axis=1)
+    assert metrics.coverage(Y, interval) == metrics.coverage(Y, DISTRIBUTION, 0.8)
+    assert metrics.mean_width(Y, interval) == pytest.approx(metrics.mean_width(Y, DISTRIBUTION, 0.8))
     assert metrics.coverage([0.0, 1.0, 2.0], [[0.0, 0.5], [0.0, 0.5], [2.0, 2.0]]) == pytest.approx(2 / 3)
 
 
 def test_quantiles_of_arrays():
     alpha = [0.1, 0.5, 0.9]
-    assert metrics.check_score(Y, LAW.ppf([alpha]), alpha) == pytest.approx(metrics.check_score(Y, LAW, alpha))
+    assert metrics.check_score(Y, DISTRIBUTION.ppf([alpha]), alpha) == pytest.approx(
+        metrics.check_score(Y, DISTRIBUTION, alpha)
+    )
 
 
 def test_point_errors():
-    assert metrics.rmse(Y, MEAN) == metrics.rmse(Y, LAW) == pytest.approx(np.sqrt(np.mean((Y - MEAN) ** 2)))
-    assert metrics.mae(Y, MEAN) == metrics.mae(Y, LAW) == pytest.approx(np.mean(np.abs(Y - MEAN)))
+    assert metrics.rmse(Y, MEAN) == metrics.rmse(Y, DISTRIBUTION) == pytest.approx(np.sqrt(np.mean((Y - MEAN) ** 2)))
+    assert metrics.mae(Y, MEAN) == metrics.mae(Y, DISTRIBUTION) == pytest.approx(np.mean(np.abs(Y - MEAN)))
 
 
-def test_calibrated_laws_have_a_uniform_pit_and_little_error():
-    y = LAW.rvs(500, random_state=0).T.ravel()
-    law = Normal(np.tile(MEAN, 500), np.tile(STD, 500))
-    assert stats.kstest(metrics.pit(y, law), "uniform").pvalue > 0.01
-    assert metrics.mace(y, law) < 0.01
-    assert metrics.miscalibration_area(y, law) < 0.01
+def test_calibrated_distributions_have_a_uniform_pit_and_little_error():
+    y = DISTRIBUTION.rvs(500, random_state=0).T.ravel()
+    predicted = Normal(np.tile(MEAN, 500), np.tile(STD, 500))
+    assert stats.kstest(metrics.pit(y, predicted), "uniform").pvalue > 0.01
+    assert metrics.mace(y, predicted) < 0.01
+    assert metrics.miscalibration_area(y, predicted) < 0.01
 
 
 def test_calibration_errors_by_hand():
     # Four values that need the levels 0, 0.5, 0.5 and 1 to be inside: at 0, 0.5 and 1 observed are 0.25, 0.75 and 1.
-    law = Normal(np.zeros(4), 1.0)
-    y = law.ppf([0.5, 0.75 - 1e-12, 0.25 + 1e-12, 1 - 1e-16])
-    expected, observed = metrics.calibration_curve(y, law, n_levels=3)
+    predicted = Normal(np.zeros(4), 1.0)
+    y = predicted.ppf([0.5, 0.75 - 1e-12, 0.25 + 1e-12, 1 - 1e-16])
+    expected, observed = metrics.calibration_curve(y, predicted, n_levels=3)
     np.testing.assert_array_equal(expected, [0, 0.5, 1])
     np.testing.assert_array_equal(observed, [0.25, 0.75, 1])
-    assert metrics.mace(y, law, n_levels=3) == pytest.approx(0.5 / 3)
-    assert metrics.rms_calibration_error(y, law, n_levels=3) == pytest.approx(np.sqrt(0.125 / 3))
-    assert metrics.miscalibration_area(y, law, n_levels=3) == pytest.approx(0.125 + 0.0625)
+    assert metrics.mace(y, predicted, n_levels=3) == pytest.approx(0.5 / 3)
+    assert metrics.rms_calibration_error(y, predicted, n_levels=3) == pytest.approx(np.sqrt(0.125 / 3))
+    assert metrics.miscalibration_area(y, predicted, n_levels=3) == pytest.approx(0.125 + 0.0625)
 
 
 def test_miscalibration_area_where_the_curve_crosses():
     # At 0 the curve is 0.25 above the diagonal, at 1/2 0.25 below, at 1 on it.
-    law = Normal(np.zeros(4), 1.0)
-    y = law.ppf([0.5, 0.99, 0.01, 0.98])
-    _, observed = metrics.calibration_curve(y, law, n_levels=3)
+    predicted = Normal(np.zeros(4), 1.0)
+    y = predicted.ppf([0.5, 0.99, 0.01, 0.98])
+    _, observed = metrics.calibration_curve(y, predicted, n_levels=3)
     np.testing.assert_array_equal(observed, [0.25, 0.25, 1])
-    assert metrics.miscalibration_area(y, law, n_levels=3) == pytest.approx(2 * 0.25 * 0.25 / 2 + 0.25 * 0.5 / 2)
+    assert metrics.miscalibration_area(y, predicted, n_levels=3) == pytest.approx(2 * 0.25 * 0.25 / 2 + 0.25 * 0.5 / 2)
 
 
 def test_skill_against_brute_force():
     train = RNG.normal(size=45) * 4
     pairs = np.abs(train[:, None] - train).mean()
     climatology = np.mean(np.abs(train[:, None] - Y).mean(axis=0) - pairs / 2)
-    assert metrics.crps_skill(Y, LAW, reference=train) == pytest.approx(1 - metrics.crps(Y, LAW) / climatology)
+    assert metrics.crps_skill(Y, DISTRIBUTION, reference=train) == pytest.approx(
+        1 - metrics.crps(Y, DISTRIBUTION) / climatology
+    )
     assert metrics.crps_skill(Y, (Y, np.full(60, 1e-9))) == pytest.approx(1.0)
 
 
@@ -151,13 +156,13 @@ def test_bad_input(name, y, distribution, message):
 
 
 @pytest.mark.parametrize("name", OF_INTERVALS)
-def test_a_tuple_could_be_an_interval_or_a_law(name):
+def test_a_tuple_could_be_an_interval_or_a_distribution(name):
     with pytest.raises(InvalidInputError, match="array of shape"):
-        getattr(metrics, name)(Y, LAW.interval(0.9))
+        getattr(metrics, name)(Y, DISTRIBUTION.interval(0.9))
 
 
-@pytest.mark.parametrize("name", OF_LAWS)
-def test_no_law(name):
+@pytest.mark.parametrize("name", OF_DISTRIBUTIONS)
+def test_no_distribution(name):
     with pytest.raises(InvalidInputError, match="predict_dist"):
         getattr(metrics, name)([1.0, 2.0], np.zeros((2, 2)))
 
@@ -167,7 +172,7 @@ def test_bad_intervals(name):
     metric = getattr(metrics, name)
     for level in (0, 1, -0.2, 90, np.nan):
         with pytest.raises(InvalidInputError, match="between 0 and 1"):
-            metric(Y, LAW, level)
+            metric(Y, DISTRIBUTION, level)
     with pytest.raises(InvalidInputError, match=r"shape \(60, 2\) are expected"):
         metric(Y, np.zeros((60, 3)))
     with pytest.raises(InvalidInputError, match="contain 1 NaN"):
@@ -178,22 +183,22 @@ def test_bad_intervals(name):
 
 def test_bad_quantiles():
     with pytest.raises(InvalidInputError, match="alpha must be numbers between 0 and 1"):
-        metrics.check_score(Y, LAW, [0.5, 1.0])
+        metrics.check_score(Y, DISTRIBUTION, [0.5, 1.0])
     with pytest.raises(InvalidInputError, match=r"shape \(60, 2\) are expected"):
         metrics.check_score(Y, np.zeros((60, 3)), [0.1, 0.9])
 
 
 def test_swapped_arguments():
     with pytest.raises(InvalidInputError, match="observed values come first"):
-        metrics.crps(LAW, Y)
+        metrics.crps(DISTRIBUTION, Y)
 
 
 def test_unknown_reduction():
     with pytest.raises(InvalidInputError, match='reduce must be "mean" or None'):
-        metrics.crps(Y, LAW, reduce="sum")
+        metrics.crps(Y, DISTRIBUTION, reduce="sum")
 
 
 @pytest.mark.parametrize("n_levels", [1, 2.5, True])
 def test_too_few_levels(n_levels):
     with pytest.raises(InvalidInputError, match="n_levels"):
-        metrics.mace(Y, LAW, n_levels=n_levels)
+        metrics.mace(Y, DISTRIBUTION, n_levels=n_levels)

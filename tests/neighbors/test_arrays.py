@@ -39,13 +39,14 @@ def test_a_mapped_index_answers_the_same(n_leaves, tmp_path):
     np.testing.assert_array_equal(again.leaf_sizes(queries), index.leaf_sizes(queries))
 
 
-def test_a_mapped_index_can_still_be_widened(tmp_path):
-    # 256 leaves take all 8-bit codes; a query in another leaf needs wider ones, which the file does not have.
+def test_a_mapped_index_answers_queries_in_leaves_for_which_no_code_is_free(tmp_path):
+    # 256 leaves take all 8-bit codes; a query in another leaf has none.
     index = LeafIndex.build(np.arange(256)[:, None])
     again = LeafIndex.from_arrays(saved_and_mapped(index.arrays(), tmp_path))
     affinities, rows = again.query([[300], [9]], 1)
     np.testing.assert_array_equal(affinities, [[0], [1]])
     np.testing.assert_array_equal(rows, [[0], [9]])
+    assert again.code_type == np.uint8
 
 
 def test_arrays_are_not_copied():
@@ -112,4 +113,25 @@ def test_a_mapped_index_with_bounds_answers_the_same(tmp_path):
     assert not again.arrays()["words"].flags.writeable
     queries = np.random.default_rng(3).integers(0, 9, (20, 30))
     for one, other in zip(again.query(queries, 7), index.query(queries, 7), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def unaligned(array):
+    """Return a copy that starts at an odd address."""
+    buffer = np.empty(array.nbytes + 1, np.uint8)
+    copy = buffer[1:].view(array.dtype).reshape(array.shape) if array.itemsize > 1 else array.copy()
+    copy[...] = array
+    return copy
+
+
+def test_arrays_at_any_address():
+    leaves = np.random.default_rng(4).integers(0, 300, (4000, 30), np.int32)
+    index = LeafIndex.build(leaves)
+    again = LeafIndex.from_arrays({name: unaligned(array) for name, array in index.arrays().items()})
+    queries = unaligned(leaves[:9])
+    assert not queries.flags.aligned
+    for one, other in zip(again.query(queries, 7), index.query(leaves[:9], 7), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(again.leaf_sizes(queries), index.leaf_sizes(leaves[:9]))
+    for one, other in zip(index.query(leaves[::2][:9], 7), index.query(leaves[:18:2].copy(), 7), strict=True):
         np.testing.assert_array_equal(one, other)

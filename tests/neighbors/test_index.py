@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import _tasks, merge_top_k
-from ibug.neighbors._index import instruction_sets
+from ibug.neighbors import _tasks, instruction_sets, merge_top_k
 from tests.oracles import nearest_rows
 
 
@@ -73,7 +72,7 @@ def test_unseen_leaf_matches_nothing_even_when_256_codes_are_taken():
     affinities, rows = index.query([[256, 0], [9, 0], [2**31 - 2, 5]], k=2)
     np.testing.assert_array_equal(affinities, [[1, 1], [2, 1], [0, 0]])
     np.testing.assert_array_equal(rows, [[0, 1], [9, 0], [0, 1]])
-    assert index.code_type == np.uint16
+    assert index.code_type == np.uint8  # a query changes nothing
     affinities, rows = index.query([[9, 0]], k=1)  # and it stays right
     assert (affinities[0, 0], rows[0, 0]) == (2, 9)
 

@@ -1,7 +1,9 @@
 """The compiled kernel itself: ranges, instruction sets, and arrays that do not fit together."""
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -21,6 +23,13 @@ def tiles(request):
 
 
 ORDER = np.arange(200, dtype=np.uint32)
+NUMBERING = np.tile(np.arange(3, dtype=np.int32), (9, 1))  # the codes are the leaf numbers
+LEAF_COUNTS = np.full(9, 3, np.int32)
+QUERIES = LEAVES.astype(np.int32)
+
+
+def index_of(tiles, *bounds):
+    return _kernel.Index(tiles, ORDER, NUMBERING, LEAF_COUNTS, *bounds)
 
 
 def codes(leaves, dtype):
@@ -40,8 +49,7 @@ def test_baseline_is_always_there():
 @pytest.mark.parametrize("instruction_set", _kernel.instruction_sets())
 def test_a_range_call_writes_only_its_own_queries(tiles, instruction_set):
     affinities, rows = output(10, 5)
-    queries = codes(LEAVES[:10], tiles.dtype)
-    _kernel.scan(tiles, ORDER, 9, queries, 0, N_TILES, 3, 7, affinities, rows, instruction_set)
+    index_of(tiles).scan(QUERIES[:10], 3, 7, 0, N_TILES, affinities, rows, instruction_set)
     expected = nearest_rows(LEAVES, LEAVES[3:7], 5)
     np.testing.assert_array_equal(affinities[3:7], expected[0])
     np.testing.assert_array_equal(rows[3:7], expected[1])
@@ -52,7 +60,7 @@ def test_a_range_call_writes_only_its_own_queries(tiles, instruction_set):
 
 def test_a_range_of_tiles_sees_only_its_own_rows(tiles):
     affinities, rows = output(2, 30)
-    _kernel.scan(tiles, ORDER, 9, codes(LEAVES[:2], tiles.dtype), 12, 16, 0, 2, affinities, rows)  # from row 192 on
+    index_of(tiles).scan(QUERIES[:2], 0, 2, 12, 16, affinities, rows)  # from row 192 on
     expected = nearest_rows(LEAVES[192:], LEAVES[:2], 8)
     np.testing.assert_array_equal(affinities[:, :8], expected[0])
     np.testing.assert_array_equal(rows[:, :8], expected[1] + 192)
@@ -94,99 +102,212 @@ def test_similar_rows_come_together():
     assert all(len(set(kinds[tile])) == 1 for tile in order.reshape(16, 16))
 
 
-def test_places_tell_in_which_tiles_a_leaf_is(tiles):
+def bounds_of(tiles):
     masks, starts = np.empty(9 * 3 + 7, np.uint8), np.empty((27, 1), np.uint32)
-    counts = np.full(9, 3, np.int32)
-    words = _kernel.find_places(tiles, 200, counts, masks, starts, 1000)
-    assert _kernel.check_places(masks, starts, 200, len(words))
+    words = _kernel.find_places(tiles, 200, LEAF_COUNTS, masks, starts, 1000)
+    first_leaf = np.arange(0, 30, 3, dtype=np.uint32)
+    return {"masks": masks, "starts": starts, "words": words, "first_leaf": first_leaf, "least_row": ORDER[::13].copy()}
+
+
+def three_leaves():
+    """Return tiles that have all three leaves of each tree."""
+    tiles = np.zeros((N_TILES, WIDTH, 16), np.uint8)
+    tiles[:, :9] = np.arange(3, dtype=np.uint8).repeat(6)[:16]
+    return tiles
+
+
+def test_places_tell_in_which_tiles_a_leaf_is(tiles):
+    bounds = bounds_of(tiles)
+    masks, starts, words = bounds["masks"], bounds["starts"], bounds["words"]
+    index_of(tiles, *bounds.values())  # they fit together
     np.testing.assert_array_equal(masks[:27], 1)  # one superblock, where every leaf occurs
     for leaf in range(27):
         tree, code = divmod(leaf, 3)
         expected = [bool(np.any(LEAVES[16 * i : 16 * i + 16, tree] == code)) for i in range(64)]
         found = [bool(int(words[starts[leaf, 0]]) >> i & 1) for i in range(64)]
         assert found == expected
-    assert _kernel.find_places(tiles, 200, counts, masks, starts, 26) is None
+    assert _kernel.find_places(tiles, 200, LEAF_COUNTS, masks, starts, 26) is None
     assert _kernel.find_places(tiles, 200, np.full(9, 2, np.int32), np.empty(25, np.uint8),
                                np.empty((18, 1), np.uint32), 1000) is None  # fmt: skip
+
+
+def test_an_index_keeps_its_arrays_alive():
+    numbering, counts = np.zeros((1, 1), np.int32), np.ones(1, np.int32)
+    index = _kernel.Index(np.zeros((4, 4, 16), np.uint8), np.arange(3, dtype=np.uint32)[::-1].copy(), numbering, counts)
+    watched = weakref.ref(numbering)
+    del numbering, counts
+    gc.collect()
+    affinities, rows = output(1, 3)
+    index.scan(np.zeros((1, 1), np.int32), 0, 1, 0, 4, affinities, rows)
+    np.testing.assert_array_equal(rows, [[0, 1, 2]])
+    np.testing.assert_array_equal(affinities, [[1, 1, 1]])
+    assert watched() is not None
+    del index
+    gc.collect()
+    assert watched() is None
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"queries": np.zeros((1, 8), np.uint8)}, "tiles and queries"),
         ({"tiles": np.zeros((15, 12, 16), np.uint8)}, "tiles must be"),
         ({"tiles": np.zeros((16, 9, 16), np.uint8)}, "tiles must be"),
-        ({"n_trees": 13}, "tiles must be"),
-        ({"n_trees": 0}, "from 1 to 65534 trees"),
+        ({"leaf_counts": np.full(13, 3, np.int32)}, "tiles must be"),
+        ({"leaf_counts": np.zeros(0, np.int32)}, "from 1 to 65534 trees"),
+        ({"leaf_counts": np.zeros(9, np.int32)}, "leaf_counts must be from 1"),
+        ({"leaf_counts": np.full(9, 257, np.int32)}, "leaf_counts must be from 1"),
+        ({"leaf_counts": np.full(9, -(2**31), np.int32)}, "leaf_counts must be from 1"),
+        ({"numbering": np.zeros((8, 3), np.int32)}, "numbering and leaf_counts"),
         ({"order": np.zeros(257, np.uint32)}, "n_rows exceeds"),
-        ({"tile_stop": 20}, "tile range exceeds"),
-        ({"tile_stop": 2**58}, "tile range exceeds"),
-        ({"tile_start": 8, "tile_stop": 4}, "tile range exceeds"),
-        ({"tile_start": 2}, "cuts tiles apart"),
-        ({"tile_stop": 6}, "cuts tiles apart"),
-        ({"query_stop": 2}, "query range"),
-        ({"rows": np.zeros((1, 4), np.int64)}, "affinities and rows"),
-        ({"rows": np.zeros((1, 0), np.int64), "affinities": np.zeros((1, 0), np.int32)}, "affinities and rows"),
-        ({"instruction_set": "mmx"}, "'mmx' is not available"),
+        ({"order": np.zeros(0, np.uint32)}, "at least one row"),
+        ({"order": np.zeros(801, np.uint8)[1:].view(np.uint32)}, "aligned"),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(change, message):
-    arguments = {
+def test_arrays_of_an_index_that_do_not_fit_are_refused(change, message):
+    arrays = {
         "tiles": np.zeros((16, 12, 16), np.uint8),
         "order": ORDER,
-        "n_trees": 9,
-        "queries": np.zeros((1, 12), np.uint8),
-        "tile_start": 0,
-        "tile_stop": 16,
-        "query_start": 0,
-        "query_stop": 1,
-        "affinities": np.zeros((1, 3), np.int32),
-        "rows": np.zeros((1, 3), np.int64),
+        "numbering": NUMBERING,
+        "leaf_counts": LEAF_COUNTS,
     }
+    _kernel.Index(**arrays)
     with pytest.raises(ValueError, match=message):
-        _kernel.scan(**{**arguments, **change})
+        _kernel.Index(**{**arrays, **change})
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"masks": np.zeros(27, np.uint8)}, "masks must be"),
+        ({"masks": np.zeros(34, np.uint8)}, "masks, starts and words of the index do not fit together"),
+        ({"masks": np.full(34, 3, np.uint8)}, "masks, starts and words of the index do not fit together"),
         ({"starts": np.zeros((27, 2), np.uint32)}, "masks must be"),
+        ({"starts": np.zeros((27, 1), np.uint32)}, "masks, starts and words of the index do not fit together"),
+        ({"words": np.zeros(33, np.uint64)}, "masks, starts and words of the index do not fit together"),
         ({"first_leaf": np.zeros(1, np.uint32)}, "first_leaf must be"),
-        ({"first_leaf": np.arange(0, 40, 4, dtype=np.uint32)}, "masks must be"),
+        ({"first_leaf": np.arange(0, 40, 4, dtype=np.uint32)}, "first_leaf must be the running sum"),
+        ({"first_leaf": np.arange(1, 31, 3, dtype=np.uint32)}, "first_leaf must be"),
         ({"least_row": np.zeros(15, np.uint32)}, "least_row must be"),
-        ({"visits": np.zeros(2, np.int64)}, "least_row must be"),
-        ({"tile_stop": 8}, "cuts tiles apart"),
     ],
 )
 def test_bounds_that_do_not_fit_are_refused(change, message):
+    tiles = three_leaves()
+    bounds = bounds_of(tiles)
+    index_of(tiles, *bounds.values())
+    with pytest.raises(ValueError, match=message):
+        index_of(tiles, *{**bounds, **change}.values())
+
+
+def test_bounds_need_just_the_tiles_of_their_rows():
+    bounds = {**bounds_of(three_leaves()), "least_row": np.zeros(1024, np.uint32)}
+    with pytest.raises(ValueError, match="tiles must be as many as the rows need"):
+        index_of(np.zeros((1024, 12, 16), np.uint8), *bounds.values())
+
+
+# What each search takes beside leaves, a range of queries, and the arrays for its results.
+TILES = {"tile_start": 0, "tile_stop": 16}
+SEARCHES = {
+    "scan": TILES,
+    "search": {**TILES, "most_visits": 16},
+    "two_stage": {"first_trees": 4, "n_candidates": 5},
+}
+WRONG = [
+    ({"leaves": np.zeros((1, 8), np.int32)}, "leaves must be"),
+    ({"leaves": np.full((1, 9), -1, np.int32)}, "leaf numbers must be from 0"),
+    ({"leaves": np.full((1, 9), 2**31 - 1, np.int32)}, "leaf numbers must be from 0"),
+    ({"query_stop": 2}, "query range"),
+    ({"rows": np.zeros((1, 4), np.int64)}, "affinities and rows"),
+    ({"rows": np.zeros((1, 0), np.int64), "affinities": np.zeros((1, 0), np.int32)}, "affinities and rows"),
+    ({"instruction_set": "mmx"}, "'mmx' is not available"),
+]
+WRONG_TILES = [
+    ({"tile_stop": 20}, "tile range exceeds"),
+    ({"tile_stop": 2**58}, "tile range exceeds"),
+    ({"tile_start": 8, "tile_stop": 4}, "tile range exceeds"),
+    ({"tile_start": 2}, "cuts tiles apart"),
+    ({"tile_stop": 6}, "cuts tiles apart"),
+]
+
+
+@pytest.mark.parametrize(
+    ("search", "change", "message"),
+    [
+        *((name, *wrong) for name in SEARCHES for wrong in WRONG),
+        *((name, *wrong) for name in ("scan", "search") for wrong in WRONG_TILES),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(search, change, message):
     arguments = {
-        "tiles": np.zeros((16, 12, 16), np.uint8),
-        "order": ORDER,
-        "masks": np.zeros(34, np.uint8),
-        "starts": np.zeros((27, 1), np.uint32),
-        "words": np.zeros(7, np.uint64),
-        "first_leaf": np.arange(0, 30, 3, dtype=np.uint32),
-        "least_row": np.zeros(16, np.uint32),
-        "queries": np.zeros((1, 12), np.uint8),
-        "tile_start": 0,
-        "tile_stop": 16,
+        "leaves": np.zeros((1, 9), np.int32),
         "query_start": 0,
         "query_stop": 1,
-        "most_visits": 16,
         "affinities": np.zeros((1, 3), np.int32),
         "rows": np.zeros((1, 3), np.int64),
-        "visits": np.zeros(1, np.int64),
+        **SEARCHES[search],
     }
+    tiles = three_leaves()
+    function = getattr(index_of(tiles, *bounds_of(tiles).values()), search)
+    function(**arguments)
     with pytest.raises(ValueError, match=message):
-        _kernel.search(**{**arguments, **change})
+        function(**{**arguments, **change})
 
 
-def test_codes_of_different_width_are_refused():
-    with pytest.raises(TypeError, match="incompatible function arguments"):
-        _kernel.scan(
-            np.zeros((16, 12, 16), np.uint8), ORDER, 9, np.zeros((1, 12), np.uint16), 0, 16, 0, 1, *output(1, 3)
-        )
+def test_what_an_index_cannot_do_is_refused(tiles):
+    index, k3 = index_of(tiles), output(1, 3)
+    visits = np.zeros(1, np.int64)
+    for search in (
+        lambda: index.search(QUERIES[:1], 0, 1, 0, 16, 16, *k3),
+        lambda: index.count_visits(QUERIES[:1], 3, visits),
+        lambda: index.count_visits_of_rows(np.zeros(1, np.int64), 3, visits),
+    ):
+        with pytest.raises(ValueError, match="the index has no bounds"):
+            search()
+    bounded = index_of(tiles, *bounds_of(tiles).values())
+    with pytest.raises(ValueError, match="cuts tiles apart"):
+        bounded.search(QUERIES[:1], 0, 1, 0, 8, 16, *k3)
+    with pytest.raises(ValueError, match="k must be from 1 to n_rows, visits"):
+        bounded.count_visits(QUERIES[:2], 3, visits)
+    with pytest.raises(ValueError, match="k must be from 1 to n_rows, visits"):
+        bounded.count_visits_of_rows(np.zeros(1, np.int64), 201, visits)
+    for place in (-1, 200):
+        with pytest.raises(ValueError, match="a place is not in the index"):
+            bounded.count_visits_of_rows(np.full(1, place), 3, visits)
+    for candidates in (2, 201):
+        with pytest.raises(ValueError, match="from k to n_rows candidates"):
+            index.two_stage(QUERIES[:1], 0, 1, 4, candidates, *k3)
+    with pytest.raises(ValueError, match="first_trees must be a multiple of 4"):
+        index.two_stage(QUERIES[:1], 0, 1, 3, 5, *k3)
+    with pytest.raises(ValueError, match="codes must be of the shape of leaves"):
+        index.number(QUERIES[:2], np.zeros((1, 9), np.int32))
+
+
+def test_a_search_among_no_tiles_finds_nothing(tiles):
+    index = index_of(tiles, *bounds_of(tiles).values())
+    affinities, rows = output(2, 3)
+    index.search(QUERIES[:2], 0, 2, 0, 0, 16, affinities, rows)
+    assert np.all(rows == -1)
+    assert np.all(affinities == -1)
+
+
+def test_codes_of_leaves(tiles):
+    leaves = np.array([[0, 1, 2, 3, 99, 2, 1, 0, 2**31 - 2]], np.int32)
+    codes = np.empty_like(leaves)
+    index_of(tiles).number(leaves, codes)
+    np.testing.assert_array_equal(codes, [[0, 1, 2, -1, -1, 2, 1, 0, -1]])
+
+
+def test_rows_of_each_leaf(tiles):
+    sizes = np.empty(27, np.int64)
+    index_of(tiles).count_rows(sizes)
+    np.testing.assert_array_equal(sizes, [(LEAVES[:, tree] == code).sum() for tree in range(9) for code in range(3)])
+    with pytest.raises(ValueError, match="sizes must be"):
+        index_of(tiles).count_rows(np.empty(28, np.int64))
+
+
+def test_leaves_of_another_type_are_refused(tiles):
+    for dtype in (np.int64, np.uint8, np.float64):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            index_of(tiles).scan(np.zeros((1, 9), dtype), 0, 1, 0, 16, *output(1, 3))
 
 
 def test_a_leaf_outside_the_table_is_refused():

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibug import LeafIndex
-from ibug.neighbors import _kernel, _tasks
-from ibug.neighbors._index import instruction_sets
+from ibug.neighbors import _kernel, _tasks, instruction_sets
 from tests.oracles import nearest_rows
 
 MANY = 200  # more than any instruction set needs to use bitmaps
@@ -17,6 +16,13 @@ def full_index(train):
     """Return an index without bounds, so that every query looks at all rows."""
     arrays = LeafIndex.build(train).arrays()
     return LeafIndex.from_arrays({name: arrays[name] for name in LeafIndex.REQUIRED_ARRAYS})
+
+
+def index_in_order(leaves, n_rows):
+    """Return the compiled index of the first rows of leaves (1024, 8), each at its own place."""
+    tiles = np.ascontiguousarray(leaves.reshape(64, 16, 8).swapaxes(1, 2))
+    numbering = np.tile(np.arange(3, dtype=np.int32), (8, 1))
+    return _kernel.Index(tiles, np.arange(n_rows, dtype=np.uint32), numbering, np.full(8, 3, np.int32))
 
 
 def assert_equals_oracle(train, queries, k, **options):
@@ -111,11 +117,10 @@ def test_threads_of_an_index_with_bounds(n_queries, k, instruction_set, monkeypa
 def test_a_range_of_tiles_sees_only_its_own_rows(instruction_set):
     rng = np.random.default_rng(6)
     leaves = rng.integers(0, 3, (1024, 8)).astype(np.uint8)
-    tiles = np.ascontiguousarray(leaves.reshape(64, 16, 8).swapaxes(1, 2))
     affinities, rows = np.empty((MANY, 5), np.int32), np.empty((MANY, 5), np.int64)
-    order = np.arange(1000, dtype=np.uint32)
+    index, queries = index_in_order(leaves, 1000), leaves[:MANY].astype(np.int32)
     for first, last in ((0, 4), (4, 8), (8, 44), (36, 64)):
-        _kernel.scan(tiles, order, 8, leaves[:MANY], first, last, 0, MANY, affinities, rows, instruction_set)
+        index.scan(queries, 0, MANY, first, last, affinities, rows, instruction_set)
         expected = nearest_rows(leaves[first * 16 : min(1000, last * 16)], leaves[:MANY], 5)
         np.testing.assert_array_equal(affinities, expected[0])
         np.testing.assert_array_equal(rows, expected[1] + first * 16)
@@ -136,16 +141,15 @@ def test_two_stages_of_many_queries_are_those_of_each_alone(instruction_set):
 @pytest.mark.parametrize("instruction_set", instruction_sets())
 def test_a_range_without_enough_rows_or_without_any(instruction_set):
     leaves = np.random.default_rng(9).integers(0, 3, (1024, 8)).astype(np.uint8)
-    tiles = np.ascontiguousarray(leaves.reshape(64, 16, 8).swapaxes(1, 2))
     affinities, rows = np.empty((MANY, 40), np.int32), np.empty((MANY, 40), np.int64)
-    order = np.arange(1000, dtype=np.uint32)
-    _kernel.scan(tiles, order, 8, leaves[:MANY], 60, 64, 0, MANY, affinities, rows, instruction_set)  # 40 rows
+    queries = leaves[:MANY].astype(np.int32)
+    index_in_order(leaves, 1000).scan(queries, 0, MANY, 60, 64, affinities, rows, instruction_set)  # 40 rows
     np.testing.assert_array_equal(rows, nearest_rows(leaves[960:1000], leaves[:MANY], 40)[1] + 960)
-    _kernel.scan(tiles, order[:900], 8, leaves[:MANY], 56, 64, 0, MANY, affinities, rows, instruction_set)  # 4 rows
+    index_in_order(leaves, 900).scan(queries, 0, MANY, 56, 64, affinities, rows, instruction_set)  # 4 rows
     np.testing.assert_array_equal(rows[:, :4], nearest_rows(leaves[896:900], leaves[:MANY], 4)[1] + 896)
     assert np.all(rows[:, 4:] == -1)
     assert np.all(affinities[:, 4:] == -1)
-    _kernel.scan(tiles, order[:900], 8, leaves[:MANY], 60, 64, 0, MANY, affinities, rows, instruction_set)
+    index_in_order(leaves, 900).scan(queries, 0, MANY, 60, 64, affinities, rows, instruction_set)
     assert np.all(rows == -1)
 
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import _bounds, _tasks
-from ibug.neighbors._index import instruction_sets
+from ibug.neighbors import _bounds, _tasks, instruction_sets
 from tests.oracles import nearest_rows
 
 
@@ -33,9 +32,13 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(one, other)
 
 
-def pruned(index, queries, k, **options):
-    tiles, codes = index._encode(np.asarray(queries, np.int32))
-    affinities, rows, visits = _bounds.search(tiles, index._order, index._bounds, codes, k, **options)
+def pruned(index, queries, k, *, most_visits=None, instruction_set=""):
+    """Return what the search by bounds finds, and the number of tiles that it visits if it never gives up."""
+    leaves, n_tiles = np.ascontiguousarray(queries, np.int32), len(index.arrays()["tiles"])
+    n, most_visits = len(leaves), n_tiles if most_visits is None else most_visits
+    affinities, rows, visits = np.empty((n, k), np.int32), np.empty((n, k), np.int64), np.empty(n, np.int64)
+    index._kernel.search(leaves, 0, n, 0, n_tiles, most_visits, affinities, rows, instruction_set)
+    index._kernel.count_visits(leaves, k, visits, instruction_set)
     return (affinities, rows), visits
 
 

@@ -8,9 +8,9 @@ def assert_same(first, second, X):
         one, other = getattr(first, method)(X), getattr(second, method)(X)
         assert one.dtype == other.dtype
         assert one.tobytes() == other.tobytes(), method
-    law, same = first.predict_dist(X), second.predict_dist(X)
-    assert type(law) is type(same)
-    middle = law.ppf(0.4)
-    assert law.logpdf(middle).tobytes() == same.logpdf(middle).tobytes()
+    distribution, same = first.predict_dist(X), second.predict_dist(X)
+    assert type(distribution) is type(same)
+    middle = distribution.ppf(0.4)
+    assert distribution.logpdf(middle).tobytes() == same.logpdf(middle).tobytes()
     if hasattr(first, "kneighbors"):
         assert all(np.array_equal(a, b) for a, b in zip(first.kneighbors(X), second.kneighbors(X), strict=True))

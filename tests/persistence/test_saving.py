@@ -33,8 +33,8 @@ from tests.persistence.forge import manifest_of, put_together, take_apart
 from tests.persistence.same import assert_same
 
 
-def mean_crps(y, law):
-    return float(np.mean(law.crps(y)))
+def mean_crps(y, distribution):
+    return float(np.mean(distribution.crps(y)))
 
 
 def doubled(X):
@@ -195,7 +195,7 @@ def test_a_function_that_only_fitting_needs_is_left_out(rows, tmp_path):
     assert v.set_params(scoring="crps").select_distribution(X, y).k_ > 0
 
 
-def test_laws_of_ones_own_need_a_name(rows, tmp_path, monkeypatch):
+def test_distributions_of_ones_own_need_a_name(rows, tmp_path, monkeypatch):
     X, y = rows["numbers"], rows["y"]
     u = small(distribution=OwnLaw).fit(X, y)
     with pytest.raises(NotStorableError, match="register"):

@@ -11,15 +11,15 @@ plt = pytest.importorskip("matplotlib.pyplot")
 
 RNG = np.random.default_rng(0)
 Y = RNG.normal(size=50)
-LAW = Normal(np.zeros(50), RNG.uniform(0.5, 2, 50))
+DISTRIBUTION = Normal(np.zeros(50), RNG.uniform(0.5, 2, 50))
 
 OF_PREDICTIONS = {
     name: getattr(plotting, f"{name}Display") for name in ("Calibration", "PIT", "Interval", "SpreadError", "Density")
 }
 
 
-def of_predictions(name, y=Y, law=LAW, **options):
-    return OF_PREDICTIONS[name].from_predictions(y, law, **options)
+def of_predictions(name, y=Y, distribution=DISTRIBUTION, **options):
+    return OF_PREDICTIONS[name].from_predictions(y, distribution, **options)
 
 
 def of_results(name, **options):
@@ -67,24 +67,24 @@ def test_it_draws_on_given_axes(name, tmp_path):
 
 @pytest.mark.parametrize("name", OF_PREDICTIONS)
 @pytest.mark.parametrize(
-    ("y", "law", "message"),
+    ("y", "distribution", "message"),
     [
-        ([], LAW, "y must have shape"),
-        (np.where(np.arange(50) == 3, np.nan, Y), LAW, "y contains 1 NaN"),
-        (Y[:7], LAW, r"\(?50"),
+        ([], DISTRIBUTION, "y must have shape"),
+        (np.where(np.arange(50) == 3, np.nan, Y), DISTRIBUTION, "y contains 1 NaN"),
+        (Y[:7], DISTRIBUTION, r"\(?50"),
         (Y, Y, "distribution"),
         (Y, (np.zeros(50), -np.ones(50)), "above zero|A tuple could be"),
     ],
-    ids=["empty", "nan", "mismatch", "no law", "bad law"],
+    ids=["empty", "nan", "mismatch", "no distribution", "bad distribution"],
 )
-def test_bad_input(name, y, law, message):
+def test_bad_input(name, y, distribution, message):
     with pytest.raises(InvalidInputError, match=message):
-        of_predictions(name, y, law)
+        of_predictions(name, y, distribution)
     assert plt.get_fignums() == []
 
 
 @pytest.mark.parametrize("name", ["Calibration", "PIT", "Interval", "SpreadError", "Density", "LeafDensity"])
-def test_an_estimator_that_cannot_predict_laws(name, data):
+def test_an_estimator_that_cannot_predict_distributions(name, data):
     from sklearn.linear_model import LinearRegression
 
     model = LinearRegression().fit(*data["train"])
@@ -96,7 +96,7 @@ def test_an_estimator_that_cannot_predict_laws(name, data):
 @pytest.mark.parametrize("name", OF_PREDICTIONS)
 def test_one_row(name, tmp_path):
     options = {"rows": [0]} if name == "Density" else {}
-    of_predictions(name, Y[:1], LAW[:1], **options).figure_.savefig(tmp_path / "plot.png")
+    of_predictions(name, Y[:1], DISTRIBUTION[:1], **options).figure_.savefig(tmp_path / "plot.png")
 
 
 @pytest.mark.parametrize("name", ["Interval", "SpreadError", "Density", "Tuning", "TreeFraction"])

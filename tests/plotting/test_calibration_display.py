@@ -27,9 +27,9 @@ def test_it_draws_what_the_metric_says(u, data):
 
 def test_several_predictions_are_compared(u, data):
     X, y = data["test"]
-    law = u.predict_dist(X)
-    laws = {"before": Normal(law.mean(), law.std() / 5), "after": law}
-    display = CalibrationDisplay.from_predictions(y, laws)
+    distribution = u.predict_dist(X)
+    distributions = {"before": Normal(distribution.mean(), distribution.std() / 5), "after": distribution}
+    display = CalibrationDisplay.from_predictions(y, distributions)
     assert list(display.observed) == ["before", "after"]
     assert display.areas["before"] > display.areas["after"]
     before, after = display.lines_
@@ -40,7 +40,7 @@ def test_several_predictions_are_compared(u, data):
     np.testing.assert_array_equal(same.observed["a"], same.observed["b"])
 
 
-def test_the_band_is_that_of_the_binomial_law(u, data):
+def test_the_band_is_that_of_the_binomial_distribution(u, data):
     X, y = data["test"]
     display = CalibrationDisplay.from_estimator(u, X, y, n_levels=11)
     drawn = display.band_.get_paths()[0].vertices
@@ -52,9 +52,9 @@ def test_the_band_is_that_of_the_binomial_law(u, data):
 
 def test_names(u, data):
     X, y = data["test"]
-    law = u.predict_dist(X)
-    assert list(CalibrationDisplay.from_predictions(y, law, name="mine").areas) == ["mine"]
+    distribution = u.predict_dist(X)
+    assert list(CalibrationDisplay.from_predictions(y, distribution, name="mine").areas) == ["mine"]
     with pytest.raises(InvalidInputError, match="keys of a mapping"):
-        CalibrationDisplay.from_predictions(y, {"a": law}, name="b")
+        CalibrationDisplay.from_predictions(y, {"a": distribution}, name="b")
     with pytest.raises(InvalidInputError, match="empty"):
         CalibrationDisplay.from_predictions(y, {})

@@ -13,10 +13,10 @@ pytest.importorskip("matplotlib")
 def test_density_and_neighbours_of_the_chosen_rows(u, data):
     X, y = data["test"]
     display = DensityDisplay.from_estimator(u, X, y, rows=[7, 2])
-    law = u.predict_dist(X[[7, 2]])
-    np.testing.assert_array_equal(display.density, law.pdf(display.grid))
+    distribution = u.predict_dist(X[[7, 2]])
+    np.testing.assert_array_equal(display.density, distribution.pdf(display.grid))
     np.testing.assert_allclose(trapezoid(display.density, display.grid, axis=1), 0.998, atol=1e-4)
-    np.testing.assert_array_equal(display.mean, law.mean())
+    np.testing.assert_array_equal(display.mean, distribution.mean())
     targets = data["train"][1]
     np.testing.assert_array_equal(display.neighbors, targets[u.kneighbors(X[[7, 2]])[1]])
     np.testing.assert_array_equal(display.y, y[[7, 2]])
@@ -75,7 +75,7 @@ def test_neighbours_of_another_shape(u, data):
         DensityDisplay.from_predictions(None, u.predict_dist(X), np.zeros((3, 5)))
 
 
-@pytest.mark.parametrize("law", ["normal", 3.0, (0.0, 1.0)])
-def test_what_is_no_batch_of_laws(law):
+@pytest.mark.parametrize("distribution", ["normal", 3.0, (0.0, 1.0)])
+def test_what_is_no_batch_of_distributions(distribution):
     with pytest.raises(InvalidInputError, match="distribution"):
-        DensityDisplay.from_predictions(None, law)
+        DensityDisplay.from_predictions(None, distribution)

@@ -36,8 +36,8 @@ def test_values_inside_and_outside_are_told_apart(u, data):
 
 def test_rows_are_thinned_evenly_and_the_coverage_is_that_of_all():
     y = np.arange(1000.0)[::-1]
-    law = Normal(y, 1.0)
-    display = IntervalDisplay.from_predictions(np.where(y < 990, y, y + 9), law, n_rows=11)
+    distribution = Normal(y, 1.0)
+    display = IntervalDisplay.from_predictions(np.where(y < 990, y, y + 9), distribution, n_rows=11)
     assert display.position.tolist() == [1, 101, 201, 301, 401, 501, 600, 700, 800, 900, 1000]
     np.testing.assert_array_equal(display.prediction, display.position - 1)
     np.testing.assert_array_equal(display.rows, 1000 - display.position)

@@ -29,7 +29,7 @@ def test_all_values_are_in_a_bin():
     assert display.counts.tolist() == [1, 2]
 
 
-def test_the_band_is_that_of_the_binomial_law(u, data):
+def test_the_band_is_that_of_the_binomial_distribution(u, data):
     X, y = data["test"]
     display = PITDisplay.from_estimator(u, X, y, n_bins=10)
     low, high = stats.binom(len(y), 0.1).ppf([0.025, 0.975]) * 10 / len(y)

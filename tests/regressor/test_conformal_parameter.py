@@ -35,7 +35,7 @@ def test_coverage_over_splits_of_the_validation_rows(trained, conformal):
             shares.append(coverage(y_new[240:], u.predict_interval(X_new[240:], 0.5)))
     error = np.std(observed[conformal]) / np.sqrt(30)
     assert 0.5 - 4 * error < np.mean(observed[conformal]) < 0.5 + 2 / 121 + 4 * error
-    # without it, clearly off: the noise is skewed, and in the middle the normal law is too wide
+    # without it, clearly off: the noise is skewed, and in the middle the normal distribution is too wide
     assert np.mean(observed[None]) > 0.5 + 4 * np.std(observed[None]) / np.sqrt(30)
 
 
@@ -45,9 +45,9 @@ def test_how_validation_rows_are_divided(trained, n_val, n_tuned, n_scores):
     X_val, y_val = heteroscedastic(1, n_val)
     seen = []
 
-    def score(y, law):
+    def score(y, distribution):
         seen.append(y)
-        return float(law.crps(y).mean())
+        return float(distribution.crps(y).mean())
 
     u = IBUGRegressor(model, prefit=True, conformal="scale", scoring=score, random_state=0)
     u.fit(X, y, X_val=X_val, y_val=y_val)
@@ -57,15 +57,15 @@ def test_how_validation_rows_are_divided(trained, n_val, n_tuned, n_scores):
     assert len(u.conformal_.maps_[-1].scores) == n_scores
 
 
-def test_everything_comes_from_the_calibrated_law(trained):
+def test_everything_comes_from_the_calibrated_distribution(trained):
     model, X, y = trained
     X_val, y_val = heteroscedastic(1, 300)
     u = IBUGRegressor(model, prefit=True, conformal="distribution", random_state=0)
     u.fit(X, y, X_val=X_val, y_val=y_val)
-    law = u.predict_dist(X[:20])
-    np.testing.assert_array_equal(u.predict_var(X[:20]), law.var())
-    np.testing.assert_array_equal(u.predict_interval(X[:20], 0.8), np.stack(law.interval(0.8), axis=1))
-    np.testing.assert_array_equal(u.predict_quantiles(X[:20], [0.1, 0.6]), law.ppf([[0.1, 0.6]]))
+    distribution = u.predict_dist(X[:20])
+    np.testing.assert_array_equal(u.predict_var(X[:20]), distribution.var())
+    np.testing.assert_array_equal(u.predict_interval(X[:20], 0.8), np.stack(distribution.interval(0.8), axis=1))
+    np.testing.assert_array_equal(u.predict_quantiles(X[:20], [0.1, 0.6]), distribution.ppf([[0.1, 0.6]]))
     np.testing.assert_array_equal(u.predict(X[:20]), model.predict(X[:20]))
 
 

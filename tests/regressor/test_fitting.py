@@ -124,7 +124,7 @@ def test_sample_weight_reaches_the_last_step_of_a_pipeline(recorder, diabetes):
 
 def test_own_score_chooses_k(model, diabetes):
     X_val, y_val = diabetes["validation"]
-    u = IBUGRegressor(model, prefit=True, calibrate=False, scoring=lambda y, law: -law.std().mean())
+    u = IBUGRegressor(model, prefit=True, calibrate=False, scoring=lambda y, distribution: -distribution.std().mean())
     u.fit(*diabetes["train"], X_val=X_val, y_val=y_val)
     assert u.tuning_["score"].argmin() == u.tuning_["k"].tolist().index(u.k_)
     assert u.k_ == 201  # the widest

@@ -1,4 +1,4 @@
-"""Families of laws inside IBUGRegressor."""
+"""Families of distributions inside IBUGRegressor."""
 
 from copy import copy
 from dataclasses import replace
@@ -35,14 +35,14 @@ def test_a_family_changes_the_shape_only(skewed, name):
     X, _ = skewed[3]
     options = {"k": 60, "spread": "targets", "calibrate": False}
     u, normal = (fit(skewed, distribution=family, **options) for family in (name, "normal"))
-    law = u.predict_dist(X)
-    np.testing.assert_allclose(law.mean(), normal.predict_dist(X).mean(), rtol=1e-6)
-    np.testing.assert_allclose(law.std(), normal.predict_dist(X).std(), rtol=1e-5)
+    distribution = u.predict_dist(X)
+    np.testing.assert_allclose(distribution.mean(), normal.predict_dist(X).mean(), rtol=1e-6)
+    np.testing.assert_allclose(distribution.std(), normal.predict_dist(X).std(), rtol=1e-5)
     np.testing.assert_allclose(u.predict_var(X), normal.predict_var(X))
     np.testing.assert_array_equal(u.predict(X), normal.predict(X))
     assert u.distribution_ == name
     assert u.predict_interval(X[:3], 0.8).shape == (3, 2)
-    assert np.all(np.isfinite(law.logpdf(law.mean())))
+    assert np.all(np.isfinite(distribution.logpdf(distribution.mean())))
 
 
 @pytest.mark.parametrize("spread", ["targets", "auto"])
@@ -50,9 +50,9 @@ def test_a_family_changes_the_shape_only(skewed, name):
 def test_the_variance_is_calibrated_for_the_family_itself(skewed, name, spread):
     (X_val, y_val), (X, _) = skewed[2:]
     u = fit(skewed, distribution=name, k=60, spread=spread, scoring="nll")
-    law = u.predict_dist(X)
-    np.testing.assert_allclose(law.mean(), u.predict(X), rtol=1e-6)
-    np.testing.assert_allclose(law.var(), u.predict_var(X), rtol=1e-5)
+    distribution = u.predict_dist(X)
+    np.testing.assert_allclose(distribution.mean(), u.predict(X), rtol=1e-6)
+    np.testing.assert_allclose(distribution.var(), u.predict_var(X), rtol=1e-5)
     score = nll(y_val, u.predict_dist(X_val))
     assert score == pytest.approx(np.nanmin(u.tuning_["calibrated"]), rel=1e-9)
     for factor in (0.7, 0.95, 1.05, 1.4):  # no other factor is better
@@ -72,7 +72,7 @@ def test_plain_fit_to_the_neighbours(skewed, name):
     np.testing.assert_allclose(u.predict_var(X), expected.var())
 
 
-def test_chunks_do_not_change_the_laws(skewed, monkeypatch):
+def test_chunks_do_not_change_the_distributions(skewed, monkeypatch):
     X, _ = skewed[3]
     for name in ("skewnormal", "kde", "empirical"):
         whole = fit(skewed, distribution=name, k=20).predict_dist(X).ppf(0.8)
@@ -99,8 +99,8 @@ def test_tuning_chooses_family_and_k_together(skewed):
     # a candidate's score is that of the regressor with just that family and k
     one = fit(skewed, distribution="gumbel", k=31, scoring="nll", calibrate=False)
     row = (table["distribution"] == "gumbel") & (table["k"] == 31)
-    law = one.predict_dist(X_val)
-    assert table["score"][row][0] == pytest.approx(nll(y_val, law), rel=1e-6)
+    distribution = one.predict_dist(X_val)
+    assert table["score"][row][0] == pytest.approx(nll(y_val, distribution), rel=1e-6)
     normal = fit(skewed, scoring="nll")
     X, y = skewed[3]
     assert nll(y, u.predict_dist(X)) < nll(y, normal.predict_dist(X)) - 0.05
@@ -146,18 +146,18 @@ def test_the_choice_can_be_made_again(skewed):
 def test_support_holds_everything_inside(skewed, name):
     X, y = skewed[3]
     u = fit(skewed, distribution=name, support=(0, np.inf), k=15)
-    law = u.predict_dist(X)
+    distribution = u.predict_dist(X)
     assert np.all(u.predict_interval(X, 0.99) >= 0)
     assert np.all(u.predict_quantiles(X, [0.001, 0.5]) >= 0)
-    assert np.all(law.rvs(50, random_state=0) >= 0)
-    assert np.all(law.cdf(-1e-9) == 0)
-    assert np.all(np.isfinite(law.logpdf(y)))
+    assert np.all(distribution.rvs(50, random_state=0) >= 0)
+    assert np.all(distribution.cdf(-1e-9) == 0)
+    assert np.all(np.isfinite(distribution.logpdf(y)))
     np.testing.assert_array_equal(u.predict(X), skewed[0].predict(X))
 
 
-def test_a_law_of_ones_own(skewed):
+def test_a_distribution_of_ones_own(skewed):
     class Uniform(Distribution):
-        """Uniform laws, by centre and half width."""
+        """Uniform distributions, by centre and half width."""
 
         parameters = ("center", "half")
 
@@ -192,11 +192,11 @@ def test_a_law_of_ones_own(skewed):
 
     X, _ = skewed[3]
     u = fit(skewed, distribution=Uniform, k=30)
-    law = u.predict_dist(X)
+    distribution = u.predict_dist(X)
     assert u.distribution_ == "Uniform"
-    np.testing.assert_allclose(law.var(), u.predict_var(X))
+    np.testing.assert_allclose(distribution.var(), u.predict_var(X))
     # by the base class's integral: 2 ∫ ((x + h) / 2h)² dx over the lower half is h/6
-    np.testing.assert_allclose(law.crps(law.mean()), law.half / 6, rtol=1e-3)
+    np.testing.assert_allclose(distribution.crps(distribution.mean()), distribution.half / 6, rtol=1e-3)
     assert clone(u).distribution is Uniform
     conformal = fit(skewed, distribution=Uniform, k=30, conformal="scale")
     assert np.all(np.isfinite(conformal.predict_interval(X, 0.8)))
@@ -205,10 +205,10 @@ def test_a_law_of_ones_own(skewed):
 def test_conformal_calibration_of_another_family(skewed):
     X, y = skewed[3]
     u = fit(skewed, distribution="lognormal", conformal="distribution")
-    law = u.predict_dist(X)
+    distribution = u.predict_dist(X)
     inside = (u.predict_interval(X, 0.8)[:, 0] <= y) & (y <= u.predict_interval(X, 0.8)[:, 1])
     assert 0.7 < inside.mean() < 0.9
-    np.testing.assert_allclose(law.cdf(law.ppf(0.3)), 0.3)
+    np.testing.assert_allclose(distribution.cdf(distribution.ppf(0.3)), 0.3)
 
 
 @pytest.mark.parametrize(

@@ -38,13 +38,13 @@ def test_variance_is_algorithm_2(fitted, model, diabetes):
     np.testing.assert_allclose(fitted.predict_dist(X).var(), fitted.predict_var(X), rtol=1e-12)
 
 
-def scipy_nll(y, law):
-    return -law.logpdf(y).mean()
+def scipy_nll(y, distribution):
+    return -distribution.logpdf(y).mean()
 
 
-def scipy_crps(y, law):
-    z = (y - law.mean()) / law.std()
-    return np.mean(law.std() * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi)))
+def scipy_crps(y, distribution):
+    z = (y - distribution.mean()) / distribution.std()
+    return np.mean(distribution.std() * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi)))
 
 
 @pytest.mark.parametrize("scoring", ["crps", "nll"])
@@ -94,18 +94,18 @@ def test_a_training_row_is_its_own_nearest(fitted, diabetes):
     assert np.mean(rows[:, 0] == np.arange(300)) > 0.9  # all but rows that share every leaf with an earlier one
 
 
-def test_intervals_and_quantiles_come_from_the_law(fitted, diabetes):
+def test_intervals_and_quantiles_come_from_the_distribution(fitted, diabetes):
     X, y = diabetes["test"]
-    law = fitted.predict_dist(X)
+    distribution = fitted.predict_dist(X)
     interval = fitted.predict_interval(X, coverage=0.8)
     quantiles = fitted.predict_quantiles(X, alpha=[0.1, 0.5, 0.9])
     assert interval.shape == (len(X), 2)
     assert quantiles.shape == (len(X), 3)
-    np.testing.assert_allclose(interval, np.stack(law.interval(0.8), axis=1))
+    np.testing.assert_allclose(interval, np.stack(distribution.interval(0.8), axis=1))
     np.testing.assert_allclose(quantiles[:, [0, 2]], interval)
-    np.testing.assert_allclose(quantiles[:, 1], law.mean())
+    np.testing.assert_allclose(quantiles[:, 1], distribution.mean())
     assert fitted.predict_quantiles(X, alpha=0.5).shape == (len(X), 1)
-    assert coverage(y, law, 0.8) == np.mean((interval[:, 0] <= y) & (y <= interval[:, 1]))
+    assert coverage(y, distribution, 0.8) == np.mean((interval[:, 0] <= y) & (y <= interval[:, 1]))
 
 
 def test_intervals_hold_about_what_they_say():
@@ -113,11 +113,11 @@ def test_intervals_hold_about_what_they_say():
     X = rng.uniform(size=(2500, 4))
     y = 4 * X[:, 0] + (0.1 + X[:, 1]) * rng.normal(size=2500)
     u = IBUGRegressor(GradientBoostingRegressor(random_state=0), random_state=0).fit(X[:1500], y[:1500])
-    law = u.predict_dist(X[1500:])
+    distribution = u.predict_dist(X[1500:])
     for level in (0.5, 0.8, 0.9):
-        assert abs(coverage(y[1500:], law, level) - level) < 0.06
+        assert abs(coverage(y[1500:], distribution, level) - level) < 0.06
     # and they are wider where there is more noise
-    assert np.corrcoef(law.std(), 0.1 + X[1500:, 1])[0, 1] > 0.5
+    assert np.corrcoef(distribution.std(), 0.1 + X[1500:, 1])[0, 1] > 0.5
 
 
 @pytest.mark.parametrize("numbers_per_chunk", [1, 61, 60 * 7, 60 * 62])
@@ -178,9 +178,9 @@ def test_equal_targets_get_the_floor():
     X = rng.normal(size=(200, 2))
     y = np.where(X[:, 0] > 0, 5.0, rng.normal(size=200))  # half of the targets do not vary at all
     u = IBUGRegressor(GradientBoostingRegressor(random_state=0), k=5, random_state=0).fit(X, y)
-    law = u.predict_dist(X)
-    assert np.all(law.std() > 0)
-    assert np.all(np.isfinite(law.logpdf(y)))
+    distribution = u.predict_dist(X)
+    assert np.all(distribution.std() > 0)
+    assert np.all(np.isfinite(distribution.logpdf(y)))
 
 
 @pytest.mark.parametrize("level", [0, 1, 1.2, -0.5, 90, np.nan])

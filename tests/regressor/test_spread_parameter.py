@@ -205,20 +205,20 @@ def test_every_family_with_residuals(name, spread, rng):
     for location in ("model", "neighbors"):
         u = IBUGRegressor(model, spread=spread, distribution=name, location=location, k=30, random_state=0)
         u.fit(X[:250], y[:250])
-        law = u.predict_dist(X[250:])
-        assert np.all(np.isfinite(law.crps(y[250:])))
+        distribution = u.predict_dist(X[250:])
+        assert np.all(np.isfinite(distribution.crps(y[250:])))
         if location == "model":
-            np.testing.assert_allclose(law.std() ** 2, u.predict_var(X[250:]), rtol=1e-4)
+            np.testing.assert_allclose(distribution.std() ** 2, u.predict_var(X[250:]), rtol=1e-4)
         elif u.spread_ == "residuals":
             values = u.predict(X[250:])[:, None] + u.residuals_[u.kneighbors(X[250:])[1]]
             _, family = resolve_family(name)
             if name in ("lognormal", "weibull"):  # above their support, as all targets are
                 values = np.maximum(values, y[:250].min())
             expected = family.fit(values, **family.prepare(y[:250]))
-            np.testing.assert_allclose(law.ppf(0.9), expected.ppf(0.9))
+            np.testing.assert_allclose(distribution.ppf(0.9), expected.ppf(0.9))
 
 
-def test_the_values_of_a_law_are_prediction_plus_residual(diabetes):
+def test_the_values_of_a_distribution_are_prediction_plus_residual(diabetes):
     X, _ = diabetes["test"]
     u = IBUGRegressor(
         GradientBoostingRegressor(random_state=0), spread="residuals", distribution="empirical", random_state=0
@@ -258,9 +258,9 @@ def test_selecting_again_on_other_validation_rows_takes_their_residuals(model, d
 def test_many_rows_are_tuned_on_a_sample(monkeypatch, diabetes):
     seen = []
 
-    def score(y, law):
+    def score(y, distribution):
         seen.append(len(y))
-        return float(law.crps(y).mean())
+        return float(distribution.crps(y).mean())
 
     monkeypatch.setattr("ibug.training._cross_fit.MOST_TUNING_ROWS", 100)
     u = IBUGRegressor(GradientBoostingRegressor(n_estimators=5), scoring=score, random_state=0)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from ibug._text import number
+from ibug.describe import number
 from tests.report import browser
 
 pytestmark = [
@@ -153,14 +153,14 @@ def test_numbers_on_the_page_are_the_models(page, written):
         "return [...document.querySelectorAll('#neighbors tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
     )
     assert [int(row[0]) for row in cells] == list(indices[0])
-    assert [row[1] for row in cells] == [number(value) for value in written.u._targets[indices[0]]]
+    assert [row[1] for row in cells] == [number(value) for value in written.u.training_targets_[indices[0]]]
     trees = written.u.index_.n_trees
     shares = [float(row[2].rstrip(" %")) for row in cells]
     np.testing.assert_allclose(shares, 100 * affinities[0] / trees, atol=0.501)
     traces = page.run("return document.getElementById('density').data.map(t => [t.name || '', Array.from(t.x)])")
     rug = next(x for name, x in traces if "neighbours" in name)
     _, used = written.u.kneighbors(X)
-    np.testing.assert_array_equal(rug, written.u._targets[used[0][:100]])
+    np.testing.assert_array_equal(rug, written.u.training_targets_[used[0][:100]])
     assert page.run("return location.hash") == f"#row={i}"
 
 

@@ -5,8 +5,6 @@ import hashlib
 import html.parser
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -15,14 +13,14 @@ from scipy.integrate import trapezoid
 
 import ibug.report
 from ibug import IBUGRegressor
-from ibug._text import number
+from ibug.describe import Predictions, number
 from ibug.distributions import families
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import evaluate
 from ibug.report._densities import densities
 from ibug.report._features import differences, feature
 from ibug.report._pack import pack, to_json
-from ibug.report._predicted import predict
+from ibug.report._predicted import scored
 from ibug.report._summary import Familiarity, caveats, headlines
 
 
@@ -79,9 +77,9 @@ def test_numbers_are_the_librarys_own(written, data):
     near = data["neighbors"]
     places = unpack(near["places"])
     np.testing.assert_array_equal(unpack(near["row"])[places[:, :10]], indices[:, :10])
-    np.testing.assert_array_equal(unpack(near["target"])[places[:, :10]], u._targets[indices[:, :10]])
+    np.testing.assert_array_equal(unpack(near["target"])[places[:, :10]], u.training_targets_[indices[:, :10]])
     np.testing.assert_array_equal(unpack(near["affinity"]), affinities[:, :10])
-    np.testing.assert_allclose(unpack(near["std"]), u._targets[indices[:, : u.k_]].std(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(unpack(near["std"]), u.training_targets_[indices[:, : u.k_]].std(axis=1), rtol=1e-6)
 
 
 def test_scores_before_and_after(written, data):
@@ -97,22 +95,22 @@ def test_scores_before_and_after(written, data):
     assert sentence.startswith(f"90 % intervals held the truth {100 * after['coverage_90']:.1f} % of the time (")
 
 
-def test_densities_are_the_laws_own(written, data):
-    law = written.u.predict_dist(written.X)
+def test_densities_are_the_distributions_own(written, data):
+    distribution = written.u.predict_dist(written.X)
     packed = data["rows"]["density"]
     start, length, peak = (unpack(packed[name])[:, None] for name in ("start", "length", "peak"))
     grid = start + unpack(packed["steps"]) / 65535 * length
-    np.testing.assert_allclose(unpack(packed["heights"]) / 65535 * peak, law.pdf(grid), atol=1e-5 * peak.max())
+    np.testing.assert_allclose(unpack(packed["heights"]) / 65535 * peak, distribution.pdf(grid), atol=1e-5 * peak.max())
     assert np.all(np.diff(grid, axis=1) >= 0)
-    np.testing.assert_allclose(trapezoid(law.pdf(grid), grid, axis=1), 1, atol=0.02)
+    np.testing.assert_allclose(trapezoid(distribution.pdf(grid), grid, axis=1), 1, atol=0.02)
 
 
 @pytest.mark.parametrize("family", sorted(families()))
 def test_every_family_has_a_finite_density(model, family):
     u, X, _, y = model
     other = IBUGRegressor(u.estimator_, prefit=True, k=10, distribution=family, calibrate=False)
-    law = other.fit(X[:200], y[:200]).predict_dist(X[300:320])
-    packed = densities(law, *law.interval(0.9))
+    distribution = other.fit(X[:200], y[:200]).predict_dist(X[300:320])
+    packed = densities(distribution, *distribution.interval(0.9))
     for name in ("start", "length", "peak"):
         assert np.all(np.isfinite(unpack(packed[name])))
     assert np.all(unpack(packed["heights"]).max(axis=1) == 65535)
@@ -270,11 +268,12 @@ def test_infinite_intervals_are_told(model, tmp_path):
 
 def test_words_are_honest(model):
     u, X, _, y = model
-    found = predict(u, X[300:], y[300:], 0.9)
-    wrong = predict(u, X[300:], y[300:] + 100, 0.9)
+    found = scored(Predictions.of(u, X[300:]), X[300:], y[300:], 0.9)
+    wrong = scored(Predictions.of(u, X[300:]), X[300:], y[300:] + 100, 0.9)
+    few = scored(Predictions.of(u, X[300:320]), X[300:320], y[300:320], 0.9)
     assert headlines(wrong, None, None)[0]["tone"] == "bad"
     assert "too narrow" in headlines(wrong, None, None)[0]["text"]
-    assert "only 20 rows" in " ".join(caveats(predict(u, X[300:320], y[300:320], 0.9), found, 0.0))
+    assert "only 20 rows" in " ".join(caveats(few, found, 0.0))
     assert "trained on them" in " ".join(caveats(found, found, 0.9))
     assert Familiarity(np.array([0.1, 0.5]), 0.3).headline()["figure"] == "1"
     assert "not known" in Familiarity(np.array([0.1]), float("nan")).headline()["text"]
@@ -297,17 +296,3 @@ def test_wrong_arguments_are_named(model, tmp_path):
         with pytest.raises(InvalidInputError, match=message):
             ibug.report.write(u, X, y, path, **options)
     assert not path.exists()
-
-
-def test_without_plotly_the_error_says_what_to_install():
-    code = """
-import sys
-sys.modules["plotly"] = None
-import ibug.report
-try:
-    ibug.report.write(None, None, None, "x.html")
-except ImportError as error:
-    print(error)
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'pip install "ibug[report]"' in run.stdout

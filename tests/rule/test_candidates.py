@@ -77,12 +77,12 @@ def test_candidates():
 
 
 def test_a_candidate_without_score_is_passed_over(validation):
-    def score(y, law):
-        return np.nan if law.std().mean() < 1.0 else crps(y, law)
+    def score(y, distribution):
+        return np.nan if distribution.std().mean() < 1.0 else crps(y, distribution)
 
     assert tune_on_values(*validation, candidates_up_to(300), score).k > 3
 
 
 def test_a_score_that_is_never_a_number(validation):
     with pytest.raises(InvalidInputError, match="NaN for every candidate"):
-        tune_on_values(*validation, [3, 5], lambda y, law: np.nan)
+        tune_on_values(*validation, [3, 5], lambda y, distribution: np.nan)

@@ -44,7 +44,9 @@ def choose(rows, spread="auto", scoring="crps", calibrate=True, distribution="no
     return select(plan, Statistics.collect(rows.batches(plan.needs), rows.y, plan))
 
 
-@pytest.mark.parametrize("scoring", ["crps", "nll", lambda y, law: float(law.crps(y).mean() + law.std().mean())])
+@pytest.mark.parametrize(
+    "scoring", ["crps", "nll", lambda y, predicted: float(predicted.crps(y).mean() + predicted.std().mean())]
+)
 @pytest.mark.parametrize("n", [60, 200])
 @pytest.mark.parametrize("seed", range(8))
 def test_auto_is_never_worse_than_the_papers_rule_on_the_validation_rows(scoring, n, seed):
@@ -71,7 +73,7 @@ def test_residuals_beat_targets_where_targets_vary_for_another_reason():
 
 def test_the_papers_rule_turns_a_worse_combination_out():
     # A score that asks for a scale of 3 for all rows: the grid of the paper comes nearer than a fit by CRPS.
-    choice, table = choose(make_rows(0), scoring=lambda y, law: float(abs(np.median(law.std()) - 30.0)))
+    choice, table = choose(make_rows(0), scoring=lambda y, predicted: float(abs(np.median(predicted.std()) - 30.0)))
     assert choice.spread.name in ("targets", "residuals")
     calibrated = {name: np.nanmin(table["calibrated"][table["spread"] == name]) for name in set(table["spread"])}
     assert choice.score == min(calibrated["targets"], calibrated["residuals"]) < calibrated["combination"]
@@ -101,7 +103,7 @@ def test_what_a_combination_looks_at():
     assert plan_of(make_rows(0, k=1)).scales == (1, 1, 1)
 
 
-def test_without_calibration_or_with_laws_of_the_neighbours_there_is_no_combination():
+def test_without_calibration_or_with_distributions_of_the_neighbours_there_is_no_combination():
     _, table = choose(make_rows(0), calibrate=False)
     assert set(table["spread"]) == {"targets", "residuals"}
     _, table = choose(make_rows(0), location="neighbors")
@@ -123,7 +125,7 @@ def test_a_familys_own_factor_is_never_worse_than_one():
     for spread in ("targets", "residuals", "combination"):
         rows = (table["spread"] == spread) & np.isfinite(table["calibrated"])
         assert table["calibrated"][rows] <= table["score"][rows]
-    # for normal laws a combination is calibrated as it is
+    # for normal distributions a combination is calibrated as it is
     assert choose(make_rows(0), scoring="nll")[0].gamma == 1.0
     if choice.spread.name == "combination":
         assert choice.gamma != 1.0

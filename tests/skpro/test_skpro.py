@@ -14,31 +14,32 @@ from skpro.metrics import CRPS
 from skpro.utils import check_estimator
 
 import ibug
-from ibug import distributions as laws
+from ibug import distributions
 from ibug.calibration import ScaleConformal
-from ibug.skpro import BatchedLaw, IBUGRegressor, to_skpro
+from ibug.skpro import BatchedDistribution, BatchedLaw, IBUGRegressor, to_skpro
 
 N = 5
 LOC, SCALE = np.array([-2.0, 0.0, 3.0, 100.0, 1e4]), np.array([0.5, 1.0, 2.0, 30.0, 7.0])
 VALUES = LOC[:, None] + SCALE[:, None] * np.random.default_rng(0).normal(size=(N, 12))
 
+NORMAL = distributions.Normal(LOC, SCALE)
 EQUAL = {
-    "Normal": laws.Normal(LOC, SCALE),
-    "Laplace": laws.Laplace(LOC, SCALE),
-    "Logistic": laws.Logistic(LOC, SCALE),
-    "TDistribution": laws.StudentT(LOC, SCALE, [3.0, 4.0, 5.5, 10.0, 50.0]),
-    "GumbelR": laws.Gumbel(LOC, SCALE),
-    "SkewNormal": laws.SkewNormal(LOC, SCALE, [-4.0, -1.0, 0.0, 2.0, 8.0]),
-    "LogNormal": laws.Lognormal(0.0, [-1.0, 0.0, 1.0, 2.0, 3.0], [0.1, 0.5, 1.0, 1.5, 0.3]),
-    "Weibull": laws.Weibull(0.0, SCALE, [0.7, 1.0, 1.5, 3.0, 20.0]),
+    "Normal": NORMAL,
+    "Laplace": distributions.Laplace(LOC, SCALE),
+    "Logistic": distributions.Logistic(LOC, SCALE),
+    "TDistribution": distributions.StudentT(LOC, SCALE, [3.0, 4.0, 5.5, 10.0, 50.0]),
+    "GumbelR": distributions.Gumbel(LOC, SCALE),
+    "SkewNormal": distributions.SkewNormal(LOC, SCALE, [-4.0, -1.0, 0.0, 2.0, 8.0]),
+    "LogNormal": distributions.Lognormal(0.0, [-1.0, 0.0, 1.0, 2.0, 3.0], [0.1, 0.5, 1.0, 1.5, 0.3]),
+    "Weibull": distributions.Weibull(0.0, SCALE, [0.7, 1.0, 1.5, 3.0, 20.0]),
 }
 WRAPPED = {
-    "kde": laws.KDE.fit(VALUES),
-    "empirical": laws.Empirical.fit(VALUES),
-    "above another shift": laws.Lognormal(-5.0, np.ones(N), np.full(N, 0.5)),
-    "truncated": laws.Truncated(laws.Normal(LOC, SCALE), -2.0, np.inf),
-    "mixture": laws.Mixture([laws.Normal(LOC, SCALE), laws.Laplace(LOC, SCALE)], [0.3, 0.7]),
-    "conformal": ScaleConformal().fit(laws.Normal(LOC, SCALE), LOC + SCALE).transform(laws.Normal(LOC, SCALE)),
+    "kde": distributions.KDE.fit(VALUES),
+    "empirical": distributions.Empirical.fit(VALUES),
+    "above another shift": distributions.Lognormal(-5.0, np.ones(N), np.full(N, 0.5)),
+    "truncated": distributions.Truncated(NORMAL, -2.0, np.inf),
+    "mixture": distributions.Mixture([NORMAL, distributions.Laplace(LOC, SCALE)], [0.3, 0.7]),
+    "conformal": ScaleConformal().fit(NORMAL, LOC + SCALE).transform(NORMAL),
 }
 
 
@@ -55,28 +56,29 @@ def small(**parameters):
 
 # skpro's own tests warn of its approximations, and fit on a few rows.
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("subject", [IBUGRegressor, BatchedLaw])
+@pytest.mark.parametrize("subject", [IBUGRegressor, BatchedDistribution])
 def test_skpros_own_checks(subject):
     results = check_estimator(subject, verbose=False)
     assert len(results) > 20
     assert {name: result for name, result in results.items() if result != "PASSED"} == {}
 
 
-def check_same(found, law):
+def check_same(found, distribution):
     # Within the support: beyond it, some of skpro's formulas take logarithms of negative numbers.
     levels = np.array([1e-4, 0.05, 0.5, 0.9, 0.9999])
-    y = law.ppf(levels[None, :])
+    y = distribution.ppf(levels[None, :])
     for i, level in enumerate(levels):
         np.testing.assert_allclose(found.ppf(level).to_numpy()[:, 0], y[:, i], rtol=1e-9, atol=1e-9)
         at = y[:, [i]]
-        np.testing.assert_allclose(found.cdf(at).to_numpy(), law.cdf(at), rtol=1e-9)
-        np.testing.assert_allclose(found.log_pdf(at).to_numpy(), law.logpdf(at), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.mean().to_numpy()[:, 0], law.mean(), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.var().to_numpy()[:, 0], law.var(), rtol=1e-6)  # skpro's t law has single floats
+        np.testing.assert_allclose(found.cdf(at).to_numpy(), distribution.cdf(at), rtol=1e-9)
+        np.testing.assert_allclose(found.log_pdf(at).to_numpy(), distribution.logpdf(at), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.mean().to_numpy()[:, 0], distribution.mean(), rtol=1e-9, atol=1e-9)
+    # skpro's t distribution has single floats.
+    np.testing.assert_allclose(found.var().to_numpy()[:, 0], distribution.var(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", EQUAL)
-def test_skpros_class_is_the_same_law(name):
+def test_skpros_class_is_the_same_distribution(name):
     found = to_skpro(EQUAL[name], index=list("abcde"), columns=["y"])
     assert type(found).__name__ == name
     assert type(found).__module__.startswith("skpro.")
@@ -85,22 +87,26 @@ def test_skpros_class_is_the_same_law(name):
 
 
 @pytest.mark.parametrize("name", WRAPPED)
-def test_other_laws_are_wrapped_as_they_are(name):
-    law = WRAPPED[name]
-    found = to_skpro(law)
-    assert type(found) is BatchedLaw
-    check_same(found, law)
-    np.testing.assert_allclose(found.var().to_numpy()[:, 0], law.var(), rtol=1e-12)
-    y = law.ppf(0.7)[:, None]
+def test_other_distributions_are_wrapped_as_they_are(name):
+    distribution = WRAPPED[name]
+    found = to_skpro(distribution)
+    assert type(found) is BatchedDistribution
+    check_same(found, distribution)
+    np.testing.assert_allclose(found.var().to_numpy()[:, 0], distribution.var(), rtol=1e-12)
+    y = distribution.ppf(0.7)[:, None]
     score = found.energy(y).to_numpy() - found.energy().to_numpy() / 2
-    np.testing.assert_allclose(score[:, 0], law.crps(y[:, 0]), rtol=1e-9)
+    np.testing.assert_allclose(score[:, 0], distribution.crps(y[:, 0]), rtol=1e-9)
     np.testing.assert_allclose(found.iloc[[3, 1]].ppf(0.7).to_numpy()[:, 0], y[[3, 1], 0])
     assert found.iat[2, 0].cdf(y[2, 0]) == pytest.approx(0.7)
 
 
-def test_the_energy_of_a_wrapped_law_is_the_closed_one():
-    wrapped = BatchedLaw(laws.Normal(LOC, SCALE))
+def test_the_energy_of_a_wrapped_distribution_is_the_closed_one():
+    wrapped = BatchedDistribution(NORMAL)
     np.testing.assert_allclose(wrapped.energy().to_numpy()[:, 0], 2 * SCALE / np.sqrt(np.pi), rtol=1e-6)
+
+
+def test_the_earlier_name_still_works():
+    assert BatchedLaw is BatchedDistribution
 
 
 def test_predictions_are_those_of_ibug(data):

@@ -2,10 +2,9 @@
 
 import pytest
 
+from benchmarks.common.lines import Store
 from benchmarks.study import figures
-from benchmarks.study.methods import METHODS
-from benchmarks.study.methods import _boosters as boosters
-from benchmarks.study.results import Store
+from benchmarks.study.methods import METHODS, boosters
 from benchmarks.study.runner import Plan
 
 

@@ -1,26 +1,20 @@
 """Each method on a tiny dataset predicts a proper distribution."""
 
-import logging
-import warnings
-
 import numpy as np
 import pytest
 
+from benchmarks.common.quiet import quiet
 from benchmarks.study import protocol
-from benchmarks.study.methods import METHODS, SCORINGS, bart, importable, ngboost, quantile_forest
-from benchmarks.study.methods import _boosters as boosters
+from benchmarks.study.methods import METHODS, SCORINGS, bart, boosters, importable, ngboost, quantile_forest
 from ibug.distributions import Normal
 from ibug.metrics import crps
 
 
 @pytest.fixture(autouse=True)
 def other_libraries_warn():
-    """What other packages warn of is theirs; the study silences it, too."""
-    logging.disable(logging.WARNING)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    """Warnings of other packages are theirs; the study silences them as well."""
+    with quiet():
         yield
-    logging.disable(logging.NOTSET)
 
 
 def require(name):
@@ -44,9 +38,9 @@ def test_a_method_predicts_a_proper_distribution(name, rows, split):
         assert np.all(np.isfinite(moments.mean))
         assert np.all(moments.variance > 0)
         assert fitted.held_out[scoring].mean.shape == (60,)
-        law = Normal(moments.mean, np.sqrt(moments.variance))
-        assert np.all(np.diff(law.ppf(np.array([[0.05, 0.5, 0.95]])), axis=1) > 0)
-    # It has learned something: better than the law of all targets.
+        normal = Normal(moments.mean, np.sqrt(moments.variance))
+        assert np.all(np.diff(normal.ppf(np.array([[0.05, 0.5, 0.95]])), axis=1) > 0)
+    # It has learned something: better than the distribution of all targets.
     known = crps(y[260:], Normal(np.full(60, y[:260].mean()), np.full(60, y[:260].std())))
     assert result[0]["crps"] < 0.8 * known
     assert 0.5 < result[0]["coverage"] <= 1
@@ -110,6 +104,21 @@ def test_the_search_finds_the_best_configuration(booster, split, monkeypatch):
     np.testing.assert_allclose(
         booster().predict_first(part, split.X_val, 30), np.asarray(part.predict(split.X_val)), rtol=1e-5
     )
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_quantiles_rise_and_hold_the_interval(name, rows, split):
+    require(name)
+    fitted = METHODS[name]().fit(split)
+    quantiles = fitted.quantiles(rows[0][260:], np.array([0.01, 0.05, 0.5, 0.95, 0.99]))
+    if quantiles is None:
+        assert name not in ("cqr", "quantile-forest")
+        return
+    assert quantiles.shape == (60, 5)
+    assert np.all(np.diff(quantiles, axis=1) >= 0)
+    ends, interval = quantiles[:, [1, 3]], fitted.interval(rows[0][260:], 0.9)
+    assert np.all((ends - interval) * [1, -1] <= 1e-9)  # wider where a quantile model crosses the median's
+    assert np.mean(np.isclose(ends, interval)) > 0.95
 
 
 def test_scores_agree_with_the_papers_toolbox(rows, split):

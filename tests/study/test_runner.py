@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.common.lines import Store
+from benchmarks.common.progress import Progress
+from benchmarks.common.workers import Outcome
 from benchmarks.study import cli, runner
-from benchmarks.study.results import Store, complete, read
+from benchmarks.study.results import complete, read
 from benchmarks.study.runner import Plan
 from benchmarks.study.task import Task
-from benchmarks.study.workers import Outcome
 from tests.study.stand_in_methods import row, work
 
 ROOT = Path(__file__).parent.parent.parent
@@ -55,9 +57,12 @@ def test_a_method_that_hangs_is_ended(path):
 def test_the_time_left_is_reckoned_by_method():
     tasks = Plan(["yacht"], ["knn", "bart", "cbu"], folds=3).tasks()
     said = io.StringIO()
-    progress = runner.Progress(12, tasks, 2, said)
-    progress.tell(Outcome(tasks[0], "ok", [], "", 10.0))  # 8 tasks of 10 s, two at a time
-    progress.tell(Outcome(tasks[1], "failed", None, "no", 100.0))  # 2 of 10 s, 2 of 100 s, 3 of 55 s
+    progress = Progress("study", 12, tasks, 2, said)
+    for outcome in (
+        Outcome(tasks[0], "ok", [], "", 10.0),  # 8 tasks of 10 s, two at a time
+        Outcome(tasks[1], "failed", None, "no", 100.0),  # 2 of 10 s, 2 of 100 s, 3 of 55 s
+    ):
+        progress.tell(outcome.task, outcome.seconds, outcome.problem)
     lines = said.getvalue().splitlines()
     assert lines[0] == "[study] 3 of 12 tasks are done already; 9 are left"
     assert lines[2] == "[study] 4/12 yacht knn fold 1: 10.0 s; 40 s left"

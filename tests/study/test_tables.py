@@ -5,10 +5,10 @@ import math
 
 import pytest
 
+from benchmarks.common.statistics import Record, compare, geometric_mean, mean_and_error, record
 from benchmarks.study import facts, report, summary, tables
 from benchmarks.study.runner import Plan
 from benchmarks.study.scores import Scores
-from benchmarks.study.statistics import Record, compare, geometric_mean, mean_and_error, record
 
 MAIN = tables.TABLES[0]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.study.methods._base import GRIDS, SCORINGS, Fitted, Floats, Method, Moments, Split, importable
 from benchmarks.study.methods.bart import BART
+from benchmarks.study.methods.base import GRIDS, SCORINGS, Fitted, Floats, Method, Moments, Split, importable
 from benchmarks.study.methods.cbu import CBU
 from benchmarks.study.methods.cqr import CQR
 from benchmarks.study.methods.ibug import IBUGCatBoost, IBUGHist, IBUGLightGBM, IBUGXGBoost

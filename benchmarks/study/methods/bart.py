@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split
+from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Moments, Split
 
 # Numbers of trees to choose from (paper, section C.3), chains, samples kept of each.
 SETTINGS: dict[str, tuple[tuple[int, ...], int, int]] = {
@@ -62,7 +62,7 @@ def _sampled(X: Floats, y: Floats, trees: int, chains: int, samples: int, seed: 
 
 
 def _moments(model: Any, X: Floats, tiny: float) -> Moments:
-    """Return mean and variance of the posterior predictive law: what samples differ by, and the noise."""
+    """Return mean and variance of the posterior prediction: what samples differ by, and the noise."""
     samples = np.asarray(model.predict(X, type="posterior", terms="y_hat"))
     noise = float(np.mean(model.global_var_samples))
     return Moments(samples.mean(axis=1), np.maximum(samples.var(axis=1) + noise, tiny))

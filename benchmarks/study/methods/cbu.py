@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split, moments_of
-from benchmarks.study.methods._boosters import UncertainCatBoost
+from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Moments, Split, moments_of
+from benchmarks.study.methods.boosters import UncertainCatBoost
 from ibug import CBURegressor
 
 

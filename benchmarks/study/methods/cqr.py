@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.metrics import mean_pinball_loss
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split
-from benchmarks.study.methods._boosters import LightGBM
+from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Moments, Split
+from benchmarks.study.methods.boosters import LightGBM
 
 COVERAGE = 0.9
 LEVELS = ((1 - COVERAGE) / 2, (1 + COVERAGE) / 2, 0.5)  # MAPIE's order
@@ -19,7 +19,8 @@ class CQR(Method):
     """Three quantile models and a split conformal correction.
 
     The correction is for the models that have not seen the validation rows, so these are kept, not refitted. The normal
-    law of the tables has the median as mean and the standard deviation of a normal law with that 90 % interval.
+    distribution of the tables has the median as mean and the standard deviation that gives it a 90 % interval of the
+    same width.
     """
 
     name, title, package = "cqr", "CQR (LightGBM)", "mapie"
@@ -49,6 +50,15 @@ class FittedCQR(Fitted):
         median, interval = self._read(X)
         deviation = (interval[:, 1] - interval[:, 0]) / (2 * norm.ppf(LEVELS[1]))
         return Moments(median, np.maximum(np.square(deviation), self._tiny))
+
+    def quantiles(self, X: Floats, levels: Floats) -> Floats | None:
+        """Return those of two halves of normal distributions that meet at the median and end at the interval."""
+        median, interval = self._read(X)
+        lower = np.minimum(interval[:, 0], median)  # quantile models may cross
+        upper = np.maximum(interval[:, 1], median)
+        z = norm.ppf(levels) / norm.ppf(LEVELS[1])
+        side = np.where(z < 0, (median - lower)[:, None], (upper - median)[:, None])
+        return median[:, None] + side * z
 
     def interval(self, X: Floats, coverage: float) -> Floats | None:
         return self._read(X)[1] if coverage == COVERAGE else None

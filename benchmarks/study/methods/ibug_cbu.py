@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split, moments_of
-from benchmarks.study.methods._boosters import CatBoost, UncertainCatBoost
+from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Moments, Split, moments_of
+from benchmarks.study.methods.boosters import CatBoost, UncertainCatBoost
 from benchmarks.study.methods.cbu import FittedCBU
 from benchmarks.study.methods.ibug import FittedIBUG
 from ibug import ProbabilisticEnsemble, VarianceCalibrator
@@ -42,7 +42,7 @@ class Member:
         return self.predict_dist(X).mean()
 
     def predict_dist(self, X: Floats) -> Normal:
-        """Return the laws, calibrated."""
+        """Return the distributions, calibrated."""
         mean, variance = self.fitted.predict(X, self.scoring)
         return Normal(mean, np.sqrt(variance if self.calibrator is None else self.calibrator.transform(variance)))
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split
-from benchmarks.study.methods._neighbors import Neighbors, best_k, candidates, floor_of
+from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Moments, Split
+from benchmarks.study.methods.neighbors import Neighbors, best_k, candidates, floor_of
 
 
 class KNN(Method):

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split
-from benchmarks.study.methods._boosters import CatBoost
-from benchmarks.study.methods._neighbors import Neighbors, best_k, candidates, floor_of
+from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Moments, Split
+from benchmarks.study.methods.boosters import CatBoost
+from benchmarks.study.methods.neighbors import Neighbors, best_k, candidates, floor_of
 
 FEATURES = (5, 10, 20)
 

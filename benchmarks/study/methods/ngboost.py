@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split
+from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Moments, Split
 from ibug.distributions import Normal
 from ibug.metrics import crps, nll
 
@@ -32,7 +32,7 @@ class FittedNGBoost(Fitted):
         most, rate, patience, share = SETTINGS[split.grid]
         part = _make(most, rate, share, split.seed)
         part.fit(split.X_part, split.y_part, X_val=split.X_val, Y_val=split.y_val, early_stopping_rounds=patience)
-        stages = [_moments(law, split.tiny) for law in part.staged_pred_dist(split.X_val)]
+        stages = [_moments(stage, split.tiny) for stage in part.staged_pred_dist(split.X_val)]
         self.held_out, self.parameters = {}, {}
         for scoring, score in zip(SCORINGS, (crps, nll), strict=True):
             scores = [_score(score, split.y_val, stage) for stage in stages]
@@ -64,8 +64,9 @@ def _make(trees: int, rate: float, share: float, seed: int) -> Any:
     )
 
 
-def _moments(law: Any, tiny: float) -> Moments:
-    return Moments(np.asarray(law.loc, np.float64), np.maximum(np.square(np.asarray(law.scale, np.float64)), tiny))
+def _moments(normal: Any, tiny: float) -> Moments:
+    variance = np.square(np.asarray(normal.scale, np.float64))
+    return Moments(np.asarray(normal.loc, np.float64), np.maximum(variance, tiny))
 
 
 def _score(score: Any, y: Floats, moments: Moments) -> float:

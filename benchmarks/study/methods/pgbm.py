@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split
-from benchmarks.study.methods._boosters import HistGradientBoosting
+from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Moments, Split
+from benchmarks.study.methods.boosters import HistGradientBoosting
 from ibug.distributions import Normal
 from ibug.metrics import crps, nll
 

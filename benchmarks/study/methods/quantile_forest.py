@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.study.methods._base import SCORINGS, Fitted, Floats, Method, Moments, Split
+from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Moments, Split
 
 # Trees, candidates of the fewest rows of a leaf and of the share of the features that a split may use.
 SETTINGS: dict[str, tuple[int, tuple[int, ...], tuple[float, ...]]] = {
     "quick": (100, (5,), (1 / 3,)),
+    "search": (100, (1, 5, 20), (1 / 3, 1.0)),  # of the accuracy benchmark
     "paper": (500, (1, 5, 20), (1 / 3, 1.0)),
 }
 LEVELS = (np.arange(40) + 0.5) / 40
@@ -20,7 +21,8 @@ LEVELS = (np.arange(40) + 0.5) / 40
 class QuantileForest(Method):
     """A random forest that keeps the targets of its leaves.
 
-    The normal law of the tables has the forest's mean and the variance of its quantiles; the interval is its own.
+    The normal distribution of the tables has the forest's mean and the variance of its quantiles; the interval is its
+    own.
     """
 
     name, title, package = "quantile-forest", "Quantile forest", "quantile_forest"
@@ -48,9 +50,11 @@ class FittedForest(Fitted):
     def predict(self, X: Floats, scoring: str) -> Moments:
         return _moments(self._final, X, self._tiny)
 
+    def quantiles(self, X: Floats, levels: Floats) -> Floats | None:
+        return np.asarray(self._final.predict(X, quantiles=list(levels)), np.float64)
+
     def interval(self, X: Floats, coverage: float) -> Floats | None:
-        levels = [(1 - coverage) / 2, (1 + coverage) / 2]
-        return np.asarray(self._final.predict(X, quantiles=levels), np.float64)
+        return self.quantiles(X, np.array([(1 - coverage) / 2, (1 + coverage) / 2]))
 
 
 def _make(trees: int, leaf: int, share: float, seed: int) -> Any:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class ConformalCalibrator(BaseEstimator):
     """What the conformal calibrators share: scores of held-out rows, and groups of rows (Mondrian).
 
-    The guarantee: if held-out rows and new rows are exchangeable, and the laws were made without looking at the
-    held-out rows' targets, ``interval(p)`` holds a new target with probability p at least; with groups, in each group.
+    The guarantee: if held-out rows and new rows are exchangeable, and the distributions were made without the held-out
+    rows' targets, ``interval(p)`` holds a new target with probability p at least; with groups, in each group.
     With `n_bins` that is an approximation: the bins' edges are learned on the same rows, which moves the coverage of a
     bin by about one over its number of rows.
 
@@ -42,7 +42,7 @@ class ConformalCalibrator(BaseEstimator):
         Parameters
         ----------
         distribution
-            The laws predicted for n held-out rows.
+            The distributions predicted for n held-out rows.
         y : array-like of shape (n,)
             Their observed values.
         groups : array-like of shape (n,), optional
@@ -50,7 +50,7 @@ class ConformalCalibrator(BaseEstimator):
         """
         if not isinstance(distribution, Distribution):
             raise InvalidInputError(
-                f"A batch of laws is expected, as predict_dist returns it; got {type(distribution).__name__}."
+                f"A batch of distributions is expected, as predict_dist returns it; got {type(distribution).__name__}."
             )
         values = np.asarray(y, np.float64)
         if values.shape != distribution.shape or values.ndim != 1 or not values.size:
@@ -60,7 +60,7 @@ class ConformalCalibrator(BaseEstimator):
             )
         if not np.all(np.isfinite(values)):
             raise InvalidInputError("y contains NaN or infinity.")
-        scores = distribution.normal_score(values)
+        scores = distribution.middle_score(values)  # on whole numbers narrower than the normal score, and as sure
         self._learn_groups(distribution, groups)
         codes = self._codes(distribution, groups)
         pooled = self._map(scores)
@@ -70,12 +70,12 @@ class ConformalCalibrator(BaseEstimator):
         return self
 
     def transform(self, distribution: Distribution, groups: ArrayLike | None = None) -> Recalibrated:
-        """Return the calibrated laws of new rows.
+        """Return the calibrated distributions of new rows.
 
         Parameters
         ----------
         distribution
-            The laws predicted for the new rows.
+            The distributions predicted for the new rows.
         groups : array-like of shape (n,), optional
             Their labels, if `fit` was given labels. A label that was not seen there gets the calibration of all rows.
         """
@@ -126,8 +126,8 @@ class ConformalCalibrator(BaseEstimator):
 class ScaleConformal(ConformalCalibrator):
     """Normalised split conformal: intervals keep their centre, their width is what held-out rows needed.
 
-    The score is ``|y − μ|/σ`` for a normal law, ``|Φ⁻¹(F(y))|`` for any other: how far from the median, in units of the
-    law's own spread.
+    The score is ``|y − μ|/σ`` for a normal distribution, ``|Φ⁻¹(F(y))|`` for any other: the distance from the median in
+    units of the distribution's own spread.
 
     Parameters
     ----------
@@ -140,8 +140,8 @@ class ScaleConformal(ConformalCalibrator):
     >>> from ibug.calibration import ScaleConformal
     >>> from ibug.distributions import Normal
     >>> rng = np.random.default_rng(0)
-    >>> law, y = Normal(np.zeros(999), np.ones(999)), 3 * rng.normal(size=999)  # says 1, the truth is 3
-    >>> lower, upper = ScaleConformal().fit(law, y).transform(law[:1]).interval(0.9)
+    >>> d, y = Normal(np.zeros(999), np.ones(999)), 3 * rng.normal(size=999)  # says 1, the truth is 3
+    >>> lower, upper = ScaleConformal().fit(d, y).transform(d[:1]).interval(0.9)
     >>> upper.round(1)
     array([4.7])
     """

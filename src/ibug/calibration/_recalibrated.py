@@ -1,4 +1,4 @@
-"""Laws whose quantiles were moved to where held-out rows had them."""
+"""Distributions whose quantiles were moved to where held-out rows had them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _NODES, _WEIGHTS = leggauss(12)
 
 
 class Recalibrated(Distribution):
-    """The laws of Y with F_c(y) = Φ(g⁻¹(Φ⁻¹(F(y)))): the law F, with its normal scores mapped by g.
+    """The distributions of Y with F_c(y) = Φ(g⁻¹(Φ⁻¹(F(y)))): the distribution F, with its normal scores mapped by g.
 
     ``interval`` has the finite-sample guarantee of conformal prediction: its ends are scores that held-out rows had.
-    The other methods belong to a law with a density, which goes through the same scores at fewer knots.
+    The other methods belong to a distribution with a density, which goes through the same scores at fewer knots.
 
     Parameters
     ----------
-    law
-        The laws before calibration, n rows.
+    base
+        The distributions before calibration, n rows.
     maps
         One map per group.
     groups : ndarray of int, shape (n,) or ()
@@ -38,59 +38,59 @@ class Recalibrated(Distribution):
 
     parameters: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, law: Distribution, maps: Sequence[ScoreMap], groups: NDArray[np.intp]) -> None:
-        self.law = law
+    def __init__(self, base: Distribution, maps: Sequence[ScoreMap], groups: NDArray[np.intp]) -> None:
+        self.base = base
         self.maps = tuple(maps)
         self.groups = groups
-        self._shape = law.shape
+        self._shape = base.shape
 
     @classmethod
-    def concatenate(cls, laws: Sequence[Recalibrated]) -> Recalibrated:
+    def concatenate(cls, distributions: Sequence[Recalibrated]) -> Recalibrated:
         """Join batches that the same calibrator has made to one."""
-        inner = [law.law for law in laws]
-        groups = np.concatenate([law.groups for law in laws])
-        return cls(type(inner[0]).concatenate(inner), laws[0].maps, groups)
+        inner = [one.base for one in distributions]
+        groups = np.concatenate([one.groups for one in distributions])
+        return cls(type(inner[0]).concatenate(inner), distributions[0].maps, groups)
 
     def __getitem__(self, rows: Any) -> Recalibrated:
-        return Recalibrated(self.law[rows], self.maps, self.groups[rows])
+        return Recalibrated(self.base[rows], self.maps, self.groups[rows])
 
     def __repr__(self) -> str:
-        return f"<Recalibrated {self.law!r}>"
+        return f"<Recalibrated {self.base!r}>"
 
     def logpdf(self, y: ArrayLike) -> Floats:
         """Return the log density at y."""
 
-        def one(g: ScoreMap, law: Distribution, x: Floats) -> Floats:
-            w = law.normal_score(x)
+        def one(g: ScoreMap, distribution: Distribution, x: Floats) -> Floats:
+            w = distribution.normal_score(x)
             v = g.inverse(w)
-            return np.asarray(law.logpdf(x) + 0.5 * (np.square(w) - np.square(v)) - np.log(g.slope_at(v)))
+            return np.asarray(distribution.logpdf(x) + 0.5 * (np.square(w) - np.square(v)) - np.log(g.slope_at(v)))
 
         return self._by_group(one, y)
 
     def cdf(self, y: ArrayLike) -> Floats:
         """Return the probability of a value of at most y."""
-        return self._by_group(lambda g, law, x: np.asarray(ndtr(g.inverse(law.normal_score(x)))), y)
+        return self._by_group(lambda g, base, x: np.asarray(ndtr(g.inverse(base.normal_score(x)))), y)
 
     def ppf(self, q: ArrayLike) -> Floats:
         """Return the quantile at probability q."""
         p = np.asarray(q, np.float64)
         if np.any((p < 0) | (p > 1)):
             raise InvalidInputError("A probability must be from 0 to 1.")
-        return self._by_group(lambda g, law, x: law.from_normal_score(g.forward(ndtri(x))), p)
+        return self._by_group(lambda g, base, x: base.from_normal_score(g.forward(ndtri(x))), p)
 
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return the standard normal value of the same rank as y, exact however far away."""
-        return self._by_group(lambda g, law, x: g.inverse(law.normal_score(x)), y)
+        return self._by_group(lambda g, base, x: g.inverse(base.normal_score(x)), y)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w."""
-        return self._by_group(lambda g, law, x: law.from_normal_score(g.forward(x)), w)
+        return self._by_group(lambda g, base, x: base.from_normal_score(g.forward(x)), w)
 
     def interval(self, confidence: float = 0.9) -> tuple[Floats, Floats]:
         """Return the ends of an interval that holds a new value with at least this probability, each of shape (n,)."""
         check_confidence(confidence)
         lower, upper = (
-            self._by_group(lambda g, law, x, end=end: law.from_normal_score(g.interval(confidence)[end] + x), 0.0)
+            self._by_group(lambda g, base, x, end=end: base.from_normal_score(g.interval(confidence)[end] + x), 0.0)
             for end in (0, 1)
         )
         return lower, upper
@@ -104,17 +104,17 @@ class Recalibrated(Distribution):
         return self._moments()[1]
 
     def crps(self, y: ArrayLike) -> Floats:
-        """Return the continuous ranked probability score; in closed form where the law is normal."""
-        if not isinstance(self.law, Normal):
+        """Return the continuous ranked probability score; in closed form where the distribution is normal."""
+        if not isinstance(self.base, Normal):
             return super().crps(y)
         return self._by_group(_normal_crps, y)
 
     def _moments(self) -> tuple[Floats, Floats]:
-        if isinstance(self.law, Normal):  # E[μ + σg(V)] and its variance need g's moments only
+        if isinstance(self.base, Normal):  # E[μ + σg(V)] and its variance need g's moments only
             moments = np.array([_moments_of(g) for g in self.maps])[self.groups]
             first, second = moments[..., 0], moments[..., 1]
-            return self.law.loc + self.law.scale * first, np.square(self.law.scale) * (second - np.square(first))
-        center = self.law.mean()
+            return self.base.loc + self.base.scale * first, np.square(self.base.scale) * (second - np.square(first))
+        center = self.base.mean()
         first, second = (self._by_group(partial(_moment, power), center) for power in (1, 2))
         known = np.isfinite(second)  # where a mean is not finite, a variance is not either
         return center + first, np.where(known, second, np.inf) - np.square(np.where(known, first, 0.0))
@@ -123,25 +123,25 @@ class Recalibrated(Distribution):
         x = np.asarray(argument, np.float64)
         self._check_argument(x)
         if len(self.maps) == 1 or not self._shape:
-            return function(self.maps[0 if self._shape else int(self.groups)], self.law, x)
+            return function(self.maps[0 if self._shape else int(self.groups)], self.base, x)
         per_row = x.ndim > 0 and x.shape[0] == len(self)
         out = np.empty(len(self) if x.ndim < 2 else (len(self), x.shape[1]))
         for group in np.unique(self.groups):
             rows = self.groups == group
-            out[rows] = function(self.maps[group], self.law[rows], x[rows] if per_row else x)
+            out[rows] = function(self.maps[group], self.base[rows], x[rows] if per_row else x)
         return out
 
 
-def _moment(power: int, g: ScoreMap, law: Distribution, middle: Floats) -> Floats:
+def _moment(power: int, g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
     """Return E[(Y − middle)^power], (n,); infinite where the terms still grow where they ought to end.
 
-    A map that stretches the scores makes heavy tails heavier: a t law with ν degrees of freedom and a slope of s has a
-    mean only if ν > s², and a variance only if ν > 2s². An odd power whose two tails both grow alike is not a number.
-    So wide a lognormal law that its variance comes from beyond nine standard scores counts as one without.
+    A map that stretches the scores makes heavy tails heavier: a t distribution with ν degrees of freedom and a slope of
+    s has a mean only if ν > s², and a variance only if ν > 2s². An odd power whose two tails both grow alike is not a
+    number. A lognormal distribution whose variance comes from beyond nine standard scores counts as one without.
     """
-    total, last, before = np.zeros((3, *law.shape))
+    total, last, before = np.zeros((3, *distribution.shape))
     for v, weight in zip(*_quadrature(g), strict=True):
-        term = weight * (law.from_normal_score(g.forward(v)) - middle) ** power
+        term = weight * (distribution.from_normal_score(g.forward(v)) - middle) ** power
         with np.errstate(invalid="ignore"):  # infinite on both sides: no number
             total += term
         if abs(v) > _TAIL - 1:
@@ -170,9 +170,9 @@ def _quadrature(g: ScoreMap) -> tuple[Floats, Floats]:
     return v.ravel(), weights.ravel()
 
 
-def _normal_crps(g: ScoreMap, law: Normal, y: Floats) -> Floats:
+def _normal_crps(g: ScoreMap, distribution: Normal, y: Floats) -> Floats:
     """Return σ (∫_{-∞}^{v} Φ² g' + ∫_{v}^{∞} (1 − Φ)² g'), v the calibrated score of y, piece by piece of g."""
-    v = g.inverse(law.normal_score(y))
+    v = g.inverse(distribution.normal_score(y))
     piece = np.searchsorted(g.v, v)
     slopes, knots = g.slopes, g.v
     below_at_knots = slopes[0] * _square_integral(knots[0]) + np.append(
@@ -185,7 +185,7 @@ def _normal_crps(g: ScoreMap, law: Normal, y: Floats) -> Floats:
     slope = slopes[piece]
     below = below_at_knots[at] + slope * (_square_integral(v) - _square_integral(knots[at]))
     above = above_at_knots[at] + slope * (_square_integral(-v) - _square_integral(-knots[at]))
-    scale = law.scale[:, None] if law.shape and np.ndim(y) == 2 else law.scale
+    scale = distribution.scale[:, None] if distribution.shape and np.ndim(y) == 2 else distribution.scale
     return np.asarray(scale * (below + above))
 
 

@@ -1,4 +1,4 @@
-"""A monotone map of normal scores that makes laws fit held-out rows."""
+"""A monotone map of normal scores that makes distributions fit held-out rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from ibug._typing import Floats
 
 _MOST_KNOTS = 40
-_LARGEST_KNOT = 1e12  # a law can call a value impossible: its score is infinite, and only the interval says so
+_LARGEST_KNOT = 1e12  # a distribution can call a value impossible: its score is infinite, and only the interval says so
 _LEAST_STEP = 1e-9  # of the largest score: knots closer together are one
 
 
@@ -19,8 +19,9 @@ _LEAST_STEP = 1e-9  # of the largest score: knots closer together are one
 class ScoreMap:
     """A piecewise linear, increasing map g: a standard normal v becomes the score w = g(v) that held-out rows had.
 
-    A *score* of y under a law F is Φ⁻¹(F(y)), for a normal law (y − μ)/σ. If laws are right, scores are standard normal
-    and g is the identity. Beyond the outermost knots g goes on with one slope, so that tails keep the law's shape.
+    A *score* of y under a distribution F is Φ⁻¹(F(y)); for a normal one it is (y − μ)/σ. If distributions are right,
+    scores are standard normal and g is the identity. Beyond the outermost knots g goes on with one slope, so that tails
+    keep their shape.
     """
 
     v: Floats  # (n_knots,), increasing

@@ -1,4 +1,4 @@
-"""The commands together."""
+"""The application: all commands together."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Annotated, NoReturn
 import typer
 
 import ibug
-from ibug.cli import evaluate, explain, fit, info, predict, report
+from ibug.cli.commands import evaluate, explain, fit, info, predict, report
 
 HELP = """
 Prediction intervals and whole distributions from gradient-boosted trees, on files.
 
-[dim]A model, then what it says of new rows:[/]
+[dim]Make a model, then use it on new rows:[/]
 
   ibug fit train.csv --target price -o model.ibug
 
@@ -73,8 +73,8 @@ def run() -> None:
 def _leave(code: int) -> NoReturn:
     """End the process at once: everything was unwound already.
 
-    Arrow may be reading ahead from a pipe in a thread of its own, which calls Python for the next bytes. Where these
-    come while the interpreter takes itself down, that call aborts the process.
+    Arrow may be reading ahead from a pipe in a thread of its own, which calls Python for the next bytes. If they come
+    while the interpreter shuts down, that call aborts the process.
     """
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # the reader is gone

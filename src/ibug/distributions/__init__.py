@@ -1,6 +1,7 @@
-"""Batched laws with scipy.stats' method names: one law per predicted row."""
+"""Batched distributions with scipy.stats' method names: one distribution per predicted row."""
 
 from ibug.distributions._base import Distribution, check_confidence
+from ibug.distributions._blend import Blend
 from ibug.distributions._empirical import Empirical
 from ibug.distributions._gumbel import Gumbel
 from ibug.distributions._kde import KDE
@@ -13,12 +14,14 @@ from ibug.distributions._normal import Normal
 from ibug.distributions._registry import families, learns_from_targets, register, resolve_family
 from ibug.distributions._shifted import Shifted
 from ibug.distributions._skew_normal import SkewNormal
+from ibug.distributions._stack import Stack
 from ibug.distributions._student_t import StudentT
 from ibug.distributions._truncated import Truncated
 from ibug.distributions._weibull import Weibull
 
 __all__ = [
     "KDE",
+    "Blend",
     "Distribution",
     "Empirical",
     "Gumbel",
@@ -30,6 +33,7 @@ __all__ = [
     "Normal",
     "Shifted",
     "SkewNormal",
+    "Stack",
     "StudentT",
     "Truncated",
     "Weibull",

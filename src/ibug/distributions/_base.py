@@ -1,4 +1,4 @@
-"""The contract of a batched law."""
+"""The contract of a batched distribution."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _FAR = 7.9  # beyond it a standard normal value is about as rare as probabilitie
 
 
 class Distribution(ABC):
-    """One law per row: the parameters are arrays of shape ``(n,)``, the methods those of ``scipy.stats``.
+    """One distribution per row: the parameters are arrays of shape ``(n,)``, the methods those of ``scipy.stats``.
 
     An argument is matched with the rows from the left: a scalar counts for all rows, an array of shape ``(n,)`` has one
     value per row, one of shape ``(n, m)`` has m values per row, and ``(1, m)`` the same m values for all rows. The
-    result has shape ``(n,)`` or ``(n, m)``. ``d[i]`` is the law of one row, whose methods take and return arrays of any
-    shape; ``d[i:j]`` is a batch again.
+    result has shape ``(n,)`` or ``(n, m)``. ``d[i]`` is the distribution of one row, whose methods take and return
+    arrays of any shape; ``d[i:j]`` is a batch again.
 
     Parameters
     ----------
@@ -56,25 +56,25 @@ class Distribution(ABC):
         self._shape: tuple[int, ...] = arrays[0].shape
 
     @classmethod
-    def concatenate(cls, laws: Sequence[Self]) -> Self:
+    def concatenate(cls, distributions: Sequence[Self]) -> Self:
         """Join batches of the same family to one."""
-        if len(laws) == 1:
-            return laws[0]
-        return cls(**{name: np.concatenate([getattr(law, name) for law in laws]) for name in cls.parameters})
+        if len(distributions) == 1:
+            return distributions[0]
+        return cls(**{name: np.concatenate([getattr(one, name) for one in distributions]) for name in cls.parameters})
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """``(n,)`` for n rows, ``()`` for the law of one row."""
+        """``(n,)`` for n rows, ``()`` for the distribution of one row."""
         return self._shape
 
     def __len__(self) -> int:
         if not self._shape:
-            raise TypeError("The law of a single row has no length.")
+            raise TypeError("The distribution of a single row has no length.")
         return self._shape[0]
 
     def __getitem__(self, rows: Any) -> Self:
         if not self._shape:
-            raise TypeError("The law of a single row cannot be indexed.")
+            raise TypeError("The distribution of a single row cannot be indexed.")
         return type(self)(**{name: getattr(self, name)[rows] for name in self.parameters})
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ class Distribution(ABC):
 
     @classmethod
     def prepare(cls, targets: Floats) -> dict[str, Any]:
-        """Look at all training targets before laws are fitted to neighbours.
+        """Look at all training targets before distributions are fitted to neighbours.
 
         Returns
         -------
@@ -101,15 +101,15 @@ class Distribution(ABC):
 
     @classmethod
     def fit(cls, values: Floats, *, loc: Floats | None = None, scale: Floats | None = None) -> Self:
-        """Fit one law per row to the row's values (paper, section 3.2, Eq. 3).
+        """Fit one distribution per row to the row's values (paper, section 3.2, Eq. 3).
 
         Parameters
         ----------
         values : ndarray of shape (n, k)
             The neighbours' targets.
         loc, scale : ndarray of shape (n,), optional
-            Means and standard deviations to keep: the laws have exactly these, and only the rest of the parameters is
-            fitted. What is not given is fitted, too: without both it is the plain maximum likelihood fit.
+            Means and standard deviations to keep: the distributions have exactly these, and only the rest of the
+            parameters is fitted. What is not given is fitted, too: without both it is the plain maximum likelihood fit.
         """
         raise NotImplementedError(f"{cls.__name__} cannot be fitted.")
 
@@ -136,9 +136,9 @@ class Distribution(ABC):
     def crps(self, y: ArrayLike) -> Floats:
         r"""Return the continuous ranked probability score :math:`\int (F(x) - 1[x \ge y])^2 dx`, in the unit of y.
 
-        Laws with a closed form override this. Here it is integrated over the quantiles, with V standard normal, as
-        :math:`2 E[(1[V > v_y] - \Phi(V)) (Q(\Phi(V)) - y)]`, by 48 Gauss–Legendre nodes on each side of y; for smooth
-        quantile functions the relative error is below 1e-6.
+        Distributions with a closed form override this. Here it is integrated over the quantiles, with V standard
+        normal, as :math:`2 E[(1[V > v_y] - \Phi(V)) (Q(\Phi(V)) - y)]`, by 48 Gauss–Legendre nodes on each side of y;
+        for smooth quantile functions the relative error is below 1e-6.
         """
         x = np.asarray(y, np.float64)
         middle = np.clip(self.normal_score(x), -_FAR, _FAR)
@@ -155,6 +155,14 @@ class Distribution(ABC):
         """Return Φ⁻¹(F(y)): the standard normal value of the same rank as y."""
         return np.asarray(ndtri(self.cdf(y)))
 
+    def middle_score(self, y: ArrayLike) -> Floats:
+        """Return the normal score of the middle between P(Y < y) and P(Y ≤ y): `normal_score` where F has no jumps.
+
+        A new value has a middle score between v and w only if it is between the values with the normal scores v and w.
+        On values that occur often, intervals from these scores are narrower than those from normal scores.
+        """
+        return self.normal_score(y)
+
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w."""
         return self.ppf(ndtr(np.asarray(w, np.float64)))
@@ -162,6 +170,14 @@ class Distribution(ABC):
     def pdf(self, y: ArrayLike) -> Floats:
         """Return the density at y."""
         return np.exp(self.logpdf(y))
+
+    def sf(self, y: ArrayLike) -> Floats:
+        """Return the probability of a value above y, as exact in the upper tail as `normal_score`."""
+        return np.asarray(ndtr(-self.normal_score(y)))
+
+    def median(self) -> Floats:
+        """Return the medians."""
+        return self.ppf(0.5)
 
     def std(self) -> Floats:
         """Return the standard deviations."""
@@ -187,7 +203,7 @@ class Distribution(ABC):
             uniform = random_state.random(shape)
         else:
             uniform = check_random_state(random_state).random_sample(shape)
-        # Exactly 0 has an infinite quantile in laws without a lower end.
+        # Exactly 0 has an infinite quantile in distributions without a lower end.
         return self.ppf(np.maximum(uniform, np.finfo(float).tiny))
 
     def _match(self, argument: ArrayLike) -> tuple[Floats, ...]:

@@ -1,4 +1,4 @@
-"""Moments and CRPS from distribution functions alone: for laws whose quantiles are costly."""
+"""Moments and CRPS from distribution functions alone: for distributions whose quantiles are costly."""
 
 from __future__ import annotations
 

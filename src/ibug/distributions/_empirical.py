@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from ibug._typing import Floats
 from ibug.distributions._base import checked_moments, standardised
-from ibug.distributions._sample import SampleLaw, checked_sample, least_width, resolution
+from ibug.distributions._sample import SampleDistribution, checked_sample, least_width, resolution
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LEAST_GAP = 1e-6  # of the distance between the smallest and the largest value
 
 
-class Empirical(SampleLaw):
+class Empirical(SampleDistribution):
     r"""The values themselves, with straight lines between their probabilities and exponential tails.
 
     The i-th smallest of k values is the quantile at i/(k + 1); in between the quantile function is linear. Below the
@@ -30,12 +30,14 @@ class Empirical(SampleLaw):
     apart to this gap, evenly to both sides. If all are equal, they are spread over 1e-8 of their size. Where values
     have many ties the density is a row of spikes whose height says little; quantiles and the CRPS are sound. Without
     ties, too, a density from single gaps is rough: on average its logarithm is about 0.42 below the true one (ψ(2), the
-    mean logarithm of the relative width of the gap that holds a new value). For log scores, choose a smooth law.
+    mean logarithm of the relative width of the gap that holds a new value). For log scores, choose a smooth
+    distribution.
 
     Parameters
     ----------
     values : array-like of shape (n, k) or (k,)
-        The values, in any order; they are kept sorted and with ties moved apart. Of shape (k,) for the law of one row.
+        The values, in any order; they are kept sorted and with ties moved apart. Of shape (k,) for the distribution of
+        one row.
     tails : array-like of shape (n, 2) or (2,), optional
         The mean lengths of the lower and the upper tail. By default the mean excess of the outermost √k values
         (rounded down) over the next one, which for exponential tails is the maximum likelihood estimate, and at least
@@ -73,8 +75,8 @@ class Empirical(SampleLaw):
         values : ndarray of shape (n, k)
             The neighbours' targets.
         loc, scale : ndarray of shape (n,), optional
-            Means and standard deviations to keep: values and tails are moved and stretched so that the laws have
-            exactly these, tails included.
+            Means and standard deviations to keep: values and tails are moved and stretched so that the distributions
+            have exactly these, tails included.
         """
         x = checked_sample(values)
         mean, spread = checked_moments(len(x), loc, scale)
@@ -177,7 +179,7 @@ class Empirical(SampleLaw):
         return self.tails.reshape(-1, 2)
 
     def _place(self, x: Floats, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], Floats, Floats, Floats]:
-        """Find each element's piece of the law.
+        """Find each element's piece of the distribution.
 
         Returns
         -------
@@ -236,7 +238,8 @@ def _count_below(table: Floats, x: Floats, rows: NDArray[np.intp]) -> NDArray[np
 def _apart(ordered: Floats, original: Floats) -> Floats:
     """Move sorted values apart, shape ``(n, k)``, to the least gap that the size of the original values allows.
 
-    Rows whose gaps are at least half of that stay as they are, so that a law can be rebuilt from its own values.
+    Rows whose gaps are at least half of that stay as they are, so that a distribution can be rebuilt from its own
+    values.
     """
     k = ordered.shape[1]
     if k == 1:

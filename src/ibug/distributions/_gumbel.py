@@ -1,4 +1,4 @@
-"""The Gumbel law of maxima."""
+"""The Gumbel distribution of maxima."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scipy.special import exp1
 from ibug._typing import Floats
 from ibug.distributions._location_scale import LocationScale
 
-# exp(700) is near the largest double: with it log densities stay finite however far below the law y is.
+# exp(700) is near the largest double: with it log densities stay finite however far below the distribution y is.
 _LARGEST_EXPONENT = 700.0
 
 
 class Gumbel(LocationScale):
-    """Gumbel laws (of maxima), skewed to the right: the distribution function is exp(−exp(−z))."""
+    """Gumbel distributions (of maxima), skewed to the right: the distribution function is exp(−exp(−z))."""
 
     compiled: ClassVar[str] = "gumbel"
 
@@ -52,7 +52,8 @@ class Gumbel(LocationScale):
     @staticmethod
     def _crps(z: Floats, *shape: Floats) -> Floats:
         # Friederichs and Thorarinsdottir, 2012.
-        # Far above the law exp1 grows like z − γ, and z itself cancels half of it; from 36 on the rest is rounded away.
+        # Far above the distribution exp1 grows like z − γ, and z itself cancels half of it; from 36 on the rest is
+        # rounded away.
         above = z > 36
         inner = np.where(above, 0.0, z)
         near = -inner + np.euler_gamma - np.log(2) + 2 * exp1(_exp(-inner))

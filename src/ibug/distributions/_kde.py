@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from ibug._typing import Floats
 from ibug.distributions._bandwidth import BANDWIDTHS
 from ibug.distributions._base import checked_moments, standardised
-from ibug.distributions._sample import SampleLaw, blocks, checked_sample, deviation, least_width, resolution
+from ibug.distributions._sample import SampleDistribution, blocks, checked_sample, deviation, least_width, resolution
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ _SQRT_2PI = np.sqrt(2 * np.pi)
 _STEPS = 200  # of Newton's method or bisection; a dozen is usual
 
 
-class KDE(SampleLaw):
-    """Gaussian kernel density estimates: mixtures of k normal laws of equal weight and width.
+class KDE(SampleDistribution):
+    """Gaussian kernel density estimates: mixtures of k normal distributions of equal weight and width.
 
     Parameters
     ----------
     values : array-like of shape (n, k) or (k,)
-        The centres of the kernels; of shape (k,) for the law of one row.
+        The centres of the kernels; of shape (k,) for the distribution of one row.
     bandwidth : array-like of shape (n,) or scalar
         The standard deviations of the kernels, above zero.
 

@@ -1,4 +1,4 @@
-"""The Laplace law."""
+"""The Laplace distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG_2 = np.log(2.0)
 
 
 class Laplace(LocationScale):
-    """Laplace laws, density exp(−|z|)/2: sharper in the middle and heavier in the tails than the normal law."""
+    """Laplace distributions, density exp(−|z|)/2: sharper in the middle and heavier in the tails than normal."""
 
     symmetric: ClassVar[bool] = True
 

@@ -1,4 +1,4 @@
-"""Families of laws μ + σZ, where Z has a standard law, with or without a shape."""
+"""Families of distributions μ + σZ, where Z has a standard distribution, with or without a shape."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ def center_and_spread(values: Floats) -> tuple[Floats, Floats]:
 
 
 class LocationScale(Distribution):
-    """Laws of μ + σZ. A family gives the standard law of Z; what follows from it stands here.
+    """Distributions of μ + σZ. A family gives the standard distribution of Z; what follows from it stands here.
 
     Parameters
     ----------
     loc : array-like of shape (n,) or scalar
-        The location μ; the mean only where the standard law has mean 0.
+        The location μ; the mean only where the standard distribution has mean 0.
     scale : array-like of shape (n,) or scalar
-        The scale σ, above zero; the standard deviation only where the standard law has variance 1.
+        The scale σ, above zero; the standard deviation only where the standard distribution has variance 1.
     *shapes, **named : array-like of shape (n,) or scalar
         The shape, where a family has one, by place or by name.
     """
 
     parameters: ClassVar[tuple[str, ...]] = ("loc", "scale")
-    #: The name of the law in the compiled fit, unless a family has a closed form.
+    #: The name of the distribution in the compiled fit, unless a family has a closed form.
     compiled: ClassVar[str] = ""
-    #: Whether Z and −Z have the same law; then one tail tells the other.
+    #: Whether Z and −Z have the same distribution; then one tail tells the other.
     symmetric: ClassVar[bool] = False
     loc: Floats
     scale: Floats
@@ -63,12 +63,12 @@ class LocationScale(Distribution):
         super().__init__(loc=loc, scale=scale, **{name: given[name] for name in self.parameters[2:]})
         if not (np.isfinite(self.loc).all() and (self.scale > 0).all() and np.isfinite(self.scale).all()):
             raise InvalidInputError(
-                f"A law of the family {type(self).__name__} needs finite locations and finite scales above zero."
+                f"The family {type(self).__name__} needs finite locations and finite scales above zero."
             )
 
     @classmethod
     def fit(cls, values: Floats, *, loc: Floats | None = None, scale: Floats | None = None) -> Self:
-        """Fit one law per row; see :meth:`Distribution.fit`."""
+        """Fit one distribution per row; see :meth:`Distribution.fit`."""
         values = rows_of_values(values)
         mean, std = checked_moments(len(values), loc, scale)
         if mean is None and std is None:
@@ -79,7 +79,7 @@ class LocationScale(Distribution):
 
     @classmethod
     def from_moments(cls, mean: Floats, std: Floats, *shape: Floats) -> Self:
-        """Return the laws with these means and standard deviations, and shapes where the family has one.
+        """Return the distributions with these means and standard deviations, and shapes where the family has one.
 
         Parameters
         ----------
@@ -101,6 +101,11 @@ class LocationScale(Distribution):
         """Return the probability of a value of at most y."""
         x, loc, scale, *shape = self._match(y)
         return np.asarray(self._cdf(standardised(x, loc, scale), *shape))
+
+    def sf(self, y: ArrayLike) -> Floats:
+        """Return the probability of a value above y, exact in the upper tail where the family is."""
+        x, loc, scale, *shape = self._match(y)
+        return np.asarray(self._sf(standardised(x, loc, scale), *shape))
 
     def ppf(self, q: ArrayLike) -> Floats:
         """Return the quantile at probability q."""
@@ -135,7 +140,7 @@ class LocationScale(Distribution):
         return np.asarray(np.square(self.scale) * self._var(*self._shapes()))
 
     def crps(self, y: ArrayLike) -> Floats:
-        """Return the continuous ranked probability score, in closed form where the standard law has one."""
+        """Return the continuous ranked probability score, in closed form where the standard distribution has one."""
         x, loc, scale, *shape = self._match(y)
         z = standardised(x, loc, scale)
         score = self._crps(z, *shape)
@@ -176,7 +181,7 @@ class LocationScale(Distribution):
 
     @staticmethod
     def _crps(z: Floats, *shape: Floats) -> Floats | None:
-        """Return the continuous ranked probability score of the standard law, None without a closed form."""
+        """Return the continuous ranked probability score of the standard distribution, None without a closed form."""
         return None
 
     @staticmethod
@@ -200,7 +205,7 @@ class LocationScale(Distribution):
         """Return means and standard deviations where one of them is given: the other one is the most likely."""
         center, spread = center_and_spread(values)
         if mean is not None:
-            # The root mean square around the mean, for which a normal law is best, is a scale for the others.
+            # The root mean square around the mean, for which a normal distribution is best, is a scale for the others.
             unit, fixed = np.hypot(spread, center - mean), mean
             ends = (np.full(len(values), end) for end in (*_LOG_RATIOS, 0.0))
             log_ratio = most_likely_number(lambda t: cls._fit_shape(values, fixed, unit * np.exp(t)), values, *ends)

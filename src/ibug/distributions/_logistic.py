@@ -1,4 +1,4 @@
-"""The logistic law."""
+"""The logistic distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ibug.distributions._location_scale import LocationScale
 
 
 class Logistic(LocationScale):
-    """Logistic laws: like normal ones with somewhat heavier tails."""
+    """Logistic distributions: like normal ones with somewhat heavier tails."""
 
     compiled: ClassVar[str] = "logistic"
     symmetric: ClassVar[bool] = True

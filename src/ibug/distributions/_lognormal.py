@@ -1,4 +1,4 @@
-"""The lognormal law, above a shift."""
+"""The lognormal distribution, above a shift."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
 
 class Lognormal(Shifted):
-    """Lognormal laws: log(Y − shift) is normal.
+    """Lognormal distributions: log(Y − shift) is normal.
 
     Parameters
     ----------
@@ -49,7 +49,9 @@ class Lognormal(Shifted):
     def __init__(self, shift: ArrayLike, mu: ArrayLike, sigma: ArrayLike) -> None:
         super().__init__(shift=shift, mu=mu, sigma=sigma)
         if not np.all(np.isfinite(self.shift) & np.isfinite(self.mu) & (self.sigma > 0) & np.isfinite(self.sigma)):
-            raise InvalidInputError("A lognormal law needs a finite shift, a finite mu, and a finite sigma above zero.")
+            raise InvalidInputError(
+                "A lognormal distribution needs a finite shift, a finite mu, and a finite sigma above zero."
+            )
 
     @classmethod
     def _most_likely(cls, x: Floats, shift: float) -> Self:

@@ -1,4 +1,4 @@
-"""Mixtures: the law of a value from one of several laws, drawn at random."""
+"""Mixtures: the distribution of a value from one of several distributions, drawn at random."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from ibug.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
 
-# Normal scores of the quantiles of both laws that divide the line for ∫(F − G)²; beyond the last nothing is left.
+# Normal scores of the quantiles of both distributions that divide the line for ∫(F − G)²; beyond the last nothing is
+# left.
 _SCORES = np.linspace(-8.0, 8.0, 33)
 _NODES, _WEIGHTS = leggauss(4)
 
 
 class Mixture(Distribution):
-    """Mixtures of m batches of laws, row by row: F = Σ wᵢ Fᵢ.
+    """Mixtures of m batches of distributions, row by row: F = Σ wᵢ Fᵢ.
 
     Parameters
     ----------
-    laws : sequence of Distribution
+    components : sequence of Distribution
         The components, m batches of the same n rows, each of any family.
     weights : array-like of shape (m,), optional
         Their weights, above zero, for all rows; they are divided by their sum. ``None`` means equal ones.
@@ -50,73 +51,77 @@ class Mixture(Distribution):
 
     parameters: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, laws: Sequence[Distribution], weights: ArrayLike | None = None) -> None:
-        self.laws = tuple(laws)
-        if not self.laws or any(not isinstance(law, Distribution) for law in self.laws):
-            kinds = [type(law).__name__ for law in self.laws]
-            raise InvalidInputError(f"A mixture needs one batch of laws at least, and nothing else; got {kinds}.")
-        shapes = {law.shape for law in self.laws}
+    def __init__(self, components: Sequence[Distribution], weights: ArrayLike | None = None) -> None:
+        self.components = tuple(components)
+        if not self.components or any(not isinstance(one, Distribution) for one in self.components):
+            kinds = [type(one).__name__ for one in self.components]
+            raise InvalidInputError(
+                f"A mixture needs one batch of distributions at least, and nothing else; got {kinds}."
+            )
+        shapes = {one.shape for one in self.components}
         if len(shapes) > 1:
-            raise InvalidInputError(f"The laws of a mixture must have the same rows; got shapes {sorted(shapes)}.")
-        self.weights = normalized_weights(weights, len(self.laws))
-        self._shape = self.laws[0].shape
+            raise InvalidInputError(
+                f"The distributions of a mixture must have the same rows; got shapes {sorted(shapes)}."
+            )
+        self.weights = normalized_weights(weights, len(self.components))
+        self._shape = self.components[0].shape
 
     @classmethod
-    def concatenate(cls, laws: Sequence[Self]) -> Self:
+    def concatenate(cls, distributions: Sequence[Self]) -> Self:
         """Join mixtures of the same families and weights to one."""
-        first = laws[0]
-        if any(not np.array_equal(law.weights, first.weights) for law in laws):
+        first = distributions[0]
+        if any(not np.array_equal(one.weights, first.weights) for one in distributions):
             raise InvalidInputError("Mixtures with different weights cannot be joined.")
-        parts = zip(*(law.laws for law in laws), strict=True)
+        parts = zip(*(one.components for one in distributions), strict=True)
         return cls([type(part[0]).concatenate(part) for part in parts], first.weights)
 
     def __getitem__(self, rows: Any) -> Self:
-        return type(self)([law[rows] for law in self.laws], self.weights)
+        return type(self)([one[rows] for one in self.components], self.weights)
 
     def __repr__(self) -> str:
-        parts = [f"{weight:.3g} × {law!r}" for weight, law in zip(self.weights, self.laws, strict=True)]
+        parts = [f"{weight:.3g} × {one!r}" for weight, one in zip(self.weights, self.components, strict=True)]
         return f"<Mixture: {', '.join(parts)}>"
 
     def logpdf(self, y: ArrayLike) -> Floats:
         """Return the log density at y."""
-        return self._log_sum(law.logpdf(y) for law in self.laws)
+        return self._log_sum(one.logpdf(y) for one in self.components)
 
     def cdf(self, y: ArrayLike) -> Floats:
         """Return the probability of a value of at most y."""
         # Rounding of the weights must not take it above 1.
-        return np.minimum(self._sum(law.cdf(y) for law in self.laws), 1.0)
+        return np.minimum(self._sum(one.cdf(y) for one in self.components), 1.0)
 
     def ppf(self, q: ArrayLike) -> Floats:
         """Return the quantile at probability q, by a search between the components' quantiles."""
         (p,) = self._match_probability(q)
-        return self._quantile([law.ppf(p) for law in self.laws], np.asarray(ndtri(p)))
+        return self._quantile([one.ppf(p) for one in self.components], np.asarray(ndtri(p)))
 
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return the standard normal value of the same rank as y, as exact in the tails as the components' scores."""
-        scores = [law.normal_score(y) for law in self.laws]
+        scores = [one.normal_score(y) for one in self.components]
         below, above = (self._log_sum(log_ndtr(sign * score) for score in scores) for sign in (1, -1))
         return score_of_tails(below, above)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w."""
         (score,) = self._match(w)
-        return self._quantile([law.from_normal_score(score) for law in self.laws], score)
+        return self._quantile([one.from_normal_score(score) for one in self.components], score)
 
     def mean(self) -> Floats:
         """Return the means."""
-        return self._sum(law.mean() for law in self.laws)
+        return self._sum(one.mean() for one in self.components)
 
     def var(self) -> Floats:
         """Return the variances: the mean of the variances and the variance of the means."""
         mean = self.mean()
-        return self._sum(law.var() + np.square(law.mean() - mean) for law in self.laws)
+        return self._sum(one.var() + np.square(one.mean() - mean) for one in self.components)
 
     def rvs(self, size: int | None = None, random_state: Any = None) -> Floats:
         """Draw samples; see :meth:`Distribution.rvs`. Each comes from a component of its own."""
         generator = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
         shape = self._shape if size is None else (*self._shape, size)
-        component = generator.choice(len(self.laws), size=shape, p=self.weights)
-        samples = np.stack([law.rvs(size, generator) for law in self.laws])
+        component = generator.choice(len(self.components), size=shape, p=self.weights)
+        samples = np.stack([one.rvs(size, generator) for one in self.components])
         return np.asarray(np.take_along_axis(samples, component[None], axis=0)[0])
 
     def crps(self, y: ArrayLike) -> Floats:
@@ -124,13 +129,13 @@ class Mixture(Distribution):
 
         From :math:`\sum_i w_i (F_i - 1)^2 - (\sum_i w_i F_i - 1)^2 = \sum_{i<j} w_i w_j (F_i - F_j)^2` it is
         :math:`\sum_i w_i CRPS(F_i, y) - \sum_{i<j} w_i w_j \int (F_i - F_j)^2 dx`. The components' own scores are as
-        exact as theirs; the integrals are in closed form between normal laws, else numerical.
+        exact as theirs; the integrals are in closed form between normal distributions, else numerical.
         """
         (x,) = self._match(y)
-        score = self._sum(law.crps(x) for law in self.laws)
+        score = self._sum(one.crps(x) for one in self.components)
         saved = np.zeros(self._shape)
-        for i, j in combinations(range(len(self.laws)), 2):
-            saved += self.weights[i] * self.weights[j] * _square_distance(self.laws[i], self.laws[j])
+        for i, j in combinations(range(len(self.components)), 2):
+            saved += self.weights[i] * self.weights[j] * _square_distance(self.components[i], self.components[j])
         return np.maximum(score - (saved[:, None] if self._shape and x.ndim == 2 else saved), 0.0)
 
     def _sum(self, parts: Iterator[Floats]) -> Floats:
@@ -185,9 +190,9 @@ def _mean_distance(mean: Floats, std: Floats) -> Floats:
 
 
 def _by_panels(function: Callable[[Floats], Floats], one: Distribution, other: Distribution) -> Floats:
-    """Integrate over panels between quantiles of both laws, so narrow that both distribution functions are smooth."""
+    """Integrate over panels between quantiles of both, which are narrow enough for smooth distribution functions."""
     levels = [ndtr(score) for score in _SCORES]
-    edges = np.sort(np.stack([law.ppf(p) for law in (one, other) for p in levels]), axis=0)
+    edges = np.sort(np.stack([each.ppf(p) for each in (one, other) for p in levels]), axis=0)
     total = np.zeros(one.shape)
     for start, stop in pairwise(edges):
         half, center = (stop - start) / 2, (stop + start) / 2

@@ -1,8 +1,8 @@
-"""The normal law."""
+"""The normal distribution."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,7 @@ _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
 
 class Normal(LocationScale):
-    """Normal laws.
+    """Normal distributions.
 
     Parameters
     ----------
@@ -37,6 +37,8 @@ class Normal(LocationScale):
     >>> d[1]
     Normal(loc=10, scale=2)
     """
+
+    symmetric: ClassVar[bool] = True
 
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:

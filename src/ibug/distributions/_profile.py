@@ -18,14 +18,14 @@ _TOLERANCE = 1e-7  # of the width that the caller calls one
 def most_likely_number(
     law_of: Callable[[Floats], Distribution], values: Floats, low: Floats, high: Floats, start: Floats
 ) -> Floats:
-    """Return for each row the number between low and high whose law makes the row's values most likely, (n,).
+    """Return for each row the number between low and high whose distribution makes the row's values most likely, (n,).
 
     A grid finds the hill, golden sections its top; the start is a candidate, so that nothing less likely is returned.
 
     Parameters
     ----------
     law_of
-        Takes one number per row, (n,), and returns the n laws.
+        Takes one number per row, (n,), and returns the n distributions.
     values : ndarray of shape (n, k)
         The values.
     low, high, start : ndarray of shape (n,)

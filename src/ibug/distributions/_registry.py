@@ -44,7 +44,7 @@ def register(name: str, family: type[Distribution]) -> None:
     name
         Not yet taken by another family.
     family : subclass of Distribution
-        With ``fit``, ``prepare`` if it needs it, and the methods of a law.
+        With ``fit``, ``prepare`` if it needs it, and the methods of a distribution.
     """
     _check_class(family)
     if not isinstance(name, str) or not name or name == "tune" or _FAMILIES.get(name, family) is not family:

@@ -1,4 +1,4 @@
-"""What the laws have in common that keep the neighbours' values themselves."""
+"""What the distributions have in common that keep the neighbours' values themselves."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ibug.exceptions import InvalidInputError
 _CHUNK = 2**17  # doubles held at a time: few enough for a processor's cache, so that more would be slower
 
 
-class SampleLaw(Distribution):
-    """A law with k values per row, ``values`` of shape ``(n, k)``, or ``(k,)`` for the law of one row."""
+class SampleDistribution(Distribution):
+    """Distributions with k values per row: ``values`` has shape ``(n, k)``, or ``(k,)`` for a single row."""
 
     values: Floats
 
@@ -25,7 +25,7 @@ class SampleLaw(Distribution):
         if array.ndim not in (1, 2) or array.shape[-1] == 0:
             raise InvalidInputError(f"Values must be of shape (n, k) or (k,) with k of at least 1; got {array.shape}.")
         if not np.all(np.isfinite(array)):
-            raise InvalidInputError(f"A law of kind {type(self).__name__} needs finite values.")
+            raise InvalidInputError(f"A distribution of kind {type(self).__name__} needs finite values.")
         self.values = array
         self._shape = array.shape[:-1]
 
@@ -52,7 +52,7 @@ class SampleLaw(Distribution):
 
     @property
     def _table(self) -> Floats:
-        """The values as ``(n, k)``, with n = 1 for the law of one row."""
+        """The values as ``(n, k)``, with n = 1 for the distribution of one row."""
         return self.values.reshape(-1, self.values.shape[-1])
 
     def _elements(self, argument: Floats) -> tuple[Floats, NDArray[np.intp], tuple[int, ...]]:
@@ -83,7 +83,7 @@ def blocks(count: int, width: int) -> Iterator[slice]:
 
 
 def least_width(values: Floats) -> Floats:
-    """Return the width of a law whose values are all the same, of shape ``(n,)`` for values ``(n, k)``."""
+    """Return the width of a distribution whose values are all the same, of shape ``(n,)`` for values ``(n, k)``."""
     return np.asarray(np.maximum(1e-8 * np.abs(values).max(axis=1), 1e-100))
 
 

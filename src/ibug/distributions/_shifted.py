@@ -1,4 +1,4 @@
-"""What laws above a shift have in common: where the support begins, and which moments can be kept."""
+"""What distributions above a shift have in common: where the support begins, and which moments can be kept."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOG_RATIOS = (-6.0, 3.0)  # where a standard deviation is looked for, relative 
 
 
 class Shifted(Distribution):
-    """Laws on (shift, ∞), by their parameters above the shift."""
+    """Distributions on (shift, ∞), by their parameters above the shift."""
 
     shift: Floats
 
@@ -74,17 +74,17 @@ class Shifted(Distribution):
 
     @classmethod
     def fit(cls, values: Floats, *, loc: Floats | None = None, scale: Floats | None = None, shift: float = 0.0) -> Self:
-        """Fit one law per row: by maximum likelihood, or from the moments that are to be kept.
+        """Fit one distribution per row: by maximum likelihood, or from the moments that are to be kept.
 
         Parameters
         ----------
         values : ndarray of shape (n, k)
             The neighbours' targets, above the shift.
         loc, scale : ndarray of shape (n,), optional
-            Means and standard deviations to keep. With both, the law has no parameter left to fit; with one of them,
-            the other one is the most likely. A model may predict a mean
-            below the support: one below ``shift + scale / 1000`` is put there. A standard deviation below 1e-8 of the
-            mean's distance to the shift is raised to it.
+            Means and standard deviations to keep. With both, the distribution has no parameter left to fit; with one of
+            them, the other one is the most likely. A model may predict a mean below the support: one below ``shift +
+            scale / 1000`` is put there. A standard deviation below 1e-8 of the mean's distance to the shift is raised
+            to it.
         shift
             Where the support begins, from `prepare`.
         """
@@ -95,7 +95,7 @@ class Shifted(Distribution):
             raise InvalidInputError(
                 f"{cls.__name__} with shift {shift:g} needs finite values above it; the smallest given is "
                 f"{x.min(initial=np.inf) + shift:g}. Learn the shift with {cls.__name__}.prepare on all training "
-                "targets, or choose a law without a lower end."
+                "targets, or choose a distribution without a lower end."
             )
         if loc is None and scale is None:
             return cls._most_likely(x, shift)
@@ -108,14 +108,14 @@ class Shifted(Distribution):
 
     @classmethod
     def _near_moments(cls, x: Floats, mean: Floats, std: Floats, shift: float) -> Self:
-        """Return the laws with these means above the shift and standard deviations, as near as they can be had."""
+        """Return the distributions whose means above the shift and standard deviations are nearest to these."""
         # The last floor is for a mean at the shift without any spread, which leaves no scale but that of the values.
         mean = np.maximum(np.maximum(mean, SMALLEST_MEAN * std), SMALLEST_VARIATION * x.max(axis=1))
         return cls._with_moments(mean, np.maximum(std / mean, SMALLEST_VARIATION), shift)
 
     @classmethod
     def _with_one_moment(cls, x: Floats, mean: Floats | None, std: Floats | None, shift: float) -> Self:
-        """Return the most likely laws with these means above the shift, or with these standard deviations."""
+        """Return the most likely distributions with these means above the shift, or with these standard deviations."""
         center, values = x.mean(axis=1), x + shift
         law_of: Callable[[Floats], Self]
         if mean is not None:
@@ -132,12 +132,12 @@ class Shifted(Distribution):
     @classmethod
     @abstractmethod
     def _most_likely(cls, x: Floats, shift: float) -> Self:
-        """Return the laws of highest likelihood; x are values above the shift, shape (n, k)."""
+        """Return the distributions of highest likelihood; x are values above the shift, shape (n, k)."""
 
     @classmethod
     @abstractmethod
     def _with_moments(cls, mean: Floats, variation: Floats, shift: float) -> Self:
-        """Return the laws with these means above the shift and these coefficients of variation, both (n,)."""
+        """Return the distributions with these means above the shift and these coefficients of variation, both (n,)."""
 
     def _match_above(self, y: ArrayLike) -> tuple[Floats, NDArray[np.bool_], tuple[Floats, ...]]:
         """Return y − shift where y is in the support and 1 elsewhere, which y are outside, and the other parameters."""

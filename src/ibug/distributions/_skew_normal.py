@@ -1,4 +1,4 @@
-"""The skew normal law."""
+"""The skew normal distribution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
 
 class SkewNormal(LocationScale):
-    """Skew normal laws: a normal law, leaning to the right for a positive and to the left for a negative shape.
+    """Skew normal distributions, leaning to the right for a positive and to the left for a negative shape.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class SkewNormal(LocationScale):
     def __init__(self, loc: ArrayLike, scale: ArrayLike, alpha: ArrayLike) -> None:
         super().__init__(loc, scale, alpha)
         if not np.isfinite(self.alpha).all():
-            raise InvalidInputError("The shape of a skew normal law must be finite.")
+            raise InvalidInputError("The shape of a skew normal distribution must be finite.")
 
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:

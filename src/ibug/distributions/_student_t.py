@@ -1,4 +1,4 @@
-"""Student's t law."""
+"""Student's t distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ibug.exceptions import InvalidInputError
 
 
 class StudentT(LocationScale):
-    """Student's t laws: tails as heavy as the data have them, by the degrees of freedom.
+    """Student's t distributions: tails as heavy as the data have them, by the degrees of freedom.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class StudentT(LocationScale):
     def __init__(self, loc: ArrayLike, scale: ArrayLike, df: ArrayLike) -> None:
         super().__init__(loc, scale, df)
         if not (self.df > 0).all():
-            raise InvalidInputError("The degrees of freedom of a t law must be above zero.")
+            raise InvalidInputError("The degrees of freedom of a t distribution must be above zero.")
 
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The uniform law on an interval, tilted to one end."""
+"""The uniform distribution on an interval, tilted to one end."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution
 
-_LEAST_TILT = 1e-9  # that of a uniform law, to rounding
+_LEAST_TILT = 1e-9  # that of a uniform distribution, to rounding
 
 
 class Tilted(Distribution):
-    """Laws on [lower, upper] with densities ∝ exp(−rate · y): exponential, or uniform where the rate is zero.
+    """Distributions on [lower, upper] with densities ∝ exp(−rate · y): exponential, or uniform where the rate is zero.
 
     Parameters
     ----------

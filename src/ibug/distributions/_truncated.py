@@ -1,4 +1,4 @@
-"""Laws given that the value is inside known limits."""
+"""Distributions given that the value is inside known limits."""
 
 from __future__ import annotations
 
@@ -19,34 +19,36 @@ from ibug.distributions._tilted import Tilted
 from ibug.exceptions import InvalidInputError
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
-_FAR = 8.2  # beyond it quantiles of laws without exact normal scores may be infinite
+_FAR = 8.2  # beyond it quantiles of distributions without exact normal scores may be infinite
 _FARTHER = 12.0  # heavy tails have a share in the variance up to here
-# Quantiles of laws between points have kinks; panels that are narrow where the mass is keep their errors small. For
-# the mode m of the score and such a distance e, a panel ends at ±√(m² + e²), with e^(−e²/2) of the mode's density.
+# Quantiles of distributions between points have kinks; panels that are narrow where the mass is keep their errors
+# small. For the mode m of the score and such a distance e, a panel ends at ±√(m² + e²), with e^(−e²/2) of the mode's
+# density.
 _PANEL_ENDS = (0.0, 0.75, 1.5, 2.25, 3.0, 4.0, 5.5, 8.2, _FARTHER)
 _NODES, _WEIGHTS = leggauss(12)
 # Beyond this score, or between scores closer to each other, a difference of log-probabilities has too few digits.
 _FARTHEST_SCORE = 1e4
 _CLOSEST_SCORES = 1e-9
 _LEAST_LOG_MASS = -9.0  # of the mass inside, so that a difference of probabilities has 12 digits
-_NARROWEST = 1e-12  # what stands for a law without mass inside, relative to the bound
+_NARROWEST = 1e-12  # what stands for a distribution without mass inside, relative to the bound
 
 
 class Truncated(Distribution):
-    """The laws of Y given that lower ≤ Y ≤ upper.
+    """The distributions of Y given that lower ≤ Y ≤ upper.
 
-    With the normal score v = Φ⁻¹(F(y)), these are standard normal laws of V between the scores of the two bounds; all
-    probabilities are differences of log Φ, so that bounds far out in a tail are no problem. Where a law has no mass
-    between the bounds that floating point numbers could tell (the scores of both are infinite, beyond 1e4, or closer to
-    each other than 1e-9), a simple law stands for it: exponential from the bound that is nearer to the law's mean, with
-    the rate ``|bound − mean|/variance``, as for a normal law of which only a far tail is left; and where the law has
-    values on both sides of the bounds, uniform between them, or tilted as its density is.
+    With the normal score v = Φ⁻¹(F(y)), V is standard normal between the scores of the two bounds; all
+    probabilities are differences of log Φ, so that bounds far out in a tail are no problem. Where a distribution has no
+    mass between the bounds that floating point numbers could tell (the scores of both are infinite, beyond 1e4, or
+    closer to each other than 1e-9), a simple distribution stands for it: exponential from the bound that is nearer to
+    the distribution's mean, with the rate ``|bound − mean|/variance``, as for a normal distribution of which only a far
+    tail is left; and where the distribution has values on both sides of the bounds, uniform between them, or tilted as
+    its density is.
 
     Parameters
     ----------
-    law
-        The laws without limits, n rows. The truncated laws are as exact in the tails as its ``normal_score`` and
-        ``from_normal_score``.
+    base
+        The distributions without limits, n rows. The truncated distributions are as exact in the tails as its
+        ``normal_score`` and ``from_normal_score``.
     lower, upper : float
         The limits for all rows, −∞ or ∞ where there is none.
 
@@ -63,18 +65,18 @@ class Truncated(Distribution):
 
     parameters: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, law: Distribution, lower: float, upper: float) -> None:
+    def __init__(self, base: Distribution, lower: float, upper: float) -> None:
         lower, upper = float(lower), float(upper)
         if not lower < upper:
             raise InvalidInputError(
-                f"The lower limit of a law must be below the upper one, (0, inf) say; got ({lower:g}, {upper:g})."
+                f"The lower limit of the target must be below the upper one, (0, inf) say; got ({lower:g}, {upper:g})."
             )
-        self.law = law
+        self.base = base
         self.lower = lower
         self.upper = upper
-        self._shape = law.shape
-        low = law.normal_score(lower) if lower > -np.inf else np.full(law.shape, -np.inf)
-        high = law.normal_score(upper) if upper < np.inf else np.full(law.shape, np.inf)
+        self._shape = base.shape
+        low = base.normal_score(lower) if lower > -np.inf else np.full(base.shape, -np.inf)
+        high = base.normal_score(upper) if upper < np.inf else np.full(base.shape, np.inf)
         apart = np.where(low < high, high, 1.0) - np.where(low < high, low, 1.0)
         self._empty = (apart < _CLOSEST_SCORES) | (low > _FARTHEST_SCORE) | (high < -_FARTHEST_SCORE)
         # Rows without mass are computed like others, with scores that do no harm, and then replaced.
@@ -83,32 +85,32 @@ class Truncated(Distribution):
         self._log_mass = _log_difference(self._low, self._high)
         if np.any(self._empty):
             rows = self._empty if self._shape else ...
-            part = law[rows] if self._shape else law
+            part = base[rows] if self._shape else base
             self._substitute = _tail(part, low[rows], high[rows], lower, upper)
 
     @classmethod
-    def concatenate(cls, laws: Sequence[Truncated]) -> Truncated:
+    def concatenate(cls, distributions: Sequence[Truncated]) -> Truncated:
         """Join batches of the same family with the same limits to one."""
-        inner = [law.law for law in laws]
-        return cls(type(inner[0]).concatenate(inner), laws[0].lower, laws[0].upper)
+        inner = [one.base for one in distributions]
+        return cls(type(inner[0]).concatenate(inner), distributions[0].lower, distributions[0].upper)
 
     def __getitem__(self, rows: Any) -> Truncated:
-        return Truncated(self.law[rows], self.lower, self.upper)
+        return Truncated(self.base[rows], self.lower, self.upper)
 
     def __repr__(self) -> str:
-        return f"<Truncated to [{self.lower:g}, {self.upper:g}]: {self.law!r}>"
+        return f"<Truncated to [{self.lower:g}, {self.upper:g}]: {self.base!r}>"
 
     def logpdf(self, y: ArrayLike) -> Floats:
         """Return the log density at y, −∞ outside the limits."""
         x, _, _, log_mass = self._match_scores(y)
         outside = (x < self.lower) | (x > self.upper)
-        density = np.where(outside, -np.inf, self.law.logpdf(x) - log_mass)
+        density = np.where(outside, -np.inf, self.base.logpdf(x) - log_mass)
         return self._replace(density, "logpdf", x)
 
     def cdf(self, y: ArrayLike) -> Floats:
         """Return the probability of a value of at most y."""
         x, low, high, log_mass = self._match_scores(y)
-        v = np.clip(self.law.normal_score(x), low, high)
+        v = np.clip(self.base.normal_score(x), low, high)
         probability = np.exp(np.minimum(_log_difference(low, v) - log_mass, 0.0))
         limited = np.where(x < self.lower, 0.0, np.where(x >= self.upper, 1.0, probability))
         return self._replace(limited, "cdf", x)
@@ -123,7 +125,7 @@ class Truncated(Distribution):
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return Φ⁻¹ of the probability of a value of at most y, exact in both tails."""
         x, low, high, log_mass = self._match_scores(y)
-        v = np.clip(self.law.normal_score(x), low, high)
+        v = np.clip(self.base.normal_score(x), low, high)
         below = np.minimum(_log_difference(low, v) - log_mass, 0.0)
         above = np.minimum(_log_difference(v, high) - log_mass, 0.0)
         return self._replace(score_of_tails(below, above), "normal_score", x)
@@ -134,24 +136,24 @@ class Truncated(Distribution):
         return self._replace(self._quantile(log_ndtr(score), log_ndtr(-score)), "from_normal_score", score)
 
     def mean(self) -> Floats:
-        """Return the means, by numerical integration; for smooth laws the relative error is below 1e-6."""
+        """Return the means, by numerical integration; for smooth distributions the relative error is below 1e-6."""
         return self._replace(self._moments()[0], "mean")
 
     def var(self) -> Floats:
-        """Return the variances, by numerical integration; for smooth laws the relative error is below 1e-6."""
+        """Return the variances, by numerical integration; for smooth distributions the relative error is below 1e-6."""
         return self._replace(self._moments()[1], "var")
 
     def crps(self, y: ArrayLike) -> Floats:
-        r"""Return the continuous ranked probability score, integrated like that of any law, over the scores inside.
+        r"""Return the continuous ranked probability score, integrated over the scores inside.
 
-        With the truncated law's F at the score v of its values, it is
-        :math:`2 E[(1[V > v_y] - F(V)) (Q(\Phi(V)) - y)]`. For smooth laws the relative error is below 1e-6; for laws
-        interpolated between points, about 1e-3.
+        With the truncated distribution's F at the score v of its values, it is
+        :math:`2 E[(1[V > v_y] - F(V)) (Q(\Phi(V)) - y)]`. The relative error is below 1e-6 for
+        smooth distributions, and about 1e-3 for those interpolated between points.
         """
         x, low, _, log_mass = self._match_scores(y)
         if self._integrates_values:
             return self._replace(self._crps_by_value(x), "crps", x)
-        v_y = self.law.normal_score(x)
+        v_y = self.base.normal_score(x)
         easy = bool(np.all(_is_easy(self._low, self._high, self._log_mass)))
         total = np.zeros(v_y.shape)
         for begin, end in self._panels():
@@ -167,13 +169,13 @@ class Truncated(Distribution):
     @property
     def _integrates_values(self) -> bool:
         """Whether integrals are over values: differences of probabilities must have digits enough."""
-        return self.law.costly_quantiles and bool(self._shape) and bool(np.all(self._log_mass > _LEAST_LOG_MASS))
+        return self.base.costly_quantiles and bool(self._shape) and bool(np.all(self._log_mass > _LEAST_LOG_MASS))
 
     def _probability(self) -> Callable[[Floats], Floats]:
         """Return the function that takes one value per row, inside the limits, to the probability of at most that."""
-        below = self.law.cdf(self.lower) if self.lower > -np.inf else np.zeros(self._shape)
+        below = self.base.cdf(self.lower) if self.lower > -np.inf else np.zeros(self._shape)
         mass = np.exp(self._log_mass)
-        return lambda x: np.clip((self.law.cdf(x) - below) / mass, 0.0, 1.0)
+        return lambda x: np.clip((self.base.cdf(x) - below) / mass, 0.0, 1.0)
 
     def _crps_by_value(self, x: Floats) -> Floats:
         cdf, edges = self._probability(), by_value.edges_of(self.ppf, self.lower, self.upper)
@@ -219,8 +221,8 @@ class Truncated(Distribution):
         return end(-1.0, self._low), end(1.0, self._high)
 
     def _inside(self, v: Floats) -> Floats:
-        """Return the values with the score v in the law without limits; rounding must not take them outside."""
-        return np.asarray(np.clip(self.law.from_normal_score(v), self.lower, self.upper))
+        """Return the values with the score v in the base; rounding must not take them outside the limits."""
+        return np.asarray(np.clip(self.base.from_normal_score(v), self.lower, self.upper))
 
     def _quantile(self, log_below: Floats, log_above: Floats) -> Floats:
         """Return the value with these log-probabilities below and above it."""
@@ -237,7 +239,7 @@ class Truncated(Distribution):
         return x, self._low, self._high, self._log_mass
 
     def _replace(self, result: Floats, method: str, *argument: Floats) -> Floats:
-        """Return the result, where the law has mass inside, else that of the law which stands for it."""
+        """Return the result where the base has mass inside, else that of the distribution which stands for it."""
         if not np.any(self._empty):
             return result
         of_substitute = getattr(self._substitute, method)
@@ -248,9 +250,9 @@ class Truncated(Distribution):
         return result
 
 
-def _tail(law: Distribution, low: Floats, high: Floats, lower: float, upper: float) -> Tilted:
-    """Return the laws that stand for those without mass between the limits, whose scores are low and high."""
-    mean, std = law.mean(), law.std()
+def _tail(distribution: Distribution, low: Floats, high: Floats, lower: float, upper: float) -> Tilted:
+    """Return the distributions that stand for those without mass between the limits, whose scores are low and high."""
+    mean, std = distribution.mean(), distribution.std()
     rate = np.where(low > 0, np.maximum(lower - mean, std), np.where(high < 0, -np.maximum(mean - upper, std), 0.0))
     # No steeper than floating point numbers near the bound can resolve.
     steepest = 1 / np.maximum(_NARROWEST * abs(lower if lower > -np.inf else upper), 1e-150)

@@ -1,4 +1,4 @@
-"""The Weibull law, above a shift."""
+"""The Weibull distribution, above a shift."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SERIES = zeta(_ORDERS) * (-1.0) ** _ORDERS * (2.0**_ORDERS - 2) / _ORDERS
 
 
 class Weibull(Shifted):
-    """Weibull laws: P(Y > y) = exp(−((y − shift)/scale)^power).
+    """Weibull distributions: P(Y > y) = exp(−((y − shift)/scale)^power).
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ class Weibull(Shifted):
     def __init__(self, shift: ArrayLike, scale: ArrayLike, power: ArrayLike) -> None:
         super().__init__(shift=shift, scale=scale, power=power)
         if not np.all(np.isfinite(self.shift) & (self.scale > 0) & np.isfinite(self.scale)):
-            raise InvalidInputError("A Weibull law needs a finite shift and a finite scale above zero.")
+            raise InvalidInputError("A Weibull distribution needs a finite shift and a finite scale above zero.")
         if not np.all((self.power >= _SMALLEST) & (self.power <= _LARGEST)):
-            raise InvalidInputError(f"The power of a Weibull law must be from {_SMALLEST} to {_LARGEST:g}.")
+            raise InvalidInputError(f"The power of a Weibull distribution must be from {_SMALLEST} to {_LARGEST:g}.")
 
     @classmethod
     def _most_likely(cls, x: Floats, shift: float) -> Self:
@@ -191,7 +191,9 @@ def _likely_power(u: Floats) -> Floats:
     bracket.
     """
     largest = u.max(axis=1)
-    power = np.full(len(u), np.pi / np.sqrt(6))  # that of a Weibull law whose logarithms have the standard deviation 1
+    power = np.full(
+        len(u), np.pi / np.sqrt(6)
+    )  # that of a Weibull distribution whose logarithms have the standard deviation 1
     power[largest <= 0] = np.inf  # identical values
     rows = np.flatnonzero(largest > 0)
     centered = (u - largest[:, None])[rows]
@@ -220,7 +222,7 @@ def _likely_power(u: Floats) -> Floats:
 
 
 def _log_second_ratio(inverse: Floats) -> Floats:
-    """Return log E[X²] − 2 log E[X] for a Weibull law of power 1/inverse."""
+    """Return log E[X²] − 2 log E[X] for a Weibull distribution of power 1/inverse."""
     small = np.minimum(inverse, _SMALL)
     series = np.polynomial.polynomial.polyval(small, np.concatenate([np.zeros(2), _SERIES]))
     ratio = np.where(inverse < _SMALL, series, gammaln(1 + 2 * inverse) - 2 * gammaln(1 + inverse))
@@ -228,7 +230,7 @@ def _log_second_ratio(inverse: Floats) -> Floats:
 
 
 def _inverse_power(log_second_ratio: Floats) -> Floats:
-    """Return the inverse powers whose laws have this log E[X²] − 2 log E[X], shape (n,).
+    """Return the inverse powers whose distributions have this log E[X²] − 2 log E[X], shape (n,).
 
     Newton's method for the logarithms of both: there the slope goes from 2 (nearly constant values) slowly down to 1.
     """

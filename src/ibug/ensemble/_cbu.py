@@ -41,7 +41,7 @@ _TINY_VARIANCE = 1e-15
 class CBURegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     """CatBoost with uncertainty (CBU): a CatBoost model that predicts mean and variance, calibrated on validation rows.
 
-    The model is trained for the likelihood of a normal law (loss ``RMSEWithUncertainty``) with stochastic gradient
+    The model is trained for the normal likelihood (loss ``RMSEWithUncertainty``) with stochastic gradient
     Langevin boosting (``posterior_sampling``). Its truncations, from half of the trees to all of them, are the *virtual
     ensemble* (Malinin, Prokhorenkova and Ustimenko, *Uncertainty in Gradient Boosting via Ensembles*, ICLR 2021). The
     mean is the model's own prediction; the variance is the mean of the ensemble's variances (uncertainty of the data)

@@ -1,4 +1,4 @@
-"""Several laws per row become one."""
+"""Several distributions per row become one."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from ibug.distributions import Distribution, LocationScale, Mixture
 from ibug.exceptions import InvalidInputError
 
 
-def average(laws: Sequence[Distribution], weights: Floats) -> Distribution:
-    """Return the laws of the members' family with the mean of their means and of their standard deviations.
+def average(distributions: Sequence[Distribution], weights: Floats) -> Distribution:
+    """Return the distributions of the members' family with the mean of their means and of their standard deviations.
 
-    That is how the paper's IBUG+CBU is made (section 5.2). For laws of one family that differ in location and scale
+    That is how the paper's IBUG+CBU is made (section 5.2). For one family whose members differ in location and scale
     only, it averages the quantiles of every level.
 
     Parameters
     ----------
-    laws
+    distributions
         m batches of the same n rows.
     weights : ndarray of shape (m,)
         They sum to 1.
     """
-    families = {type(law) for law in laws}
-    family = type(laws[0])
+    families = {type(distribution) for distribution in distributions}
+    family = type(distributions[0])
     if len(families) > 1 or not issubclass(family, LocationScale) or len(family.parameters) > 2:
-        names = ", ".join(type(law).__name__ for law in laws)
+        names = ", ".join(type(distribution).__name__ for distribution in distributions)
         raise InvalidInputError(
-            'combine="average" averages means and standard deviations, so the members must predict laws of one family '
+            'combine="average" averages means and standard deviations, so the members must predict one family '
             f"that has no other parameter (normal, laplace, logistic or gumbel); theirs are {names}. Use "
             'combine="mixture", which takes any, and conformal calibration on the ensemble rather than on members.'
         )
-    mean = sum(weight * law.mean() for weight, law in zip(weights, laws, strict=True))
-    std = sum(weight * law.std() for weight, law in zip(weights, laws, strict=True))
+    mean = sum(weight * distribution.mean() for weight, distribution in zip(weights, distributions, strict=True))
+    std = sum(weight * distribution.std() for weight, distribution in zip(weights, distributions, strict=True))
     return family.from_moments(np.asarray(mean), np.asarray(std))
 
 
-def mixture(laws: Sequence[Distribution], weights: Floats) -> Distribution:
-    """Return the mixtures of the members' laws; see `average`."""
-    return Mixture(laws, weights)
+def mixture(distributions: Sequence[Distribution], weights: Floats) -> Distribution:
+    """Return the mixtures of the members' distributions; see `average`."""
+    return Mixture(distributions, weights)
 
 
 COMBINATIONS: dict[str, Callable[[Sequence[Distribution], Floats], Distribution]] = {

@@ -13,7 +13,7 @@ Members = list[tuple[str, Any]]  # names and regressors
 
 
 def check_members(estimators: Any) -> Members:
-    """Return the members, dropped ones too; raise unless each has a name and predicts laws, and one is kept."""
+    """Return all members; raise unless each has a name and predicts distributions, and one at least is not dropped."""
     pairs = isinstance(estimators, (list, tuple)) and all(
         isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], str) for pair in estimators
     )
@@ -23,7 +23,7 @@ def check_members(estimators: Any) -> Members:
             '[("ibug", IBUGRegressor(model)), ("cbu", CBURegressor(model))], say.'
         )
     for name, member in estimators:
-        if not is_dropped(member) and (isinstance(member, type) or not _predicts_laws(member)):
+        if not is_dropped(member) and (isinstance(member, type) or not _predicts_distributions(member)):
             raise InvalidInputError(
                 f"The member {name!r} has no predict_dist, as IBUGRegressor and CBURegressor have it; got {member!r}."
             )
@@ -56,7 +56,7 @@ def seeded(member: Any, seed: int | None) -> Any:
     return member
 
 
-def _predicts_laws(member: Any) -> bool:
+def _predicts_distributions(member: Any) -> bool:
     while isinstance(member, Pipeline):
         member = member.steps[-1][1]
     return hasattr(member, "predict_dist")

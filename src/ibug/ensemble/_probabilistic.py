@@ -37,9 +37,9 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         ``ibug.distributions.Distribution``. They are copied and fitted unless `prefit` is set. A member may be set to
         ``"drop"``.
     combine : {"average", "mixture"}
-        ``"average"``: a law with the mean of the members' means and the mean of their standard deviations, as the
-        paper's IBUG+CBU. ``"mixture"``: the mixture of their laws, which is wider where they disagree, and takes
-        members with laws of any family.
+        ``"average"``: the mean of the members' means and of their standard deviations, as the paper's IBUG+CBU.
+        ``"mixture"``: the mixture of their distributions, which is wider where they disagree, and takes members of any
+        family.
     weights : list of float, optional
         One for each member, above zero; they are divided by their sum. ``None`` means equal ones.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
@@ -166,7 +166,7 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
             self._learn_calibration(validation, random_state)
         else:
             self._fit_with_split(members, X, y, sample_weight, random_state)
-        self.predict_dist(_safe_indexing(X, slice(0, 1)))  # members whose laws cannot be combined shall fail here
+        self.predict_dist(_safe_indexing(X, slice(0, 1)))  # members that cannot be combined shall fail here
         return self
 
     def predict_dist(self, X: Any) -> Distribution:
@@ -294,14 +294,14 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         self.named_estimators_ = Bunch(**dict(members))
 
     def _uncalibrated(self, X: Any) -> Distribution:
-        laws = [predict_dist(member, X) for member in self.estimators_]
-        for (name, member), law in zip(self.named_estimators_.items(), laws, strict=True):
-            if not isinstance(law, Distribution):
+        distributions = [predict_dist(member, X) for member in self.estimators_]
+        for (name, member), distribution in zip(self.named_estimators_.items(), distributions, strict=True):
+            if not isinstance(distribution, Distribution):
                 raise InvalidInputError(
-                    f"predict_dist of the member {name!r} ({type(member).__name__}) returned {type(law).__name__}; an "
-                    "ibug.distributions.Distribution is expected."
+                    f"predict_dist of the member {name!r} ({type(member).__name__}) returned "
+                    f"{type(distribution).__name__}; an ibug.distributions.Distribution is expected."
                 )
-        return resolve_combination(self.combine)(laws, self.weights_)
+        return resolve_combination(self.combine)(distributions, self.weights_)
 
     def _learn_calibration(self, validation: Rows | None, random_state: np.random.RandomState) -> None:
         self.calibration_ = Calibration()

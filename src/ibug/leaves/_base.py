@@ -44,7 +44,7 @@ class LeafReader(ABC):
         self.model = model
 
     def prepare(self, X: Any = None) -> None:  # noqa: B027 - most readers need no preparation
-        """Get ready to read fast, checked on the training rows X; a reader works without it, too."""
+        """Get ready to read fast, checked on the training rows X; a reader works without it as well."""
 
     @property
     def predicts_by_walk(self) -> bool:
@@ -140,7 +140,7 @@ def reader_type(model: Any) -> type[LeafReader]:
     if isinstance(model, type):
         raise unsupported(model, f"it is a class; write {model.__name__}() for a model")
     libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
-    for library, module in _MODULES.items():  # scikit-learn last: the boosters' estimators are scikit-learn's, too
+    for library, module in _MODULES.items():  # scikit-learn last: the boosters' estimators are also scikit-learn's
         if library in libraries:
             found: type[LeafReader] = import_module(module).find(model)
             return found

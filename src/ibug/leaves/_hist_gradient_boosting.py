@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
 from ibug.leaves._base import as_leaf_numbers, require_fitted, unsupported
-from ibug.leaves._hist_gradient_boosting_trees import read_trees
 from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas
-from ibug.leaves._trees import Trees
-from ibug.leaves._walking import Answers, Link, WalkingReader
+from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
+from ibug.leaves.walk._hist_gradient_boosting import read_trees
 
 
 class HistGradientBoostingReader(WalkingReader):

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
-from ibug.leaves._lightgbm_trees import read_trees
 from ibug.leaves._matrix import array_as_floats, frame_with_codes, is_pandas
-from ibug.leaves._trees import Trees
-from ibug.leaves._walking import Answers, Link, WalkingReader
+from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
+from ibug.leaves.walk._lightgbm import read_trees
 
 _NO_REGRESSION = {"binary", "multiclass", "multiclassova", "lambdarank", "rank_xendcg"}
 

@@ -31,7 +31,7 @@ from ibug.leaves._base import (
 )
 from ibug.leaves._hist_gradient_boosting import HistGradientBoostingReader
 from ibug.leaves._matrix import some_rows
-from ibug.leaves._walking import CHECKED_ROWS
+from ibug.leaves.walk import CHECKED_ROWS
 
 
 def find(model: Any) -> type[LeafReader]:

@@ -14,9 +14,8 @@ from sklearn.utils.validation import _num_samples
 
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
 from ibug.leaves._matrix import array_as_floats, categories_of, frame_as_floats, frame_with_codes, is_pandas, names_of
-from ibug.leaves._trees import Trees
-from ibug.leaves._walking import Answers, Link, WalkingReader
-from ibug.leaves._xgboost_trees import read_trees
+from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
+from ibug.leaves.walk._xgboost import read_trees
 
 _LINEAR = "its booster is 'gblinear', which has no trees"
 _NO_REGRESSION = ("binary:", "multi:", "rank:", "survival:cox")

@@ -10,6 +10,7 @@ from ibug.metrics._coverage import coverage
 from ibug.metrics._crps import crps
 from ibug.metrics._crps_skill import crps_skill
 from ibug.metrics._evaluate import Scores, evaluate
+from ibug.metrics._inputs import Reduce, as_distribution, as_interval, as_points, as_quantiles, as_targets, reduced
 from ibug.metrics._interval_score import interval_score
 from ibug.metrics._mace import mace
 from ibug.metrics._mae import mae
@@ -25,8 +26,14 @@ from ibug.metrics._sharpness import sharpness
 
 __all__ = [
     "DistributionScorer",
+    "Reduce",
     "Scores",
     "Scoring",
+    "as_distribution",
+    "as_interval",
+    "as_points",
+    "as_quantiles",
+    "as_targets",
     "calibration_curve",
     "check_score",
     "coverage",
@@ -44,6 +51,7 @@ __all__ = [
     "nll_scorer",
     "pit",
     "predict_dist",
+    "reduced",
     "resolve_scoring",
     "rms_calibration_error",
     "rmse",

@@ -13,10 +13,10 @@ from ibug.metrics._pit import pit
 
 
 def calibration_curve(y: ArrayLike, distribution: Any, *, n_levels: int = 100) -> tuple[Floats, Floats]:
-    """Return nominal and observed coverage of central intervals, (n_levels,) each; equal where laws are calibrated.
+    """Return nominal and observed coverage of central intervals, (n_levels,) each: equal if calibrated.
 
     A value is inside the central interval of level p just where its probability integral transform u has
-    ``|2u - 1| <= p``, which works for any law.
+    ``|2u - 1| <= p``, which works for any distribution.
 
     Parameters
     ----------

@@ -6,13 +6,13 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ibug.metrics._inputs import Reduce, as_law, as_targets, reduced
+from ibug.metrics._inputs import Reduce, as_distribution, as_targets, reduced
 
 
 def crps(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean") -> Any:
     r"""Return the continuous ranked probability score :math:`\int (F(x) - 1[x \ge y])^2 dx`; lower is better.
 
-    It is in the unit of y, and for a law without spread it is the absolute error (paper, section B).
+    It is in the unit of y, and for a distribution without spread it is the absolute error (paper, section B).
 
     Parameters
     ----------
@@ -30,4 +30,4 @@ def crps(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean") -> Any:
     0.209
     """
     values = as_targets(y)
-    return reduced(as_law(distribution, len(values)).crps(values), reduce)
+    return reduced(as_distribution(distribution, len(values)).crps(values), reduce)

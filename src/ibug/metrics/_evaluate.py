@@ -13,7 +13,7 @@ from ibug.metrics._check_score import check_score
 from ibug.metrics._coverage import coverage
 from ibug.metrics._crps import crps
 from ibug.metrics._crps_skill import crps_skill
-from ibug.metrics._inputs import as_law, as_targets, check_levels
+from ibug.metrics._inputs import as_distribution, as_targets, check_levels
 from ibug.metrics._interval_score import interval_score
 from ibug.metrics._mace import mace
 from ibug.metrics._mae import mae
@@ -84,10 +84,10 @@ class Scores(Mapping[str, float]):
         return pd.DataFrame(table, index=pd.Index(self._values, name="metric"))
 
 
-def _skill(y: Floats, law: Any, reference: ArrayLike | None) -> float:
+def _skill(y: Floats, distribution: Any, reference: ArrayLike | None) -> float:
     """Return the skill, against the training targets if the estimator keeps them; NaN where targets do not vary."""
     try:
-        return crps_skill(y, law, reference=reference)
+        return crps_skill(y, distribution, reference=reference)
     except InvalidInputError:
         return float("nan")
 
@@ -116,15 +116,15 @@ def evaluate(estimator: Any, X: Any, y: ArrayLike, *, levels: Sequence[float] = 
     True
     """
     values = as_targets(y)
-    law = as_law(predict_dist(estimator, X), len(values))
-    # The point prediction is the model's own; a conformal law may have another mean.
-    points = estimator.predict(X) if hasattr(estimator, "predict") else law
+    distribution = as_distribution(predict_dist(estimator, X), len(values))
+    # The point prediction is the model's own; a conformal distribution may have another mean.
+    points = estimator.predict(X) if hasattr(estimator, "predict") else distribution
     scores: dict[str, float] = {}
     meanings: dict[str, str] = {}
     for name, (metric, meaning) in _METRICS.items():
-        scores[name] = metric(values, points if metric in (rmse, mae) else law)
+        scores[name] = metric(values, points if metric in (rmse, mae) else distribution)
         meanings[name] = meaning
-    scores["crps_skill"] = _skill(values, law, getattr(estimator, "_targets", None))
+    scores["crps_skill"] = _skill(values, distribution, getattr(estimator, "training_targets_", None))
     meanings["crps_skill"] = "1 is perfect, 0 as good as no model"
     for level in check_levels(levels, "levels"):
         percent = f"{100 * level:g}"
@@ -132,6 +132,6 @@ def evaluate(estimator: Any, X: Any, y: ArrayLike, *, levels: Sequence[float] = 
             ("coverage", coverage, f"share of values inside the {percent} % interval"),
             ("width", mean_width, f"mean width of the {percent} % interval"),
         ):
-            scores[f"{kind}_{percent}"] = level_metric(values, law, float(level))
+            scores[f"{kind}_{percent}"] = level_metric(values, distribution, float(level))
             meanings[f"{kind}_{percent}"] = meaning
     return Scores(scores, meanings, len(values))

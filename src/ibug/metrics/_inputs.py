@@ -1,4 +1,4 @@
-"""What every metric accepts: observed values, and predictions as a batched law or as arrays."""
+"""What every metric accepts: observed values, and predictions as a batched distribution or as arrays."""
 
 from __future__ import annotations
 
@@ -26,33 +26,39 @@ def as_targets(y: ArrayLike) -> Floats:
     return values
 
 
-def as_law(distribution: Any, n: int) -> Any:
-    """Return a batched law of n rows, from one or from the pair (means, standard deviations) of normal laws."""
-    law = distribution
-    if isinstance(distribution, tuple) and len(distribution) == 2:
-        law = Normal(*distribution)
-    if not hasattr(law, "cdf") or not hasattr(law, "shape"):
+def as_distribution(given: Any, n: int) -> Any:
+    """Return a batched distribution of n rows, from one or from a pair (means, standard deviations).
+
+    Parameters
+    ----------
+    given : batched distribution or tuple
+        What was predicted.
+    n : int
+        The number of rows.
+    """
+    distribution = Normal(*given) if isinstance(given, tuple) and len(given) == 2 else given
+    if not hasattr(distribution, "cdf") or not hasattr(distribution, "shape"):
         raise InvalidInputError(
             "A distribution as predict_dist returns it, or a tuple (means, standard deviations), is expected; got "
-            f"{type(distribution).__name__}."
+            f"{type(given).__name__}."
         )
-    if law.shape != (n,):
-        raise InvalidInputError(f"y has {n} rows, the distribution has shape {law.shape}.")
-    return law
+    if distribution.shape != (n,):
+        raise InvalidInputError(f"y has {n} rows, the distribution has shape {distribution.shape}.")
+    return distribution
 
 
 def as_points(prediction: Any, n: int) -> Floats:
-    """Return point predictions, (n,): an array as it is, of a law its means."""
+    """Return point predictions, (n,): an array as it is, or the means of a distribution."""
     if isinstance(prediction, tuple) or hasattr(prediction, "cdf"):
-        return np.asarray(as_law(prediction, n).mean())
+        return np.asarray(as_distribution(prediction, n).mean())
     return _as_array(prediction, (n,))
 
 
 def as_interval(distribution: Any, n: int, level: float) -> tuple[Floats, Floats]:
-    """Return lower and upper ends, (n,) each: of an array (n, 2) its columns, of a law the central interval."""
+    """Return lower and upper ends, (n,) each: the columns of an array (n, 2), or a distribution's central interval."""
     _refuse_tuple(distribution)
     if hasattr(distribution, "cdf"):
-        lower, upper = as_law(distribution, n).interval(check_level(level, "level"))
+        lower, upper = as_distribution(distribution, n).interval(check_level(level, "level"))
         return lower, upper
     lower, upper = _as_array(distribution, (n, 2)).T
     if np.any(lower > upper):
@@ -61,9 +67,9 @@ def as_interval(distribution: Any, n: int, level: float) -> tuple[Floats, Floats
 
 
 def as_quantiles(distribution: Any, n: int, alpha: Floats) -> Floats:
-    """Return quantiles, (n, n_alpha): an array as it is, of a law those at alpha."""
+    """Return quantiles, (n, n_alpha): an array as it is, or those of a distribution at alpha."""
     if isinstance(distribution, tuple) or hasattr(distribution, "cdf"):
-        return np.asarray(as_law(distribution, n).ppf(alpha[None, :]))
+        return np.asarray(as_distribution(distribution, n).ppf(alpha[None, :]))
     return _as_array(distribution, (n, len(alpha)))
 
 
@@ -71,7 +77,8 @@ def _refuse_tuple(distribution: Any) -> None:
     if isinstance(distribution, tuple):
         raise InvalidInputError(
             "A tuple could be (lower, upper) or (means, standard deviations). Give intervals as an array of shape "
-            "(n, 2), np.stack(law.interval(0.9), axis=1) say, and laws as ibug.distributions.Normal(means, deviations)."
+            "(n, 2), np.stack(d.interval(0.9), axis=1) say, and distributions as ibug.distributions.Normal(means, "
+            "deviations)."
         )
 
 

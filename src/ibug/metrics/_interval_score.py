@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ibug._typing import Floats
 from ibug.metrics._check_score import PERCENTS
-from ibug.metrics._inputs import Reduce, as_interval, as_law, as_targets, check_levels, reduced
+from ibug.metrics._inputs import Reduce, as_distribution, as_interval, as_targets, check_levels, reduced
 
 
 def interval_score(y: ArrayLike, distribution: Any, level: ArrayLike = PERCENTS, *, reduce: Reduce = "mean") -> Any:
@@ -41,8 +41,8 @@ def interval_score(y: ArrayLike, distribution: Any, level: ArrayLike = PERCENTS,
 
 
 def _ends(distribution: Any, n: int, level: float) -> tuple[Floats, Floats]:
-    # By the law's quantiles: the guaranteed intervals of conformal laws are infinite where held-out rows were few.
+    # By quantiles: the guaranteed intervals of conformal calibration are infinite where held-out rows were few.
     if hasattr(distribution, "cdf"):
-        law = as_law(distribution, n)
-        return law.ppf((1 - level) / 2), law.ppf((1 + level) / 2)
+        given = as_distribution(distribution, n)
+        return given.ppf((1 - level) / 2), given.ppf((1 + level) / 2)
     return as_interval(distribution, n, level)

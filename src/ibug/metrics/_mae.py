@@ -18,7 +18,7 @@ def mae(y: ArrayLike, prediction: Any, *, reduce: Reduce = "mean") -> Any:
     y : array-like of shape (n,)
         The observed values.
     prediction : array-like of shape (n,), batched distribution, or tuple (means, standard deviations)
-        What ``predict`` or ``predict_dist`` returned for the same rows; of a law its mean counts.
+        What ``predict`` or ``predict_dist`` returned for the same rows; the mean of a distribution counts.
     reduce : {"mean", None}
         The mean, or the absolute error of each row.
     """

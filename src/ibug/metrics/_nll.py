@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ibug.metrics._inputs import Reduce, as_law, as_targets, reduced
+from ibug.metrics._inputs import Reduce, as_distribution, as_targets, reduced
 
 
 def nll(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean") -> Any:
@@ -22,4 +22,4 @@ def nll(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean") -> Any:
         The mean, or the score of each row.
     """
     values = as_targets(y)
-    return reduced(-as_law(distribution, len(values)).logpdf(values), reduce)
+    return reduced(-as_distribution(distribution, len(values)).logpdf(values), reduce)

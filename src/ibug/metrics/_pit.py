@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ibug._typing import Floats
-from ibug.metrics._inputs import as_law, as_targets
+from ibug.metrics._inputs import as_distribution, as_targets
 
 
 def pit(y: ArrayLike, distribution: Any) -> Floats:
-    """Return F(y) of each row, (n,): of calibrated laws these are uniform between 0 and 1.
+    """Return F(y) of each row, (n,): uniform between 0 and 1 where distributions are calibrated.
 
     Parameters
     ----------
@@ -22,4 +22,4 @@ def pit(y: ArrayLike, distribution: Any) -> Floats:
         What ``predict_dist`` returned for the same rows.
     """
     values = as_targets(y)
-    return np.asarray(as_law(distribution, len(values)).cdf(values))
+    return np.asarray(as_distribution(distribution, len(values)).cdf(values))

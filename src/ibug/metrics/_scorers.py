@@ -15,12 +15,12 @@ from ibug.metrics._nll import nll
 
 
 def predict_dist(estimator: Any, X: Any) -> Any:
-    """Return the distributions that an estimator predicts, or the last step of a pipeline, which hides `predict_dist`.
+    """Return what an estimator predicts, or the last step of a pipeline, which hides ``predict_dist``.
 
     Parameters
     ----------
-    estimator : fitted estimator or Pipeline
-        Has ``predict_dist``, or its last step has.
+    estimator : estimator or Pipeline
+        With a ``predict_dist``.
     X : array-like or data frame of shape (n_rows, n_features)
         The rows to predict.
     """
@@ -57,7 +57,7 @@ class DistributionScorer:
         self.options = options
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
-        """Return minus the metric of the estimator's laws for X."""
+        """Return minus the metric of the estimator's distributions for X."""
         return -float(self.metric(y, predict_dist(estimator, X), **self.options))
 
     def __repr__(self) -> str:

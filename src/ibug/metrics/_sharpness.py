@@ -1,4 +1,4 @@
-"""Sharpness: how narrow the laws are, whatever happens."""
+"""Sharpness: how narrow the distributions are, whatever happens."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug.metrics._inputs import Reduce, as_law, as_targets, reduced
+from ibug.metrics._inputs import Reduce, as_distribution, as_targets, reduced
 
 
 def sharpness(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean") -> Any:
-    """Return the root of the mean predicted variance, in the unit of y; among calibrated laws less is better.
+    """Return the root of the mean predicted variance, in the unit of y; among calibrated distributions less is better.
 
     Parameters
     ----------
@@ -22,5 +22,5 @@ def sharpness(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean") -> An
     reduce : {"mean", None}
         The root of the mean, or the variance of each row.
     """
-    mean = reduced(as_law(distribution, len(as_targets(y))).var(), reduce)
+    mean = reduced(as_distribution(distribution, len(as_targets(y))).var(), reduce)
     return mean if reduce is None else float(np.sqrt(mean))

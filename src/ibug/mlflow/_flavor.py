@@ -41,7 +41,7 @@ def save_model(
     u : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
         Fitted.
     path
-        The folder, which must not be there or be empty.
+        The folder, which must be new or empty.
     signature : mlflow.models.ModelSignature or False, optional
         By default that of `infer_signature`, from the columns of the training rows. ``False``: none, and then no
         `params` either.
@@ -90,7 +90,7 @@ def log_model(u: Any, name: str = "model", *, registered_model_name: str | None 
     name
         The model's name in the run.
     registered_model_name : str, optional
-        Register it under this name, too.
+        Register the model under this name as well.
     **options
         Those of `save_model`, and of ``mlflow.models.Model.log``: ``params``, ``tags``, ``step`` and so on.
 
@@ -105,7 +105,7 @@ def log_model(u: Any, name: str = "model", *, registered_model_name: str | None 
 
 
 def load_model(model_uri: str | os.PathLike[str], *, dst_path: str | None = None, **options: Any) -> Any:
-    """Load a regressor that `save_model` or `log_model` has written, as the regressor that it was.
+    """Load the regressor that `save_model` or `log_model` has written.
 
     Parameters
     ----------

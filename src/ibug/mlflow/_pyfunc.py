@@ -39,12 +39,12 @@ class UncertainModel:
         """
         given = params or {}
         X = self._rows(model_input)
-        law = self.u.predict_dist(X)
-        lower, upper = law.interval(float(given.get("coverage", COVERAGE)))
+        distribution = self.u.predict_dist(X)
+        lower, upper = distribution.interval(float(given.get("coverage", COVERAGE)))
         columns = {"prediction": self.u.predict(X), "lower": lower, "upper": upper}
         levels = np.asarray(given.get("quantiles", ()), np.float64).reshape(-1)
         if levels.size:
-            quantiles = law.ppf(levels[None, :])
+            quantiles = distribution.ppf(levels[None, :])
             columns |= {f"q{level:g}": quantiles[:, i] for i, level in enumerate(levels)}
         return pd.DataFrame(columns, index=getattr(model_input, "index", None))
 
@@ -52,7 +52,7 @@ class UncertainModel:
         if not hasattr(self.u, "feature_names_in_"):
             return np.asarray(model_input, np.float64)
         if not hasattr(model_input, "columns"):
-            return model_input  # the regressor tells what is missing
+            return model_input  # the regressor's own error tells what is missing
         # CSV and JSON keep neither the order of columns nor their categories.
         X = model_input[list(self.u.feature_names_in_)]
         return X.assign(
@@ -74,7 +74,7 @@ def _as_categories(values: pd.Series, column: FeatureType) -> pd.Series:
             IBUGWarning,
             stacklevel=2,
         )
-    # As objects first: values of another set of categories could not be put in their place.
+    # As objects first: a column with other categories takes no new values.
     return values.astype(object).where(known, None).astype(pd.CategoricalDtype(column["categories"]))
 
 

@@ -1,4 +1,4 @@
-"""What goes into a saved model and what comes out of it, in MLflow's words."""
+"""The signature of a saved model: its inputs, outputs and parameters, in MLflow's terms."""
 
 from __future__ import annotations
 
@@ -19,8 +19,13 @@ _TYPES = {"float": "double", "int": "long", "uint": "long", "bool": "boolean"}
 def infer_signature(u: Any) -> ModelSignature:
     """Return the signature of a fitted regressor: its columns with their types, its outputs and its parameters.
 
-    Columns come from what `fit` was given. Integers are 64-bit and numbers with a fraction double, so that MLflow lets
-    narrower ones pass; categories are of any type. Arrays without names are a tensor of double.
+    Columns are those of the training rows. Integers are 64-bit and numbers with a fraction double, so that MLflow
+    accepts narrower ones; categories are of any type. Arrays without names are a tensor of double.
+
+    Parameters
+    ----------
+    u : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
+        Fitted.
     """
     outputs = Schema([ColSpec("double", name) for name in ("prediction", "lower", "upper")])
     parameters = ParamSchema(
@@ -43,8 +48,7 @@ def _inputs(u: Any) -> Schema:
 
 
 def _column_type(column: FeatureType) -> Any:
-    # MLflow knows no categories and refuses frames that have some where it expects text; what is not known, it lets
-    # pass.
+    # MLflow has no type for categories, and refuses them where it expects text; any type lets them pass.
     if "categories" in column:
         return AnyType()
     name = column["dtype"].lower()

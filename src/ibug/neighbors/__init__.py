@@ -1,16 +1,20 @@
 """From rows to the nearest training rows: leaf numbers, the affinity index, and the sources of neighbours."""
 
+from ibug.neighbors._builder import Builder
 from ibug.neighbors._cross_fitted import CrossFittedSource
 from ibug.neighbors._index import LeafIndex
 from ibug.neighbors._joined import JoinedIndex
 from ibug.neighbors._leaf_numbers import LeafChunk, LeafNumbers, chunk_size
 from ibug.neighbors._local import LocalSource, not_self
+from ibug.neighbors._measure import CountingLoop, instruction_sets, least_queries
 from ibug.neighbors._order import merge_columns, merge_top_k
 from ibug.neighbors._sampling import Sampling
 from ibug.neighbors._source import Batch, NeighborSource, ValidationRows
 
 __all__ = [
     "Batch",
+    "Builder",
+    "CountingLoop",
     "CrossFittedSource",
     "JoinedIndex",
     "LeafChunk",
@@ -21,6 +25,8 @@ __all__ = [
     "Sampling",
     "ValidationRows",
     "chunk_size",
+    "instruction_sets",
+    "least_queries",
     "merge_columns",
     "merge_top_k",
     "not_self",

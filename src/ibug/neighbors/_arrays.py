@@ -17,9 +17,9 @@ CODE_TYPES = (np.uint8, np.uint16, np.uint32)
 def check_arrays(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...], bounds_names: tuple[str, ...]) -> None:
     """Raise InvalidInputError unless the arrays can be those of one index.
 
-    Everything that the kernel uses as a position is checked: the look-up table, the counts, and where words start. The
-    codes and the words are only ever compared, so that they need not be read here, and a memory-mapped index is not
-    pulled from the disk.
+    Types, shapes, the order, the look-up table and the counts are checked here, where a message can tell what is wrong;
+    what the kernel takes for a position it checks once more itself (see ``compiled_index``). The codes and the words
+    are only ever compared, so that they are not read, and a memory-mapped index is not pulled from the disk.
     """
     wanted = (*names, *bounds_names) if any(name in arrays for name in bounds_names) else names
     if missing := [name for name in wanted if name not in arrays]:
@@ -50,7 +50,7 @@ def _check_bounds(arrays: Mapping[str, NDArray[Any]]) -> None:
     _check(arrays["words"], "words", 1, (np.uint64,))
     for name in ("first_leaf", "least_row"):
         _check(arrays[name], name, 1, (np.uint32,))
-    first_leaf, starts, masks = arrays["first_leaf"], arrays["starts"], arrays["masks"]
+    first_leaf = arrays["first_leaf"]
     if not np.array_equal(first_leaf, np.concatenate([[0], np.cumsum(arrays["leaf_counts"])])):
         raise InvalidInputError("first_leaf must be the running sum of leaf_counts, from 0 on.")
     n_leaves, n_tiles = int(first_leaf[-1]), len(arrays["tiles"])
@@ -59,8 +59,6 @@ def _check_bounds(arrays: Mapping[str, NDArray[Any]]) -> None:
     for name, shape in shapes.items():
         if arrays[name].shape != shape:
             raise InvalidInputError(f"{name} must be of shape {shape}; got {arrays[name].shape}.")
-    if not kernel.check_places(masks, starts, len(arrays["order"]), len(arrays["words"])):
-        raise InvalidInputError("masks, starts and words of the index do not fit together.")
 
 
 def _check(array: NDArray[Any], name: str, n_dim: int, types: tuple[type[np.generic], ...]) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug.exceptions import InvalidInputError
 from ibug.neighbors._load import kernel
 
-# Below so many tiles a search by bounds costs more than it spares.
+# With fewer tiles a search by bounds costs more than it spares.
 _LEAST_TILES = 128
 # What the bounds may add to the memory of the codes; more is needed only where leaves occur everywhere, and bounds are
 # of no use.
@@ -22,7 +23,7 @@ _PROBES, _PROBE_K = 32, 10
 
 @dataclass(frozen=True)
 class Bounds:
-    """For each leaf the tiles in which it occurs: see ``Places`` in ``cpp/ibug/scan.hpp``.
+    """For each leaf the tiles in which it occurs: see ``Places`` in ``cpp/search/places.hpp``.
 
     ``n_leaves`` are those of all trees together, and a chunk is 512 tiles.
     """
@@ -42,12 +43,44 @@ class Bounds:
         """Return the arrays by name, without a copy."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def read_only(self) -> Bounds:
+        """Return the same bounds in arrays that nobody can write to."""
+        return Bounds(**{name: read_only(array) for name, array in self.arrays().items()})
+
 
 #: The names of the arrays.
 BOUNDS = tuple(field.name for field in fields(Bounds))
 
 
-def find_bounds(tiles: NDArray[Any], order: NDArray[np.uint32], leaf_counts: NDArray[np.int32]) -> Bounds | None:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the same array as one that nobody can write to; a copy only if it is not aligned in memory."""
+    view = array.view() if array.flags.aligned else array.copy()
+    view.flags.writeable = False
+    return view
+
+
+def compiled_index(
+    tiles: NDArray[Any],
+    order: NDArray[np.uint32],
+    numbering: NDArray[np.int32],
+    leaf_counts: NDArray[np.int32],
+    bounds: Bounds | None,
+) -> kernel.Index:
+    """Return the index that the compiled searches ask; raise InvalidInputError where the arrays do not fit together.
+
+    It checks everything that a search takes for a position, which reads the smaller arrays, but neither the codes nor
+    the words of the bounds. Parameters are those of ``LeafIndex``.
+    """
+    places = () if bounds is None else tuple(bounds.arrays().values())
+    try:
+        return kernel.Index(tiles, order, numbering, leaf_counts, *places)
+    except ValueError as error:
+        raise InvalidInputError(f"{error}.") from error
+
+
+def find_bounds(
+    tiles: NDArray[Any], order: NDArray[np.uint32], numbering: NDArray[np.int32], leaf_counts: NDArray[np.int32]
+) -> Bounds | None:
     """Return the bounds of an index, or None where they would not pay.
 
     Parameters
@@ -55,6 +88,7 @@ def find_bounds(tiles: NDArray[Any], order: NDArray[np.uint32], leaf_counts: NDA
     tiles : ndarray of shape (n_tiles, n_padded_trees, 16)
     order : ndarray of shape (n_rows,)
         The row number at each place of the tiles.
+    numbering : ndarray of shape (n_trees, width)
     leaf_counts : ndarray of shape (n_trees,)
     """
     n_leaves, n_chunks = int(leaf_counts.sum()), -(-len(tiles) // kernel.CHUNK_TILES)
@@ -67,7 +101,7 @@ def find_bounds(tiles: NDArray[Any], order: NDArray[np.uint32], leaf_counts: NDA
     if words is None:
         return None
     bounds = Bounds(masks, starts, words, first_leaves(leaf_counts), _least_rows(order, len(tiles)))
-    return bounds if _pays(tiles, order, bounds) else None
+    return bounds if _pay(compiled_index(tiles, order, numbering, leaf_counts, bounds), len(order)) else None
 
 
 def first_leaves(leaf_counts: NDArray[np.int32]) -> NDArray[np.uint32]:
@@ -82,36 +116,10 @@ def _least_rows(order: NDArray[np.uint32], n_tiles: int) -> NDArray[np.uint32]:
     return least
 
 
-def _pays(tiles: NDArray[Any], order: NDArray[np.uint32], bounds: Bounds) -> bool:
+def _pay(index: kernel.Index, n_rows: int) -> bool:
     """Let some rows of the index find their nearest, and see how many tiles that takes."""
-    places = np.linspace(0, len(order) - 1, _PROBES).astype(np.intp)
-    queries = np.ascontiguousarray(tiles[places // kernel.TILE_ROWS, :, places % kernel.TILE_ROWS])
-    queries[:, len(bounds.first_leaf) - 1 :] = 1  # the trees that fill up match nothing
-    visits = search(tiles, order, bounds, queries, min(_PROBE_K, len(order)))[2]
-    return bool(visits.mean() < _MOST_VISITED * len(tiles))
-
-
-def search(
-    tiles: NDArray[Any],
-    order: NDArray[np.uint32],
-    bounds: Bounds,
-    queries: NDArray[Any],
-    k: int,
-    *,
-    tile_range: tuple[int, int] | None = None,
-    most_visits: int | None = None,
-    instruction_set: str = "",
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Return affinities and rows of the nearest, both (n_queries, k), and how many tiles each query visited.
-
-    A query that seems to need more than `most_visits` further tiles is answered by a full scan instead.
-    """
-    affinities, rows = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.int64)
-    visits = np.empty(len(queries), np.int64)
-    start, stop = tile_range or (0, len(tiles))
-    kernel.search(
-        tiles, order, bounds.masks, bounds.starts, bounds.words, bounds.first_leaf, bounds.least_row,
-        queries, start, stop, 0, len(queries), len(tiles) if most_visits is None else most_visits,
-        affinities, rows, visits, instruction_set,
-    )  # fmt: skip
-    return affinities, rows, visits
+    places = np.linspace(0, n_rows - 1, _PROBES).astype(np.int64)
+    visits = np.empty(_PROBES, np.int64)
+    index.count_visits_of_rows(places, min(_PROBE_K, n_rows), visits)
+    n_tiles = -(-n_rows // (kernel.TILE_ROWS * kernel.QUAD_TILES)) * kernel.QUAD_TILES
+    return bool(visits.mean() < _MOST_VISITED * n_tiles)

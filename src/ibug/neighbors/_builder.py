@@ -14,7 +14,7 @@ from ibug.neighbors._load import kernel
 
 # The look-up table from leaf numbers to codes has 4 bytes per entry, so 4 GiB at the most.
 _MAX_TABLE_ENTRIES = 2**30
-# So many trees tell well enough which rows are similar; the more rows there are, the more must be told apart.
+# The number of trees by which similar rows are found: the more rows there are, the more must be told apart.
 _LEAST_SAMPLED, _MOST_SAMPLED, _ROWS_PER_SAMPLED = 32, 64, 2000
 
 
@@ -71,7 +71,7 @@ class Builder:
 
 
 def tiles_shape(n_rows: int, n_trees: int) -> tuple[int, int, int]:
-    """Return the shape of the tiles for so many rows and trees."""
+    """Return the shape of the tiles of n_rows rows and n_trees trees."""
     n_tiles = -(-n_rows // (kernel.TILE_ROWS * kernel.QUAD_TILES)) * kernel.QUAD_TILES
     return n_tiles, padded_trees(n_trees), kernel.TILE_ROWS
 

@@ -8,8 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 from ibug.exceptions import InvalidInputError
 
 
+def check_k(k: int, n_rows: int) -> None:
+    """Raise InvalidInputError unless k is an integer from 1 to n_rows."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= n_rows:
+        raise InvalidInputError(f"k must be an integer from 1 to the number of training rows, {n_rows}; got {k!r}.")
+
+
 def check_candidates(candidates: int, k: int, n_rows: int) -> int:
-    """Return the number of candidates, or raise InvalidInputError if k neighbours cannot be chosen from so many."""
+    """Return the number of candidates, or raise InvalidInputError unless it is from k to n_rows."""
     if isinstance(candidates, bool) or not isinstance(candidates, (int, np.integer)) or not k <= candidates <= n_rows:
         raise InvalidInputError(
             f"candidates must be None or an integer from k={k} to the number of training rows, {n_rows}; "
@@ -32,4 +38,4 @@ def as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:
         raise InvalidInputError(
             f"Leaf numbers must be from 0 to 2**31 - 2; got numbers from {array.min()} to {array.max()}."
         )
-    return np.ascontiguousarray(array, np.int32)
+    return np.require(array, np.int32, ["C_CONTIGUOUS", "ALIGNED"])

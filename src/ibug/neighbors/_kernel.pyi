@@ -1,4 +1,4 @@
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,6 +7,7 @@ TILE_ROWS: int
 QUAD_TILES: int
 CHUNK_TILES: int
 TREE_STEP: int
+TREE_BLOCK: int
 MAX_TREES: int
 
 _Codes: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
@@ -15,9 +16,6 @@ def instruction_sets() -> list[str]: ...
 def least_queries(instruction_set: str = "") -> int: ...
 def number_leaves(leaves: NDArray[np.int32], numbering: NDArray[np.int32], counts: NDArray[np.int32]) -> None: ...
 def pack_rows(leaves: NDArray[np.int32], numbering: NDArray[np.int32], first_row: int, tiles: _Codes) -> None: ...
-def encode_rows(
-    leaves: NDArray[np.int32], numbering: NDArray[np.int32], counts: NDArray[np.int32], out: _Codes
-) -> int: ...
 def order_rows(tiles: _Codes, n_trees: int, n_sampled: int, order: NDArray[np.uint32]) -> None: ...
 def permute_rows(tiles: _Codes, n_trees: int, order: NDArray[np.uint32], trees_at_a_time: int) -> None: ...
 def find_places(
@@ -28,50 +26,67 @@ def find_places(
     starts: NDArray[np.uint32],
     max_words: int,
 ) -> NDArray[np.uint64] | None: ...
-def check_places(masks: NDArray[np.uint8], starts: NDArray[np.uint32], n_rows: int, n_words: int) -> bool: ...
-def scan(
-    tiles: _Codes,
-    order: NDArray[np.uint32],
-    n_trees: int,
-    queries: _Codes,
-    tile_start: int,
-    tile_stop: int,
-    query_start: int,
-    query_stop: int,
-    affinities: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    instruction_set: str = "",
-) -> None: ...
-def search(
-    tiles: _Codes,
-    order: NDArray[np.uint32],
-    masks: NDArray[np.uint8],
-    starts: NDArray[np.uint32],
-    words: NDArray[np.uint64],
-    first_leaf: NDArray[np.uint32],
-    least_row: NDArray[np.uint32],
-    queries: _Codes,
-    tile_start: int,
-    tile_stop: int,
-    query_start: int,
-    query_stop: int,
-    most_visits: int,
-    affinities: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    visits: NDArray[np.int64],
-    instruction_set: str = "",
-) -> None: ...
-def two_stage(
-    tiles: _Codes,
-    order: NDArray[np.uint32],
-    n_trees: int,
-    queries: _Codes,
-    first_trees: int,
-    n_candidates: int,
-    query_start: int,
-    query_stop: int,
-    affinities: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    instruction_set: str = "",
-) -> None: ...
 def count_repeatedly(tiles: _Codes, queries: _Codes, repeats: int, instruction_set: str = "") -> int: ...
+
+class Index:
+    @overload
+    def __init__(
+        self,
+        tiles: _Codes,
+        order: NDArray[np.uint32],
+        numbering: NDArray[np.int32],
+        leaf_counts: NDArray[np.int32],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        tiles: _Codes,
+        order: NDArray[np.uint32],
+        numbering: NDArray[np.int32],
+        leaf_counts: NDArray[np.int32],
+        masks: NDArray[np.uint8],
+        starts: NDArray[np.uint32],
+        words: NDArray[np.uint64],
+        first_leaf: NDArray[np.uint32],
+        least_row: NDArray[np.uint32],
+    ) -> None: ...
+    def scan(
+        self,
+        leaves: NDArray[np.int32],
+        query_start: int,
+        query_stop: int,
+        tile_start: int,
+        tile_stop: int,
+        affinities: NDArray[np.int32],
+        rows: NDArray[np.int64],
+        instruction_set: str = "",
+    ) -> None: ...
+    def search(
+        self,
+        leaves: NDArray[np.int32],
+        query_start: int,
+        query_stop: int,
+        tile_start: int,
+        tile_stop: int,
+        most_visits: int,
+        affinities: NDArray[np.int32],
+        rows: NDArray[np.int64],
+        instruction_set: str = "",
+    ) -> None: ...
+    def two_stage(
+        self,
+        leaves: NDArray[np.int32],
+        query_start: int,
+        query_stop: int,
+        first_trees: int,
+        n_candidates: int,
+        affinities: NDArray[np.int32],
+        rows: NDArray[np.int64],
+        instruction_set: str = "",
+    ) -> None: ...
+    def count_visits(
+        self, leaves: NDArray[np.int32], k: int, visits: NDArray[np.int64], instruction_set: str = ""
+    ) -> None: ...
+    def count_visits_of_rows(self, places: NDArray[np.int64], k: int, visits: NDArray[np.int64]) -> None: ...
+    def number(self, leaves: NDArray[np.int32], codes: NDArray[np.int32]) -> None: ...
+    def count_rows(self, sizes: NDArray[np.int64]) -> None: ...

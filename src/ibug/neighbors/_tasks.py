@@ -1,14 +1,10 @@
-"""How a search is divided among threads, and put together again."""
+"""How a search is divided among threads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
-
-import numpy as np
-
-from ibug.neighbors._order import Neighbors, merge_top_k
 
 # A thread is worth starting only for a millisecond of work or more: about this many code comparisons.
 COMPARISONS_PER_TASK = 2**28
@@ -41,12 +37,3 @@ def divide(n_queries: int, n_tiles: int, unit: int, comparisons: int, n_threads:
 def _ranges(n: int, parts: int) -> Iterator[tuple[int, int]]:
     edges = [n * i // parts for i in range(parts + 1)]
     return pairwise(edges)
-
-
-def join(tasks: list[Task], parts: list[Neighbors], k: int) -> Neighbors:
-    """Put the results of all tasks together."""
-    by_query: dict[tuple[int, int], list[Neighbors]] = {}
-    for task, part in zip(tasks, parts, strict=True):
-        by_query.setdefault((task.first_query, task.last_query), []).append(part)
-    merged = [group[0] if len(group) == 1 else merge_top_k(group, k) for group in by_query.values()]
-    return np.concatenate([m[0] for m in merged]), np.concatenate([m[1] for m in merged])

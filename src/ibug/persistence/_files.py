@@ -204,9 +204,38 @@ def load(
     MissingDependencyError
         If the model's library is not installed.
     """
+    return load_with_manifest(path, mmap=mmap, verify=verify, trusted=trusted)[0]
+
+
+def load_with_manifest(
+    path: str | os.PathLike[str],
+    *,
+    mmap: bool = True,
+    verify: bool = True,
+    trusted: Iterable[str] = (),
+) -> tuple[Any, dict[str, Any]]:
+    """Load a regressor and its manifest: what `load` and `inspect` return, with the file opened once.
+
+    Parameters
+    ----------
+    path, mmap, verify, trusted
+        As in `load`.
+
+    Returns
+    -------
+    regressor : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
+        As it was saved.
+    manifest : dict
+        Versions, members, parameters, learned values and metadata, as they are stored.
+    """
     if isinstance(trusted, str):
         raise InvalidInputError(f"trusted must be a list of names of types; got the text {trusted!r}.")
-    return read_file(path, load_regressor, mmap=mmap, verify=verify, trusted=trusted)
+
+    def restore(spec: dict[str, Any], loading: Loading) -> tuple[Any, dict[str, Any]]:
+        return load_regressor(spec, loading), loading.manifest
+
+    loaded: tuple[Any, dict[str, Any]] = read_file(path, restore, mmap=mmap, verify=verify, trusted=trusted)
+    return loaded
 
 
 def read_file(
@@ -237,7 +266,7 @@ def read_file(
             raise container.error("it is not the shard that was saved with the rest, but another one")
         members = check_members(container, manifest, verify=verify)
         check_libraries(container, manifest)
-        loading = Loading(container, members, mapped=mmap, trusted=tuple(trusted))
+        loading = Loading(container, manifest, members, mapped=mmap, trusted=tuple(trusted))
         try:
             return restore(manifest["estimator"], loading)
         except FormatProblemError as problem:

@@ -76,8 +76,10 @@ class Loading:
     ----------
     container
         The open file.
+    manifest : dict
+        The manifest, checked.
     members : dict
-        The manifest's facts about its members, checked.
+        Its facts about the members, checked.
     mapped
         Map arrays into memory where they are not compressed.
     trusted
@@ -85,9 +87,16 @@ class Loading:
     """
 
     def __init__(
-        self, container: Container, members: dict[str, dict[str, Any]], *, mapped: bool, trusted: tuple[str, ...]
+        self,
+        container: Container,
+        manifest: dict[str, Any],
+        members: dict[str, dict[str, Any]],
+        *,
+        mapped: bool,
+        trusted: tuple[str, ...],
     ) -> None:
         self.container = container
+        self.manifest = manifest
         self.members = members
         self.mapped = mapped
         self.trusted = trusted

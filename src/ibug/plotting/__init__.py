@@ -1,7 +1,7 @@
-"""Plots of predicted distributions and of what is behind them, in the style of scikit-learn's displays.
+"""Plots of predicted distributions and of the rows behind them, in the style of scikit-learn's displays.
 
-Each display is made by ``from_estimator``, or from what was computed already by ``from_predictions`` or
-``from_results``. It keeps what it draws as attributes, and its axes, figure and artists as ``ax_``, ``figure_`` and so
+Each display is made by ``from_estimator``, or by ``from_predictions`` or ``from_results`` if everything was computed
+before. It keeps the numbers that it draws as attributes, and axes, figure and artists as ``ax_``, ``figure_`` and so
 on. matplotlib (``pip install "ibug[plot]"``) is imported when something is drawn, not before.
 """
 

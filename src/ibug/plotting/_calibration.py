@@ -7,18 +7,20 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from ibug._typing import Floats
+from ibug.describe import chance_band, require
 from ibug.metrics import calibration_curve, miscalibration_area
 from ibug.metrics._inputs import as_targets
-from ibug.plotting._base import Floats, axes, chance_band, named, pyplot, require
+from ibug.plotting._base import axes, named, pyplot
 from ibug.plotting._style import GREY, LIGHT_GREY, add_grid, series_style
 
 
 @dataclass(eq=False, repr=False)
 class CalibrationDisplay:
-    """Calibration curves: how many values the central intervals of each level hold.
+    """Calibration curves: the share of values that the central intervals of each level hold.
 
-    Calibrated laws are on the diagonal. A curve below it tells of intervals that are too narrow, above it of intervals
-    that are too wide.
+    Calibrated distributions are on the diagonal. Where the curve is below it, intervals are too narrow; where it is
+    above, they are too wide.
 
     Attributes
     ----------
@@ -56,7 +58,7 @@ class CalibrationDisplay:
         Parameters
         ----------
         estimator : fitted estimator, or mapping of names to such
-            What predicts.
+            The estimators.
         X, y
             The rows and their observed values.
         n_levels, name, ax, **options
@@ -64,8 +66,8 @@ class CalibrationDisplay:
         """
         pyplot()
         estimators = named(estimator, name, type(estimator).__name__)
-        laws = {key: require(each, "predict_dist").predict_dist(X) for key, each in estimators.items()}
-        return cls.from_predictions(y, laws, n_levels=n_levels, ax=ax, **options)
+        predicted = {key: require(each, "predict_dist").predict_dist(X) for key, each in estimators.items()}
+        return cls.from_predictions(y, predicted, n_levels=n_levels, ax=ax, **options)
 
     @classmethod
     def from_predictions(
@@ -78,7 +80,7 @@ class CalibrationDisplay:
         ax: Any = None,
         **options: Any,
     ) -> CalibrationDisplay:
-        """Draw the curve of predicted laws, or the curves of several predictions of the same rows.
+        """Draw the curve of predicted distributions, or the curves of several predictions of the same rows.
 
         Parameters
         ----------
@@ -97,9 +99,9 @@ class CalibrationDisplay:
         """
         pyplot()
         values = as_targets(y)
-        laws = named(distribution, name, "predictions")
-        curves = {key: calibration_curve(values, law, n_levels=n_levels) for key, law in laws.items()}
-        areas = {key: miscalibration_area(values, law, n_levels=n_levels) for key, law in laws.items()}
+        predicted = named(distribution, name, "predictions")
+        curves = {key: calibration_curve(values, each, n_levels=n_levels) for key, each in predicted.items()}
+        areas = {key: miscalibration_area(values, each, n_levels=n_levels) for key, each in predicted.items()}
         expected = next(iter(curves.values()))[0]
         observed = {key: curve[1] for key, curve in curves.items()}
         return cls(expected, observed, areas, n_rows=len(values)).plot(ax, **options)
@@ -112,7 +114,7 @@ class CalibrationDisplay:
         ax
             Axes to draw on; ``None`` makes a new figure.
         band
-            Shade where 95 % of the points of a calibrated curve would lie, with so many rows.
+            Shade the range of 95 % of the points of a calibrated curve, given the number of rows.
         """
         self.ax_: Any = axes(ax, figsize=(5.4, 5.2))
         self.figure_: Any = self.ax_.figure

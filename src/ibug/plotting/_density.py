@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from ibug._typing import Floats, Integers
+from ibug.describe import finite, require, with_unit
 from ibug.exceptions import InvalidInputError
-from ibug.metrics._inputs import as_law, as_targets
-from ibug.plotting._base import Floats, Integers, axes, finite, pyplot, require, with_unit
+from ibug.metrics import as_distribution, as_targets
+from ibug.plotting._base import axes, pyplot
 from ibug.plotting._style import BLACK, BLUE, LIGHT_SKY, VERMILLION, add_grid, legend_above
 
-# The density is drawn between these quantiles: outside them that of a normal law is under 1 % of its peak.
+# The density is drawn between these quantiles: outside them that of a normal distribution is under 1 % of its peak.
 _TAIL = 0.001
 _GRID_POINTS = 400
 
@@ -29,8 +31,8 @@ _RUG = (-0.2, -0.03)
 class DensityDisplay:
     """The predicted density of each chosen row, one above the other, over a rug of its neighbours' targets.
 
-    It is the paper's posterior figure (section 5.3): does the shape of the law fit the training rows that it is made
-    from?
+    It is the paper's posterior figure (section 5.3): does the shape of the distribution fit the training rows that it
+    is made from?
 
     Attributes
     ----------
@@ -39,7 +41,7 @@ class DensityDisplay:
     grid, density : ndarray of shape (n_chosen, n_points)
         Values and the density at them.
     mean : ndarray of shape (n_chosen,)
-        The means of the laws.
+        The means of the distributions.
     neighbors : ndarray of shape (n_chosen, k) or None
         The neighbours' targets.
     y : ndarray of shape (n_chosen,) or None
@@ -72,7 +74,7 @@ class DensityDisplay:
         Parameters
         ----------
         estimator
-            A fitted estimator with ``predict_dist``. With ``kneighbors``, too, as ``IBUGRegressor`` has it, the
+            A fitted estimator with ``predict_dist``. If it also has ``kneighbors``, as ``IBUGRegressor`` does, the
             neighbours' targets are drawn as a rug.
         X : array-like or data frame of shape (n, n_features)
             The rows to choose from.
@@ -89,13 +91,14 @@ class DensityDisplay:
         require(estimator, "predict_dist")
         chosen = _check_rows(rows, _num_samples(X))
         X_chosen = _safe_indexing(X, chosen)
+        distribution, indices = _predicted(estimator, X_chosen)
         neighbors = None
-        if hasattr(estimator, "kneighbors"):
+        if indices is not None:
             if targets is None:
-                targets = require(estimator, "_targets")._targets
-            neighbors = finite(targets, "targets")[estimator.kneighbors(X_chosen)[1]]
+                targets = require(estimator, "training_targets_").training_targets_
+            neighbors = finite(targets, "targets")[indices]
         observed = None if y is None else _observed(y, _num_samples(X))[chosen]
-        return cls._of_laws(chosen, estimator.predict_dist(X_chosen), neighbors, observed).plot(ax, **options)
+        return cls._of(chosen, distribution, neighbors, observed).plot(ax, **options)
 
     @classmethod
     def from_predictions(
@@ -108,7 +111,7 @@ class DensityDisplay:
         ax: Any = None,
         **options: Any,
     ) -> DensityDisplay:
-        """Draw the densities of some of the predicted laws.
+        """Draw the densities of some of the predicted distributions.
 
         Parameters
         ----------
@@ -128,20 +131,19 @@ class DensityDisplay:
         pyplot()
         shape = np.shape(distribution[0]) if isinstance(distribution, tuple) else getattr(distribution, "shape", ())
         n = shape[0] if shape else 1
-        law = as_law(distribution, n)
+        batch = as_distribution(distribution, n)
         chosen = _check_rows(rows, n)
         targets = None if neighbors is None else np.asarray(neighbors, np.float64)
         if targets is not None and (targets.ndim != 2 or len(targets) != n or not np.all(np.isfinite(targets))):
             raise InvalidInputError(f"neighbors must be finite and of shape ({n}, k); got shape {targets.shape}.")
         observed = None if y is None else _observed(y, n)[chosen]
-        return cls._of_laws(chosen, law[chosen], None if targets is None else targets[chosen], observed).plot(
-            ax, **options
-        )
+        near = None if targets is None else targets[chosen]
+        return cls._of(chosen, batch[chosen], near, observed).plot(ax, **options)
 
     @classmethod
-    def _of_laws(cls, rows: Integers, law: Any, neighbors: Floats | None, y: Floats | None) -> DensityDisplay:
-        grid = np.linspace(law.ppf(_TAIL), law.ppf(1 - _TAIL), _GRID_POINTS, axis=1)
-        return cls(rows, grid, law.pdf(grid), law.mean(), neighbors, y)
+    def _of(cls, rows: Integers, batch: Any, neighbors: Floats | None, y: Floats | None) -> DensityDisplay:
+        grid = np.linspace(batch.ppf(_TAIL), batch.ppf(1 - _TAIL), _GRID_POINTS, axis=1)
+        return cls(rows, grid, batch.pdf(grid), batch.mean(), neighbors, y)
 
     def plot(self, ax: Any = None, *, unit: str | None = None) -> DensityDisplay:
         """Draw.
@@ -215,6 +217,14 @@ class DensityDisplay:
         length = (top - bottom) * (0.4 + 0.6 * counts / counts.max())
         alpha = float(np.clip(25 / len(places), 0.2, 0.8))
         return self.ax_.vlines(places, top - length, top, color=BLACK, alpha=alpha, linewidth=1.0, label=label)
+
+
+def _predicted(estimator: Any, X: Any) -> tuple[Any, Integers | None]:
+    """Return the distributions of rows, and their neighbours (n_rows, k), by one search where the estimator can."""
+    if hasattr(estimator, "predict_with_neighbors"):
+        distribution, _, indices = estimator.predict_with_neighbors(X)
+        return distribution, indices
+    return estimator.predict_dist(X), estimator.kneighbors(X)[1] if hasattr(estimator, "kneighbors") else None
 
 
 def _scaled(density: Floats) -> Floats:

@@ -8,20 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ibug._typing import Floats, Integers
+from ibug.describe import at_least_one, percent, require, with_unit
 from ibug.metrics import coverage as coverage_of
 from ibug.metrics._inputs import as_interval, as_points, as_targets
-from ibug.plotting._base import (
-    Floats,
-    Integers,
-    at_least_one,
-    axes,
-    evenly,
-    one_of,
-    percent,
-    pyplot,
-    require,
-    with_unit,
-)
+from ibug.plotting._base import axes, evenly, one_of, pyplot
 from ibug.plotting._style import BLACK, BLUE, LIGHT_SKY, VERMILLION, add_grid, legend_above
 
 SORT_KEYS = ("prediction", "y")
@@ -80,7 +71,7 @@ class IntervalDisplay:
         Parameters
         ----------
         estimator
-            What predicts.
+            The estimator.
         X, y
             Rows that it has not seen, and their observed values.
         coverage, sort_by, n_rows, ax, **options
@@ -112,7 +103,7 @@ class IntervalDisplay:
         ax: Any = None,
         **options: Any,
     ) -> IntervalDisplay:
-        """Draw the intervals of predicted laws, or intervals as they are.
+        """Draw the intervals of predicted distributions, or given intervals.
 
         Parameters
         ----------
@@ -121,13 +112,13 @@ class IntervalDisplay:
         distribution : batched distribution, or array of shape (n, 2)
             What ``predict_dist`` or ``predict_interval`` returned for the same rows.
         prediction : array-like of shape (n,), optional
-            Point predictions; by default the laws' means, or the middle of intervals given as an array.
+            Point predictions; by default the distributions' means, or the middle of intervals given as an array.
         coverage
-            The nominal coverage. Of intervals given as an array it is only told.
+            The nominal coverage. Intervals given as an array must have it; the plot only names it.
         sort_by : {"prediction", "y"}
-            What the rows are sorted by.
+            The key by which rows are sorted.
         n_rows
-            Draw at most so many rows, evenly spaced among the sorted ones. The observed coverage is that of all rows.
+            The most rows to draw, evenly spaced among the sorted ones. The observed coverage is that of all rows.
         ax
             Axes to draw on; ``None`` makes a new figure.
         **options
@@ -177,7 +168,7 @@ class IntervalDisplay:
         add_grid(self.ax_)
         inside = self.is_inside
         observed = percent(self.observed_coverage, 1)
-        label = f"{percent(self.coverage)} interval: {observed} of all {self.n_rows} values inside"
+        label = f"{percent(self.coverage, None)} interval: {observed} of all {self.n_rows} values inside"
         self.band_: Any = self.ax_.fill_between(
             self.position,
             self.lower,
@@ -187,7 +178,7 @@ class IntervalDisplay:
             linewidth=0,
             label=label,
         )
-        # Predictions are a smooth line only where they are what the rows are sorted by.
+        # Predictions make a smooth line only where rows are sorted by them.
         dash = "-" if self.sort_by == "prediction" else "_"
         (self.line_,) = self.ax_.plot(
             self.position, self.prediction, dash, color=BLUE, linewidth=1.6, label="prediction"

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ibug.plotting._base import Floats, at_least_one, axes, finite, named, one_of, percent, pyplot, require
+from ibug._typing import Floats
+from ibug.describe import at_least_one, finite, percent, require
+from ibug.plotting._base import axes, named, one_of, pyplot
 from ibug.plotting._style import add_grid, legend_above, series_style
 
 WHAT = ("tree", "row")
@@ -49,7 +51,7 @@ class LeafDensityDisplay:
         Parameters
         ----------
         estimator : fitted estimator with ``leaf_density``, or mapping of names to such
-            Whose trees are looked at.
+            The estimators.
         X
             Rows that fall into the leaves.
         per : {"tree", "row"}
@@ -79,7 +81,7 @@ class LeafDensityDisplay:
         density : mapping of names to array-like of shape (n,)
             Shares of the training rows, for each tree or for each row.
         per : {"tree", "row"}
-            Which of them.
+            Whether there is a share for each tree or for each row.
         ax
             Axes to draw on; ``None`` makes a new figure.
         **options

@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._typing import Floats, Integers
+from ibug.describe import at_least_one, chance_band, require
 from ibug.metrics import pit
-from ibug.plotting._base import Floats, Integers, at_least_one, axes, chance_band, pyplot, require
+from ibug.plotting._base import axes, pyplot
 from ibug.plotting._style import BLACK, BLUE, LIGHT_SKY, add_grid, legend_above
 
 
 @dataclass(eq=False, repr=False)
 class PITDisplay:
-    """Histogram of F(y), which is flat for calibrated laws.
+    """Histogram of F(y), which is flat for calibrated distributions.
 
-    High ends tell of laws that are too narrow, a hump of laws that are too wide, a slope of predictions that are too
-    low or too high.
+    High ends mean that distributions are too narrow, a hump that they are too wide, and a slope that predictions are
+    too low or too high.
 
     Attributes
     ----------
@@ -27,7 +29,7 @@ class PITDisplay:
     edges : ndarray of shape (n_bins + 1,)
         The edges of the bins, from 0 to 1.
     counts : ndarray of shape (n_bins,)
-        How many rows are in each.
+        The number of rows in each bin.
     ax_, figure_, bars_, line_, band_
         What was drawn.
     """
@@ -45,7 +47,7 @@ class PITDisplay:
         Parameters
         ----------
         estimator
-            What predicts.
+            The estimator.
         X, y
             The rows and their observed values.
         n_bins, ax, **options
@@ -60,7 +62,7 @@ class PITDisplay:
     def from_predictions(
         cls, y: ArrayLike, distribution: Any, *, n_bins: int = 20, ax: Any = None, **options: Any
     ) -> PITDisplay:
-        """Draw the histogram of predicted laws.
+        """Draw the histogram of predicted distributions.
 
         Parameters
         ----------
@@ -88,7 +90,7 @@ class PITDisplay:
         ax
             Axes to draw on; ``None`` makes a new figure.
         band
-            Mark where the bars of calibrated laws would end in 95 % of all cases, with so many rows.
+            Mark the range in which 95 % of the bars of calibrated distributions end, given the number of rows.
         """
         n, n_bins = len(self.values), len(self.counts)
         self.ax_: Any = axes(ax)

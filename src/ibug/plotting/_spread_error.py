@@ -8,20 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._typing import Floats
+from ibug.describe import at_least_one, require, with_unit
 from ibug.metrics import mae, sharpness
-from ibug.plotting._base import Floats, at_least_one, axes, evenly, one_of, pyplot, require, with_unit
+from ibug.plotting._base import axes, evenly, one_of, pyplot
 from ibug.plotting._style import BLACK, SKY, VERMILLION, add_grid, legend_above, plain_log_axis
 
 SCALES = ("auto", "log", "linear")
 
-# Errors under this part of the median error are drawn at it: on a log scale an error of nearly zero, which comes by
-# chance, would take most of the plot.
+# The smallest error that is drawn, as a part of the median error: on a log scale an error that is near zero by chance
+# would take most of the plot.
 _LEAST_ERROR = 1e-2
 
 
 @dataclass(eq=False, repr=False)
 class SpreadErrorDisplay:
-    """σ against absolute error, to see whether the rows that are said to be uncertain are those with large errors.
+    """σ against absolute error, to see whether rows with a large σ have large errors.
 
     Rows are put into bins of equal number by σ. Where the spread is right, the root mean squared error of a bin is its
     root mean squared σ: the bins are on the diagonal.
@@ -52,7 +54,7 @@ class SpreadErrorDisplay:
         Parameters
         ----------
         estimator
-            What predicts.
+            The estimator.
         X, y
             The rows and their observed values.
         n_bins, ax, **options
@@ -67,7 +69,7 @@ class SpreadErrorDisplay:
     def from_predictions(
         cls, y: ArrayLike, distribution: Any, *, n_bins: int = 10, ax: Any = None, **options: Any
     ) -> SpreadErrorDisplay:
-        """Draw for predicted laws.
+        """Draw for predicted distributions.
 
         Parameters
         ----------
@@ -106,9 +108,9 @@ class SpreadErrorDisplay:
             The unit of y, for the labels of the axes.
         scale : {"auto", "log", "linear"}
             The scale of both axes. ``"auto"`` is logarithmic where all σ and the errors of all bins are above zero.
-            There, errors under a hundredth of the median error are drawn at it.
+            On it, errors under a hundredth of the median error are drawn at that hundredth.
         n_points
-            Draw at most so many rows as points, evenly spaced in the order in which they came.
+            The most rows to draw as points, evenly spaced in their order.
         """
         one_of(scale, "scale", SCALES)
         positive = bool(np.all(self.std > 0) and np.all(self.bin_rmse > 0) and np.median(self.error) > 0)

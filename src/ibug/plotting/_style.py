@@ -1,4 +1,4 @@
-"""Colours of Okabe and Ito, which colour-blind readers can tell apart; lines and markers that differ in grey too."""
+"""Colours of Okabe and Ito, which colour-blind readers can tell apart; lines and markers differ in grey as well."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SERIES = (
     (PURPLE, (0, (1, 1)), "P"),
 )
 
-# Of the default font; a little more than the axes have room for before matplotlib widens them.
+# The default font: a little more letters than the axes have room for before matplotlib widens them.
 _LETTERS_PER_INCH = 13.5
 _LETTERS_PER_HANDLE = 6
 
@@ -73,7 +73,7 @@ def legend_above(ax: Any) -> Any:
 
 
 def _letters(labels: list[str], columns: int) -> int:
-    """Return how wide a legend of so many columns is, in letters; it is filled column by column."""
+    """Return the width of a legend, in letters; it is filled column by column."""
     longest = [max(map(len, column)) for column in np.array_split(np.array(labels, object), columns)]
     return sum(longest) + _LETTERS_PER_HANDLE * columns
 

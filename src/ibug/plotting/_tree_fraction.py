@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples
 
+from ibug._typing import Floats
+from ibug.describe import at_least_one, finite, require, scoring_label
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import resolve_scoring
-from ibug.plotting._base import Floats, at_least_one, axes, finite, pyplot, require, scoring_label
+from ibug.plotting._base import axes, pyplot
 from ibug.plotting._style import add_grid, legend_above, series_style
 
 FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -33,9 +35,9 @@ class TreeFractionDisplay:
     scores : dict of ndarray of shape (n_fractions,)
         The test score by order of the trees; lower is better.
     seconds : dict of ndarray of shape (n_fractions,)
-        The time to predict one row, likewise; the model's own prediction, always with all trees, is in it.
+        The time to predict one row, likewise. It includes the model's own prediction, always with all trees.
     scoring : str or function
-        What the score is.
+        The score.
     ax_ : tuple of two axes
         That of the scores, that of the times.
     figure_, score_lines_, time_lines_
@@ -71,7 +73,7 @@ class TreeFractionDisplay:
         Parameters
         ----------
         estimator
-            A fitted ``IBUGRegressor``. Its settings count, but for `tree_fraction` and `tree_order`.
+            A fitted ``IBUGRegressor``. Its settings are used, except `tree_fraction` and `tree_order`.
         X_train, y_train
             The rows that its model was trained on.
         X_val, y_val
@@ -83,7 +85,7 @@ class TreeFractionDisplay:
         orders
             Which trees: any of ``"first"``, ``"random"``, ``"last"``.
         n_repeats
-            The time is the shortest of so many.
+            The number of measurements; the shortest time counts.
         ax, **options
             As in `from_results`.
         """
@@ -104,8 +106,8 @@ class TreeFractionDisplay:
         for column, share in enumerate(shares):
             # With all trees their order does not matter: one measurement serves all.
             regressors = [fitted(float(share), order) for order in (orders[:1] if share == 1 else orders)]
-            laws, seconds = _timed([partial(each.predict_dist, X_test) for each in regressors], n_repeats)
-            results[0, :, column] = [score(y_test, law) for law in laws]
+            predicted, seconds = _timed([partial(each.predict_dist, X_test) for each in regressors], n_repeats)
+            results[0, :, column] = [score(y_test, each) for each in predicted]
             results[1, :, column] = seconds / _num_samples(X_test)
         return cls.from_results(
             shares,
@@ -198,7 +200,7 @@ class TreeFractionDisplay:
 def _timed(works: Sequence[Callable[[], Any]], n_repeats: int) -> tuple[list[Any], Floats]:
     """Return what each work returns, and the shortest of its times in seconds.
 
-    They take turns, so that what else the machine does disturbs all of them alike.
+    They take turns, so that other work of the machine disturbs all of them alike.
     """
     times = np.empty((n_repeats, len(works)))
     for i in range(n_repeats):

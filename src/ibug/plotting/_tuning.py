@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ibug._typing import Floats, Integers
+from ibug.describe import curve_name, highest_drawn, require, scoring_label, tuning_curves
 from ibug.exceptions import InvalidInputError
-from ibug.plotting._base import Floats, Integers, axes, finite, pyplot, require, scoring_label
+from ibug.plotting._base import axes, pyplot
 from ibug.plotting._style import BLACK, VERMILLION, add_grid, legend_above, plain_log_axis, series_style
-
-# With few neighbours of equal targets the NLL can be astronomical, and nothing else could be seen. Where a score is
-# further above the best one than _FAR times the median distance, all beyond _NEAR times are drawn at the upper edge.
-_FAR, _NEAR = 30.0, 4.0
 
 
 @dataclass(eq=False, repr=False)
@@ -32,7 +30,7 @@ class TuningDisplay:
     best_family : str
         The chosen family.
     scoring : str or function
-        What the score is.
+        The score.
     ax_, figure_, lines_, best_, above_
         What was drawn.
     """
@@ -63,7 +61,7 @@ class TuningDisplay:
                 'fit IBUGRegressor(..., k="tune") with validation rows.'
             )
         several = len(set(estimator.tuning_["spread"]) - {""}) > 1
-        chosen = _curve(estimator.distribution_, estimator.spread_) if several else estimator.distribution_
+        chosen = curve_name(estimator.distribution_, estimator.spread_ if several else None)
         options = {"best_k": estimator.k_, "best_family": chosen, "scoring": estimator.scoring, **options}
         return cls.from_results(estimator.tuning_, ax=ax, **options)
 
@@ -96,18 +94,14 @@ class TuningDisplay:
             Passed on to `plot`.
         """
         pyplot()
-        families, k, score = _columns(tuning)
-        curves = {}
-        for family in dict.fromkeys(families):
-            rows = np.flatnonzero(families == family)
-            rows = rows[np.argsort(k[rows], kind="stable")]
-            if np.any(np.isfinite(score[rows])):
-                curves[str(family)] = k[rows], score[rows]
+        curves = tuning_curves(tuning)
+        names = np.repeat(list(curves), [len(k) for k, _ in curves.values()])
+        k, score = (np.concatenate(column) for column in zip(*curves.values(), strict=True))
         if best_k is None:
             best_k = int(k[score == np.nanmin(score)].min())
         at_best = np.where(k == best_k, score, np.nan)
         best = np.nanargmin(at_best if np.any(np.isfinite(at_best)) else score)
-        return cls(curves, int(best_k), best_family or str(families[best]), scoring).plot(ax, **options)
+        return cls(curves, int(best_k), best_family or str(names[best]), scoring).plot(ax, **options)
 
     def plot(self, ax: Any = None, *, unit: str | None = None) -> TuningDisplay:
         """Draw.
@@ -150,10 +144,10 @@ class TuningDisplay:
         return self
 
     def _plot_curves(self) -> None:
-        """Draw a line for each family, and one mark for each k at which scores are beyond the upper edge."""
+        """Draw a line for each curve, and one mark for each k at which scores are beyond the upper edge."""
         every_k = np.concatenate([k for k, _ in self.curves.values()])
         every_score = np.concatenate([score for _, score in self.curves.values()])
-        edge = _upper_edge(every_score)
+        edge = highest_drawn(every_score)
         self.lines_: list[Any] = []
         for number, (family, (k, score)) in enumerate(self.curves.items()):
             label = family if len(self.curves) > 1 else "validation score"
@@ -164,36 +158,3 @@ class TuningDisplay:
         if far.size:
             label = f"higher, up to {np.nanmax(every_score):.3g}"
             (self.above_,) = self.ax_.plot(far, np.full(far.size, edge), "^", color=BLACK, markersize=7, label=label)
-
-
-def _curve(family: str, spread: str) -> str:
-    return f"{family}, {spread}"
-
-
-def _columns(tuning: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], Integers, Floats]:
-    """Return family, k and score of each candidate, (n,) each; no score is NaN, and no k leaves a candidate out."""
-    if "k" not in tuning or "score" not in tuning:
-        raise InvalidInputError(f'The columns "k" and "score" are expected; got {sorted(tuning)}.')
-    k = finite(tuning["k"], "k").astype(np.int64)
-    score = np.asarray(tuning["score"], np.float64)
-    families = np.asarray(tuning.get("distribution", np.full(len(k), "all")))
-    spreads = np.asarray(tuning.get("spread", np.full(len(k), "")))
-    if spreads.shape == families.shape and len(set(spreads[k > 0])) > 1:  # one curve for each pair
-        families = np.array([_curve(family, spread) for family, spread in zip(families, spreads, strict=True)])
-    if score.shape != k.shape or families.shape != k.shape:
-        raise InvalidInputError(
-            f"score and distribution must have shape {k.shape}, as k has; got {score.shape}, {families.shape}."
-        )
-    there = k > 0  # a family that was refused before it was tried has none
-    score = np.where(np.isfinite(score), score, np.nan)[there]
-    if np.all(np.isnan(score)):
-        raise InvalidInputError("There is no finite score to draw.")
-    return families[there], k[there], score
-
-
-def _upper_edge(score: Floats) -> float:
-    """Return the highest score that is drawn as it is."""
-    excess = score - np.nanmin(score)
-    usual = float(np.nanmedian(excess))
-    is_outlier = usual > 0 and np.nanmax(excess) > _FAR * usual
-    return float(np.nanmin(score)) + _NEAR * usual if is_outlier else np.inf

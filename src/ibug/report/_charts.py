@@ -1,4 +1,4 @@
-"""What the charts draw: calibration curve, PIT, intervals, spread against error, tuning."""
+"""The data of the charts: calibration curve, PIT, intervals, spread against error, tuning."""
 
 from __future__ import annotations
 
@@ -7,25 +7,46 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._typing import Floats
+from ibug.describe import chance_band, highest_drawn, scoring_label, tuning_curves
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import calibration_curve, pit
-from ibug.plotting._base import chance_band, scoring_label
-from ibug.plotting._tuning import _columns, _upper_edge
 from ibug.report._pack import pack
 from ibug.report._predicted import Predicted
-
-Floats = NDArray[np.float64]
 
 _LEVELS = 51
 _PIT_BINS = 20
 _SPREAD_BINS = 10
 
 
+def all_charts(
+    estimator: Any, found: Predicted, plain: Predicted | None, rows: NDArray[np.int64]
+) -> dict[str, dict[str, Any]]:
+    """Return the data of all charts, by name.
+
+    Parameters
+    ----------
+    estimator
+        The estimator.
+    found, plain
+        Its predictions with and without calibration.
+    rows : ndarray of shape (n_shown,)
+        The rows of the explorer.
+    """
+    return {
+        "calibration": calibration(found, plain),
+        "pit": pit_histogram(found, plain),
+        "intervals": intervals(found, rows),
+        "spread": spread_error(found),
+        "tuning": tuning(estimator),
+    }
+
+
 def calibration(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
-    """Return observed over nominal coverage, after and before calibration, and where chance would put it."""
-    expected, observed = calibration_curve(found.y, found.law, n_levels=_LEVELS)
+    """Return observed over nominal coverage, after and before calibration, and the range of chance."""
+    expected, observed = calibration_curve(found.y, found.distribution, n_levels=_LEVELS)
     low, high = chance_band(len(found.y), expected)
-    before = None if plain is None else calibration_curve(plain.y, plain.law, n_levels=_LEVELS)[1]
+    before = None if plain is None else calibration_curve(plain.y, plain.distribution, n_levels=_LEVELS)[1]
     return {
         "expected": expected,
         "after": observed,
@@ -41,7 +62,7 @@ def pit_histogram(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
     low, high = (float(share) * _PIT_BINS for share in chance_band(n, 1 / _PIT_BINS))
 
     def densities(each: Predicted) -> Floats:
-        counts, _ = np.histogram(pit(each.y, each.law), bins=_PIT_BINS, range=(0.0, 1.0))
+        counts, _ = np.histogram(pit(each.y, each.distribution), bins=_PIT_BINS, range=(0.0, 1.0))
         return counts * _PIT_BINS / n
 
     return {
@@ -53,8 +74,8 @@ def pit_histogram(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
 
 
 def spread_error(found: Predicted) -> dict[str, Any]:
-    """Return root mean squared σ and error of rows in bins of equal number by σ; rows without finite σ are left out."""
-    std, error = found.law.std(), np.abs(found.points - found.y)
+    """Return root mean squared σ and error of bins of rows, sorted by σ; rows without a finite σ are left out."""
+    std, error = found.distribution.std(), np.abs(found.points - found.y)
     usable = np.flatnonzero(np.isfinite(std))
     order = usable[np.argsort(std[usable], kind="stable")]
     bins = [rows for rows in np.array_split(order, min(_SPREAD_BINS, max(len(order), 1))) if len(rows)]
@@ -72,21 +93,21 @@ def tuning(estimator: Any) -> dict[str, Any]:
     if not len(table["k"]):
         return {"reason": f"k = {estimator.k_} was given, not tuned."}
     try:
-        families, k, score = _columns(table)
+        every = tuning_curves(table)
     except InvalidInputError as error:
         return {"reason": str(error)}
-    edge = _upper_edge(score)
+    scores = np.concatenate([score for _, score in every.values()])
+    edge = highest_drawn(scores)
     curves = []
-    for family in dict.fromkeys(families):
-        rows = np.flatnonzero((families == family) & (score <= edge))
-        rows = rows[np.argsort(k[rows], kind="stable")]
-        curves.append({"name": str(family), "k": k[rows], "score": score[rows]})
+    for name, (k, score) in every.items():
+        drawn = score <= edge
+        curves.append({"name": name, "k": k[drawn], "score": score[drawn]})
     return {
         "curves": [curve for curve in curves if len(curve["k"])],
         "chosen": int(estimator.k_),
         "spread": str(estimator.spread_),
         "scoring": scoring_label(estimator.scoring, None),
-        "above": int(np.sum(score > edge)),
+        "above": int(np.sum(scores > edge)),
     }
 
 

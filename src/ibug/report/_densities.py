@@ -5,35 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ibug._typing import Floats
 from ibug.distributions import Distribution
 from ibug.report._pack import pack
 
-Floats = NDArray[np.float64]
-
-# Between these quantiles a density is drawn: outside, that of a normal law is under 2 % of its peak.
+# A density is drawn between these quantiles: outside, that of a normal distribution is under 2 % of its peak.
 _TAIL = 0.003
 _EVEN, _BY_QUANTILE = 49, 23
 _STEPS = 2**16 - 1
 
 
-def densities(law: Distribution, lower: Floats, upper: Floats) -> dict[str, Any]:
+def densities(distribution: Distribution, lower: Floats, upper: Floats) -> dict[str, Any]:
     """Return the density of each row on a grid of its own.
 
-    The grid is even, with more points where the law has its mass, so that narrow peaks over long tails are seen; both
-    are stored as 65535ths: of the grid's length and of the density's peak.
+    The grid is even, with more points where the distribution has its mass, so that narrow peaks over long tails are
+    seen. Points are stored as 65535ths of the grid's length, densities as 65535ths of their peak.
 
     Parameters
     ----------
-    law
-        One law per row.
+    distribution
+        One distribution per row.
     lower, upper : ndarray of shape (n_rows,)
-        The ends of the interval, which the grid reaches.
+        The ends of the interval, which are inside the grid.
     """
-    start, stop = _ends(law, lower, upper)
+    start, stop = _ends(distribution, lower, upper)
     length = np.where(stop > start, stop - start, 1.0)
-    quantiles = law.ppf(np.linspace(0.02, 0.98, _BY_QUANTILE)[None, :])
+    quantiles = distribution.ppf(np.linspace(0.02, 0.98, _BY_QUANTILE)[None, :])
     even = start[:, None] + (stop - start)[:, None] * np.linspace(0, 1, _EVEN)[None, :]
     inside = np.where(np.isfinite(quantiles), quantiles, start[:, None])
     grid = np.sort(np.clip(np.hstack([even, inside]), start[:, None], stop[:, None]), axis=1)
@@ -41,7 +39,7 @@ def densities(law: Distribution, lower: Floats, upper: Floats) -> dict[str, Any]
     steps = np.round((grid - start[:, None]) / length[:, None] * _STEPS)
     grid = start[:, None] + steps / _STEPS * length[:, None]
     with np.errstate(all="ignore"):
-        density = np.nan_to_num(law.pdf(grid), nan=0.0, posinf=np.inf)
+        density = np.nan_to_num(distribution.pdf(grid), nan=0.0, posinf=np.inf)
     peak = np.max(np.where(np.isfinite(density), density, 0.0), axis=1)
     height = np.minimum(density / np.where(peak > 0, peak, 1.0)[:, None], 1.0)
     return {
@@ -53,12 +51,12 @@ def densities(law: Distribution, lower: Floats, upper: Floats) -> dict[str, Any]
     }
 
 
-def _ends(law: Distribution, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+def _ends(distribution: Distribution, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     """Return where each grid starts and stops: finite even where quantiles are not."""
-    centre = np.nan_to_num(law.ppf(0.5), posinf=0.0, neginf=0.0)
-    quartiles = np.nan_to_num(law.ppf(0.75) - law.ppf(0.25), nan=1.0, posinf=1.0)
+    centre = np.nan_to_num(distribution.ppf(0.5), posinf=0.0, neginf=0.0)
+    quartiles = np.nan_to_num(distribution.ppf(0.75) - distribution.ppf(0.25), nan=1.0, posinf=1.0)
     around = 4 * np.where(quartiles > 0, quartiles, 1.0)
-    start, stop = np.minimum(law.ppf(_TAIL), lower), np.maximum(law.ppf(1 - _TAIL), upper)
+    start, stop = np.minimum(distribution.ppf(_TAIL), lower), np.maximum(distribution.ppf(1 - _TAIL), upper)
     start = np.where(np.isfinite(start), start, centre - around)
     stop = np.where(np.isfinite(stop), stop, centre + around)
     return start, np.maximum(start, stop)

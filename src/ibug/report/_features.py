@@ -1,4 +1,4 @@
-"""The features of rows and of their neighbours, as numbers and texts; and in which they differ."""
+"""The features of rows and of their neighbours, as numbers and texts, and those in which they differ."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from ibug._typing import Floats, Integers
+from ibug.describe import deviation, mean_distances
 from ibug.exceptions import InvalidInputError
-from ibug.explanation import deviation, mean_distances
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _LONGEST_TEXT = 200
 
@@ -29,11 +27,11 @@ class Feature:
     here : ndarray of shape (n_rows,)
         Numbers, or places in `texts`; NaN where missing.
     texts
-        What the places mean; None for numbers.
+        The texts of the places; None for numbers.
     train : ndarray of shape (n_train,) or None
-        The same of all training rows, where they are known.
+        The same for all training rows, where they are known.
     scale
-        The standard deviation over the training rows; None of texts and where they are not known.
+        The standard deviation over the training rows; None for texts and where these rows are not known.
     """
 
     name: str
@@ -78,7 +76,7 @@ def column(X: Any, position: int) -> NDArray[Any]:
 
 
 def as_floats(values: NDArray[Any]) -> Floats | None:
-    """Return numbers as floats, NaN where missing; None where there is something else."""
+    """Return numbers as floats, NaN where missing; None where a value is no number."""
     if values.dtype.kind in "biuf":
         return values.astype(np.float64)
     if values.dtype.kind != "O":
@@ -89,7 +87,7 @@ def as_floats(values: NDArray[Any]) -> Floats | None:
 
 
 def _places(values: NDArray[Any], texts: dict[str, int]) -> Floats:
-    """Return each value's place among the texts, which grow meanwhile."""
+    """Return each value's place among the texts; new texts are added."""
     return np.array(
         [
             np.nan if _is_missing(value) else texts.setdefault(str(value)[:_LONGEST_TEXT], len(texts))
@@ -107,18 +105,18 @@ def _is_missing(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Differences:
-    """The features in which each row differs most from its nearest neighbours; fewer than `n_most` where few do.
+    """The features in which each row differs most from its nearest neighbours, `n_most` of them or fewer.
 
     Attributes
     ----------
     features : ndarray of shape (n_rows, n_most)
         Positions of features, those of the largest distance first; -1 where no more differ.
     distances : ndarray of shape (n_rows, n_most)
-        Mean distances, see :func:`ibug.explanation.mean_distances`.
+        Mean distances, see :func:`ibug.describe.mean_distances`.
     values : ndarray of shape (n_rows, n_most, n_neighbors)
         The neighbours' values: numbers, or places among the feature's texts.
     counts : ndarray of shape (n_rows,)
-        How many features differ.
+        The number of features that differ.
     """
 
     features: Integers

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug._plain import plain
+from ibug.describe import plain
 
 #: What is escaped inside a script element: `<`, `>` and `&` could end it or begin a comment; U+2028 and U+2029 end
 #: lines in old scripts.
@@ -27,8 +27,8 @@ def pack(values: NDArray[Any], dtype: str | None = None) -> dict[str, Any]:
     values
         Numbers of any shape.
     dtype
-        The type to store; by default the shortest that shows the same: a page shows six digits of a fraction, and all
-        of an integer.
+        The type to store. By default it is the shortest one that looks the same on the page, which shows six digits of
+        a fraction and all digits of an integer.
     """
     name = dtype or shortest(values)
     data = np.ascontiguousarray(values, np.dtype(name).newbyteorder("<"))
@@ -53,5 +53,5 @@ def shortest(values: NDArray[Any]) -> str:
 
 
 def to_json(data: Any) -> str:
-    """Return JSON for a script element; numbers that are none become null."""
+    """Return JSON for a script element; NaN and infinity become null."""
     return json.dumps(plain(data), ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)

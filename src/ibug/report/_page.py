@@ -34,7 +34,7 @@ def page(data: dict[str, Any], title: str, plotly: str) -> str:
     """
     own = _wrapped("\n".join(_part(name) for name in SCRIPTS))
     library = plotly.replace("\r\n", "\n").replace("</script", "<\\/script")
-    # One pass over the template: what is filled in is not looked at again.
+    # One pass over the template, so that marks inside the data are left alone.
     filled = {
         "title": html.escape(title),
         "policy": _policy(library, own),

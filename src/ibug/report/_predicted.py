@@ -1,4 +1,4 @@
-"""What was predicted for all rows, once: scores, charts and rows are made of it."""
+"""The predictions of all rows, made once: scores, charts and the explorer use them."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._typing import Floats
+from ibug.describe import Predictions
 from ibug.distributions import Distribution
 from ibug.metrics import Scores, evaluate
 
-Floats = NDArray[np.float64]
-
-#: Coverages of the intervals that are looked at, beside the one that was asked for.
+#: Coverages of the intervals that are scored, beside the one that was asked for.
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """The laws of all rows.
+    """Predictions of all rows, with their scores.
 
     Attributes
     ----------
-    law
-        One law per row.
+    distribution
+        One distribution per row.
     points, lower, upper, y : ndarray of shape (n_rows,)
         Point predictions, ends of the central interval, observed values.
     coverage
-        Of that interval.
+        The coverage of that interval.
     scores
         All scores.
     """
 
-    law: Distribution
+    distribution: Distribution
     points: Floats
     lower: Floats
     upper: Floats
@@ -52,26 +52,10 @@ class Predicted:
         return self.upper - self.lower
 
 
-class _Known:
-    """Predicts what was predicted already, so that scores need no second search."""
-
-    def __init__(self, law: Distribution, points: Floats, targets: Any) -> None:
-        self._law, self._points, self._targets = law, points, targets
-
-    def predict_dist(self, X: Any) -> Distribution:
-        return self._law
-
-    def predict(self, X: Any) -> Floats:
-        return self._points
-
-
-def predict(estimator: Any, X: Any, y: Floats, coverage: float) -> Predicted:
-    """Predict all rows and score the predictions."""
-    law = estimator.predict_dist(X)
-    points = np.asarray(estimator.predict(X), np.float64)
-    lower, upper = law.interval(coverage)
-    known = _Known(law, points, getattr(estimator, "_targets", None))
+def scored(predictions: Predictions, X: Any, y: Floats, coverage: float) -> Predicted:
+    """Score the predictions of rows X with the observed values y, (n_rows,)."""
+    lower, upper = predictions.distribution.interval(coverage)
     levels = sorted({*LEVELS, coverage})
     with np.errstate(invalid="ignore"):  # means of infinite widths
-        scores = evaluate(known, X, y, levels=levels)
-    return Predicted(law, points, lower, upper, y, coverage, scores)
+        scores = evaluate(predictions, X, y, levels=levels)
+    return Predicted(predictions.distribution, predictions.points, lower, upper, y, coverage, scores)

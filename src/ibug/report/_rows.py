@@ -1,4 +1,4 @@
-"""The rows of the explorer: predictions, densities, neighbours, and in which features they differ."""
+"""The rows of the explorer: predictions, densities, neighbours, and the features in which they differ."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from ibug._typing import Integers
 from ibug.report._densities import densities
 from ibug.report._features import Feature, check_train, differences, feature, names_of
 from ibug.report._pack import pack
 from ibug.report._predicted import Predicted
 from ibug.report._summary import Familiarity
-
-Integers = NDArray[np.int64]
 
 _MOST_TICKS = 100  # of a rug
 _MOST_DIFFERENCES = 8
@@ -23,7 +22,7 @@ _MOST_FEATURE_BYTES = 1_500_000
 
 
 def choose(n_rows: int, most: int) -> Integers:
-    """Return the rows of the explorer, ascending: all, or a random part that is the same each time."""
+    """Return the rows of the explorer, ascending: all, or a random sample that is the same each time."""
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
@@ -31,7 +30,7 @@ def choose(n_rows: int, most: int) -> Integers:
 
 def predictions(found: Predicted, familiar: Familiarity | None, rows: Integers, ids: Sequence[Any] | None) -> Any:
     """Return the numbers of the table."""
-    std = found.law.std()
+    std = found.distribution.std()
     return {
         "row": pack(rows, "int32"),
         "id": None if ids is None else [str(ids[row]) for row in rows],
@@ -44,25 +43,25 @@ def predictions(found: Predicted, familiar: Familiarity | None, rows: Integers, 
         "wider": pack(np.searchsorted(np.sort(std), std[rows]) / len(std), "float32"),
         "affinity": None if familiar is None else pack(familiar.score[rows], "float64"),
         "threshold": None if familiar is None else familiar.threshold,
-        "density": densities(found.law[rows], found.lower[rows], found.upper[rows]),
+        "density": densities(found.distribution[rows], found.lower[rows], found.upper[rows]),
     }
 
 
 def neighbors(estimator: Any, affinities: NDArray[Any], indices: Integers, shown: int, train_ids: Any) -> Any:
-    """Return the nearest training rows; each row's are places in one list of those that occur.
+    """Return the nearest training rows: a list of those that occur, and for each row places in this list.
 
     Parameters
     ----------
     estimator
         A fitted IBUGRegressor.
     affinities, indices : ndarray of shape (n_rows, k)
-        What ``kneighbors`` says.
+        What ``kneighbors`` says of the rows.
     shown
-        How many are listed; more make the rug.
+        The number of neighbours to list; the rug shows more of them.
     train_ids
-        Names of training rows, if there are.
+        Names of training rows, if there are any.
     """
-    used = estimator._targets[indices[:, : estimator.k_]]
+    used = estimator.training_targets_[indices[:, : estimator.k_]]
     ticks = indices[:, : max(shown, min(estimator.k_, _MOST_TICKS))]
     occurring, places = np.unique(ticks, return_inverse=True)
     return {
@@ -71,7 +70,7 @@ def neighbors(estimator: Any, affinities: NDArray[Any], indices: Integers, shown
         "trees": estimator.index_.n_trees,
         "row": pack(occurring),
         "id": None if train_ids is None else [str(train_ids[row]) for row in occurring],
-        "target": pack(estimator._targets[occurring], "float64"),
+        "target": pack(estimator.training_targets_[occurring], "float64"),
         "places": pack(places.reshape(ticks.shape)),
         "affinity": pack(affinities[:, :shown]),
         "mean": pack(used.mean(axis=1), "float32"),
@@ -87,7 +86,7 @@ def features(estimator: Any, X: Any, X_train: Any, rows: Integers, indices: Inte
     Parameters
     ----------
     estimator
-        What predicts.
+        The estimator.
     X
         All rows, as they are to be shown.
     X_train
@@ -99,7 +98,7 @@ def features(estimator: Any, X: Any, X_train: Any, rows: Integers, indices: Inte
     """
     chosen = _safe_indexing(X, rows)
     if X_train is not None:
-        check_train(X_train, chosen.shape[1], len(estimator._targets))
+        check_train(X_train, chosen.shape[1], len(estimator.training_targets_))
     every = [feature(name, j, chosen, X_train) for j, name in enumerate(names_of(X, estimator))]
     result: dict[str, Any] = {"columns": _columns(every), "differences": None}
     if X_train is not None and indices is not None:
@@ -117,7 +116,7 @@ def features(estimator: Any, X: Any, X_train: Any, rows: Integers, indices: Inte
 
 
 def _columns(every: list[Feature]) -> list[dict[str, Any]]:
-    """Return name and texts of each feature; its values, too, as long as there is room."""
+    """Return name and texts of each feature, and its values as long as there is room."""
     columns, size = [], 0
     for each in every:
         packed = pack(each.here)

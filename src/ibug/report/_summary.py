@@ -1,4 +1,4 @@
-"""The top of the report: what model, what data, and how good, in words that need no statistics."""
+"""The top of the report: the model, the data, and how good the predictions are, in words that need no statistics."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug._facts import model_facts, model_lines
-from ibug._text import number, percent
-from ibug.plotting._base import chance_band
+from ibug._typing import Floats
+from ibug.describe import chance_band, model_facts, model_lines, number, percent
 from ibug.report._predicted import Predicted
-
-Floats = NDArray[np.float64]
 
 _FEW_ROWS = 100
 _NAMES = {"rmse": "RMSE", "mae": "MAE", "crps": "CRPS", "nll": "NLL", "mace": "MACE", "crps_skill": "CRPS skill"}
 
 
 def described(estimator: Any) -> dict[str, str]:
-    """Return what is told of the model, by label."""
+    """Return a few lines about the model, by label."""
     if hasattr(estimator, "index_"):
-        return {label: str(text) for label, text in model_lines(model_facts(estimator)).items()}
+        return model_lines(model_facts(estimator))
     return {"model": type(estimator).__name__}
 
 
@@ -58,7 +55,7 @@ def _coverage(found: Predicted) -> dict[str, str]:
     if share < low:
         tone, verdict = "bad", f"That is too rare: intervals are too narrow here ({chance})."
     elif share > high:
-        tone, verdict = "plain", f"That is more than promised: they are wider than need be ({chance})."
+        tone, verdict = "plain", f"That is more than promised: they are wider than they need to be ({chance})."
     else:
         tone, verdict = "good", f"As promised ({chance})."
     return {"figure": percent(share, 1), "tone": tone, "text": text + verdict}
@@ -105,7 +102,7 @@ class Familiarity:
         if np.isnan(self.threshold):
             text = "It is not known which rows are unlike the training data: there were no validation rows to learn it."
             return {"figure": "?", "tone": "plain", "text": text}
-        # Of rows like the validation rows, 1 % are below the threshold.
+        # 1 % of rows like the validation rows are below the threshold.
         many = count > float(chance_band(n, 0.01)[1]) * n
         rows = "1 row is" if count == 1 else f"{count:,} rows are"
         text = f"{rows} unlike the training data ({percent(count / n, 1)}; about 1 % is usual). "
@@ -114,27 +111,27 @@ class Familiarity:
 
 
 def caveats(found: Predicted, plain: Predicted | None, repeated: float) -> list[str]:
-    """Return what the report does not know, or what should not be believed.
+    """Return the limits of the report, and the reasons to doubt it.
 
     Parameters
     ----------
     found, plain
         Predictions as they are, and without calibration.
     repeated
-        The share of rows that are probably training rows: all leaves and the target are those of one.
+        The share of rows that are probably training rows: they have all leaves and the target of one.
     """
     n = len(found.y)
     lines = []
     if n < _FEW_ROWS:
         low, high = (float(share) for share in chance_band(n, found.coverage))
         lines.append(
-            f"There are only {n} rows. What is said of coverage is vague: perfect intervals would show anything from "
+            f"There are only {n} rows. The observed coverage is vague: perfect intervals would show anything from "
             f"{percent(low)} to {percent(high)}."
         )
     endless = int(np.sum(~np.isfinite(found.width)))
     if endless:
         lines.append(
-            f"{endless:,} of {n:,} intervals have no end: too few validation rows were there to promise "
+            f"{endless:,} of {n:,} intervals have no end: there were too few validation rows to promise "
             f"{100 * found.coverage:g} % for less. More validation rows, or a lower coverage, would give finite ones."
         )
     if repeated > 0.5:
@@ -144,7 +141,9 @@ def caveats(found: Predicted, plain: Predicted | None, repeated: float) -> list[
         )
     if plain is None:
         lines.append("This kind of model has no uncalibrated form: there are no scores from before calibration.")
-    lines.append("Everything here holds for rows like these. Of other data, of next year's say, it tells nothing.")
+    lines.append(
+        "Everything here holds for rows like these. It says nothing about other data, next year's for example."
+    )
     return lines
 
 
@@ -169,7 +168,7 @@ def score_table(found: Predicted, plain: Predicted | None) -> list[dict[str, str
 
 
 def interval_table(found: Predicted, plain: Predicted | None) -> list[dict[str, Any]]:
-    """Return for several levels how many truths intervals held and how wide they were on average, as text."""
+    """Return the share of truths that intervals of several levels held, and their mean width, as text."""
 
     def texts(each: Predicted | None, level: str) -> dict[str, str] | None:
         if each is None:

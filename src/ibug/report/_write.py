@@ -1,30 +1,41 @@
-"""Write the report."""
+"""The report: all parts put together and written to one file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ibug._inputs import as_rows, check_count, check_probabilities, check_targets
 from ibug._progress import Progress
+from ibug._typing import Floats, Integers
+from ibug.describe import Predictions, at_least_one, require
 from ibug.exceptions import InvalidInputError
 from ibug.persistence import replacing
-from ibug.plotting._base import at_least_one, require
-from ibug.report import _charts as charts
 from ibug.report import _rows as explorer
+from ibug.report._charts import all_charts
 from ibug.report._page import page, plotly_script
-from ibug.report._predicted import Predicted, predict
+from ibug.report._predicted import Predicted, scored
 from ibug.report._summary import Familiarity, caveats, described, headlines, interval_table, score_table
 
 _MOST_NEIGHBORS = 100
+
+
+@dataclass(frozen=True)
+class _Near:
+    """The nearest training rows of the explorer's rows, and how familiar all rows are."""
+
+    affinities: NDArray[np.int32]  # (n_shown, k)
+    indices: Integers  # (n_shown, k)
+    count: int  # the number of neighbours to list
+    familiar: Familiarity
 
 
 def write(
@@ -46,45 +57,45 @@ def write(
 ) -> Path:
     """Write a report on rows that the model has not seen: one HTML file that opens from disk, without a network.
 
-    It tells in words and charts how good the predictions are, before and after calibration, and has an explorer that
-    shows for each row its density, its interval, the training rows behind it and the features in which they differ.
+    It shows in words and charts how good the predictions are, before and after calibration. An explorer shows the
+    density and the interval of each row, the training rows behind it and the features in which they differ.
 
     Parameters
     ----------
     estimator
-        A fitted ``IBUGRegressor``. Others with ``predict_dist`` get a report without neighbours.
+        A fitted ``IBUGRegressor``. Other estimators with ``predict_dist`` get a report without neighbours.
     X : array-like or data frame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,)
         Their observed values.
     path
-        The file to write. It appears, or an older one is replaced, when everything is written.
+        The file to write. It appears, or replaces an older one, when everything is written.
     X_train : array-like or data frame of shape (n_train, n_features), optional
-        The rows that the estimator was fitted on, to tell in which features a row differs from its neighbours. The
-        estimator itself does not keep them; the report keeps the values of neighbours that are shown.
+        The rows that the estimator was fitted on, to show the features in which a row differs from its neighbours. The
+        estimator itself does not keep them; the report keeps the values of the neighbours that it shows.
     X_shown : array-like or data frame of shape (n_rows, any number of columns), optional
         The rows as people know them, where X is encoded: these are shown in place of X. Then X_train must have the same
         columns.
     ids, train_ids : sequence of length n_rows, n_train, optional
         Names of the rows, and of the training rows.
     coverage
-        Of the intervals.
+        The coverage of the intervals.
     n_neighbors
-        How many of the nearest training rows to list, at most 100.
+        The number of nearest training rows to list, at most 100.
     max_rows
-        How many rows the explorer and the point clouds hold at most, drawn at random where there are more: 2,000 rows
-        stay under 10 MB. Scores and curves are made of all rows.
+        The most rows in the explorer and the point clouds, drawn at random where there are more. The page of 2,000 rows
+        stays under 10 MB. Scores and curves are made of all rows.
     title
-        Of the page.
+        The title of the page.
     target
         The name of what is predicted.
     data
-        What the rows are: the name of a file, say.
+        The name of the data, a file for example.
 
     Returns
     -------
     Path
-        Of the file.
+        The path of the file.
 
     Examples
     --------
@@ -98,36 +109,31 @@ def write(
     ...     path.read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    plotly = plotly_script()  # first, so that a missing library costs no time
+    plotly = plotly_script()  # first: a missing library is an error before anything takes time
     require(estimator, "predict_dist", "predict")
     X = as_rows(X)
     targets = check_targets(X, y, "y")
     shown = X if X_shown is None else as_rows(X_shown)
     _check(len(targets), shown, ids, coverage)
     at_least_one(max_rows, "max_rows")
-    with Progress("report", 4, enabled=bool(getattr(estimator, "verbose", 0))) as progress:
-        found = predict(estimator, X, targets, float(coverage))
-        progress.advance(1)
-        plain = _uncalibrated(estimator, X, targets, float(coverage))
-        progress.advance(1)
+    with Progress("report", 3, enabled=bool(getattr(estimator, "verbose", 0))) as progress:
         rows = explorer.choose(len(targets), max_rows)
-        content, familiar, repeated = _explorer(estimator, X, found, rows, shown, X_train, ids, train_ids, n_neighbors)
+        predictions, near = _predict(estimator, X, rows, n_neighbors, train_ids)
+        plain = predictions.before_calibration(estimator, X)
+        progress.advance(1)
+        found = scored(predictions, X, targets, float(coverage))
+        before = None if plain is None else scored(plain, X, targets, float(coverage))
+        content = _explorer(estimator, found, near, rows, shown, X_train, ids, train_ids)
         progress.advance(1)
         heading = title or f"How sure is the model of {target}?"
         content |= {
             "about": _about(estimator, heading, target, data, len(targets), len(rows)),
-            "headlines": headlines(found, plain, familiar),
-            "caveats": caveats(found, plain, repeated),
-            "scores": score_table(found, plain),
-            "intervals": interval_table(found, plain),
+            "headlines": headlines(found, before, None if near is None else near.familiar),
+            "caveats": caveats(found, before, 0.0 if near is None else _repeated(estimator, near, targets[rows])),
+            "scores": score_table(found, before),
+            "intervals": interval_table(found, before),
             "coverage": float(coverage),
-            "charts": {
-                "calibration": charts.calibration(found, plain),
-                "pit": charts.pit_histogram(found, plain),
-                "intervals": charts.intervals(found, rows),
-                "spread": charts.spread_error(found),
-                "tuning": charts.tuning(estimator),
-            },
+            "charts": all_charts(estimator, found, before, rows),
         }
         with replacing(Path(path)) as file:
             file.write(page(content, heading, plotly).encode("utf-8"))
@@ -145,42 +151,51 @@ def _check(n_rows: int, shown: Any, ids: Sequence[Any] | None, coverage: Any) ->
         raise InvalidInputError(f"ids must name the {n_rows} rows of X; there are {len(ids)}.")
 
 
-def _uncalibrated(estimator: Any, X: Any, y: NDArray[np.float64], coverage: float) -> Predicted | None:
-    return predict(estimator.uncalibrated(), X, y, coverage) if hasattr(estimator, "uncalibrated") else None
+def _predict(
+    estimator: Any, X: Any, rows: Integers, n_neighbors: int, train_ids: Sequence[Any] | None
+) -> tuple[Predictions, _Near | None]:
+    """Predict all rows by one search, which finds the neighbours of the explorer's rows as well."""
+    if not hasattr(estimator, "predict_with_neighbors"):
+        return Predictions.of(estimator, X), None
+    n_train = len(estimator.training_targets_)
+    if train_ids is not None and len(train_ids) != n_train:
+        raise InvalidInputError(f"train_ids must name the {n_train} training rows; there are {len(train_ids)}.")
+    count = min(check_count(n_neighbors, 1, 10**9, "n_neighbors"), _MOST_NEIGHBORS, estimator.index_.n_rows)
+    predictions, neighbors = Predictions.with_neighbors(estimator, X, count, rows)
+    familiar = Familiarity(neighbors.familiarity, float(estimator.affinity_threshold_))
+    return predictions, _Near(neighbors.affinities, neighbors.indices, count, familiar)
 
 
 def _explorer(
     estimator: Any,
-    X: Any,
     found: Predicted,
-    rows: NDArray[np.int64],
+    near: _Near | None,
+    rows: Integers,
     shown: Any,
     X_train: Any,
     ids: Sequence[Any] | None,
     train_ids: Sequence[Any] | None,
-    n_neighbors: int,
-) -> tuple[dict[str, Any], Familiarity | None, float]:
-    """Return what the explorer shows, how familiar all rows are, and the share of rows that look like training rows."""
-    familiar, listed, repeated = None, None, 0.0
-    content: dict[str, Any] = {"neighbors": None}
-    if hasattr(estimator, "kneighbors"):
-        if train_ids is not None and len(train_ids) != len(estimator._targets):
-            raise InvalidInputError(
-                f"train_ids must name the {len(estimator._targets)} training rows; there are {len(train_ids)}."
-            )
-        most = min(_MOST_NEIGHBORS, estimator.index_.n_rows)
-        count = min(check_count(n_neighbors, 1, 10**9, "n_neighbors"), most)
-        familiar = Familiarity(estimator.affinity_score(X), float(estimator.affinity_threshold_))
-        affinities, indices = estimator.kneighbors(_safe_indexing(X, rows), max(count, estimator.k_))
-        same = estimator._targets[indices[:, 0]] == found.y[rows]
-        repeated = float(np.mean(same & (affinities[:, 0] == estimator.index_.n_trees)))
-        content["neighbors"] = explorer.neighbors(estimator, affinities, indices, count, train_ids)
-        listed = indices[:, :count]
-    elif X_train is not None:
-        raise InvalidInputError(f"X_train is for neighbours, and {type(estimator).__name__} has none: leave it out.")
-    content["rows"] = explorer.predictions(found, familiar, rows, ids)
-    content["features"] = explorer.features(estimator, shown, X_train, rows, listed)
-    return content, familiar, repeated
+) -> dict[str, Any]:
+    """Return the data of the explorer."""
+    if near is None:
+        if X_train is not None:
+            name = type(estimator).__name__
+            raise InvalidInputError(f"X_train is for neighbours, and {name} has none: leave it out.")
+        neighbors, listed, familiar = None, None, None
+    else:
+        neighbors = explorer.neighbors(estimator, near.affinities, near.indices, near.count, train_ids)
+        listed, familiar = near.indices[:, : near.count], near.familiar
+    return {
+        "neighbors": neighbors,
+        "rows": explorer.predictions(found, familiar, rows, ids),
+        "features": explorer.features(estimator, shown, X_train, rows, listed),
+    }
+
+
+def _repeated(estimator: Any, near: _Near, y: Floats) -> float:
+    """Return the share of rows, with observed values y, that have all leaves and the target of a training row."""
+    same = estimator.training_targets_[near.indices[:, 0]] == y
+    return float(np.mean(same & (near.affinities[:, 0] == estimator.index_.n_trees)))
 
 
 def _about(estimator: Any, title: str, target: str, data: str | None, n_rows: int, n_shown: int) -> dict[str, Any]:

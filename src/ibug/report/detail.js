@@ -118,7 +118,7 @@ function familiarity(i) {
     mark.style.left = text.style.left = percent(ROWS.threshold, 2).replace(" ", "");
     meter.append(mark, text);
   }
-  const verdict = known ? (ROWS.unlike(i) ? "Out of the ordinary." : "Familiar.") : "No validation rows were there to tell how much is usual.";
+  const verdict = known ? (ROWS.unlike(i) ? "Out of the ordinary." : "Familiar.") : "Without validation rows it is not known how much is usual.";
   return [
     el("h4", { text: "Is it like the training data?" }), meter,
     el("p", { class: "quiet", text: `Its neighbours are in the same leaf in ${percent(share, 1)} of the trees. ${verdict}`, "data-fact": "affinity" }),

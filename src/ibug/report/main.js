@@ -3,7 +3,7 @@ function fillSummary() {
   const about = DATA.about;
   $("title").textContent = about.title;
   $("about").textContent = [about.model.model, about.model.data].filter(Boolean).join(" · ");
-  $("footer").textContent = `Written ${about.written} by ibug ${about.version}. Everything is in this file; it asks no network.`;
+  $("footer").textContent = `Written ${about.written} by ibug ${about.version}. Everything is in this file; it uses no network.`;
   for (const { figure, text, tone } of DATA.headlines) {
     $("headlines").append(el("div", { class: `card headline ${tone}` }, el("p", { class: "figure", text: figure }), el("p", { text })));
   }

@@ -1,4 +1,4 @@
-"""The bridge to skpro: ibug as one of its probabilistic regressors, laws as its distributions (extra ``skpro``)."""
+"""The bridge to skpro: its probabilistic regressor, and its distributions, made of ibug's (extra ``skpro``)."""
 
 from ibug.exceptions import MissingDependencyError
 
@@ -9,8 +9,10 @@ except ImportError as error:
         f'ibug.skpro needs skpro, which cannot be imported ({error}). Install it: pip install "ibug[skpro]".'
     ) from error
 
-from ibug.skpro._batched import BatchedLaw
-from ibug.skpro._laws import to_skpro
+from ibug.skpro._batched import BatchedDistribution
+from ibug.skpro._distributions import to_skpro
 from ibug.skpro._regressor import IBUGRegressor
 
-__all__ = ["BatchedLaw", "IBUGRegressor", "to_skpro"]
+BatchedLaw = BatchedDistribution  # its name in earlier versions
+
+__all__ = ["BatchedDistribution", "BatchedLaw", "IBUGRegressor", "to_skpro"]

@@ -1,4 +1,4 @@
-"""Any batch of ibug's laws as a distribution of skpro."""
+"""Any batch of ibug's distributions as a distribution of skpro."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import NDArray
 from scipy.special import ndtr
 from skpro.distributions.base import BaseDistribution
 
+from ibug._typing import Floats
 from ibug.distributions import Distribution, Normal
-
-Floats = NDArray[np.float64]
 
 _FAR = 8.2  # beyond it a standard normal value is about as rare as probabilities are precise
 _NODES, _WEIGHTS = leggauss(96)
 
 
-class BatchedLaw(BaseDistribution):
-    """A distribution of skpro that asks a batch of ibug's laws, for families that skpro has no equal class for.
+class BatchedDistribution(BaseDistribution):
+    """A distribution of skpro around a batch of ibug's, for families that skpro has no equal class for.
 
-    Densities, probabilities, quantiles, moments and the CRPS are those of the law itself.
+    Densities, probabilities, quantiles, moments and the CRPS are those of the batch itself.
 
     Parameters
     ----------
     law : ibug.distributions.Distribution
-        One law per row, or the law of a single row.
+        One distribution per row, or that of a single row.
     index : pd.Index, optional
         Labels of the rows; 0, 1, … if there are none.
     columns : pd.Index, optional
@@ -35,8 +33,8 @@ class BatchedLaw(BaseDistribution):
     Examples
     --------
     >>> from ibug.distributions import KDE
-    >>> from ibug.skpro import BatchedLaw
-    >>> d = BatchedLaw(KDE([[0.0, 1.0, 2.0], [3.0, 3.0, 9.0]], [1.0, 1.0]), index=["a", "b"], columns=["y"])
+    >>> from ibug.skpro import BatchedDistribution
+    >>> d = BatchedDistribution(KDE([[0.0, 1.0, 2.0], [3.0, 3.0, 9.0]], [1.0, 1.0]), index=["a", "b"], columns=["y"])
     >>> d.mean()
          y
     a  1.0
@@ -57,21 +55,21 @@ class BatchedLaw(BaseDistribution):
             columns = [0] if columns is None else columns
         super().__init__(index=index, columns=columns)
 
-    def _iloc(self, rowidx: Any = None, colidx: Any = None) -> BatchedLaw:
+    def _iloc(self, rowidx: Any = None, colidx: Any = None) -> BatchedDistribution:
         if self.ndim == 0:
             return self
         if np.isscalar(rowidx) and np.isscalar(colidx):
             return self._iat(rowidx, colidx)
         columns = self.columns if colidx is None else self.columns[np.atleast_1d(colidx)]
         if rowidx is None:
-            return BatchedLaw(self.law, self.index, columns)
+            return BatchedDistribution(self.law, self.index, columns)
         rows = rowidx if isinstance(rowidx, slice) else np.atleast_1d(np.asarray(rowidx))
-        return BatchedLaw(self.law[rows], self.index[rows], columns)
+        return BatchedDistribution(self.law[rows], self.index[rows], columns)
 
-    def _iat(self, rowidx: Any = None, colidx: Any = None) -> BatchedLaw:
+    def _iat(self, rowidx: Any = None, colidx: Any = None) -> BatchedDistribution:
         if rowidx is None or colidx is None:
             raise ValueError("iat needs both a row and a column.")
-        return BatchedLaw(self.law[rowidx])
+        return BatchedDistribution(self.law[rowidx])
 
     def _mean(self) -> Any:
         return self._shaped(self.law.mean())
@@ -99,7 +97,7 @@ class BatchedLaw(BaseDistribution):
         return 4 * (self.law.from_normal_score(scores) @ weights)
 
     def _energy_x(self, x: Any) -> Any:
-        """Return E|Y − x|, shape (n,): so that energy(x) − energy()/2 is exactly the law's own CRPS."""
+        """Return E|Y − x|, shape (n,): so that energy(x) − energy()/2 is exactly ibug's own CRPS."""
         score = np.asarray(self.law.crps(x))
         return (score[:, 0] if self.ndim else score) + self._energy_self() / 2
 

@@ -10,7 +10,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from skpro.regression.base import BaseProbaRegressor
 
 import ibug.regressor
-from ibug.skpro._laws import to_skpro
+from ibug.skpro._distributions import to_skpro
 
 
 class IBUGRegressor(BaseProbaRegressor):
@@ -24,7 +24,7 @@ class IBUGRegressor(BaseProbaRegressor):
     ----------
     estimator, k, distribution, location, support, spread, scoring, calibrate, conformal, tree_fraction, tree_order, \
 row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verbose
-        As in ``ibug.IBUGRegressor``. skpro's `fit` takes no validation rows, so that k and calibration come from
+        As in ``ibug.IBUGRegressor``. skpro's `fit` takes no validation rows. So k and calibration come from
         cross-fitting or a held-out part of X; with `prefit` and no `cv`, nothing is calibrated and k must be a number.
 
     Attributes
@@ -107,9 +107,9 @@ row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verb
         return to_skpro(self.regressor_.predict_dist(_named(X)), index=X.index, columns=self._get_columns("predict"))
 
     def _predict_interval(self, X: pd.DataFrame, coverage: list[float]) -> pd.DataFrame:
-        # Not from quantiles, as skpro would: the ends of conformal intervals are those that the guarantee is for.
-        law = self.regressor_.predict_dist(_named(X))
-        ends = np.column_stack([end for share in coverage for end in law.interval(share)])
+        # skpro would take quantiles, but the guarantee of conformal calibration is for the ends of `interval`.
+        distribution = self.regressor_.predict_dist(_named(X))
+        ends = np.column_stack([end for share in coverage for end in distribution.interval(share)])
         return pd.DataFrame(ends, index=X.index, columns=self._get_columns("predict_interval", coverage=coverage))
 
     def _predict_quantiles(self, X: pd.DataFrame, alpha: list[float]) -> pd.DataFrame:
@@ -133,6 +133,6 @@ row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verb
 
 
 def _named(X: pd.DataFrame) -> pd.DataFrame:
-    """Return rows whose columns' names are texts where some of them are: scikit-learn takes no mixture."""
+    """Return rows whose column names are all texts if some are: scikit-learn refuses a mixture."""
     texts = [isinstance(name, str) for name in X.columns]
     return X.set_axis([str(name) for name in X.columns], axis=1) if any(texts) and not all(texts) else X

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from ibug.leaves import _walk, read_leaves_of
-from ibug.leaves._probes import probes
-from ibug.leaves._tree_walk import TreeWalk
+from ibug.leaves import read_leaves_of
+from ibug.leaves.walk import _walk
+from ibug.leaves.walk._probes import probes
+from ibug.leaves.walk._tree_walk import TreeWalk
 
 # What rows are made of: missing, zero and nearly zero, huge, infinite, equal to others.
 SPECIAL = np.array([np.nan, 0.0, -0.0, 1e-36, -1e-36, 5e-324, 1e-30, 1e30, -1e30, np.inf, -np.inf, 0.5, 2.0])

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-import ibug.leaves
-from ibug.leaves import _tree_walk, _walk
-from ibug.leaves._tree_walk import TreeWalk
-from ibug.leaves._trees import NODE, NotWalkableError, Trees, new_nodes, offsets
+import ibug.leaves.walk
+from ibug.leaves.walk import _tree_walk, _walk
+from ibug.leaves.walk._tree_walk import TreeWalk
+from ibug.leaves.walk._trees import NODE, NotWalkableError, Trees, new_nodes, offsets
 from tests.oracles import walk_trees
 
 N_FEATURES = 4
@@ -224,6 +224,14 @@ def test_broken_trees_are_refused(change, message):
         TreeWalk(broken(change))
 
 
+def test_nodes_with_two_parents_are_refused():
+    # Each level's node is both children of the one above: 30 levels would be a billion leaves.
+    nodes = new_nodes(31)
+    nodes["left"][:30] = nodes["right"][:30] = np.arange(1, 31)
+    with pytest.raises(NotWalkableError, match="two splits have the same child"):
+        TreeWalk(Trees(offsets([31]), nodes, {"n_features": 1}))
+
+
 def test_arrays_that_do_not_fit_are_refused():
     forest = TreeWalk(random_trees(np.random.default_rng(0), [5, 5], {}))._forest
     rows, leaves, sums = np.zeros((3, N_FEATURES)), np.zeros((3, 2), np.int32), np.zeros(3)
@@ -249,7 +257,7 @@ def test_a_node_has_no_unnamed_bytes():
 
 
 def test_stub():
-    stub = ast.parse((Path(ibug.leaves.__file__).parent / "_walk.pyi").read_text())
+    stub = ast.parse((Path(ibug.leaves.walk.__file__).parent / "_walk.pyi").read_text())
     named = {node.name for node in stub.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     assert named == {name for name in dir(_walk) if not name.startswith("_")}
     for cls in (node for node in stub.body if isinstance(node, ast.ClassDef)):

@@ -36,7 +36,7 @@ class Spread(ABC):
     @property
     @abstractmethod
     def shape(self) -> str:
-        """The quantity that tells the shape of a law."""
+        """The quantity that tells the shape of a distribution."""
 
     @abstractmethod
     def variance(self, neighbors: Neighbors) -> Floats:

@@ -66,7 +66,7 @@ class CombinedSpread(Spread):
         error : ndarray of shape (n_rows,)
             Observed minus predicted values.
         loss : {"crps", "nll"}
-            The score of the normal law to be minimised.
+            The score of the normal distribution to be minimised.
         tiny
             The least floor, for variances that are zero everywhere.
         """

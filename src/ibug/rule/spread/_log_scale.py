@@ -1,4 +1,4 @@
-"""A linear model of log σ, fitted to a score of the normal law with a penalty on all but the intercept."""
+"""A linear model of log σ, fitted to a score of the normal distribution with a penalty on all but the intercept."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""How fast the HTML report responds in a browser."""

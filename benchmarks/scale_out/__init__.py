@@ -1,0 +1,1 @@
+"""How the sharded index scales on a Dask cluster."""

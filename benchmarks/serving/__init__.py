@@ -1,0 +1,1 @@
+"""What uncertainty costs in a web service."""

@@ -1,0 +1,1 @@
+"""How fast are predictions, and how much memory do they need? Beside the model, a walk over leaf members, and peers."""

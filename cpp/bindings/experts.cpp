@@ -1,0 +1,107 @@
+// The extension module `ibug.stacking._experts`. Each function checks that its arrays fit together, releases the GIL
+// and runs in the caller's thread.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <stdexcept>
+
+#include "stack/experts.hpp"
+
+namespace nb = nanobind;
+namespace stack = ibug::stack;
+using namespace nb::literals;
+
+namespace {
+
+template <class T, std::size_t n_dim>
+using Array = nb::ndarray<T, nb::ndim<n_dim>, nb::c_contig, nb::device::cpu>;
+using Vector = Array<const double, 1>;
+using Table = Array<const double, 2>;
+using Whole = Array<const std::int64_t, 1>;
+using Out = Array<double, 2>;
+
+void require(bool condition, const char* message) {
+    if (!condition) throw std::invalid_argument(message);
+}
+
+void check_range(std::size_t start, std::size_t stop, std::size_t n) {
+    require(start <= stop && stop <= n, "start and stop must be a range of the rows");
+}
+
+stack::Experts experts(const Whole& k, const Vector& sharpness, std::size_t most) {
+    require(k.shape(0) == sharpness.shape(0), "each expert needs k and sharpness");
+    for (std::size_t i = 0; i < k.shape(0); ++i) {
+        require(k.data()[i] > 0, "an expert needs one neighbour at least");
+        require(most > 0, "an expert needs neighbours");
+    }
+    return {k.data(), sharpness.data(), k.shape(0)};
+}
+
+stack::Neighbors neighbors(const Vector& loc, const Table& targets, const Table& residuals, const Table& shares) {
+    const std::size_t n = loc.shape(0);
+    require(targets.shape(0) == n && residuals.shape(0) == n && shares.shape(0) == n, "all arrays need the same rows");
+    require(shares.shape(1) >= targets.shape(1) && shares.shape(1) >= residuals.shape(1),
+            "each neighbour needs the share of trees");
+    return {loc.data(),          targets.data(),     targets.shape(1), residuals.data(),
+            residuals.shape(1), shares.data(), shares.shape(1)};
+}
+
+}  // namespace
+
+NB_MODULE(_experts, m) {
+    m.doc() = "What experts say of rows, compiled. Use ibug.stacking instead.";
+    m.def(
+        "combine",
+        [](Vector loc, Table targets, Table residuals, Table shares, Whole target_k, Vector target_sharpness,
+           Vector target_weights, Whole residual_k, Vector residual_sharpness, Vector residual_weights,
+           std::size_t start, std::size_t stop, Out atoms, Array<float, 2> masses) {
+            const stack::Neighbors near = neighbors(loc, targets, residuals, shares);
+            const stack::Experts on_targets = experts(target_k, target_sharpness, targets.shape(1));
+            const stack::Experts on_residuals = experts(residual_k, residual_sharpness, residuals.shape(1));
+            require(target_weights.shape(0) == on_targets.n && residual_weights.shape(0) == on_residuals.n,
+                    "each expert needs a weight");
+            const std::size_t n = targets.shape(1) + residuals.shape(1);
+            require(atoms.shape(0) == loc.shape(0) && masses.shape(0) == loc.shape(0) && atoms.shape(1) == n &&
+                        masses.shape(1) == n,
+                    "the results must be (n, n_targets + n_residuals)");
+            check_range(start, stop, loc.shape(0));
+            nb::gil_scoped_release released;
+            stack::combine(near, on_targets, target_weights.data(), on_residuals, residual_weights.data(), start, stop,
+                           atoms.data(), masses.data());
+        },
+        "loc"_a.noconvert(), "targets"_a.noconvert(), "residuals"_a.noconvert(), "shares"_a.noconvert(),
+        "target_k"_a.noconvert(), "target_sharpness"_a.noconvert(), "target_weights"_a.noconvert(),
+        "residual_k"_a.noconvert(), "residual_sharpness"_a.noconvert(), "residual_weights"_a.noconvert(), "start"_a,
+        "stop"_a, "atoms"_a.noconvert(), "masses"_a.noconvert(), "Write each row's sorted atoms and their masses.");
+    m.def(
+        "compare",
+        [](Vector loc, Table targets, Table residuals, Table shares, Whole target_k, Vector target_sharpness,
+           Whole residual_k, Vector residual_sharpness, Vector scale, Vector y, Vector errors, Vector bandwidths,
+           double error_bandwidth, double least, Vector support, std::size_t start, std::size_t stop, Out to_target,
+           Out to_each_other, Array<double, 3> log_density) {
+            const stack::Neighbors near = neighbors(loc, targets, residuals, shares);
+            const stack::Experts on_targets = experts(target_k, target_sharpness, targets.shape(1));
+            const stack::Experts on_residuals = experts(residual_k, residual_sharpness, residuals.shape(1));
+            const std::size_t n = loc.shape(0);
+            require(scale.shape(0) == n && y.shape(0) == n && support.shape(0) == 2, "all arrays need the same rows");
+            const stack::Comparison with = {scale.data(),      y.data(),        errors.data(),
+                                            errors.shape(0),   bandwidths.data(), bandwidths.shape(0),
+                                            error_bandwidth,   least,           support.data()[0],
+                                            support.data()[1]};
+            const std::size_t j = 1 + (errors.shape(0) > 0) + on_targets.n + on_residuals.n;
+            require(to_target.shape(0) == n && to_target.shape(1) == j && to_each_other.shape(0) == n &&
+                        to_each_other.shape(1) == j * (j + 1) / 2 && log_density.shape(0) == n &&
+                        log_density.shape(1) == bandwidths.shape(0) && log_density.shape(2) == j,
+                    "the results must fit the experts");
+            check_range(start, stop, n);
+            nb::gil_scoped_release released;
+            stack::compare(near, on_targets, on_residuals, with, start, stop, to_target.data(), to_each_other.data(),
+                           log_density.data());
+        },
+        "loc"_a.noconvert(), "targets"_a.noconvert(), "residuals"_a.noconvert(), "shares"_a.noconvert(),
+        "target_k"_a.noconvert(), "target_sharpness"_a.noconvert(), "residual_k"_a.noconvert(),
+        "residual_sharpness"_a.noconvert(), "scale"_a.noconvert(), "y"_a.noconvert(), "errors"_a.noconvert(),
+        "bandwidths"_a.noconvert(), "error_bandwidth"_a, "least"_a, "support"_a.noconvert(), "start"_a, "stop"_a,
+        "to_target"_a.noconvert(), "to_each_other"_a.noconvert(), "log_density"_a.noconvert(),
+        "Write the distances of the experts to y and to each other, and their log densities at y.");
+}

@@ -1,0 +1,115 @@
+// The extension module `ibug.distributions._mixtures`. Each function checks that its arrays fit together, releases the GIL
+// and runs in the caller's thread.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <stdexcept>
+
+#include "stack/density.hpp"
+
+namespace nb = nanobind;
+namespace stack = ibug::stack;
+using namespace nb::literals;
+
+namespace {
+
+template <class T, std::size_t n_dim>
+using Array = nb::ndarray<T, nb::ndim<n_dim>, nb::c_contig, nb::device::cpu>;
+using Vector = Array<const double, 1>;
+using Table = Array<const double, 2>;
+using Masses = Array<const float, 2>;
+using Out = Array<double, 2>;
+using OutVector = Array<double, 1>;
+
+void require(bool condition, const char* message) {
+    if (!condition) throw std::invalid_argument(message);
+}
+
+void check_range(std::size_t start, std::size_t stop, std::size_t n) {
+    require(start <= stop && stop <= n, "start and stop must be a range of the rows");
+}
+
+// The arrays of a batch of mixtures, checked once and kept alive while it lives.
+class Batch {
+   public:
+    Batch(Vector loc, Vector scale, Table atoms, Masses masses, Vector errors, Vector weights, Vector support)
+        : loc_(loc), scale_(scale), atoms_(atoms), masses_(masses), errors_(errors) {
+        const std::size_t n = loc.shape(0);
+        require(scale.shape(0) == n && atoms.shape(0) == n && masses.shape(0) == n, "all parameters need the same rows");
+        require(masses.shape(1) == atoms.shape(1), "each atom needs a mass");
+        require(weights.shape(0) == 3 && support.shape(0) == 2, "weights must be (3,) and the support (2,)");
+        const double* w = weights.data();
+        require(!(w[1] > 0.0) || errors.shape(0) > 0, "a weight for errors needs errors");
+        require(!(w[2] > 0.0) || atoms.shape(1) > 0, "a weight for atoms needs atoms");
+        all_ = {loc.data(),    scale.data(),    atoms.data(),      masses.data(),    atoms.shape(1),
+                errors.data(), errors.shape(0), w[0],              w[1],             w[2],
+                support.data()[0], support.data()[1]};
+    }
+
+    void tails(Table x, std::size_t start, std::size_t stop, Out below, Out above) const {
+        check(x, below, start, stop);
+        check(x, above, start, stop);
+        nb::gil_scoped_release released;
+        stack::tails(all_, x.data(), x.shape(1), start, stop, below.data(), above.data());
+    }
+
+    void quantiles(Table p, Table q, std::size_t start, std::size_t stop, Out out) const {
+        check(p, out, start, stop);
+        check(q, out, start, stop);
+        nb::gil_scoped_release released;
+        stack::quantiles(all_, p.data(), q.data(), p.shape(1), start, stop, out.data());
+    }
+
+    void crps(Table y, std::size_t start, std::size_t stop, Out out) const {
+        check(y, out, start, stop);
+        nb::gil_scoped_release released;
+        stack::crps(all_, y.data(), y.shape(1), start, stop, out.data());
+    }
+
+    void log_densities(double error_bandwidth, double bandwidth, double least, Table x, std::size_t start,
+                       std::size_t stop, Out out) const {
+        check(x, out, start, stop);
+        nb::gil_scoped_release released;
+        stack::log_densities(all_, {error_bandwidth, bandwidth, least}, x.data(), x.shape(1), start, stop, out.data());
+    }
+
+    void moments(std::size_t start, std::size_t stop, OutVector mean, OutVector deviation) const {
+        require(mean.shape(0) == loc_.shape(0) && deviation.shape(0) == loc_.shape(0), "the results must be (n,)");
+        check_range(start, stop, loc_.shape(0));
+        nb::gil_scoped_release released;
+        stack::moments(all_, start, stop, mean.data(), deviation.data());
+    }
+
+   private:
+    void check(const Table& argument, const Out& out, std::size_t start, std::size_t stop) const {
+        require(argument.shape(0) == loc_.shape(0) && out.shape(0) == loc_.shape(0) && out.shape(1) == argument.shape(1),
+                "arguments and results must be (n, m)");
+        check_range(start, stop, loc_.shape(0));
+    }
+
+    Vector loc_, scale_;
+    Table atoms_;
+    Masses masses_;
+    Vector errors_;
+    stack::Mixtures all_;
+};
+
+}  // namespace
+
+NB_MODULE(_mixtures, m) {
+    m.doc() = "Mixtures of a normal part, pooled errors and atoms, compiled. Use ibug.distributions.Stack instead.";
+    nb::class_<Batch>(m, "Batch")
+        .def(nb::init<Vector, Vector, Table, Masses, Vector, Vector, Vector>(), "loc"_a.noconvert(),
+             "scale"_a.noconvert(), "atoms"_a.noconvert(), "masses"_a.noconvert(), "errors"_a.noconvert(),
+             "weights"_a.noconvert(), "support"_a.noconvert())
+        .def("tails", &Batch::tails, "x"_a.noconvert(), "start"_a, "stop"_a, "below"_a.noconvert(),
+             "above"_a.noconvert(), "Write the probabilities of at most x and of more than x.")
+        .def("quantiles", &Batch::quantiles, "p"_a.noconvert(), "q"_a.noconvert(), "start"_a, "stop"_a,
+             "out"_a.noconvert(), "Write the quantiles with probability p below and q above.")
+        .def("crps", &Batch::crps, "y"_a.noconvert(), "start"_a, "stop"_a, "out"_a.noconvert(),
+             "Write the continuous ranked probability scores at y.")
+        .def("log_densities", &Batch::log_densities, "error_bandwidth"_a, "bandwidth"_a, "least"_a, "x"_a.noconvert(),
+             "start"_a, "stop"_a, "out"_a.noconvert(), "Write the smoothed log densities at x.")
+        .def("moments", &Batch::moments, "start"_a, "stop"_a, "mean"_a.noconvert(), "deviation"_a.noconvert(),
+             "Write means and standard deviations.");
+}

@@ -1,0 +1,152 @@
+// The scan over all tiles for many queries: by bitmaps instead of comparisons. A bitmap tells which rows are in a leaf,
+// and a query's affinities are the sums of the bitmaps of its own leaves, bit by bit. They are made for 512 rows and
+// some trees at a time, of the leaves that the queries have, and each serves all queries that share the leaf: so codes
+// are compared once for each leaf rather than for each query, and one addition is for 512 rows.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "search/layout.hpp"
+#include "search/loops.hpp"
+#include "search/queries.hpp"
+#include "search/tiles.hpp"
+#include "search/top_k.hpp"
+
+namespace ibug {
+
+class BitmapScan {
+   public:
+    // Queries at a time: more share more, until what is kept of them needs 32 MB.
+    static std::size_t most_queries(std::size_t k, std::size_t n_trees) {
+        const std::size_t numbers = (n_trees + bitmap_trees) * sizeof(std::uint16_t), planes = 16 * sizeof(Bitmap);
+        return std::min<std::size_t>(512, (std::size_t{1} << 25) / (TopK::bytes(k, n_trees) + numbers + planes));
+    }
+
+    // Arguments here and below are those of scan(); the first n_trees are counted.
+    BitmapScan(const Tiles<std::uint8_t>& tiles, std::size_t n_trees, std::size_t k, const Loops& loops)
+        : tiles_(tiles), n_trees_(n_trees), k_(k), loops_(loops),
+          n_planes_(std::max(block_planes, static_cast<std::size_t>(std::bit_width(n_trees)))) {}
+
+    void find(const Queries<std::uint8_t>& queries, const std::uint32_t* outputs, std::size_t tile_start,
+              std::size_t tile_stop, std::int32_t* affinities, std::int64_t* rows) {
+        const std::size_t n_queries = queries.n;
+        if (best_.size() < n_queries) best_.resize(n_queries);
+        for (std::size_t q = 0; q < n_queries; ++q) best_[q].reset(k_, n_trees_);
+        number_leaves(queries);
+        planes_.resize(n_queries * n_planes_);
+        constexpr std::size_t step_tiles = bitmap_rows / tile_rows;
+        const std::size_t n_steps = (tile_stop - tile_start + step_tiles - 1) / step_tiles,
+                          stride = long_stride(n_steps);
+        for (std::size_t i = 0, step = 0; i < n_steps; ++i, step = (step + stride) % n_steps) {
+            const std::size_t tile = tile_start + step * step_tiles, n_tiles = std::min(step_tiles, tile_stop - tile);
+            const std::size_t place = tile * tile_rows;
+            if (place >= tiles_.n_rows) continue;
+            add_up(n_queries, tile, n_tiles);
+            offer(n_queries, place, std::min(tiles_.n_rows - place, n_tiles * tile_rows));
+        }
+        for (std::size_t q = 0; q < n_queries; ++q)
+            best_[q].write(affinities + outputs[q] * k_, rows + outputs[q] * k_);
+    }
+
+   private:
+    struct Block {
+        std::size_t first_tree, n_trees;
+        std::size_t first_code;             // in codes_
+        std::vector<std::uint32_t> starts;  // where each tree's codes start, from first_code on; padded to whole lines
+    };
+
+    // Similar rows are neighbours, and row by row affinities may rise for long, each row better than those before. By
+    // leaps that soon come near to every place, the k-th best is high early, and few further rows reach it.
+    static std::size_t long_stride(std::size_t n) {
+        std::size_t stride = std::max<std::size_t>(1, n * 618 / 1000);
+        while (std::gcd(stride, n) != 1) ++stride;
+        return stride;
+    }
+
+    // For each block of trees the codes that the queries have, and for each query the numbers of its bitmaps among
+    // those of the block. Bitmap 0 is empty, for the trees that fill up the last block, and for uncoded ones.
+    void number_leaves(const Queries<std::uint8_t>& queries) {
+        const std::size_t n_queries = queries.n, n_blocks = (n_trees_ + bitmap_trees - 1) / bitmap_trees;
+        codes_.clear();
+        blocks_.resize(n_blocks);
+        numbers_.assign(n_queries * n_blocks * bitmap_trees, 0);
+        std::size_t most_bitmaps = 0;
+        for (std::size_t b = 0; b < n_blocks; ++b) {
+            Block& block = blocks_[b];
+            block.first_tree = b * bitmap_trees;
+            block.n_trees = std::min(bitmap_trees, n_trees_ - block.first_tree);
+            block.first_code = codes_.size();
+            block.starts.assign(1, 0);
+            for (std::size_t t = 0; t < block.n_trees; ++t) {
+                std::uint16_t number[256] = {};
+                auto next = static_cast<std::uint16_t>(block.starts.back() + 1);
+                const std::uint8_t* code = queries.codes + block.first_tree + t;
+                std::uint16_t* own = numbers_.data() + block.first_tree + t;
+                for (std::size_t q = 0; q < n_queries; ++q, code += queries.width, own += n_blocks * bitmap_trees) {
+                    if (number[*code] == 0) {
+                        number[*code] = next++;
+                        codes_.push_back(*code);
+                    }
+                    *own = number[*code];
+                }
+                block.starts.push_back(next - 1u);
+            }
+            most_bitmaps = std::max<std::size_t>(most_bitmaps, block.starts.back() + 1);
+            block.starts.resize(padded_trees(block.n_trees) + 1, block.starts.back());
+        }
+        bitmaps_.assign(most_bitmaps, Bitmap{});
+        if (queries.first_uncoded == nullptr) return;
+        for (std::size_t q = 0; q < n_queries; ++q)
+            for (const std::uint32_t tree : queries[q].uncoded)
+                if (tree < n_trees_) numbers_[q * n_blocks * bitmap_trees + tree] = 0;
+    }
+
+    // The affinities of the rows of some tiles to all queries.
+    void add_up(std::size_t n_queries, std::size_t tile, std::size_t n_tiles) {
+        const std::size_t stride = tiles_.width() * tile_rows;
+        std::fill(planes_.begin(), planes_.end(), Bitmap{});
+        for (const Block& block : blocks_) {
+            for (std::size_t t = 0; t < block.n_trees; t += tree_step)
+                loops_.make_bitmaps(tiles_.tile(tile) + (block.first_tree + t) * tile_rows, stride, n_tiles,
+                                    codes_.data() + block.first_code, block.starts.data() + t,
+                                    bitmaps_.data() + 1 + block.starts[t]);
+            const std::size_t n = (block.n_trees + bitmaps_at_a_time - 1) / bitmaps_at_a_time * bitmaps_at_a_time;
+            for (std::size_t q = 0; q < n_queries; ++q)
+                loops_.add_bitmaps(bitmaps_.data(),
+                                   numbers_.data() + q * blocks_.size() * bitmap_trees + block.first_tree, n,
+                                   planes_.data() + q * n_planes_, n_planes_);
+        }
+    }
+
+    void offer(std::size_t n_queries, std::size_t place, std::size_t n_rows) {
+        Bitmap reaching;
+        alignas(64) std::uint16_t counts[bitmap_rows];
+        for (std::size_t q = 0; q < n_queries; ++q) {
+            TopK& best = best_[q];
+            if (!loops_.read_rows(planes_.data() + q * n_planes_, n_planes_, n_rows, best.needed(), k_, reaching,
+                                  counts))
+                continue;
+            for (std::size_t w = 0; w < bitmap_rows / 64; ++w)
+                if (reaching.words[w] != 0)
+                    best.offer(counts + w * 64, tiles_.order + place + w * 64, reaching.words[w]);
+        }
+    }
+
+    const Tiles<std::uint8_t>& tiles_;
+    std::size_t n_trees_, k_;
+    const Loops& loops_;
+    std::size_t n_planes_;
+    std::vector<TopK> best_;
+    std::vector<Block> blocks_;
+    std::vector<std::uint8_t> codes_;     // of the leaves that queries have, by tree
+    std::vector<std::uint16_t> numbers_;  // (n_queries, n_blocks, bitmap_trees)
+    std::vector<Bitmap> bitmaps_;         // of a block
+    std::vector<Bitmap> planes_;          // (n_queries, n_planes)
+};
+
+}  // namespace ibug

@@ -1,0 +1,223 @@
+// Affinities of many rows by sums of bitmaps. The sums are kept in bit planes (plane p holds bit p of every row's sum).
+// Bitmaps are added sixteen at a time, where bounds are added eight at a time: there are more of them for each carry
+// that ripples up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "common/target.hpp"
+#include "search/layout.hpp"
+#include "search/loops.hpp"
+#include "search/loops/bits.hpp"
+
+namespace ibug::IBUG_TARGET {
+namespace {
+
+// As many words of a bitmap as a vector register holds.
+constexpr std::size_t part_words = IBUG_VECTOR_BYTES / 8, n_parts = sizeof(Bitmap) / IBUG_VECTOR_BYTES;
+
+#ifdef IBUG_VECTOR_TYPES
+typedef std::uint64_t Part __attribute__((vector_size(IBUG_VECTOR_BYTES)));
+
+inline Part all_words(std::uint64_t word) { return Part{} + word; }
+#else
+struct Part {
+    std::uint64_t word[part_words];
+    friend Part operator&(Part a, const Part& b) {
+        for (std::size_t i = 0; i < part_words; ++i) a.word[i] &= b.word[i];
+        return a;
+    }
+    friend Part operator|(Part a, const Part& b) {
+        for (std::size_t i = 0; i < part_words; ++i) a.word[i] |= b.word[i];
+        return a;
+    }
+    friend Part operator^(Part a, const Part& b) {
+        for (std::size_t i = 0; i < part_words; ++i) a.word[i] ^= b.word[i];
+        return a;
+    }
+};
+
+inline Part all_words(std::uint64_t word) {
+    Part part;
+    for (std::uint64_t& w : part.word) w = word;
+    return part;
+}
+#endif
+
+inline Part load(const std::uint64_t* from) {
+    Part part;
+    std::memcpy(&part, from, sizeof part);
+    return part;
+}
+
+inline void store(const Part& part, std::uint64_t* to) { std::memcpy(to, &part, sizeof part); }
+
+#if IBUG_VECTOR_BYTES < 64
+// A word for 64 codes: one bit for each that is equal to `code`.
+inline std::uint64_t equal_codes(const std::uint8_t* codes, std::uint8_t code) {
+#if IBUG_VECTOR_BYTES == 32
+    const __m256i own = _mm256_set1_epi8(static_cast<char>(code));
+    const auto half = [&](std::size_t first) {
+        const __m256i rows = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + first));
+        return std::uint64_t{static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(rows, own)))};
+    };
+    return half(0) | half(32) << 32;
+#elif defined(IBUG_X86)
+    const __m128i own = _mm_set1_epi8(static_cast<char>(code));
+    const auto quarter = [&](std::size_t first) {
+        const __m128i rows = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + first));
+        return std::uint64_t{static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(rows, own)))};
+    };
+    return quarter(0) | quarter(16) << 16 | quarter(32) << 32 | quarter(48) << 48;
+#else
+    std::uint64_t word = 0;
+    for (std::size_t i = 0; i < 64; ++i) word |= std::uint64_t{codes[i] == code} << i;
+    return word;
+#endif
+}
+#endif
+
+void make_bitmaps(const std::uint8_t* tiles, std::size_t tile_stride, std::size_t n_tiles, const std::uint8_t* codes,
+                  const std::uint32_t* starts, Bitmap* bitmaps) {
+    constexpr std::size_t n_trees = trees_per_line<std::uint8_t>;
+    alignas(64) std::uint8_t rows[n_trees][bitmap_rows];
+    for (std::size_t i = 0; i < n_tiles; ++i)
+        for (std::size_t t = 0; t < n_trees; ++t)
+            std::memcpy(rows[t] + i * tile_rows, tiles + i * tile_stride + t * tile_rows, tile_rows);
+    for (std::size_t t = 0; t < n_trees; ++t)
+        std::memset(rows[t] + n_tiles * tile_rows, 0, bitmap_rows - n_tiles * tile_rows);
+    for (std::size_t t = 0; t < n_trees; ++t) {
+#if IBUG_VECTOR_BYTES == 64
+        __m512i own[bitmap_rows / 64];  // in registers for all codes
+        IBUG_UNROLL
+        for (std::size_t w = 0; w < bitmap_rows / 64; ++w) own[w] = _mm512_load_si512(rows[t] + w * 64);
+        for (std::size_t i = starts[t]; i < starts[t + 1]; ++i, ++bitmaps) {
+            const __m512i code = _mm512_set1_epi8(static_cast<char>(codes[i]));
+            IBUG_UNROLL
+            for (std::size_t w = 0; w < bitmap_rows / 64; ++w) bitmaps->words[w] = _mm512_cmpeq_epi8_mask(own[w], code);
+        }
+#else
+        for (std::size_t i = starts[t]; i < starts[t + 1]; ++i, ++bitmaps)
+            for (std::size_t w = 0; w < bitmap_rows / 64; ++w)
+                bitmaps->words[w] = equal_codes(rows[t] + w * 64, codes[i]);
+#endif
+    }
+}
+
+void add_bitmaps(const Bitmap* bitmaps, const std::uint16_t* numbers, std::size_t n, Bitmap* planes,
+                 std::size_t n_planes) {
+    for (std::size_t part = 0; part < n_parts; ++part) {
+        Part own[block_planes] = {};
+        for (const std::uint16_t* next = numbers; next < numbers + n;) {
+            const auto bits = [&] { return load(bitmaps[*next++].words + part * part_words); };
+            Part eights[2];
+            IBUG_UNROLL
+            for (std::size_t i = 0; i < 2; ++i) {
+                Part fours[2];
+                IBUG_UNROLL
+                for (std::size_t j = 0; j < 2; ++j) {
+                    const Part a = bits(), b = bits(), two = carry_save(own[0], a, b);
+                    const Part c = bits(), d = bits(), other = carry_save(own[0], c, d);
+                    fours[j] = carry_save(own[1], two, other);
+                }
+                eights[i] = carry_save(own[2], fours[0], fours[1]);
+            }
+            Part carry = carry_save(own[3], eights[0], eights[1]);
+            IBUG_UNROLL
+            for (std::size_t p = 4; p < block_planes; ++p) {
+                const Part both = own[p] & carry;
+                own[p] = own[p] ^ carry;
+                carry = both;
+            }
+        }
+        Part carry = {};
+        IBUG_UNROLL
+        for (std::size_t p = 0; p < block_planes; ++p) {
+            std::uint64_t* const words = planes[p].words + part * part_words;
+            Part sum = load(words);
+            carry = carry_save(sum, own[p], carry);
+            store(sum, words);
+        }
+        for (std::size_t p = block_planes; p < n_planes; ++p) {
+            std::uint64_t* const words = planes[p].words + part * part_words;
+            const Part sum = load(words);
+            store(sum ^ carry, words);
+            carry = sum & carry;
+        }
+    }
+}
+
+// The 64 sums of a word of the planes.
+inline void read_sums(const Bitmap* planes, std::size_t n_planes, std::size_t word, std::uint16_t* out) {
+#if IBUG_VECTOR_BYTES == 64
+    __m512i low = _mm512_setzero_si512(), high = low;
+    for (std::size_t p = 0; p < n_planes; ++p) {
+        const std::uint64_t bits = planes[p].words[word];
+        const __m512i value = _mm512_set1_epi16(static_cast<short>(1u << p));
+        low = _mm512_mask_add_epi16(low, static_cast<__mmask32>(bits), low, value);
+        high = _mm512_mask_add_epi16(high, static_cast<__mmask32>(bits >> 32), high, value);
+    }
+    _mm512_storeu_si512(out, low);
+    _mm512_storeu_si512(out + 32, high);
+#else
+    std::uint64_t bytes[2][8] = {};
+    for (std::size_t p = 0; p < n_planes; ++p)
+        for (std::size_t i = 0; i < 8; ++i) bytes[p / 8][i] |= low_bits(planes[p].words[word] >> 8 * i) << p % 8;
+    for (std::size_t i = 0; i < 64; ++i)
+        out[i] = static_cast<std::uint16_t>((bytes[0][i / 8] >> i % 8 * 8 & 0xff) |
+                                            (bytes[1][i / 8] >> i % 8 * 8 & 0xff) << 8);
+#endif
+}
+
+// The rows whose sum is at least `least`, a number of n_planes bits: from the lowest bit on, the majority of the sum's
+// bit, of what the lower bits have decided, and of the opposite of the bit of `least`.
+inline void rows_reaching(const Bitmap* planes, std::size_t n_planes, std::uint32_t least, Bitmap& rows) {
+    for (std::size_t part = 0; part < n_parts; ++part) {
+        Part reaching = all_words(~std::uint64_t{0});
+        for (std::size_t p = 0; p < n_planes; ++p) {
+            Part sum = load(planes[p].words + part * part_words);
+            reaching = carry_save(sum, reaching, all_words((least >> p & 1) - std::uint64_t{1}));
+        }
+        store(reaching, rows.words + part * part_words);
+    }
+}
+
+// The n-th largest sum of some rows, which are at least n.
+inline std::uint32_t nth_largest(const Bitmap* planes, std::size_t n_planes, Bitmap rows, std::size_t n) {
+    std::uint32_t found = 0;
+    for (std::size_t p = n_planes; p-- > 0;) {
+        std::size_t n_with = 0;
+        for (std::size_t w = 0; w < bitmap_rows / 64; ++w) n_with += count_ones(rows.words[w] & planes[p].words[w]);
+        const std::uint64_t without = n_with >= n ? 0 : ~std::uint64_t{0};
+        for (std::size_t w = 0; w < bitmap_rows / 64; ++w) rows.words[w] &= planes[p].words[w] ^ without;
+        if (without == 0)
+            found |= std::uint32_t{1} << p;
+        else
+            n -= n_with;
+    }
+    return found;
+}
+
+bool read_rows(const Bitmap* planes, std::size_t n_planes, std::size_t n_rows, std::uint32_t needed, std::size_t k,
+               Bitmap& reaching, std::uint16_t* counts) {
+    const auto find = [&](std::uint32_t least) {
+        rows_reaching(planes, n_planes, least, reaching);
+        std::size_t n_found = 0;
+        for (std::size_t w = 0; w < bitmap_rows / 64; ++w) {
+            if (n_rows < 64 * (w + 1)) reaching.words[w] &= n_rows > 64 * w ? (std::uint64_t{1} << n_rows % 64) - 1 : 0;
+            n_found += count_ones(reaching.words[w]);
+        }
+        return n_found;
+    };
+    const std::size_t n_found = find(needed);
+    if (n_found == 0) return false;
+    if (n_found > k) find(nth_largest(planes, n_planes, reaching, k));
+    for (std::size_t w = 0; w < bitmap_rows / 64; ++w)
+        if (reaching.words[w] != 0) read_sums(planes, n_planes, w, counts + w * 64);
+    return true;
+}
+
+}  // namespace
+}  // namespace ibug::IBUG_TARGET

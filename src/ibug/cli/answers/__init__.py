@@ -1,0 +1,16 @@
+"""What the commands answer: a table of predictions, the explanation of one row, plots."""
+
+from ibug.cli.answers._explanation import compare, explain_row, reasons
+from ibug.cli.answers._plots import ROWS_OF_DENSITIES, draw_all, require_matplotlib
+from ibug.cli.answers._predictions import Predictor, Wanted
+
+__all__ = [
+    "ROWS_OF_DENSITIES",
+    "Predictor",
+    "Wanted",
+    "compare",
+    "draw_all",
+    "explain_row",
+    "reasons",
+    "require_matplotlib",
+]

@@ -1,0 +1,123 @@
+"""The table of predictions, one chunk after another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ibug._typing import Floats
+from ibug.cli.rows import ModelRows, Unseen
+from ibug.describe import Predictions
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be predicted."""
+
+    intervals: tuple[float, ...] = ()
+    quantiles: tuple[float, ...] = ()
+    samples: int = 0
+    neighbors: int = 0
+    flags: bool = False
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns that will be written."""
+        names = ["prediction", "std"]
+        names += [f"{side}_{100 * level:g}" for level in self.intervals for side in ("lower", "upper")]
+        names += [f"q{level:g}" for level in self.quantiles]
+        if self.flags:
+            names += ["affinity", "unfamiliar", "unseen"]
+        for i in range(1, self.neighbors + 1):
+            names += [f"neighbor_{i}", f"target_{i}", f"affinity_{i}"]
+        return names + [f"sample_{i}" for i in range(1, self.samples + 1)]
+
+
+@dataclass
+class Predictor:
+    """Predicts chunk after chunk. The predictions of a row do not depend on where chunks begin.
+
+    Parameters
+    ----------
+    estimator : IBUGRegressor
+        Fitted.
+    wanted
+        What is to be predicted.
+    seed
+        The seed of the samples.
+    """
+
+    estimator: Any
+    wanted: Wanted
+    seed: int = 0
+    n_rows: int = 0
+    n_unfamiliar: int = 0
+    first_unfamiliar: int | None = None
+    unseen: Unseen = field(default_factory=Unseen)
+
+    def __post_init__(self) -> None:
+        self._random = np.random.default_rng(self.seed)
+        self._threshold = float(self.estimator.affinity_threshold_)
+
+    def predict(self, rows: ModelRows, kept: dict[str, Any]) -> Any:
+        """Return the table of predictions for a chunk, after the columns to keep."""
+        u, wanted = self.estimator, self.wanted
+        found, neighbors = Predictions.with_neighbors(u, rows.X, wanted.neighbors)
+        distribution, score = found.distribution, neighbors.familiarity
+        unfamiliar = score < self._threshold  # which is NaN where it is not known
+        unseen = self.unseen.add(rows.unseen, rows.texts, self.n_rows)
+        columns: list[Any] = [found.points, distribution.std()]
+        for level in wanted.intervals:
+            columns += distribution.interval(level)
+        if wanted.quantiles:
+            columns += list(distribution.ppf(np.asarray(wanted.quantiles)[None, :]).T)
+        if wanted.flags:
+            columns += [score, unfamiliar, _named(rows, unseen, len(score))]
+        for i in range(wanted.neighbors):
+            near = neighbors.indices[:, i]
+            columns += [near, u.training_targets_[near], neighbors.affinities[:, i] / u.index_.n_trees]
+        if wanted.samples:
+            columns += list(self._samples(distribution, len(score)).T)
+        self._count(unfamiliar)
+        arrays = [pa.array(column) for column in columns]
+        return pa.table({**kept, **dict(zip(wanted.columns(), arrays, strict=True))})
+
+    def _samples(self, distribution: Any, n_rows: int) -> Floats:
+        """Return draws of shape (n_rows, samples). Uniform numbers come row by row, so that chunks do not matter."""
+        uniform = self._random.random((n_rows, self.wanted.samples))
+        return np.asarray(distribution.ppf(np.maximum(uniform, np.finfo(float).tiny)))
+
+    def _count(self, unfamiliar: NDArray[np.bool_]) -> None:
+        if unfamiliar.any() and self.first_unfamiliar is None:
+            self.first_unfamiliar = self.n_rows + int(np.argmax(unfamiliar))
+        self.n_unfamiliar += int(unfamiliar.sum())
+        self.n_rows += len(unfamiliar)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the report of all chunks: rows, unfamiliar rows, unseen categories."""
+        return {
+            "rows": self.n_rows,
+            "unfamiliar": {
+                "rows": self.n_unfamiliar,
+                "first_row": self.first_unfamiliar,
+                "affinity_threshold": self._threshold,
+            },
+            "unseen_categories": {
+                "rows": self.unseen.n_rows,
+                "first_row": self.unseen.first_row,
+                "columns": {
+                    name: {"rows": count, "examples": self.unseen.examples[name]}
+                    for name, count in self.unseen.rows.items()
+                },
+            },
+        }
+
+
+def _named(rows: ModelRows, unseen: NDArray[np.bool_] | None, n_rows: int) -> list[str]:
+    """Return for each row the columns with categories that the model does not know, with commas."""
+    if unseen is None:
+        return [""] * n_rows
+    return [",".join(name for name, mask in rows.unseen.items() if mask[i]) for i in range(n_rows)]

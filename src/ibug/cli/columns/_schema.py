@@ -1,0 +1,123 @@
+"""The schema of a model: names, kinds and categories of its columns, as the model file keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ibug.exceptions import InvalidInputError
+
+#: Numbers; true and false; texts out of a list; and values of any kind, for a Pipeline that encodes them itself.
+NUMBER, BOOLEAN, CATEGORY, ANY = "number", "boolean", "category", "any"
+_TYPES = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), CATEGORY: pa.string(), ANY: None}
+
+#: The text for a missing category where the model takes categories as texts: pandas writes it so.
+MISSING_TEXT = "nan"
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One feature.
+
+    Parameters
+    ----------
+    name
+        As it is written in data files.
+    kind
+        Number, boolean, category or any.
+    categories
+        The texts that the model knows, in its order; None where they are not known, and for other kinds.
+    values
+        The model's own values for these categories, where they are no texts.
+    """
+
+    name: str
+    kind: str
+    categories: tuple[str, ...] | None = None
+    values: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The features of a model, in its order.
+
+    Parameters
+    ----------
+    columns
+        The features.
+    target
+        The target's name, if it is known.
+    named
+        Whether the model takes a data frame with names, or an array.
+    texts
+        Whether the model takes categories as texts (CatBoost) or by their place in the list.
+    placed
+        The model knows no names: columns are taken in the order of the file.
+    """
+
+    columns: tuple[Column, ...]
+    target: str | None = None
+    named: bool = True
+    texts: bool = False
+    placed: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the features."""
+        return [column.name for column in self.columns]
+
+    @property
+    def types(self) -> dict[str, Any]:
+        """The types that text is read as, by column; None where the reader infers it."""
+        return {column.name: _TYPES[column.kind] for column in self.columns}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the schema as JSON, for `from_json`."""
+        columns = []
+        for column in self.columns:
+            entry: dict[str, Any] = {"name": column.name, "kind": column.kind}
+            if column.categories is not None:
+                entry["categories"] = list(column.categories)
+            if column.values is not None:
+                entry["values"] = list(column.values)
+            columns.append(entry)
+        return {
+            "version": _VERSION,
+            "target": self.target,
+            "named": self.named,
+            "texts": self.texts,
+            "columns": columns,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Schema:
+        """Return a stored schema. The file may come from anywhere, so everything in it is checked."""
+        try:
+            if data["version"] != _VERSION:
+                raise InvalidInputError(
+                    f"The model file describes its columns in version {data['version']!r}; this ibug knows version "
+                    f"{_VERSION}. A newer ibug will read it: pip install --upgrade ibug."
+                )
+            columns = tuple(_column(entry) for entry in data["columns"])
+            target = None if data["target"] is None else str(data["target"])
+            return cls(columns, target, bool(data["named"]), bool(data["texts"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
+            raise InvalidInputError(f"The model file's description of its columns is damaged ({error!r}).") from error
+
+
+def _column(entry: Mapping[str, Any]) -> Column:
+    kind = str(entry["kind"])
+    if kind not in _TYPES:
+        raise ValueError(f"unknown kind {kind!r}")
+    categories = tuple(str(text) for text in entry["categories"]) if "categories" in entry else None
+    values = tuple(entry["values"]) if "values" in entry else None
+    if values is not None and len(values) != len(categories or ()):
+        raise ValueError("categories and values differ in number")
+    return Column(str(entry["name"]), kind, categories, values)

@@ -1,0 +1,111 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from ibug.cli.tables import FORMATS, ReadOptions
+
+_INPUT = "Reading"
+
+Format = Enum("Format", {name: name for name in FORMATS}, type=str)  # type: ignore[misc]  # mypy wants the names written out
+
+_ROWS = "Rows: .csv .csv.gz .tsv .parquet .feather or -"
+
+ModelFile = Annotated[str, typer.Argument(metavar="MODEL.ibug", help="A file that ibug fit or u.save has written.")]
+DataFile = Annotated[str, typer.Argument(metavar="DATA", help=_ROWS)]
+TestFile = Annotated[str, typer.Argument(metavar="TEST", help=_ROWS)]
+Target = Annotated[
+    str | None, typer.Option("--target", "-t", help="The observed values; by default the column of ibug fit.")
+]
+Coverage = Annotated[str, typer.Option("--interval", "-i", help="The coverage of the interval.")]
+TrainFile = Annotated[str | None, typer.Option("--train", help="The training file, if it has moved.")]
+Features = Annotated[bool, typer.Option("--features/--no-features", help="Compare features with training rows.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all processors.")]
+InputFormat = Annotated[
+    Format | None,
+    typer.Option("--format", help="The input's format, where its name does not tell.", rich_help_panel=_INPUT),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option("--delimiter", help="What separates columns: ';' or '\\t', say.", rich_help_panel=_INPUT),
+]
+Encoding = Annotated[str, typer.Option("--encoding", help="Of text: latin-1, say.", rich_help_panel=_INPUT)]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing", help="A text that stands for a missing value, beside '', NA, NaN, null, …", rich_help_panel=_INPUT
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse columns that the model does not know.", rich_help_panel=_INPUT)
+]
+
+
+def read_options(format: Format | None, delimiter: str | None, encoding: str, missing: list[str] | None) -> ReadOptions:
+    """Return how the input is to be read."""
+    if delimiter is not None:
+        delimiter = "\t" if delimiter in ("\\t", "tab") else delimiter
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise typer.BadParameter(f"one character is expected, not {delimiter!r}.", param_hint="--delimiter")
+    return ReadOptions(None if format is None else format.value, delimiter, encoding, tuple(missing or ()))
+
+
+def names(given: list[str] | None) -> list[str]:
+    """Return names that were given one by one or with commas, each once."""
+    parts = [part.strip() for text in given or () for part in text.split(",")]
+    return list(dict.fromkeys(part for part in parts if part))
+
+
+def numbers(given: list[str] | str | None, option: str) -> list[float]:
+    """Return numbers that were given one by one or with commas."""
+    found = []
+    for part in names([given] if isinstance(given, str) else given):
+        try:
+            found.append(float(part))
+        except ValueError:
+            raise typer.BadParameter(f"a number is expected, not {part!r}.", param_hint=option) from None
+    return found
+
+
+def probabilities(given: list[str] | None, option: str) -> list[float]:
+    """Return numbers between 0 and 1, both excluded."""
+    found = numbers(given, option)
+    for value in found:
+        if not 0 < value < 1:
+            raise typer.BadParameter(f"a number between 0 and 1 is expected, not {value:g}.", param_hint=option)
+    return found
+
+
+def coverage(given: str) -> float:
+    """Return the coverage, which must be one number."""
+    found = probabilities([given], "--interval")
+    if len(found) != 1:
+        raise typer.BadParameter(f"one number is expected, not {given!r}.", param_hint="--interval")
+    return found[0]
+
+
+def target_column(given: str | None, known: str | None) -> str:
+    """Return the column of observed values: the given one, or by default that of the training file."""
+    name = given or known
+    if name is None:
+        raise typer.BadParameter("the model file does not name the target: name its column.", param_hint="--target")
+    return name
+
+
+def support(given: str | None) -> tuple[float, float] | None:
+    """Return the bounds of the target, ``0,inf`` say; an empty side is unbounded."""
+    if given is None:
+        return None
+    sides = [side.strip() for side in given.split(",")]
+    if len(sides) != 2:
+        raise typer.BadParameter(f"two bounds are expected, 0,inf say; not {given!r}.", param_hint="--support")
+    lower = numbers(sides[0], "--support") or [-math.inf]
+    upper = numbers(sides[1], "--support") or [math.inf]
+    if not lower[0] < upper[0]:
+        raise typer.BadParameter(f"the lower bound must be below the upper one: {given!r}.", param_hint="--support")
+    return lower[0], upper[0]

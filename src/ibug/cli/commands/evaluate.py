@@ -1,0 +1,91 @@
+"""``ibug evaluate``: the scores on rows that the model has not seen, beside those without calibration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ibug.cli.answers import ROWS_OF_DENSITIES, draw_all, require_matplotlib
+from ibug.cli.columns import match, require_column
+from ibug.cli.commands import _options as o
+from ibug.cli.models import load
+from ibug.cli.rows import LabelledRows, read_labelled
+from ibug.cli.screen import Session, guarded, scores_text
+from ibug.cli.tables import open_table
+from ibug.describe import Predictions
+from ibug.metrics import Scores
+from ibug.metrics import evaluate as all_scores
+
+_LEVELS = "0.5,0.8,0.9,0.95"
+_WIDE = 90  # the width of a terminal from which on meanings are shown
+
+HELP = """
+Score the model on TEST: rows that it has not seen, with their targets.
+
+Scores stand beside those of the same model without calibration. --plots draws calibration curve, PIT, intervals and
+more as PNG.
+
+[dim]Examples:[/]
+
+  ibug evaluate model.ibug test.csv
+
+  ibug evaluate model.ibug test.parquet --target price --levels 0.9 --plots plots/
+
+  ibug evaluate model.ibug test.csv --json | jq .scores.crps
+"""
+
+
+@guarded
+def evaluate(
+    session: Session,
+    model: o.ModelFile,
+    test: o.TestFile,
+    target: o.Target = None,
+    plots: Annotated[str | None, typer.Option("--plots", help="A folder for plots; needs ibug[plot].")] = None,
+    levels: Annotated[list[str] | None, typer.Option("--levels", help="Coverages of the intervals to score.")] = None,
+    id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
+    jobs: o.Jobs = -1,
+    format: o.InputFormat = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = "utf-8",
+    missing: o.Missing = None,
+    strict: o.Strict = False,
+) -> None:
+    """Score the model; see HELP."""
+    reading = o.read_options(format, delimiter, encoding, missing)
+    coverages = o.probabilities(levels or [_LEVELS], "--levels")
+    if plots is not None:
+        require_matplotlib()
+    stored = load(model, jobs=jobs)
+    name = o.target_column(target, stored.schema.target)
+    table = open_table(test, reading, session)
+    require_column(table, name, "target")
+    schema = match(table, stored.schema, [name, stored.id, *o.names(id)], session, strict=strict)
+    rows, _ = read_labelled(table, schema.names, schema.types, name, None, lambda data: schema, session)
+    with session.stages():
+        scores, plain, drawn = _answer(stored.estimator, rows, coverages, plots, session)
+    if session.json:
+        result = {"rows": len(rows.y), "scores": dict(scores), "uncalibrated": dict(plain), "plots": drawn}
+        session.report(result)
+    else:
+        session.show(scores_text(scores, plain, coverages, table.name, wide=session.out.width >= _WIDE))
+        for path in drawn:
+            session.say(f"[good]✓[/] {path}")
+
+
+def _answer(
+    estimator: Any, rows: LabelledRows, coverages: list[float], plots: str | None, session: Session
+) -> tuple[Scores, Scores, list[str]]:
+    """Return the scores with and without calibration, and the plots; all are made of the same predictions."""
+    with_densities = np.arange(min(ROWS_OF_DENSITIES, len(rows.y)))
+    found, neighbors = Predictions.with_neighbors(estimator, rows.X, estimator.k_, with_densities)
+    plain = found.before_calibration(estimator, rows.X)
+    assert plain is not None, "the command works with IBUGRegressor, which has an uncalibrated form"
+    scores, before = (all_scores(each, rows.X, rows.y, levels=coverages) for each in (found, plain))
+    if plots is None:
+        return scores, before, []
+    folder = Path(plots)
+    return scores, before, draw_all(estimator, rows.X, rows.y, found, plain, neighbors.indices, folder, session)

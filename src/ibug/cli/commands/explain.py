@@ -1,0 +1,124 @@
+"""``ibug explain``: one prediction, its interval, the training rows behind it, and in which features they differ."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from ibug.cli.answers import compare, explain_row, reasons
+from ibug.cli.columns import Schema, match, require_column
+from ibug.cli.commands import _options as o
+from ibug.cli.models import StoredModel, load
+from ibug.cli.rows import TrainingRows, plain_values, read_training_rows, rows_of
+from ibug.cli.screen import Session, explanation_text, guarded
+from ibug.cli.tables import ReadOptions, Table, open_table
+from ibug.exceptions import InvalidInputError
+
+_COMPARED_WITH = 1000
+_ROWS_AT_A_TIME = 2**14
+
+HELP = """
+Explain one prediction: its interval, the nearest training rows, and which features differ. Why is this row uncertain?
+
+Rows are counted from 0. The features of training rows are read from the training file, which the model file remembers
+by name only; --train names it if it has moved.
+
+[dim]Examples:[/]
+
+  ibug explain model.ibug new.csv --row 17
+
+  ibug explain model.ibug new.csv --id order=A-1042 --neighbors 8
+
+  ibug explain model.ibug new.parquet --row 0 --train /data/train.parquet --json
+"""
+
+
+@guarded
+def explain(
+    session: Session,
+    model: o.ModelFile,
+    data: o.DataFile,
+    row: Annotated[int | None, typer.Option("--row", min=0, help="The row, counted from 0.")] = None,
+    id: Annotated[str | None, typer.Option("--id", help="The row by name: COLUMN=VALUE.")] = None,
+    coverage: o.Coverage = "0.9",
+    neighbors: Annotated[
+        int, typer.Option("--neighbors", min=1, help="The number of nearest training rows to list.")
+    ] = 5,
+    train: o.TrainFile = None,
+    features: o.Features = True,
+    jobs: o.Jobs = -1,
+    format: o.InputFormat = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = "utf-8",
+    missing: o.Missing = None,
+) -> None:
+    """Explain one prediction; see HELP."""
+    reading = o.read_options(format, delimiter, encoding, missing)
+    level = o.coverage(coverage)
+    if (row is None) == (id is None):
+        raise typer.BadParameter("name one row: --row 17, or --id column=value.", param_hint="--row / --id")
+    column, value = _parse_id(id)
+    stored = load(model, jobs=jobs)
+    table = open_table(data, reading, session)
+    if column is not None:
+        require_column(table, column, "id")
+    schema = match(table, stored.schema, [column, stored.id], session, strict=False)
+    number, chunk, at = _find(table, schema, row, column, value)
+    first = max(0, min(at, chunk.num_rows - _COMPARED_WITH))
+    rows = rows_of(chunk.slice(first, _COMPARED_WITH), schema, table.name)  # the row, and others to compare it with
+    n_neighbors = min(neighbors, stored.estimator.index_.n_rows)
+    facts: dict[str, Any] = {"row": number, "where": table.where(number)}
+    facts |= explain_row(stored.estimator, rows.X, at - first, level, n_neighbors)
+    here = plain_values({name: chunk.column(name)[at] for name in schema.names}, schema)
+    training = _training(stored, facts, train, reading, session) if features else None
+    if training is not None:
+        compare(facts, here, training)
+    facts["features"] = here
+    facts["unseen"] = [name for name, unseen in rows.unseen.items() if unseen[at - first]]
+    facts["reasons"] = reasons(facts, facts["unseen"])
+    if session.json:
+        session.report(facts)
+    else:
+        session.show(explanation_text(facts, table.name))
+
+
+def _parse_id(id: str | None) -> tuple[str | None, str | None]:
+    if id is None:
+        return None, None
+    column, equals, value = id.partition("=")
+    if not equals or not column:
+        raise typer.BadParameter(f"COLUMN=VALUE is expected, not {id!r}.", param_hint="--id")
+    return column, value
+
+
+def _find(table: Table, schema: Schema, row: int | None, column: str | None, value: str | None) -> tuple[int, Any, int]:
+    """Return the number of the row, the chunk that it is in, and its place there."""
+    table.verbatim = frozenset([] if column is None else [column]) - set(schema.names)
+    types = {**({} if column is None else {column: pa.string()}), **schema.types}
+    start = 0
+    for chunk in table.chunks(types, _ROWS_AT_A_TIME):
+        if row is not None and row < start + chunk.num_rows:
+            return row, chunk, row - start
+        if column is not None:
+            texts = chunk.column(column).cast(pa.string()).to_pylist()
+            if value in texts:
+                return start + texts.index(value), chunk, texts.index(value)
+        start += chunk.num_rows
+    if column is not None:
+        raise InvalidInputError(f"{table.name} has no row whose {column!r} is {value!r}.")
+    raise InvalidInputError(f"{table.name} has {start} rows, counted from 0: there is no row {row}.")
+
+
+def _training(
+    stored: StoredModel, facts: dict[str, Any], train: str | None, reading: ReadOptions, session: Session
+) -> TrainingRows | None:
+    """Read the nearest training rows, if the training file is known and there."""
+    path = stored.training_file(train, session)
+    if path is None:
+        return None
+    # The format is that of DATA alone; the other options probably hold for both files.
+    table = open_table(path, ReadOptions(None, reading.delimiter, reading.encoding, reading.missing), session)
+    rows = [neighbor["row"] for neighbor in facts["neighbors"]]
+    return read_training_rows(table, stored.schema, rows, stored.estimator.training_targets_, stored.id, session)

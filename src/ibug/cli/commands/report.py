@@ -1,0 +1,138 @@
+"""``ibug report``: one HTML file with scores, charts and an explorer of rows."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import typer
+
+from ibug.cli.columns import Schema, match, require_column
+from ibug.cli.commands import _options as o
+from ibug.cli.models import StoredModel, load
+from ibug.cli.rows import other_file, read_labelled, shown_features
+from ibug.cli.screen import Session, bytes_text, guarded
+from ibug.cli.tables import STANDARD_STREAM, ReadOptions, check_output, open_table
+from ibug.exceptions import MissingDependencyError
+from ibug.report import write
+
+HELP = """
+Write a report on TEST, rows that the model has not seen: one HTML file that opens in a browser, without a network.
+
+It says in words how good the predictions are, before and after calibration, and draws charts. An explorer shows the
+density, the interval, the nearest training rows and the features that differ, for each row.
+
+[dim]Examples:[/]
+
+  ibug report model.ibug test.csv -o report.html
+
+  ibug report model.ibug test.parquet --target price --id order --title "House prices" -o report.html
+"""
+
+
+@guarded
+def report(
+    session: Session,
+    model: o.ModelFile,
+    test: o.TestFile,
+    output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")],
+    target: o.Target = None,
+    id: Annotated[
+        str | None, typer.Option("--id", help="The column that names rows; by default that of ibug fit.")
+    ] = None,
+    coverage: o.Coverage = "0.9",
+    neighbors: Annotated[
+        int, typer.Option("--neighbors", min=1, max=100, help="The number of nearest training rows to list.")
+    ] = 10,
+    max_rows: Annotated[
+        int, typer.Option("--rows", min=1, help="The most rows in the explorer, drawn at random if there are more.")
+    ] = 2000,
+    title: Annotated[str | None, typer.Option("--title", help="The title of the page.")] = None,
+    train: o.TrainFile = None,
+    features: o.Features = True,
+    jobs: o.Jobs = -1,
+    format: o.InputFormat = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = "utf-8",
+    missing: o.Missing = None,
+    strict: o.Strict = False,
+) -> None:
+    """Write the report; see HELP."""
+    reading = o.read_options(format, delimiter, encoding, missing)
+    level = o.coverage(coverage)
+    if output == STANDARD_STREAM:
+        raise typer.BadParameter("name a file.", param_hint="--output")
+    require_plotly()  # before anything takes time
+    check_output(output, model, test, train)
+    stored = load(model, jobs=jobs)
+    name = o.target_column(target, stored.schema.target)
+    table = open_table(test, reading, session)
+    require_column(table, name, "target")
+    named_by = id or (stored.id if stored.id in table.columns else None)
+    if named_by is not None:
+        require_column(table, named_by, "id")
+    schema = match(table, stored.schema, [name, stored.id, named_by], session, strict=strict)
+    rows, ids = _read(table, schema, name, named_by, session)
+    training, train_ids = _training(stored, schema, named_by, train, reading, session) if features else (None, None)
+    with session.stages():
+        path = write(
+            stored.estimator,
+            rows.X,
+            rows.y,
+            output,
+            X_train=training,
+            X_shown=shown_features(rows.data, schema, table.name),
+            ids=ids,
+            train_ids=train_ids,
+            coverage=level,
+            n_neighbors=min(neighbors, stored.estimator.index_.n_rows),
+            max_rows=max_rows,
+            title=title,
+            target=name,
+            data=table.name,
+        )
+    size = os.path.getsize(path)
+    if session.json:
+        session.report({"output": output, "bytes": size, "rows": len(rows.y)})
+    else:
+        session.say(f"[good]✓[/] {output} [label]{bytes_text(size)}[/]")
+
+
+def require_plotly() -> None:
+    """Import plotly, or say how to install it."""
+    try:
+        import plotly.offline  # noqa: F401 - to see that it is there
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'ibug report needs plotly, which cannot be imported ({error}). Install it: pip install "ibug[report]".'
+        ) from error
+
+
+def _read(table: Any, schema: Schema, target: str, id: str | None, session: Session) -> tuple[Any, list[Any] | None]:
+    """Read rows with their targets, and their names, if a column has them."""
+    own = [] if id is None or id in schema.names else [id]
+    table.verbatim = frozenset(own)
+    columns = [*schema.names, *own]
+    types = {**dict.fromkeys(own, pa.string()), **schema.types}
+    rows, _ = read_labelled(table, columns, types, target, None, lambda data: schema, session)
+    return rows, None if id is None else rows.data.column(id).cast(pa.string()).to_pylist()
+
+
+def _training(
+    stored: StoredModel, schema: Schema, id: str | None, train: str | None, reading: ReadOptions, session: Session
+) -> tuple[Any, list[Any] | None]:
+    """Read the features of the training rows, if their file is known and there; and their names."""
+    path = stored.training_file(train, session)
+    target = stored.schema.target
+    if path is None or target is None:
+        return None, None
+    table = open_table(path, ReadOptions(None, reading.delimiter, reading.encoding, reading.missing), session)
+    require_column(table, target, "target")
+    known = id if id in table.columns else None
+    schema = match(table, stored.schema, table.columns, session, strict=False)
+    rows, ids = _read(table, schema, target, known, session)
+    if not np.array_equal(rows.y, stored.estimator.training_targets_):
+        raise other_file(table, f"its column {target!r} does not have the targets that the model was fitted on")
+    return shown_features(rows.data, schema, table.name), ids

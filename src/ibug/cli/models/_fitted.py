@@ -1,0 +1,225 @@
+"""A fitted estimator and the schema of its columns, made of a training file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ibug import IBUGRegressor
+from ibug.cli.columns import (
+    BOOLEAN,
+    CATEGORY,
+    NUMBER,
+    Column,
+    ModelColumns,
+    Schema,
+    columns_of,
+    features,
+    found_categories,
+    listed,
+    match,
+    names_in_file,
+    place_categories,
+    require_column,
+    schema_of_model,
+    schema_of_table,
+)
+from ibug.cli.models._boosters import Booster, Training
+from ibug.cli.rows import LabelledRows, read_labelled
+from ibug.cli.screen import Session
+from ibug.cli.tables import ReadOptions, Table, kind_of_type, open_table
+from ibug.describe import model_facts
+from ibug.exceptions import IBUGError, InvalidInputError
+from ibug.leaves import read_leaves_of
+
+_NUMBERS_FOR_ONE_THREAD = 200_000
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of a fit."""
+
+    train: str
+    target: str
+    valid: str | None
+    ids: tuple[str, ...]
+    drop: tuple[str, ...]
+    categorical: tuple[str, ...]
+    weight: str | None
+    reading: ReadOptions
+    options: dict[str, Any]  # of IBUGRegressor
+    jobs: int
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted estimator, its columns, and the numbers of rows that it was fitted on."""
+
+    estimator: Any
+    schema: Schema
+    n_rows: int
+    n_valid: int | None  # None without a file of validation rows
+
+    def facts(self) -> dict[str, Any]:
+        """Return the model as plain values, with the score that it had on validation rows."""
+        return {
+            **model_facts(self.estimator),
+            "categorical": [column.name for column in self.schema.columns if column.kind == CATEGORY],
+            "target": self.schema.target,
+            "validation_rows": self.n_valid,
+            "validation_score": _validation_scores(self.estimator),
+        }
+
+
+def wrap(model: Any, request: Request, session: Session) -> Fitted:
+    """Wrap a trained model."""
+    columns, written_as = columns_of(model), read_leaves_of(model).written_as
+    table, names = _open(request, session)
+    names = names_in_file(columns, written_as, names, table.name)
+    types = {names[i]: pa.string() for i in columns.categories}
+    types |= {name: pa.string() for name in request.categorical if name in names}
+
+    def schema_for(data: Any) -> Schema:
+        texts = [name for name in names if kind_of_type(data.schema.field(name).type) == "text"]
+        placed = place_categories(columns, names, request.categorical, texts, table.name)
+        schema = schema_of_model(placed, names, request.target, named=placed.names is not None)
+        return _completed(schema, placed, data, table, session)
+
+    rows, schema = read_labelled(table, names, types, request.target, request.weight, schema_for, session)
+    valid = _read_valid(request, schema, session)
+    estimator = IBUGRegressor(model, prefit=True, n_jobs=request.jobs, **request.options)
+    with session.stages():
+        _fit(estimator, rows, valid)
+    return Fitted(estimator, schema, len(rows.y), None if valid is None else len(valid.y))
+
+
+def train(booster: Booster, training: Training, request: Request, session: Session) -> Fitted:
+    """Train a model, and its clones, and wrap it."""
+    booster.require()
+    table, names = _open(request, session)
+    for name in request.categorical:
+        require_column(table, name, "category")
+    types = dict.fromkeys(request.categorical, pa.string())
+
+    def schema_for(data: Any) -> Schema:
+        return schema_of_table(data, names, request.categorical, request.target, table.name, texts=booster.texts)
+
+    rows, schema = read_labelled(table, names, types, request.target, request.weight, schema_for, session)
+    _check_categories(schema, len(rows.y), booster, table.name, session)
+    valid = _read_valid(request, schema, session)
+    categorical = tuple(column.name for column in schema.columns if column.kind == CATEGORY)
+    # On small data threads mostly wait for each other.
+    small = len(rows.y) * len(names) < _NUMBERS_FOR_ONE_THREAD
+    training = replace(training, categorical=categorical, jobs=1 if small and training.jobs < 0 else training.jobs)
+    with session.stages():
+        with _explained(booster.library), session.status("finding the number of trees"):
+            model, _ = booster.estimator(training, rows.X, rows.y, rows.weight)
+        # One clone after another: each uses all threads, and uses them well.
+        estimator = IBUGRegressor(model, n_jobs=1, **request.options)
+        with _explained(booster.library):
+            _fit(estimator, rows, valid)
+    return Fitted(estimator, schema, len(rows.y), None if valid is None else len(valid.y))
+
+
+def _open(request: Request, session: Session) -> tuple[Table, list[str]]:
+    table = open_table(request.train, request.reading, session)
+    require_column(table, request.target, "target")
+    for name, role in [(request.weight, "weight"), *((name, "id") for name in request.ids)]:
+        if name is not None:
+            require_column(table, name, role)
+    for name in request.drop:
+        require_column(table, name, "column to leave out")
+    others = {request.target, request.weight, *request.ids, *request.drop}
+    names = features(table.columns, others)
+    if not names:
+        raise InvalidInputError(f"{table.name} has no column beside the target {request.target!r}.")
+    aside = [name or "(no name)" for name in table.columns if name not in names and name not in others]
+    if aside:
+        session.note(f"{table.name}: row numbers of pandas are left out: {listed(aside)}.")
+    return table, names
+
+
+def _read_valid(request: Request, schema: Schema, session: Session) -> LabelledRows | None:
+    if request.valid is None:
+        return None
+    table = open_table(request.valid, request.reading, session)
+    require_column(table, request.target, "target")
+    others = [request.target, request.weight, *request.ids, *request.drop]
+    schema = match(table, schema, others, session, strict=False)
+    rows, _ = read_labelled(table, schema.names, schema.types, request.target, None, lambda data: schema, session)
+    return rows
+
+
+def _completed(schema: Schema, model: ModelColumns, data: Any, table: Table, session: Session) -> Schema:
+    """Complete the schema of a model by the training rows: categories, and the numbers that are true or false."""
+    columns: list[Column] = []
+    guessed = []
+    for column in schema.columns:
+        kind = kind_of_type(data.schema.field(column.name).type)
+        if column.kind == CATEGORY and column.categories is None:
+            found = found_categories(data.column(column.name), column.name, table.name, schema.texts)
+            columns.append(replace(column, categories=found))
+            guessed.append(column.name)
+        else:
+            columns.append(replace(column, kind=BOOLEAN) if (column.kind, kind) == (NUMBER, "boolean") else column)
+    if guessed and not model.texts:
+        session.note(
+            f"The model file does not keep the categories of {listed(guessed)}: those of {table.name} are taken in "
+            "alphabetical order, as pandas makes them."
+        )
+    return replace(schema, columns=tuple(columns))
+
+
+def _check_categories(schema: Schema, n_rows: int, booster: Booster, file: str, session: Session) -> None:
+    for column in schema.columns:
+        n = len(column.categories or ())
+        if n > booster.most_categories:
+            raise InvalidInputError(
+                f"{file}: column {column.name!r} has {n} categories; scikit-learn takes {booster.most_categories} at "
+                f"most. Choose another --booster, or leave it out (--drop {column.name})."
+            )
+        if n > 100 and n > n_rows / 2:
+            session.note(
+                f"{file}: column {column.name!r} has {n} different texts in {n_rows} rows. If it is an id, say so: "
+                f"--id {column.name}."
+            )
+
+
+def _fit(estimator: Any, rows: LabelledRows, valid: LabelledRows | None) -> None:
+    given: dict[str, Any] = {} if rows.weight is None else {"sample_weight": rows.weight}
+    if valid is not None:
+        given |= {"X_val": valid.X, "y_val": valid.y}
+    estimator.fit(rows.X, rows.y, **given)
+
+
+@contextmanager
+def _explained(library: str) -> Iterator[None]:
+    """Turn the errors of a library, which are of many kinds, into one of ours."""
+    try:
+        yield
+    except (IBUGError, MemoryError, OSError):
+        raise
+    except Exception as error:
+        text = str(error).strip() or type(error).__name__
+        raise InvalidInputError(f"{library} could not be trained: {text.splitlines()[0]}") from error
+
+
+def _validation_scores(estimator: Any) -> dict[str, float | None]:
+    """Return the validation score of the chosen candidate, and the best one before calibration."""
+    table = estimator.tuning_
+    if not len(table["score"]):
+        return {"calibrated": None, "uncalibrated": None}
+    chosen = (table["spread"] == estimator.spread_) & (table["distribution"] == estimator.distribution_)
+    targets = (table["spread"] == "targets") & (table["distribution"] == estimator.distribution_)
+    before = table["score"][targets if targets.any() else chosen]
+    return {"calibrated": _least(table["calibrated"][chosen]), "uncalibrated": _least(before)}
+
+
+def _least(values: Any) -> float | None:
+    finite = values[np.isfinite(values)]
+    return float(finite.min()) if len(finite) else None

@@ -1,0 +1,121 @@
+"""The model file: an estimator, the schema of its columns, and where its training rows came from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ibug.cli.columns import ModelColumns, Schema, columns_of, schema_of_model
+from ibug.cli.screen import Session
+from ibug.cli.tables import STANDARD_STREAM
+from ibug.exceptions import InvalidInputError
+from ibug.persistence import load_with_manifest
+
+#: The command's part of the metadata.
+_KEY = "ibug.cli"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a model's training rows came from."""
+
+    path: str | None  # None for standard input
+    n_rows: int
+    id: str | None
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """The content of a model file."""
+
+    path: str
+    estimator: Any
+    schema: Schema
+    origin: Origin | None  # None for a model that was saved from Python
+    versions: dict[str, Any]  # of the format and of the libraries that wrote it
+
+    @property
+    def id(self) -> str | None:
+        """The column that names rows, in the training file and probably in others."""
+        return None if self.origin is None else self.origin.id
+
+    def training_file(self, train: str | None, session: Session) -> str | None:
+        """Return the path of the training file, or None, with a note, where it is not known.
+
+        Parameters
+        ----------
+        train
+            The value of --train; by default it is the path that the model file keeps.
+        session
+            Gets the note.
+        """
+        if train == STANDARD_STREAM:
+            raise typer.BadParameter("name a file.", param_hint="--train")
+        path = train
+        if path is None and self.origin is not None and self.origin.path is not None:
+            path = os.path.join(os.path.dirname(self.path), self.origin.path)
+            if not Path(path).is_file():
+                session.note(f"The training file {path} is not there: features are not compared. --train names it.")
+                return None
+        if path is None or self.schema.target is None:
+            session.note("The model file does not tell its training file: features are not compared. --train names it.")
+            return None
+        return path
+
+
+def save(path: str, estimator: Any, schema: Schema, origin: Origin) -> None:
+    """Write a model file, all or nothing."""
+    kept = {"schema": schema.to_json(), "train": {"path": origin.path, "rows": origin.n_rows, "id": origin.id}}
+    estimator.save(path, metadata={_KEY: kept})
+
+
+def load(path: str, *, jobs: int) -> StoredModel:
+    """Load a model file that ``ibug fit`` or ``u.save`` has written; it is opened once."""
+    if not Path(path).is_file():
+        raise InvalidInputError(f"The model file {path} does not exist.")
+    estimator, manifest = load_with_manifest(path)
+    if not hasattr(estimator, "predict_with_neighbors"):
+        raise InvalidInputError(f"{path} holds a {type(estimator).__name__}; the command works with IBUGRegressor.")
+    estimator.n_jobs = jobs
+    estimator.verbose = 0
+    kept = _kept(manifest)
+    versions = {name: manifest[name] for name in ("format_version", "written_by")}
+    if kept is None:
+        return StoredModel(path, estimator, _schema_of(estimator), None, versions)
+    train = kept.get("train") or {}
+    origin = Origin(train.get("path"), int(train.get("rows") or 0), train.get("id"))
+    return StoredModel(path, estimator, Schema.from_json(kept["schema"]), origin, versions)
+
+
+def _kept(manifest: dict[str, Any]) -> dict[str, Any] | None:
+    kept = manifest["metadata"].get(_KEY)
+    return kept if isinstance(kept, dict) and "schema" in kept else None
+
+
+def _schema_of(estimator: Any) -> Schema:
+    """Return the schema of a model that was saved from Python."""
+    columns = _with_types(columns_of(estimator.estimator_, estimator.n_features_in_), estimator.feature_types_)
+    names = getattr(estimator, "feature_names_in_", None)
+    if columns.unplaced or (any(values is None for values in columns.categories.values()) and not columns.texts):
+        raise InvalidInputError(
+            "The model has categorical columns, and its file does not tell their categories. Wrap it with ibug fit "
+            "--model, which keeps them."
+        )
+    if names is not None:
+        return schema_of_model(columns, [str(name) for name in names], None, named=True)
+    placeholders = [f"column {i}" for i in range(columns.n)]
+    schema = schema_of_model(columns, placeholders, None, named=False)
+    return Schema(schema.columns, None, named=False, texts=schema.texts, placed=True)
+
+
+def _with_types(columns: ModelColumns, types: Sequence[Mapping[str, Any]]) -> ModelColumns:
+    """Take the categories of the training frame, which the model itself may not tell."""
+    found = {i: list(kind["categories"]) for i, kind in enumerate(types) if "categories" in kind}
+    if not found or columns.any or columns.texts:
+        return columns
+    return replace(columns, categories=dict(found), unplaced=[])

@@ -1,0 +1,35 @@
+"""Features as people know them, for the report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ibug.cli.columns import CATEGORY, NUMBER, Schema
+from ibug.cli.tables import as_numbers, as_texts
+
+
+def shown_features(data: Any, schema: Schema, file: str) -> pd.DataFrame:
+    """Return the features as people know them: categories as texts, also those that the model does not know.
+
+    Parameters
+    ----------
+    data
+        A table of Arrow that has the columns of the schema.
+    schema
+        The model's columns.
+    file
+        The table's name in messages.
+    """
+    columns = {}
+    for column in schema.columns:
+        values = data.column(column.name).combine_chunks()
+        if column.kind == CATEGORY:
+            columns[column.name] = np.array(as_texts(values, column.name, file).to_pylist(), object)
+        elif column.kind == NUMBER:
+            columns[column.name] = as_numbers(values, column.name, file)
+        else:
+            columns[column.name] = np.array(values.to_pylist(), object)
+    return pd.DataFrame(columns, copy=False)

@@ -1,0 +1,18 @@
+"""What the user sees: messages, progress, summaries, errors and exit codes."""
+
+from ibug.cli.screen._errors import guarded
+from ibug.cli.screen._explanation import explanation_text
+from ibug.cli.screen._layout import bytes_text, facts_table, plain_table
+from ibug.cli.screen._session import Session
+from ibug.cli.screen._summaries import fit_text, scores_text
+
+__all__ = [
+    "Session",
+    "bytes_text",
+    "explanation_text",
+    "facts_table",
+    "fit_text",
+    "guarded",
+    "plain_table",
+    "scores_text",
+]

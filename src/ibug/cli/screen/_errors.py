@@ -1,0 +1,126 @@
+"""Exceptions as messages and exit codes. A traceback is shown only if IBUG_DEBUG is set."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
+
+import pyarrow as pa
+import typer
+from rich.markup import escape
+
+from ibug.cli.screen._session import Session
+from ibug.exceptions import IBUGError, IBUGWarning, MissingDependencyError
+
+#: The exit codes; 2, for wrong usage, is typer's own.
+OK, UNUSABLE, USAGE, MISSING_LIBRARY, BUG, INTERRUPTED, TERMINATED, BROKEN_PIPE = 0, 1, 2, 3, 70, 130, 143, 141
+
+# The options of every command.
+_PANEL = "Messages"
+_COMMON: list[tuple[str, Any]] = [
+    ("json", Annotated[bool, typer.Option("--json", help="Report in JSON, for machines.", rich_help_panel=_PANEL)]),
+    ("quiet", Annotated[bool, typer.Option("--quiet", "-q", help="Results and errors only.", rich_help_panel=_PANEL)]),
+    ("verbose", Annotated[bool, typer.Option("--verbose", "-v", help="Say more.", rich_help_panel=_PANEL)]),
+]
+
+
+class Terminated(BaseException):
+    """The process was asked to end (SIGTERM)."""
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a command ``(session, **options)``: its session is made of the options json, quiet and verbose."""
+
+    @functools.wraps(command)
+    def run(*, json: bool, quiet: bool, verbose: bool, **options: Any) -> None:
+        session = Session(json=json, quiet=quiet, verbose=verbose)
+        before = _on_termination()
+        try:
+            with warnings.catch_warnings(), session.resources:
+                _tell_warnings(session)
+                command(session=session, **options)
+                sys.stdout.flush()
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except BaseException as error:
+            if os.environ.get("IBUG_DEBUG"):
+                traceback.print_exc()
+            raise typer.Exit(_explain(error, session)) from None
+        finally:
+            if before is not None:
+                signal.signal(signal.SIGTERM, before)
+
+    # typer reads the options from the signature, which must have those of the session in its place.
+    hints = get_type_hints(command, include_extras=True)
+    given = inspect.signature(command).parameters.values()
+    shown = [p.replace(annotation=hints[p.name]) for p in given if p.name != "session"]
+    common = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=a) for n, a in _COMMON]
+    setattr(run, "__signature__", inspect.Signature([*shown, *common]))  # noqa: B010 - mypy does not know the name
+    run.__annotations__ = {p.name: p.annotation for p in [*shown, *common]}
+    return run
+
+
+def _explain(error: BaseException, session: Session) -> int:
+    """Tell what went wrong, and return the exit code."""
+    if isinstance(error, BrokenPipeError):  # `ibug predict … | head` has read enough
+        # Python would complain again when it flushes standard output at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    code, message = _meaning(error)
+    if session.json:
+        session.report({"error": message, "kind": type(error).__name__, "exit_code": code}, to_stderr=True)
+    else:
+        session.err.print(f"[error]error:[/] {escape(message)}")
+    return code
+
+
+def _meaning(error: BaseException) -> tuple[int, str]:
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED, "interrupted."
+    if isinstance(error, Terminated):
+        return TERMINATED, "terminated."
+    if isinstance(error, MissingDependencyError):
+        return MISSING_LIBRARY, str(error)
+    if isinstance(error, IBUGError):
+        return UNUSABLE, str(error)
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return UNUSABLE, f"{where}{error.strerror or error}."
+    if isinstance(error, MemoryError):
+        return UNUSABLE, "not enough memory. Fewer rows, --chunk-rows or a machine with more memory would help."
+    return BUG, (
+        f"{type(error).__name__}: {error}\n"
+        "This was not foreseen. IBUG_DEBUG=1 shows where it happened; please report it."
+    )
+
+
+def _tell_warnings(session: Session) -> None:
+    """Show ibug's own warnings as notes; those of the libraries below only with --verbose."""
+
+    def show(message: Any, category: type[Warning], *args: Any, **options: Any) -> None:
+        if issubclass(category, IBUGWarning) or (session.verbose and issubclass(category, UserWarning)):
+            session.note(str(message))
+
+    warnings.simplefilter("always")
+    warnings.showwarning = show
+
+
+def _on_termination() -> Any:
+    """Let SIGTERM unwind like Ctrl-C, so that temporary files are removed; this works in the main thread only."""
+
+    def unwind(signum: int, frame: Any) -> None:
+        raise Terminated
+
+    # pyarrow would take Ctrl-C for itself while it reads, and forget it at the end of the input.
+    pa.enable_signal_handlers(False)
+    try:
+        return signal.signal(signal.SIGTERM, unwind)
+    except ValueError:
+        return None

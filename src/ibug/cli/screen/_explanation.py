@@ -1,0 +1,75 @@
+"""The explanation of one prediction in a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from ibug.cli.screen._layout import plain_table
+from ibug.describe import number, percent
+
+_MOST_FEATURES = 10
+_BAR = 10
+
+
+def explanation_text(facts: dict[str, Any], file: str) -> Any:
+    """Return prediction, reasons, neighbours and differences, one below the other."""
+    interval = facts["interval"]
+    head = Text.from_markup(
+        f"[label]{escape(file)}, {escape(facts['where'])}[/]\n"
+        f"[value]{number(facts['prediction'])}[/]  "
+        f"[label]{100 * interval['coverage']:g} % interval[/] "
+        f"{number(interval['lower'])} … {number(interval['upper'])}  "
+        f"[label]std[/] {number(facts['std'])}"
+    )
+    parts: list[Any] = [head, ""]
+    parts += [Text(f"• {line}") for line in facts["reasons"]]
+    parts += ["", _neighbors(facts)]
+    if facts.get("differences"):
+        parts += ["", _differences(facts)]
+    elif "differences" in facts:
+        parts += ["", Text("All features are the same as those of these neighbours.")]
+    return Group(*parts)
+
+
+def _neighbors(facts: dict[str, Any]) -> Table:
+    with_id = any("id" in neighbor for neighbor in facts["neighbors"])
+    table = plain_table("training row", *(["id"] if with_id else []), "target", "affinity", first="right")
+    table.add_column("")
+    for neighbor in facts["neighbors"]:
+        share = neighbor["affinity"]
+        bar = "█" * round(share * _BAR)
+        identity = [escape(str(neighbor.get("id")))] if with_id else []
+        cells = [str(neighbor["row"]), *identity, number(neighbor["target"]), percent(share)]
+        table.add_row(*cells, Text(bar.ljust(_BAR, "░"), style="cyan"))
+    return table
+
+
+def _differences(facts: dict[str, Any]) -> Any:
+    shown = facts["differences"][:_MOST_FEATURES]
+    table = plain_table("feature that differs", "this row", "training rows, the nearest first")
+    table.columns[2].justify = "left"
+    table.columns[2].no_wrap = False
+    for found in shown:
+        there = Text(", ").join(
+            Text(_value(value), style="label" if value == found["here"] else "") for value in found["neighbors"]
+        )
+        table.add_row(escape(found["feature"]), Text(_value(found["here"]), style="value"), there)
+    same = len(facts["features"]) - len(facts["differences"])
+    rest = len(facts["differences"]) - len(shown)
+    more = f"{rest} more differ less; " if rest else ""
+    return Group(table, Text(f"{more}{same} of {len(facts['features'])} features are the same.", style="label"))
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "missing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"{value:.6g}"
+    return str(value)

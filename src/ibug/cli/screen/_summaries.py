@@ -1,0 +1,61 @@
+"""The summaries of ``ibug fit`` and ``ibug evaluate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group
+from rich.markup import escape
+from rich.text import Text
+
+from ibug.cli.screen._layout import bytes_text, facts_table, plain_table
+from ibug.describe import model_lines, number, percent
+
+
+def fit_text(facts: dict[str, Any]) -> Any:
+    """Return the summary of ``ibug fit``, from the facts that it reports in JSON."""
+    lines = model_lines(facts)
+    scores = facts["validation_score"]
+    if scores["calibrated"] is not None:
+        name = {"crps": "CRPS", "nll": "NLL"}.get(facts["scoring"], "score")
+        where = "validation rows" if facts["validation_rows"] else "out-of-fold predictions"
+        before = "" if scores["uncalibrated"] is None else f" ({number(scores['uncalibrated'])} uncalibrated)"
+        lines["score"] = f"{name} {number(scores['calibrated'])}{before} on {where}"
+    head = Text.from_markup(f"[good]✓[/] [value]{escape(facts['output'])}[/] [label]{bytes_text(facts['bytes'])}[/]")
+    return Group(head, facts_table(lines))
+
+
+def scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide: bool) -> Any:
+    """Return the scores beside the uncalibrated ones.
+
+    Parameters
+    ----------
+    scores, plain : Scores
+        With and without calibration.
+    levels
+        The coverages of the intervals.
+    file
+        The name of the test file.
+    wide
+        The terminal has room for the meanings of the scores.
+    """
+    table = plain_table("score", "calibrated", "uncalibrated")
+    if wide:
+        table.add_column("", style="label")
+    for name, value in scores.items():
+        if name.startswith(("coverage_", "width_")):
+            continue
+        cells = [name, Text(number(value), style="value"), number(plain[name])]
+        table.add_row(*cells, *([scores.meanings[name]] if wide else []))
+    intervals = plain_table("interval", "inside", "uncalibrated", "width", "uncalibrated")
+    for level in [f"{100 * level:g}" for level in levels]:
+        inside, width = f"coverage_{level}", f"width_{level}"
+        intervals.add_row(
+            f"{level} %",
+            Text(percent(scores[inside], 1), style="value"),
+            percent(plain[inside], 1),
+            Text(number(scores[width]), style="value"),
+            number(plain[width]),
+        )
+    head = Text.from_markup(f"[value]{scores.n_rows:,}[/] rows of [value]{escape(file)}[/]")
+    return Group(head, "", table, "", intervals)

@@ -1,0 +1,85 @@
+"""The table of candidates that were scored, as curves over the number of neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ibug._typing import Floats, Integers
+from ibug.describe._checks import finite
+from ibug.exceptions import InvalidInputError
+
+# With few neighbours of equal targets the NLL can be astronomical, and nothing else could be seen. Where a score is
+# further above the best one than _FAR times the median distance, only scores up to _NEAR times are drawn in place.
+_FAR, _NEAR = 30.0, 4.0
+
+
+def curve_name(family: str, spread: str | None) -> str:
+    """Return the name of a curve.
+
+    Parameters
+    ----------
+    family : str
+        The family of distributions.
+    spread : str or None
+        The spread, where several were tried.
+    """
+    return family if spread is None else f"{family}, {spread}"
+
+
+def tuning_curves(tuning: Mapping[str, ArrayLike]) -> dict[str, tuple[Integers, Floats]]:
+    """Return the candidates k, ascending, and their scores, by family; by family and spread where several were tried.
+
+    Curves without any finite score are left out. In the others, a score that is not finite is NaN.
+
+    Parameters
+    ----------
+    tuning : mapping with the columns "k" and "score", and "distribution" and "spread" where there are several
+        What ``tuning_`` of an estimator holds, columns of shape (n,).
+    """
+    names, k, score = _columns(tuning)
+    curves = {}
+    for name in dict.fromkeys(names):
+        rows = np.flatnonzero(names == name)
+        rows = rows[np.argsort(k[rows], kind="stable")]
+        if np.any(np.isfinite(score[rows])):
+            curves[str(name)] = k[rows], score[rows]
+    return curves
+
+
+def _columns(tuning: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], Integers, Floats]:
+    """Return curve, k and score of each candidate, (n,) each."""
+    if "k" not in tuning or "score" not in tuning:
+        raise InvalidInputError(f'The columns "k" and "score" are expected; got {sorted(tuning)}.')
+    k = finite(tuning["k"], "k").astype(np.int64)
+    score = np.asarray(tuning["score"], np.float64)
+    names = np.asarray(tuning.get("distribution", np.full(len(k), "all")))
+    spreads = np.asarray(tuning.get("spread", np.full(len(k), "")))
+    if spreads.shape == names.shape and len(set(spreads[k > 0])) > 1:
+        names = np.array([curve_name(family, spread) for family, spread in zip(names, spreads, strict=True)])
+    if score.shape != k.shape or names.shape != k.shape:
+        raise InvalidInputError(
+            f"score and distribution must have shape {k.shape}, as k has; got {score.shape}, {names.shape}."
+        )
+    tried = k > 0  # a family that was refused has k = 0
+    score = np.where(np.isfinite(score), score, np.nan)[tried]
+    if np.all(np.isnan(score)):
+        raise InvalidInputError("There is no finite score to draw.")
+    return names[tried], k[tried], score
+
+
+def highest_drawn(score: Floats) -> float:
+    """Return the highest score that is drawn in its place; infinity where none is too far away.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n,)
+        The scores of all curves, some of them NaN.
+    """
+    excess = score - np.nanmin(score)
+    usual = float(np.nanmedian(excess))
+    is_outlier = usual > 0 and np.nanmax(excess) > _FAR * usual
+    return float(np.nanmin(score)) + _NEAR * usual if is_outlier else np.inf

@@ -1,0 +1,102 @@
+"""The compiled walk over a model's trees: leaf numbers and the sum of the leaves' values in one pass."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+
+from ibug.leaves.walk import _walk
+from ibug.leaves.walk._trees import NotWalkableError, Trees, offsets
+
+# A thread is worth starting only for about a millisecond of work: this number of leaf numbers.
+_LEAVES_PER_TASK = 2**20
+
+
+class TreeWalk:
+    """A model's trees, compiled.
+
+    Parameters
+    ----------
+    trees
+        The trees in the common form.
+
+    Raises
+    ------
+    NotWalkableError
+        Where they have more thresholds, leaves or categories than the walk has room for.
+    """
+
+    def __init__(self, trees: Trees) -> None:
+        self.n_features = trees.n_features
+        self._forest = _compile(trees)
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return self._forest.n_trees
+
+    def __call__(
+        self,
+        rows: NDArray[Any],
+        *,
+        n_jobs: int | None = None,
+        instruction_set: str = "",
+        trees: NDArray[np.int32] | None = None,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]] | None:
+        """Walk rows down the trees.
+
+        Parameters
+        ----------
+        rows : ndarray of float64 or float32, shape (n_rows, n_features)
+            As the library would read them, contiguous.
+        n_jobs
+            Threads, in joblib's convention.
+        instruction_set
+            The best of the machine if empty.
+        trees : ndarray of int32, shape (n_chosen,), optional
+            Walk these trees only, in this order; all if ``None``.
+
+        Returns
+        -------
+        leaves : ndarray of int32, shape (n_rows, n_trees) or (n_rows, n_chosen)
+            The leaf numbers, as the library numbers them.
+        sums : ndarray of shape (n_rows,)
+            The sums of the leaves' values, added as the library adds them.
+
+        None is returned where the library would not take the rows.
+        """
+        n_rows = len(rows)
+        leaves = np.empty((n_rows, self.n_trees if trees is None else len(trees)), np.int32)
+        sums = np.empty(n_rows)
+        n_tasks = min(effective_n_jobs(n_jobs), leaves.size // _LEAVES_PER_TASK) if n_jobs not in (None, 1) else 1
+        if n_tasks <= 1:
+            done = self._forest.walk(rows, 0, n_rows, leaves, sums, instruction_set, trees)
+        else:
+            edges = [n_rows * i // n_tasks for i in range(n_tasks + 1)]
+            done = all(
+                Parallel(n_jobs=n_jobs, require="sharedmem")(
+                    delayed(self._forest.walk)(rows, start, stop, leaves, sums, instruction_set, trees)
+                    for start, stop in pairwise(edges)
+                )
+            )
+        return (leaves, sums) if done else None
+
+
+def _compile(trees: Trees) -> _walk.Forest:
+    reading = _walk.Reading()
+    for name, value in trees.reading.items():
+        setattr(reading, name, value)
+    nodes = trees.nodes.view(np.uint8).reshape(len(trees.nodes), trees.nodes.dtype.itemsize)
+    try:
+        if trees.leaf_values is not None:
+            return _walk.Forest.build_oblivious(trees.first, nodes, trees.leaf_values, reading)
+        first_member = offsets([len(members) for members in trees.categories])
+        members = np.concatenate([*trees.categories, np.empty(0, np.int32)]).astype(np.int32)
+        n_categories = np.array([trees.n_categories.get(i, 0) for i in range(trees.n_features)], np.int32)
+        return _walk.Forest.build(trees.first, nodes, first_member, members, n_categories, reading)
+    except ValueError as error:
+        raise NotWalkableError(str(error)) from error

@@ -1,0 +1,22 @@
+"""Stacks of experts: which there are, what they say of rows, and the weights that validation rows give them."""
+
+from ibug.rule.stack._fit import SHRINKAGE, fit, normal_only
+from ibug.rule.stack._pooled import Pooled, pool, resolution
+from ibug.rule.stack._stacked import Stacked
+from ibug.rule.stack._statistics import BANDWIDTHS, Evidence, Statistics
+from ibug.rule.stack._views import Experts, Nearest
+
+__all__ = [
+    "BANDWIDTHS",
+    "SHRINKAGE",
+    "Evidence",
+    "Experts",
+    "Nearest",
+    "Pooled",
+    "Stacked",
+    "Statistics",
+    "fit",
+    "normal_only",
+    "pool",
+    "resolution",
+]

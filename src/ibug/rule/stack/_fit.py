@@ -1,0 +1,133 @@
+"""The weights of experts, from what validation rows say of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug.exceptions import InvalidInputError
+from ibug.rule.stack._pooled import Pooled
+from ibug.rule.stack._simplex import likeliest, quadratic_minimum
+from ibug.rule.stack._stacked import Stacked
+from ibug.rule.stack._statistics import BANDWIDTHS, Statistics
+from ibug.rule.stack._views import Experts
+
+Floats = NDArray[np.float64]
+
+#: The pull towards the normal expert: λ/n · |w − w_normal|², in units of its score.
+SHRINKAGE = 2.0
+_ROWS_PER_PULL = 2.0  # what the same λ is worth for the log score, in rows
+_FEWEST_ROWS = 10
+_USUAL_BANDWIDTH = 0.25
+
+
+def fit(
+    experts: Experts, pooled: Pooled, statistics: Statistics | None, scoring: str = "crps", shrinkage: float = SHRINKAGE
+) -> Stacked:
+    r"""Find the weights of experts that have the best score on validation rows.
+
+    For the CRPS, with a and B the mean distances of the experts to the targets and to each other, they minimise
+    :math:`w \cdot a - \frac12 w^T B w + \frac{\lambda}{n} |w - w_0|^2`, a convex quadratic programme. For the log
+    score they have the highest likelihood, with a prior worth 2λ rows for the normal expert, and the bandwidth is the
+    best of eight. On the validation rows the stack is never worse than the normal expert alone. That one keeps a weight
+    of 1/(n + 1) at least, so that every value has a density.
+
+    Parameters
+    ----------
+    experts : Experts
+        The experts, J of them.
+    pooled : Pooled
+        The pooled errors that the statistics were computed with.
+    statistics : Statistics or None
+        The statistics of all validation rows; None without such rows.
+    scoring : {"crps", "nll"}
+        The score.
+    shrinkage : float
+        The λ of the pull towards the normal expert, above zero.
+    """
+    if scoring not in _FITS:
+        raise InvalidInputError(f"A stack is fitted for one of the scores {tuple(_FITS)}; got {scoring!r}.")
+    n = 0 if statistics is None else len(statistics)
+    if statistics is None or n < _FEWEST_ROWS:
+        rows = "no validation rows" if n == 0 else f"{n} validation rows, fewer than {_FEWEST_ROWS}"
+        return normal_only(experts, pooled, scoring, f"There are {rows} to find weights of experts with.")
+    weights, bandwidth, score, scores = _FITS[scoring](statistics, shrinkage)
+    if not score <= scores[0]:
+        stacked = normal_only(experts, pooled, scoring, "No mixture scored better on the validation rows.")
+        return Stacked(experts, stacked.weights, scores, float(scores[0]), scoring, pooled, bandwidth, stacked.reason)
+    return Stacked(experts, weights, scores, float(score), scoring, pooled, bandwidth)
+
+
+def normal_only(experts: Experts, pooled: Pooled, scoring: str, reason: str) -> Stacked:
+    """Return the stack in which the normal expert has all the weight, for a reason.
+
+    Parameters
+    ----------
+    experts : Experts
+        The experts, J of them.
+    pooled : Pooled
+        The pooled errors, resolution and support.
+    scoring : str
+        The score that would have found the weights.
+    reason : str
+        Why there is no mixture.
+    """
+    weights = np.eye(len(experts))[0]
+    unknown = np.full(len(experts), np.nan)
+    return Stacked(experts, weights, unknown, np.nan, scoring, pooled, _USUAL_BANDWIDTH, reason)
+
+
+Found = tuple[Floats, float, float, Floats]  # weights, bandwidth, score of the stack, score of each expert
+
+
+def _for_crps(statistics: Statistics, shrinkage: float) -> Found:
+    n = len(statistics)
+    to_target, to_each_other = statistics.means()
+    scores = to_target - 0.5 * np.diag(to_each_other)
+    unit = max(float(scores[0]), float(np.finfo(float).tiny))
+    pull = 2 * shrinkage / n
+    gradient = to_target / unit
+    gradient[0] -= pull
+    best = quadratic_minimum(gradient, pull * np.eye(len(scores)) - to_each_other / unit)
+    weights = _with_normal(best, n)
+    bandwidth, _ = _best_bandwidth(statistics, weights)
+    return weights, bandwidth, float(weights @ to_target - 0.5 * weights @ to_each_other @ weights), scores
+
+
+def _for_nll(statistics: Statistics, shrinkage: float) -> Found:
+    n, density = len(statistics), statistics.log_density
+    tried = []
+    for number, bandwidth in enumerate(BANDWIDTHS):
+        weights = _with_normal(likeliest(density[:, number], max(_ROWS_PER_PULL * shrinkage, 1e-9)), n)
+        tried.append((_log_score(density[:, number], weights), number, float(bandwidth), weights))
+    score, number, bandwidth, weights = min(tried, key=lambda each: each[:2])
+    return weights, bandwidth, score, np.asarray(-density[:, number].mean(axis=0))
+
+
+def _with_normal(weights: Floats, n: int) -> Floats:
+    """Return the weights with at least 1/(n + 1) for the first one.
+
+    They are between the weights and the normal expert alone, and both scores are convex: the result is no worse than
+    that one.
+    """
+    least = 1 / (n + 1)
+    if weights[0] >= least:
+        return weights
+    mixed = weights * (1 - least) / (1 - weights[0])
+    mixed[0] = least
+    return np.asarray(mixed)
+
+
+def _best_bandwidth(statistics: Statistics, weights: Floats) -> tuple[float, float]:
+    scores = [_log_score(statistics.log_density[:, number], weights) for number in range(len(BANDWIDTHS))]
+    best = int(np.argmin(scores))
+    return float(BANDWIDTHS[best]), scores[best]
+
+
+def _log_score(log_density: Floats, weights: Floats) -> float:
+    """Return the mean negative log density of the mixture."""
+    top = log_density.max(axis=1)
+    return float(-(np.log(np.exp(log_density - top[:, None]) @ weights) + top).mean())
+
+
+_FITS = {"crps": _for_crps, "nll": _for_nll}

@@ -1,0 +1,117 @@
+"""What is known before the weights: the pooled errors of validation rows, and how fine the target is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ibug.exceptions import InvalidInputError
+
+Floats = NDArray[np.float64]
+
+#: The largest number of pooled errors; more are represented by their quantiles.
+MOST_ERRORS = 127
+_NARROWEST = 0.05  # of the kernels of pooled errors, in scales
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """What all rows share, except for weights and bandwidth.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_errors,)
+        Standardised errors, ascending.
+    error_bandwidth : float
+        The width of their kernels.
+    resolution : float
+        The distance of two values of the target; see :func:`resolution`.
+    support : pair of float
+        The bounds of the target.
+    """
+
+    errors: Floats
+    error_bandwidth: float = 0.25
+    resolution: float = 0.0
+    support: tuple[float, float] = (-np.inf, np.inf)
+
+    @property
+    def least_bandwidth(self) -> float:
+        """The narrowest width of a kernel, in the unit of the target."""
+        return max(self.resolution / float(np.sqrt(2 * np.pi)), float(np.finfo(float).tiny))
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values and an array that `from_state` takes."""
+        return {
+            "errors": self.errors,
+            "error_bandwidth": self.error_bandwidth,
+            "resolution": self.resolution,
+            "support": list(self.support),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Pooled:
+        """Return what has this state."""
+        lower, upper = (float(bound) for bound in state["support"])
+        errors = np.asarray(state["errors"], np.float64)
+        return cls(errors, float(state["error_bandwidth"]), float(state["resolution"]), (lower, upper))
+
+
+def pool(
+    mean: Floats,
+    scale: Floats,
+    y: Floats,
+    *,
+    resolution: float = 0.0,
+    support: tuple[float, float] = (-np.inf, np.inf),
+) -> Pooled:
+    """Return the pooled errors (y − mean)/scale of the validation rows.
+
+    Up to 127 errors are kept as they are, more of them as 127 quantiles at (i + ½)/127. The width of their kernels
+    for a density is 0.9 n^(−1/5) times the smaller one of standard deviation and interquartile range/1.349 (Silverman).
+
+    Parameters
+    ----------
+    mean, scale, y : ndarray of shape (n,)
+        Predictions, scales and targets of all validation rows.
+    resolution : float
+        The distance of two values of the target.
+    support : pair of float
+        The bounds of the target.
+    """
+    errors = np.sort((y - mean) / scale)
+    if not np.isfinite(errors).all():
+        raise InvalidInputError("Errors can be pooled only where predictions, scales and targets are finite numbers.")
+    if len(errors) == 0:
+        return Pooled(errors, resolution=resolution, support=support)
+    quartiles = np.quantile(errors, [0.25, 0.75])
+    widths = [width for width in (float(np.std(errors)), float(quartiles[1] - quartiles[0]) / 1.349) if width > 0]
+    bandwidth = max(0.9 * min(widths, default=0.0) * len(errors) ** -0.2, _NARROWEST)
+    if len(errors) > MOST_ERRORS:
+        errors = np.quantile(errors, (np.arange(MOST_ERRORS) + 0.5) / MOST_ERRORS)
+    return Pooled(errors, bandwidth, resolution, support)
+
+
+def resolution(targets: ArrayLike) -> float:
+    """Return the median distance from a row's target to the nearest different one; 0 if all are the same.
+
+    For whole numbers it is 1 even if a few are far apart; for a continuous target it is about as small as the distances
+    of neighbouring values, too small to matter.
+
+    Parameters
+    ----------
+    targets : array-like of shape (n,)
+        The targets of the training rows.
+    """
+    values, counts = np.unique(np.asarray(targets, np.float64), return_counts=True)
+    if len(values) < 2:
+        return 0.0
+    gaps = np.diff(values)
+    nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
+    order = np.argsort(nearest)
+    middle = np.searchsorted(np.cumsum(counts[order]), counts.sum() / 2)
+    return float(nearest[order][middle])

@@ -1,0 +1,153 @@
+"""A fitted stack: the weights of its experts, and the distributions that they make of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug.distributions import Blend, Stack
+from ibug.exceptions import InvalidInputError
+from ibug.rule.stack._load import kernel
+from ibug.rule.stack._pooled import Pooled
+from ibug.rule.stack._statistics import Evidence
+from ibug.rule.stack._views import Experts
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """What is learned of experts on validation rows; see :func:`fit`.
+
+    Parameters
+    ----------
+    experts : Experts
+        The experts, J of them, the normal one first.
+    weights : ndarray of shape (J,)
+        Their weights, which sum to 1.
+    scores : ndarray of shape (J,)
+        The score of each expert alone on the validation rows, NaN where there were none.
+    score : float
+        The score of the stack on the validation rows.
+    scoring : {"crps", "nll"}
+        Which score it is.
+    pooled : Pooled
+        The pooled errors, the resolution and the support of the target.
+    bandwidth : float
+        The width of the kernels that make a density of atoms, relative to the scale of the row.
+    reason : str
+        Why the stack is the normal expert alone; empty where it is not.
+    """
+
+    experts: Experts
+    weights: Floats
+    scores: Floats
+    score: float
+    scoring: str
+    pooled: Pooled
+    bandwidth: float
+    reason: str = ""
+
+    @property
+    def needs(self) -> dict[str, int]:
+        """The number of neighbours whose targets and residuals make the distributions."""
+        return self._active[0].needs
+
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Return each expert with its weight and its own score as columns, ready for a DataFrame."""
+        return {
+            "expert": np.array(self.experts.names),
+            "k": np.array(self.experts.k),
+            "weight": self.weights,
+            "score": self.scores,
+        }
+
+    def distribution(self, evidence: Evidence) -> Stack:
+        """Return the distributions of rows.
+
+        Parameters
+        ----------
+        evidence : Evidence
+            What is known of the rows; of neighbours as many as `needs` says, or more.
+        """
+        experts, on_targets, on_residuals = self._active
+        loc, targets, residuals, shares = evidence.arrays(experts)
+        n, k = len(loc), targets.shape[1] + residuals.shape[1]
+        atoms, masses = np.empty((n, k)), np.empty((n, k), np.float32)
+        kernel.combine(
+            loc,
+            targets,
+            residuals,
+            shares,
+            *experts.on_targets,
+            on_targets,
+            *experts.on_residuals,
+            on_residuals,
+            0,
+            n,
+            atoms,
+            masses,
+        )
+        return Stack.of_sorted(loc, np.ascontiguousarray(evidence.scale, np.float64), atoms, masses, self._blend)
+
+    @cached_property
+    def _active(self) -> tuple[Experts, Floats, Floats]:
+        """The experts on neighbours whose weights are above zero, and these weights."""
+        first = 1 + self.experts.errors
+        middle = first + len(self.experts.targets)
+        on_targets, on_residuals = self.weights[first:middle], self.weights[middle:]
+        experts = Experts(
+            tuple(e for e, w in zip(self.experts.targets, on_targets, strict=True) if w > 0),
+            tuple(e for e, w in zip(self.experts.residuals, on_residuals, strict=True) if w > 0),
+            self.experts.errors,
+        )
+        return experts, on_targets[on_targets > 0], on_residuals[on_residuals > 0]
+
+    @cached_property
+    def _blend(self) -> Blend:
+        pooled, errors = self.pooled, self.weights[1] if self.experts.errors else 0.0
+        atoms = self.weights[1 + self.experts.errors :].sum()
+        return Blend(
+            np.array([self.weights[0], errors, atoms]),
+            pooled.errors,
+            self.bandwidth,
+            pooled.error_bandwidth,
+            pooled.resolution,
+            pooled.support,
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values and arrays that `from_state` takes."""
+        names = ("weights", "scores", "score", "scoring", "bandwidth", "reason")
+        return {
+            "experts": self.experts.state(),
+            "pooled": self.pooled.state(),
+            **{name: getattr(self, name) for name in names},
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Stacked:
+        """Return the stack that has this state."""
+        experts = Experts.from_state(state["experts"])
+        weights, scores = (np.asarray(state[name], np.float64) for name in ("weights", "scores"))
+        if weights.shape != (len(experts),) or scores.shape != weights.shape:
+            raise InvalidInputError(f"A stack of {len(experts)} experts needs as many weights and scores.")
+        if not (np.all(weights >= 0) and abs(weights.sum() - 1) < 1e-6):
+            raise InvalidInputError("The weights of a stack must be at least zero and sum to 1.")
+        stacked = cls(
+            experts,
+            weights,
+            scores,
+            float(state["score"]),
+            str(state["scoring"]),
+            Pooled.from_state(state["pooled"]),
+            float(state["bandwidth"]),
+            str(state["reason"]),
+        )
+        stacked._blend  # noqa: B018 - impossible values are refused now, not when a row is predicted
+        return stacked

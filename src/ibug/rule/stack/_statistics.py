@@ -1,0 +1,133 @@
+"""What the weights of experts are found from: their distances to targets and to each other, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug.exceptions import InvalidInputError
+from ibug.rule.stack._load import kernel
+from ibug.rule.stack._pooled import Pooled
+from ibug.rule.stack._views import Experts
+
+Floats = NDArray[np.float64]
+
+#: The widths of the kernels on atoms that are tried, relative to the scale of a row.
+BANDWIDTHS = np.array([0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6, 1.0])
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of rows: the model's view, and the neighbours', nearest first.
+
+    Parameters
+    ----------
+    mean, scale : ndarray of shape (n,)
+        Predictions, and the standard deviations of the normal expert.
+    targets : ndarray of shape (n, k)
+        The neighbours' targets.
+    shares : ndarray of shape (n, k)
+        Their affinities, as shares of the trees.
+    residuals : ndarray of shape (n, k) or None
+        Their honest residuals; None where there are none.
+    """
+
+    mean: Floats
+    scale: Floats
+    targets: Floats
+    shares: Floats
+    residuals: Floats | None = None
+
+    def arrays(self, experts: Experts) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return locations, targets, residuals and shares as the compiled functions take them, no wider than needed."""
+        needs, n = experts.needs, len(self.mean)
+        residuals = self.residuals
+        if residuals is None:
+            if experts.residuals:
+                raise InvalidInputError("Experts on residuals need the neighbours' residuals.")
+            residuals = np.empty((n, 0))
+        targets, residuals = self.targets[:, : needs["targets"]], residuals[:, : needs["residuals"]]
+        shares = self.shares[:, : max(targets.shape[1], residuals.shape[1])]
+        parts = tuple(np.ascontiguousarray(part, np.float64) for part in (self.mean, targets, residuals, shares))
+        if not all(np.isfinite(part).all() for part in parts):
+            raise InvalidInputError("A stack needs finite predictions, targets, residuals and affinities.")
+        return parts[0], parts[1], parts[2], parts[3]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The statistics of validation rows, which are joined in the order of the rows.
+
+    Parameters
+    ----------
+    to_target : ndarray of shape (n, J)
+        E|Xⱼ − y| of each expert.
+    to_each_other : ndarray of shape (n, J(J + 1)/2)
+        E|Xⱼ − Xₖ| for k ≤ j, row after row of the lower triangle.
+    log_density : ndarray of shape (n, n_bandwidths, J)
+        The log densities of the smoothed experts at y.
+    """
+
+    to_target: Floats
+    to_each_other: Floats
+    log_density: Floats
+
+    def __len__(self) -> int:
+        return len(self.to_target)
+
+    @classmethod
+    def of(cls, experts: Experts, pooled: Pooled, evidence: Evidence, y: Floats) -> Statistics:
+        """Compute the statistics of rows.
+
+        Parameters
+        ----------
+        experts : Experts
+            The experts, J of them.
+        pooled : Pooled
+            The pooled errors of all validation rows.
+        evidence : Evidence
+            What is known of the rows.
+        y : ndarray of shape (n,)
+            Their targets.
+        """
+        n, j = len(evidence.mean), len(experts)
+        y, scale = (np.ascontiguousarray(part, np.float64) for part in (y, evidence.scale))
+        if not (np.isfinite(y).all() and np.isfinite(scale).all() and (scale > 0).all()):
+            raise InvalidInputError("A stack needs finite targets and finite scales above zero.")
+        errors = pooled.errors if experts.errors else np.empty(0)
+        if experts.errors and len(errors) == 0:
+            raise InvalidInputError("An expert on errors needs pooled errors.")
+        out = np.empty((n, j)), np.empty((n, j * (j + 1) // 2)), np.empty((n, len(BANDWIDTHS), j))
+        kernel.compare(
+            *evidence.arrays(experts),
+            *experts.on_targets,
+            *experts.on_residuals,
+            scale,
+            y,
+            errors,
+            BANDWIDTHS,
+            pooled.error_bandwidth,
+            pooled.least_bandwidth,
+            np.array(pooled.support),
+            0,
+            n,
+            *out,
+        )
+        return cls(*out)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Statistics]) -> Statistics:
+        """Join the statistics of partitions, in the order of their rows."""
+        names = ("to_target", "to_each_other", "log_density")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def means(self) -> tuple[Floats, Floats]:
+        """Return the mean distances to targets, (J,), and to each other, (J, J)."""
+        j, n = self.to_target.shape[1], len(self)
+        pairs = np.zeros((j, j))
+        rows, columns = np.tril_indices(j)
+        pairs[rows, columns] = pairs[columns, rows] = self.to_each_other.sum(axis=0) / n
+        return self.to_target.sum(axis=0) / n, pairs

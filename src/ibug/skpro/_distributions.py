@@ -1,0 +1,57 @@
+"""Distributions of skpro that equal those of ibug."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import skpro.distributions as classes
+
+from ibug import distributions
+from ibug.distributions import Distribution
+from ibug.skpro._batched import BatchedDistribution
+
+# By family: the class of skpro, and its parameters by ibug's names.
+_EQUAL: dict[type[Distribution], tuple[Callable[..., Any], dict[str, str]]] = {
+    distributions.Normal: (classes.Normal, {"mu": "loc", "sigma": "scale"}),
+    distributions.Laplace: (classes.Laplace, {"mu": "loc", "scale": "scale"}),
+    distributions.Logistic: (classes.Logistic, {"mu": "loc", "scale": "scale"}),
+    distributions.StudentT: (classes.TDistribution, {"mu": "loc", "sigma": "scale", "df": "df"}),
+    distributions.Lognormal: (classes.LogNormal, {"mu": "mu", "sigma": "sigma"}),
+    distributions.Weibull: (classes.Weibull, {"scale": "scale", "k": "power"}),
+}
+# Not every version of skpro has these.
+for _family, _name, _parameters in (
+    (distributions.Gumbel, "GumbelR", {"mu": "loc", "sigma": "scale"}),
+    (distributions.SkewNormal, "SkewNormal", {"mu": "loc", "sigma": "scale", "alpha": "alpha"}),
+):
+    if hasattr(classes, _name):
+        _EQUAL[_family] = (getattr(classes, _name), _parameters)
+
+
+def to_skpro(law: Distribution, index: Any = None, columns: Any = None) -> Any:
+    """Return a batch of distributions as a distribution of skpro.
+
+    Parameters
+    ----------
+    law : ibug.distributions.Distribution
+        The distributions of n rows.
+    index, columns
+        Labels of the n rows, and of the one column.
+
+    Returns
+    -------
+    skpro BaseDistribution of shape (n, 1)
+        skpro's own class where it has the same family: ``Normal``, ``Laplace``, ``Logistic``, ``TDistribution``,
+        ``GumbelR``, ``SkewNormal``, and ``LogNormal`` and ``Weibull`` where they begin at zero. Others (kde, empirical,
+        with another shift, truncated, conformal, mixtures, families of one's own) are wrapped as they are, by
+        ``BatchedDistribution``.
+    """
+    index = range(len(law)) if index is None else index
+    columns = [0] if columns is None else columns
+    if type(law) in _EQUAL and not np.any(getattr(law, "shift", 0.0)):
+        skpro_class, names = _EQUAL[type(law)]
+        parameters = {name: getattr(law, own)[:, None] for name, own in names.items()}
+        return skpro_class(**parameters, index=index, columns=columns)
+    return BatchedDistribution(law, index=index, columns=columns)

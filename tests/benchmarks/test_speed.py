@@ -1,0 +1,69 @@
+"""The speed of predictions: small settings, results that are kept, and the bars."""
+
+import importlib.util
+import json
+
+import pytest
+
+from benchmarks.speed.report import judge, judge_fit, judge_peers
+from tests.benchmarks.started import marked, run, written
+
+
+def test_speed(tmp_path):
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("catboost")
+    pytest.importorskip("xgboost")
+    results, page = tmp_path / "speed.jsonl", marked(tmp_path, "speed.py")
+    options = ["--quick", "--rows", "1000", "--trees", "30", "--results", str(results)]
+    options += ["--peer", "CBU", "--peer", "NGBoost"]
+    run("speed.py", *options, "--library", "LightGBM")
+    first = results.read_text()
+    results.write_text(first + '{"key": "mea')  # stopped in the middle of a line
+    printed = run("speed.py", *options, "--report", str(page))
+    assert printed.count("times the peak") == 4
+    assert printed.count("leaves    compiled walk") == 4
+    assert printed.count("walk to predict_dist") == 4
+    assert printed.count("with data frames") == 4
+    assert "CBU 1." in printed
+    assert importlib.util.find_spec("ngboost") or "NGBoost: absent (No module named 'ngboost')" in printed
+    assert json.loads(first.splitlines()[0])["per_row"]["predict_dist"] > 0
+    assert results.read_text().startswith(first)  # what was measured is not measured again
+    assert results.read_text().count("measure LightGBM") == 1
+    command, text = written(page, "speed.py").split("\n", 1)
+    assert command.startswith("$ python speed.py --quick --rows 1000")
+    assert text == printed.rstrip()
+
+
+def test_speed_goes_on_when_a_package_fails(tmp_path):
+    broken = tmp_path / "ngboost.py"
+    broken.write_text("raise RuntimeError('broken on purpose')")
+    command = ["--quick", "--rows", "600", "--trees", "5", "--library", "HistGradientBoosting", "--peer", "NGBoost"]
+    printed = run("speed.py", *command, PYTHONPATH=str(tmp_path))
+    assert "NGBoost: FAILED (RuntimeError: broken on purpose" in printed
+    assert "times the peak" in printed
+
+
+def test_bars():
+    setting = {"library": "LightGBM", "n_rows": 7000, "n_trees": 500, "n_features": 9}
+    fresh = {"peak_growth": 155e6, "index_bytes": 4e6, "first_call": 1.0, "tenth_call": 1.0}
+    ratios = {"leaves + predict / read": 3.0, "leaves + predict alone / read alone": 1.9}
+    ratios |= {"predict_dist alone / predict alone": 1.9, "interval alone / predict alone": 2.1}
+    result = {"setting": setting, "kernel_share": 1.2, "index_bytes": 4e6, "ratios": ratios, "fresh": fresh}
+    result |= {"fit_time": 1.0, "training_time": 2.0, "per_row": {"predict_dist": 1.0, "predict_dist alone": 2.0}}
+    missed = [bar.text for bar in judge([result]) if not bar.met]
+    assert len(missed) == 3
+    assert "index at most" in missed[0]
+    assert "one row: leaves and predictions" in missed[1]
+    assert "predict_interval" in missed[2]
+    too_much = {**result, "fit_time": 2.0, "fresh": {**fresh, "peak_growth": 157e6, "first_call": 1.6}}
+    assert [bar.met for bar in judge_fit(too_much)] == [False, False, False]
+    same = {**result, "setting": {**setting, "n_rows": 8000}}
+    peers = [("NGBoost", {"per_row": {"batch": 2.0, "alone": 1.0}}), ("MAPIE CQR", {"absent": "No module"})]
+    assert [bar.met for bar in judge_peers([same], peers)] == [True, False]
+
+
+def test_persistence():
+    pytest.importorskip("lightgbm")
+    printed = run("persistence.py", "500", "5")
+    assert "index of 500 rows and 5 trees" in printed
+    assert "load, mapped, unverified" in printed

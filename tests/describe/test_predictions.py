@@ -1,0 +1,80 @@
+"""Predictions with the neighbours of the same search."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingRegressor
+
+import ibug.describe._predictions as module
+from ibug import IBUGRegressor, LeafIndex
+from ibug.describe import Predictions
+from ibug.metrics import evaluate
+
+
+@pytest.fixture(scope="module", params=["array", "frame"])
+def rows(request):
+    X, y = load_diabetes(return_X_y=True)
+    return (X if request.param == "array" else pd.DataFrame(X).add_prefix("x")), y
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        {},
+        {"distribution": "kde", "k": 20, "spread": "targets"},
+        {"support": (0, np.inf), "distribution": "laplace"},
+        {"conformal": "distribution"},
+    ],
+    ids=["normal", "kde", "bounded", "conformal"],
+)
+def u(request, rows):
+    X, y = rows
+    model = GradientBoostingRegressor(n_estimators=30, random_state=0).fit(X[:250], y[:250])
+    return IBUGRegressor(model, prefit=True, random_state=0, **request.param).fit(
+        X[:250], y[:250], X_val=X[250:350], y_val=y[250:350]
+    )
+
+
+def same(found, expected):
+    for name in ("mean", "var", "ppf", "interval"):
+        options = (0.3,) if name in ("ppf", "interval") else ()
+        np.testing.assert_array_equal(getattr(found, name)(*options), getattr(expected, name)(*options))
+
+
+@pytest.mark.parametrize("at_a_time", [2**22, 700], ids=["at once", "in chunks"])
+def test_they_are_the_estimators_own(u, rows, at_a_time, monkeypatch):
+    monkeypatch.setattr(module, "_NEIGHBORS_AT_A_TIME", at_a_time)
+    X, kept = rows[0][350:], np.array([0, 3, 4, 40, 91])
+    found, near = Predictions.with_neighbors(u, X, 5, kept)
+    same(found.distribution, u.predict_dist(X))
+    np.testing.assert_array_equal(found.points, u.predict(X))
+    np.testing.assert_array_equal(found.training_targets_, rows[1][:250])
+    np.testing.assert_array_equal(near.familiarity, u.affinity_score(X))
+    affinities, indices = u.kneighbors(X, max(5, u.k_))
+    np.testing.assert_array_equal(near.affinities, affinities[kept])
+    np.testing.assert_array_equal(near.indices, indices[kept])
+
+
+def test_all_neighbours_are_kept_by_default(u, rows):
+    X = rows[0][350:]
+    most = u.k_ + 3
+    _, near = Predictions.with_neighbors(u, X, most)
+    np.testing.assert_array_equal(near.indices, u.kneighbors(X, most)[1])
+
+
+def test_before_calibration(u, rows):
+    X = rows[0][350:]
+    found = Predictions.of(u, X)
+    plain = found.before_calibration(u, X)
+    same(plain.distribution, u.uncalibrated().predict_dist(X))
+    np.testing.assert_array_equal(plain.points, u.predict(X))
+    assert found.before_calibration(object(), X) is None
+
+
+def test_scores_need_no_second_search(u, rows, monkeypatch):
+    X, y = rows[0][350:], rows[1][350:]
+    expected = evaluate(u, X, y)
+    found = Predictions.of(u, X)
+    monkeypatch.setattr(LeafIndex, "query", None)
+    assert dict(evaluate(found, X, y)) == dict(expected)

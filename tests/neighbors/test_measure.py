@@ -1,0 +1,75 @@
+"""What benchmarks ask: instruction sets, the share of the index that a query visits, the peak of the counting loop."""
+
+import numpy as np
+import pytest
+
+from ibug import LeafIndex
+from ibug.exceptions import InvalidInputError
+from ibug.neighbors import CountingLoop, instruction_sets, least_queries
+
+
+def kinds(n_rows):
+    """Rows of 40 kinds that differ in few trees: an index of them skips most rows."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 9, (40, 30))[rng.integers(0, 40, n_rows)]
+    rows[rng.random(rows.shape) < 0.05] = 0
+    return rows
+
+
+def without_bounds(index):
+    return LeafIndex.from_arrays({name: a for name, a in index.arrays().items() if name in LeafIndex.REQUIRED_ARRAYS})
+
+
+def test_baseline_comes_first():
+    assert instruction_sets()[0] == "baseline"
+
+
+@pytest.mark.parametrize("instruction_set", [None, *instruction_sets()])
+def test_least_queries_are_where_sharing_begins(instruction_set):
+    assert least_queries(instruction_set) > 1
+
+
+def test_bounds_are_a_part_of_the_memory():
+    index = LeafIndex.build(kinds(4000))
+    assert 0 < index.bounds_nbytes < index.nbytes
+    full = without_bounds(index)
+    assert full.bounds_nbytes == 0
+    assert full.nbytes == index.nbytes - index.bounds_nbytes
+
+
+@pytest.mark.parametrize("instruction_set", [None, *instruction_sets()])
+def test_queries_visit_a_share_of_the_index(instruction_set):
+    rows = kinds(4000)
+    index = LeafIndex.build(rows)
+    share = index.visited(rows[:20], 5, instruction_set=instruction_set)
+    assert share.shape == (20,)
+    assert 0 < share.min() <= share.max() < 0.5
+    np.testing.assert_array_equal(without_bounds(index).visited(rows[:20], 5), np.ones(20))
+    assert np.all(index.visited(rows[:20], 4000) == 1)  # all rows are asked for
+    with pytest.raises(InvalidInputError, match="k must be an integer"):
+        index.visited(rows[:20], 4001)
+
+
+@pytest.mark.parametrize("instruction_set", [None, *instruction_sets()])
+@pytest.mark.parametrize("n_leaves", [9, 300, 70_000])
+def test_the_counting_loop_counts_shared_leaves(n_leaves, instruction_set):
+    rows = np.random.default_rng(1).integers(0, 3, (max(n_leaves, 64), 260))
+    rows[:n_leaves, 0] = np.arange(n_leaves)
+    index = LeafIndex.build(rows)
+    codes = index.arrays()["tiles"][:4, :252].swapaxes(1, 2).reshape(64, 252)
+    expected = (codes[:3, None] == codes[None]).sum(axis=2).ravel()
+    loop = CountingLoop(index, passes=expected.size, n_queries=3, instruction_set=instruction_set)
+    assert loop() == expected.sum()  # pass i adds its i-th count
+    assert loop.comparisons == expected.size * 3 * 64 * 252
+
+
+def test_a_counting_loop_of_few_trees():
+    index = LeafIndex.build(np.zeros((64, 6), int))
+    assert CountingLoop(index, passes=2, n_queries=5).comparisons == 2 * 5 * 64 * 8
+    assert CountingLoop(index, passes=2, n_queries=5, n_trees=3).comparisons == 2 * 5 * 64 * 4
+
+
+@pytest.mark.parametrize("change", [{"passes": 0}, {"n_queries": 0}, {"n_queries": 65}, {"n_trees": 0}])
+def test_a_counting_loop_of_nothing(change):
+    with pytest.raises(InvalidInputError, match="A counting loop needs passes and trees, and from 1 to 64 queries"):
+        CountingLoop(LeafIndex.build(np.zeros((64, 6), int)), **{"passes": 1, **change})
