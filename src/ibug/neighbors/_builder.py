@@ -19,7 +19,13 @@ _LEAST_SAMPLED, _MOST_SAMPLED, _ROWS_PER_SAMPLED = 32, 64, 2000
 
 
 class Builder:
-    """Gives leaves their codes in order of appearance, and widens the codes when a tree has more than they can tell."""
+    """Gives leaves their codes in order of appearance, and widens the codes when a tree has more leaves than they hold.
+
+    Parameters
+    ----------
+    n_rows, n_trees
+        The size of the index.
+    """
 
     def __init__(self, n_rows: int, n_trees: int) -> None:
         if not 1 <= n_trees <= kernel.MAX_TREES:
