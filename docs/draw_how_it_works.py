@@ -1,4 +1,4 @@
-"""Draw the picture of how-it-works.md out of a real model: ``python docs/draw_how_it_works.py``."""
+"""Draw the picture of how-it-works.md from a real model: ``python docs/draw_how_it_works.py``."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def draw_affinity(ax: Axes, X: np.ndarray, affinity: np.ndarray, nearest: np.nda
     bar.outline.set_visible(False)
 
 
-def draw_law(ax: Axes, law: Any, targets: np.ndarray, prediction: float) -> None:
-    """Draw the law over a rug of the neighbours' targets."""
-    lower, upper = (float(end) for end in law.interval(0.9))
+def draw_distribution(ax: Axes, distribution: Any, targets: np.ndarray, prediction: float) -> None:
+    """Draw the distribution over a rug of the neighbours' targets."""
+    lower, upper = (float(end) for end in distribution.interval(0.9))
     span = upper - lower
     grid = np.linspace(lower - 0.25 * span, upper + 0.25 * span, 300)
-    density = law.pdf(grid)
+    density = distribution.pdf(grid)
     ax.plot(grid, density, color=INK, linewidth=1.5)
     within = (grid >= lower) & (grid <= upper)
     ax.fill_between(grid[within], density[within], color=ORANGE, alpha=0.2, linewidth=0)
@@ -74,7 +74,7 @@ def draw_law(ax: Axes, law: Any, targets: np.ndarray, prediction: float) -> None
     ax.plot(targets, np.full(len(targets), -0.035 * density.max()), "|", color=BLUE, markersize=11, markeredgewidth=1.2)
     ax.annotate("the model's prediction", (prediction, density.max()), (6, -2), textcoords="offset points", fontsize=9)
     ax.annotate("90 % interval", ((lower + prediction) / 2, 0.25 * density.max()), ha="center", fontsize=9)
-    ax.set_title("their targets (ticks), and the law\nmade from them", fontsize=11, loc="left")
+    ax.set_title("their targets (ticks), and the distribution\nmade from them", fontsize=11, loc="left")
     ax.set(yticks=[], xlabel="target", ylim=(-0.09 * density.max(), 1.12 * density.max()))
     ax.spines[["left", "right", "top"]].set_visible(False)
 
@@ -100,7 +100,7 @@ def main() -> None:
         "1  In each tree the new row (★) shares a leaf with some training rows", fontsize=12, x=0.01, ha="left"
     )
     below.suptitle(
-        "2  Rows that share most leaves are its neighbours; their spread is its uncertainty",
+        "2  Rows that share the most leaves are its neighbours; their spread is its uncertainty",
         fontsize=12,
         x=0.01,
         ha="left",
@@ -109,7 +109,7 @@ def main() -> None:
         draw_leaf(ax, model, tree, X, star)
     left, right = below.subplots(1, 2, width_ratios=[1, 1.3])
     draw_affinity(left, X, affinity, nearest, star)
-    draw_law(right, u.predict_dist(star[None])[0], y[nearest], float(model.predict(star[None])[0]))
+    draw_distribution(right, u.predict_dist(star[None])[0], y[nearest], float(model.predict(star[None])[0]))
     out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out, dpi=110)
 

@@ -1,4 +1,4 @@
-"""Make the images of plotting.md, each by the code that stands above it there.
+"""Make the images of plotting.md, each by the code above it in the page.
 
 Run ``python docs/make_images.py``. With the environment variable IBUG_DATA, the folder of a ``california.parquet``
 whose last column is the target, the images show California housing; without it scikit-learn's diabetes data. The model

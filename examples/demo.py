@@ -17,7 +17,7 @@ LEVEL = 0.9
 
 
 def main() -> None:
-    """Train, wrap, and print what a user wants to know."""
+    """Train, wrap, and print scores, intervals and neighbours."""
     data = load_diabetes()
     X_rest, X_test, y_rest, y_test = train_test_split(data.data, data.target, test_size=0.25, random_state=0)
     X_train, X_val, y_train, y_val = train_test_split(X_rest, y_rest, test_size=0.25, random_state=0)
@@ -31,15 +31,15 @@ def main() -> None:
 
     print("Diabetes data (scikit-learn): disease progression after one year, 25 to 346")
     print(f"{len(y_train)} training rows, {len(y_val)} validation rows, {len(y_test)} test rows")
-    print(f"The model: LightGBM, {model.n_estimators} trees of {model.num_leaves} leaves, trained already")
-    print(f"Neighbours: {u.k_} of {len(u.index_)} training rows; what the spread is made of: {u.spread_}\n")
+    print(f"Model: LightGBM, {model.n_estimators} trees of {model.num_leaves} leaves, already trained")
+    print(f"Neighbours: {u.k_} of {len(u.index_)} training rows; spread: {u.spread_}\n")
     print_scores(model, raw, u, X_test, y_test)
     print_predictions(u, X_test, y_test)
     print_neighbors(u, X_test, y_train, row=0)
 
 
 def print_scores(model: LGBMRegressor, raw: IBUGRegressor, u: IBUGRegressor, X: np.ndarray, y: np.ndarray) -> None:
-    """Print the scores on the test rows: the plain variance of neighbours, and what was fitted to validation rows."""
+    """Print the scores on the test rows, before and after fitting the spread to validation rows."""
     before, after = raw.predict_dist(X), u.predict_dist(X)
     error = np.sqrt(np.mean((model.predict(X) - y) ** 2))
     scores = [
@@ -72,7 +72,7 @@ def print_predictions(u: IBUGRegressor, X: np.ndarray, y: np.ndarray, n: int = 1
 def print_neighbors(u: IBUGRegressor, X: np.ndarray, y_train: np.ndarray, row: int, n: int = 8) -> None:
     """Print the training rows behind one prediction."""
     affinities, rows = u.kneighbors(X[row : row + 1], n)
-    print(f"Why row {row} is that uncertain: its {n} nearest training rows")
+    print(f"Why row {row} is uncertain: its {n} nearest training rows")
     print("  training row   shared leaves   target")
     for affinity, neighbor in zip(affinities[0], rows[0], strict=True):
         print(f"  {neighbor:12} {affinity:7} of {u.index_.n_trees}   {y_train[neighbor]:6.0f}")

@@ -1,6 +1,6 @@
 """A web service for a saved model: predictions with intervals, quantiles and the training rows behind them.
 
-    u.save("model.ibug", compress=False)  # so that workers map the file and share its memory
+    u.save("model.ibug", compress=False)  # so that workers can map the file and share its memory
     python examples/serve.py model.ibug --port 8000 --workers 2
 
     curl localhost:8000/predict -H "content-type: application/json" -d '{"row": {"age": 3, "bmi": 2}, "coverage": 0.9}'
@@ -34,16 +34,16 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Limits(BaseModel):
-    """What the service takes on, in each worker."""
+    """The limits of each worker."""
 
     threads: int = 1  # predictions at a time; the search releases Python's lock
-    in_flight: int = 128  # requests that run or wait; those beyond are told to come again
+    in_flight: int = 128  # requests that run or wait; more are refused for now
     rows: int = 10_000  # in one request
     bytes: int = 8_000_000  # of one request
 
 
 class Options(BaseModel):
-    """What a client may ask for beside the point prediction."""
+    """What a client may ask for in addition to the point prediction."""
 
     model_config = ConfigDict(extra="forbid")
     coverage: Probability = 0.9
@@ -52,7 +52,7 @@ class Options(BaseModel):
 
 
 class Limiter:
-    """Refuse at the door what is too large or too much, before any of it is read or parsed.
+    """Refuse requests that are too large or too many, before they are parsed.
 
     413: the body is larger than allowed. 503 with Retry-After: as many requests as allowed are in flight. Health checks
     always pass.
@@ -80,7 +80,7 @@ class Limiter:
                 self.in_flight -= 1
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body, whose length a client need not have told truly, and pass it on."""
+        """Read the body, which may be longer than its header says, and pass it on."""
         body, more = bytearray(), True
         while more:
             message = await receive()
@@ -132,11 +132,11 @@ class Service:
         if options.neighbors and not hasattr(self.u, "kneighbors"):
             raise InvalidInputError(f"A {type(self.u).__name__} has no neighbours to show: ask without neighbors.")
         X = self.frame(rows)
-        law = self.u.predict_dist(X)
-        columns = [_plain(values) for values in (self.u.predict(X), *law.interval(options.coverage))]
+        predicted = self.u.predict_dist(X)
+        columns = [_plain(values) for values in (self.u.predict(X), *predicted.interval(options.coverage))]
         answers = [dict(zip(("prediction", "lower", "upper"), row, strict=True)) for row in zip(*columns, strict=True)]
         if options.quantiles:
-            for answer, values in zip(answers, law.ppf(np.array([options.quantiles])), strict=True):
+            for answer, values in zip(answers, predicted.ppf(np.array([options.quantiles])), strict=True):
                 answer["quantiles"] = _plain(values)
         if options.neighbors:
             for answer, affinities, found in zip(answers, *self.u.kneighbors(X, options.neighbors), strict=True):
@@ -159,7 +159,7 @@ def create_app(path: Path | None = None, limits: Limits | None = None) -> FastAP
     path = path or Path(os.environ["IBUG_SERVE_MODEL"])
     limits = limits or Limits.model_validate_json(os.environ.get("IBUG_SERVE_LIMITS", "{}"))
     service = Service(path, limits)
-    app = FastAPI(title="ibug", summary="Predictions that know how sure they are")
+    app = FastAPI(title="ibug", summary="Predictions with their uncertainty")
     app.add_middleware(Limiter, limits=limits)
     one = create_model("One", __base__=Options, row=(service.row_type, ...))
     batch = create_model("Batch", __base__=Options, rows=(list[service.row_type], Field(min_length=1)))
@@ -195,7 +195,7 @@ def create_app(path: Path | None = None, limits: Limits | None = None) -> FastAP
 
 
 def one_thread(part: Any) -> None:
-    """Make a regressor and the fitted models inside answer with one thread: many requests have many.
+    """Make a regressor and the fitted models inside use one thread each: requests already run in parallel.
 
     For a single row, LightGBM waits longer for its threads than it computes; on busy processors, many times as long.
     """
@@ -228,8 +228,8 @@ def _plain(values: Any) -> list[float | None]:
 class Worker(multiprocess.Process):
     """A worker process whose death is seen at once.
 
-    uvicorn's parent asks its workers in turn whether they live. It keeps their end of the pipe open itself, so that
-    for an answer of a worker that is killed just then it waits until the time is over, and starts no other meanwhile.
+    uvicorn's parent asks its workers in turn whether they are alive. It keeps their end of the pipe open itself. So if
+    a worker is killed while it is asked, the parent waits until the timeout, and starts no other worker meanwhile.
     """
 
     def start(self) -> None:
@@ -239,7 +239,7 @@ class Worker(multiprocess.Process):
 
 
 def main() -> None:
-    """Start the workers, and start new ones where they die; SIGTERM lets running requests finish."""
+    """Start the workers, and replace those that die; SIGTERM lets running requests finish."""
     parser = argparse.ArgumentParser(description="Serve a saved model of ibug.")
     parser.add_argument("model", type=Path)
     parser.add_argument("--host", default="127.0.0.1")

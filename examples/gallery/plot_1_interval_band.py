@@ -2,8 +2,8 @@
 An interval band around a boosted model
 =======================================
 
-A curve with noise that grows to the right. The model is trained first and wrapped afterwards: its prediction stays as
-it is, and the band is what the training rows with the same leaves have to say.
+The noise of this curve grows to the right. The model is trained first and wrapped afterwards. Its prediction stays the
+same, and the band comes from the training rows that share leaves with each row.
 """
 
 import matplotlib.pyplot as plt
@@ -27,14 +27,14 @@ X_test, y_test = sample(2000)
 model = GradientBoostingRegressor(n_estimators=100, max_depth=3, random_state=0).fit(X_train, y_train)
 
 # %%
-# Wrap the trained model. The validation rows choose the number of neighbours and calibrate the width; half of them
-# make the coverage sure.
+# Wrap the trained model. One half of the validation rows chooses the number of neighbours and calibrates the width; the
+# other half guarantees the coverage.
 u = IBUGRegressor(model, prefit=True, conformal="scale", random_state=0)
 u.fit(X_train, y_train, X_val=X_val, y_val=y_val)
 print(f"The 90 % intervals hold {coverage(y_test, u.predict_interval(X_test, 0.9)):.1%} of the test values.")
 
 # %%
-# The band is narrow on the left and wide on the right, though nobody told the model about the noise.
+# The band is narrow on the left and wide on the right, although the model was not told about the noise.
 grid = np.linspace(0, 10, 500)[:, None]
 lower, upper = u.predict_interval(grid, coverage=0.9).T
 fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")

@@ -2,7 +2,7 @@
 Are the intervals right? A check before anyone relies on them
 =============================================================
 
-Some numbers and two pictures, on rows that were neither trained nor calibrated on.
+This example shows some numbers and two pictures, on rows that were used neither for training nor for calibration.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ y_train, y_val, y_test = np.split(y, [2000, 3000])
 model = HistGradientBoostingRegressor(random_state=0).fit(X_train, y_train)
 
 # %%
-# Twice the same model: the spread of 301 neighbours as it is, and the default, which is tuned and calibrated on
+# The same model twice: with the plain spread of 301 neighbours, and with the default, which is tuned and calibrated on
 # validation rows.
 raw = IBUGRegressor(model, prefit=True, k=301, calibrate=False).fit(X_train, y_train)
 u = IBUGRegressor(model, prefit=True).fit(X_train, y_train, X_val=X_val, y_val=y_val)
@@ -32,14 +32,15 @@ for name, estimator in (("301 neighbours", raw), ("calibrated", u)):
     )
 
 # %%
-# On the diagonal, intervals hold as much as they say, at every level. Above it they are too wide: so many neighbours
-# have means of their own, which are part of their spread. The grey band is what chance alone does with so many rows.
+# On the diagonal, intervals of every level cover as many values as they claim. Above it they are too wide: the means of
+# 301 neighbours differ, and this difference is part of their spread. The grey band is what chance alone does with this
+# number of rows.
 fig, ax = plt.subplots(figsize=(6, 5), layout="constrained")
 CalibrationDisplay.from_estimator({"301 neighbours": raw, "calibrated": u}, X_test, y_test, ax=ax)
 plt.show()
 
 # %%
-# F(y) should be uniform. A hump tells of laws that are too wide, high ends of laws that are too narrow.
+# F(y) should be uniform. A hump means that the distributions are too wide, high ends that they are too narrow.
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, name, estimator in zip(axes, ("301 neighbours", "calibrated"), (raw, u), strict=True):
     PITDisplay.from_estimator(estimator, X_test, y_test, n_bins=20, ax=ax)

@@ -1,9 +1,9 @@
 """
-A skewed target: which family of laws?
-======================================
+A skewed target: which family?
+==============================
 
-Costs are positive and lean to the right. A normal law can be right about the mean and the width, and still say that a
-cost might be negative. The family is chosen after training, so that trying is cheap.
+Costs are positive and skewed to the right. A normal distribution can have the right mean and width, and still give
+negative costs a probability. The family is chosen after training, so trying several is cheap.
 """
 
 import matplotlib.pyplot as plt
@@ -21,15 +21,15 @@ y_train, y_val, y_test = np.split(y, [2000, 3000])
 model = HistGradientBoostingRegressor(max_iter=60, random_state=0).fit(X_train, y_train)
 
 # %%
-# One model, four laws, judged on rows that none of them has seen. Lower is better in both scores.
-laws = {}
+# One model and four families, judged on rows that none of them has seen. Lower is better in both scores.
+predicted = {}
 for family in ("normal", "gumbel", "weibull", "lognormal"):
     u = IBUGRegressor(model, prefit=True, distribution=family, scoring="nll")
     u.fit(X_train, y_train, X_val=X_val, y_val=y_val)
-    laws[family] = u.predict_dist(X_test)
-    below = float(np.mean(laws[family].cdf(0.0)))
+    predicted[family] = u.predict_dist(X_test)
+    below = float(np.mean(predicted[family].cdf(0.0)))
     print(
-        f"{family:10} CRPS {crps(y_test, laws[family]):.3f}   NLL {nll(y_test, laws[family]):.3f}   "
+        f"{family:10} CRPS {crps(y_test, predicted[family]):.3f}   NLL {nll(y_test, predicted[family]):.3f}   "
         f"probability of a negative cost {below:.1%}"
     )
 
@@ -45,10 +45,10 @@ row = int(np.argmax(y_test > 6))
 grid = np.linspace(-5, 25, 600)
 fig, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
 for family, color in (("normal", "tab:gray"), ("lognormal", "tab:blue")):
-    density = laws[family][row].pdf(grid)
+    density = predicted[family][row].pdf(grid)
     ax.plot(grid, density, color=color, label=family)
     ax.fill_between(grid, density, color=color, alpha=0.15, linewidth=0)
-ax.axvline(y_test[row], color="tab:orange", linestyle="--", label="what came")
+ax.axvline(y_test[row], color="tab:orange", linestyle="--", label="observed")
 ax.axvline(0, color="black", linewidth=0.8)
 ax.set(xlabel="cost", yticks=[], ylim=0)
 ax.legend()

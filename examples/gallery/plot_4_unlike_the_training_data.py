@@ -2,8 +2,8 @@
 Rows unlike the training data
 =============================
 
-A model predicts something for every row, also for one that is like nothing it was trained on. The affinity of its
-neighbours, the share of the trees in which they share a leaf with it, is a warning that costs nothing.
+A model predicts a value for every row, even for rows unlike anything it was trained on. The affinity of a row's
+neighbours, the share of the trees in which they share its leaf, is a warning that costs nothing.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ from lightgbm import LGBMRegressor
 from ibug import IBUGRegressor
 
 # %%
-# Six measurements that go together, because two causes are behind them all.
+# Six measurements that are correlated, because two causes are behind them all.
 rng = np.random.default_rng(0)
 causes = rng.normal(size=(4000, 2))
 X = causes @ rng.normal(size=(2, 6)) + 0.2 * rng.normal(size=(4000, 6))
@@ -24,7 +24,7 @@ model = LGBMRegressor(n_estimators=100, num_leaves=15, verbose=-1).fit(X_train, 
 u = IBUGRegressor(model, prefit=True).fit(X_train, y_train, X_val=X_val, y_val=y_val)
 
 # %%
-# Strange rows: every single value is an ordinary one, but the values of a row do not belong together.
+# Strange rows: every single value is ordinary, but the values of a row do not belong together.
 strange = np.column_stack([rng.permutation(column) for column in X_test.T])
 
 # %%
@@ -45,5 +45,5 @@ ax.legend()
 plt.show()
 
 # %%
-# A low score is a warning; a high one is no proof. Rows beyond the training data along one feature fall into the
+# A low score is a warning; a high score proves nothing. Rows beyond the training data along one feature fall into the
 # outermost leaves, together with the outermost training rows, and may look familiar.

@@ -2,8 +2,8 @@
 Why is this row uncertain?
 ==========================
 
-Behind each interval stand training rows. Looking at them answers the question that a number cannot: are similar cases
-really that different, or are there no similar cases?
+Training rows are behind each interval. They answer a question that a number cannot: are similar cases really that
+different, or are there no similar cases?
 """
 
 import matplotlib.pyplot as plt
@@ -30,8 +30,8 @@ for name, row in (("most certain", sure), ("least certain", unsure)):
     print(f"{name:14} prediction {u.predict(X_test.iloc[[row]])[0]:.0f}, 90 % interval from {lower:.0f} to {upper:.0f}")
 
 # %%
-# The training rows nearest to the uncertain one, by the number of trees in which they share its leaf, with their
-# targets: patients who are alike to the model, and whose disease went different ways.
+# The training rows that share the most leaves with the uncertain row, with their targets. To the model these patients
+# are similar, but their disease took different courses.
 affinity, rows = u.kneighbors(X_test.iloc[[unsure]], n_neighbors=6)
 table = X_train.iloc[rows[0]][["age", "bmi", "bp", "s5"]].assign(target=y_train.iloc[rows[0]], affinity=affinity[0])
 print("the row itself:", X_test.iloc[unsure][["age", "bmi", "bp", "s5"]].round(1).to_dict())

@@ -2,8 +2,8 @@
 One row at a time
 =================
 
-A service answers single requests, and learns the truth later. Save the model, load it where it is to serve, predict row
-by row, and watch whether the intervals still hold what they promise.
+A service answers single requests, and learns the true values later. Save the model, load it in the service, predict row
+by row, and watch whether the intervals still have the coverage that they promise.
 """
 
 import tempfile
@@ -31,14 +31,14 @@ u = IBUGRegressor(model, prefit=True, conformal="scale", random_state=0)
 u.fit(X_train, y_train, X_val=X_val, y_val=y_val)
 
 # %%
-# Saved without compression the file is mapped into memory when it is loaded: several processes share it.
+# A file that is saved without compression is mapped into memory when it is loaded, and several processes share it.
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name) / "model.ibug"
 u.save(path, compress=False)
 served = ibug.load(path)
 
 # %%
-# Four hundred requests. After the first half the world gets noisier, and the model does not know.
+# Four hundred requests. After the first half the data get noisier, and the model does not know.
 X_calm, y_calm = sample(200)
 X_rough, y_rough = sample(200, noise=2.5)
 inside = []
@@ -48,8 +48,8 @@ for x, truth in zip(np.vstack([X_calm, X_rough]), np.concatenate([y_calm, y_roug
 print(f"first half: {np.mean(inside[:200]):.0%} inside, second half: {np.mean(inside[200:]):.0%}")
 
 # %%
-# The share inside over the last 50 requests shows it. When it stays below what was promised, calibrate again on new
-# rows; that trains nothing.
+# The share inside over the last 50 requests shows it. When it stays below the promised coverage, calibrate again on new
+# rows; this trains nothing.
 served.select_distribution(X_rough, y_rough, families=["normal"])
 X_later, y_later = sample(500, noise=2.5)
 lower, upper = served.predict_interval(X_later, coverage=0.9).T

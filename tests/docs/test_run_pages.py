@@ -86,9 +86,10 @@ def test_a_page_is_run_and_written(run_pages, tmp_path):
     assert page.read_text(encoding="utf-8") == PAGE.replace("x = 3", "x = 40").replace("0.75", "10.0")
 
 
-def test_the_picture_is_drawn(tmp_path):
+@pytest.mark.parametrize("script", ["draw_architecture.py", "draw_how_it_works.py"])
+def test_the_picture_is_drawn(script, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "picture.png"
-    command = [sys.executable, "-W", "error", str(DOCS / "draw_how_it_works.py"), "--out", str(path)]
+    command = [sys.executable, "-W", "error", str(DOCS / script), "--out", str(path)]
     subprocess.run(command, check=True, capture_output=True)
     assert 50_000 < path.stat().st_size < 300_000

@@ -15,7 +15,13 @@ Reduce = Literal["mean"] | None
 
 
 def as_targets(y: ArrayLike) -> Floats:
-    """Return the observed values, (n,), all finite, at least one."""
+    """Return the observed values, (n,), all finite, at least one.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values.
+    """
     if hasattr(y, "cdf"):
         raise InvalidInputError("The observed values come first, then the distribution: metric(y, distribution).")
     values = np.asarray(y, np.float64)
@@ -48,14 +54,32 @@ def as_distribution(given: Any, n: int) -> Any:
 
 
 def as_points(prediction: Any, n: int) -> Floats:
-    """Return point predictions, (n,): an array as it is, or the means of a distribution."""
+    """Return point predictions, (n,): an array as it is, or the means of a distribution.
+
+    Parameters
+    ----------
+    prediction : array of shape (n,), batched distribution or tuple
+        What was predicted.
+    n : int
+        The number of rows.
+    """
     if isinstance(prediction, tuple) or hasattr(prediction, "cdf"):
         return np.asarray(as_distribution(prediction, n).mean())
     return _as_array(prediction, (n,))
 
 
 def as_interval(distribution: Any, n: int, level: float) -> tuple[Floats, Floats]:
-    """Return lower and upper ends, (n,) each: the columns of an array (n, 2), or a distribution's central interval."""
+    """Return lower and upper ends, (n,) each: the columns of an array (n, 2), or a distribution's central interval.
+
+    Parameters
+    ----------
+    distribution : array of shape (n, 2) or batched distribution
+        What was predicted.
+    n : int
+        The number of rows.
+    level : float
+        The nominal coverage of the interval.
+    """
     _refuse_tuple(distribution)
     if hasattr(distribution, "cdf"):
         lower, upper = as_distribution(distribution, n).interval(check_level(level, "level"))
@@ -67,7 +91,17 @@ def as_interval(distribution: Any, n: int, level: float) -> tuple[Floats, Floats
 
 
 def as_quantiles(distribution: Any, n: int, alpha: Floats) -> Floats:
-    """Return quantiles, (n, n_alpha): an array as it is, or those of a distribution at alpha."""
+    """Return quantiles, (n, n_alpha): an array as it is, or those of a distribution at alpha.
+
+    Parameters
+    ----------
+    distribution : array of shape (n, n_alpha), batched distribution or tuple
+        What was predicted.
+    n : int
+        The number of rows.
+    alpha : ndarray of shape (n_alpha,)
+        The probabilities.
+    """
     if isinstance(distribution, tuple) or hasattr(distribution, "cdf"):
         return np.asarray(as_distribution(distribution, n).ppf(alpha[None, :]))
     return _as_array(distribution, (n, len(alpha)))
@@ -98,7 +132,15 @@ def check_levels(levels: ArrayLike, name: str) -> Floats:
 
 
 def reduced(values: Floats, reduce: Reduce) -> Any:
-    """Return the mean of per-row values, or with ``reduce=None`` the values."""
+    """Return the mean of per-row values, or with ``reduce=None`` the values.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        One score per row.
+    reduce : {"mean", None}
+        What to return.
+    """
     if reduce not in ("mean", None):
         raise InvalidInputError(f'reduce must be "mean" or None; got {reduce!r}.')
     return values if reduce is None else float(np.mean(values))

@@ -49,7 +49,17 @@ class CrossFittedSource:
     def batches(
         self, X: NDArray[np.intp], needs: Mapping[str, int], *, n_jobs: int | None = None, verbose: bool = False
     ) -> Iterator[Batch]:
-        """Yield one batch of rows after another; see NeighborSource."""
+        """Yield one batch of rows after another.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows,)
+            Positions among the cross-fitted rows.
+        needs
+            The number of neighbours, by quantity.
+        n_jobs, verbose
+            Not used: nothing is searched here.
+        """
         known = {"targets": self.targets, "residuals": self.residuals}
         k = max(needs.values())
         size = max(1, _VALUES_PER_BATCH // k)

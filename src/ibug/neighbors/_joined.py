@@ -14,7 +14,13 @@ from ibug.neighbors._order import merge_top_k
 
 
 class JoinedIndex:
-    """The indexes of several shards, with the methods of one ``LeafIndex`` of all their rows, in their order."""
+    """The indexes of several shards, with the methods of one ``LeafIndex`` of all their rows, in their order.
+
+    Parameters
+    ----------
+    parts : sequence of LeafIndex
+        The indexes.
+    """
 
     def __init__(self, parts: Sequence[LeafIndex]) -> None:
         self._parts = list(parts)
@@ -41,7 +47,13 @@ class JoinedIndex:
     def query(
         self, leaves: ArrayLike, k: int, *, n_jobs: int | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Find the k training rows of highest affinity for each query; see ``LeafIndex.query``."""
+        """Find the k training rows of highest affinity for each query; see ``LeafIndex.query``.
+
+        Parameters
+        ----------
+        leaves, k, n_jobs
+            As in ``LeafIndex.query``.
+        """
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= self.n_rows:
             raise InvalidInputError(f"k must be an integer from 1 to the number of training rows, {self.n_rows}.")
         found = []
@@ -56,5 +68,5 @@ class JoinedIndex:
         return sizes
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Refuse: it is saved already, as a folder."""
+        """Raise NotStorableError: the shards are saved already, as a folder."""
         raise NotStorableError("This regressor was loaded from a folder of shards: copy the folder to save it again.")

@@ -51,7 +51,21 @@ class LeafNumbers:
     def of(
         cls, reader: LeafReader, X: Any, sampling: Sampling, rng: np.random.RandomState, *, verbose: bool = False
     ) -> LeafNumbers:
-        """Check the reader's tree walk on the training rows X, and choose the trees that count."""
+        """Check the reader's tree walk on the training rows X, and choose the trees that count.
+
+        Parameters
+        ----------
+        reader
+            The fitted model's leaf reader.
+        X
+            The training rows.
+        sampling
+            The share of the trees.
+        rng
+            Draws random trees.
+        verbose
+            Show the progress.
+        """
         with Progress("checking the tree walk", 1, enabled=verbose) as progress:
             reader.prepare(X)
             progress.say(reader.how)
@@ -72,7 +86,17 @@ class LeafNumbers:
         title: str = "indexing validation rows",
         verbose: bool = False,
     ) -> LeafIndex:
-        """Return an index of the rows X, or of some of them."""
+        """Return an index of the rows X, or of some of them.
+
+        Parameters
+        ----------
+        X
+            The rows.
+        rows : ndarray of shape (n_index_rows,) or None
+            The rows to index, ascending; ``None`` for all.
+        n_jobs, title, verbose
+            Threads, and the progress that is shown under a title.
+        """
         n_rows = _num_samples(X) if rows is None else len(rows)
         size = chunk_size(self.n_model_trees)
         with Progress(title, n_rows, enabled=verbose) as progress:
@@ -106,8 +130,8 @@ class LeafNumbers:
             The number of neighbours that a chunk must have room for.
         predict
             Yield the model's predictions as well: by the walk that finds the leaves, or else by the library.
-        n_jobs, verbose
-            As in IBUGRegressor.
+        n_jobs, title, verbose
+            Threads, and the progress that is shown under a title.
         """
         size = chunk_size(self.n_model_trees + 4 * k)  # a neighbour is a row number, an affinity, a target and more
         if not verbose:  # a single row does not pay for a display that nobody sees
@@ -132,7 +156,13 @@ class LeafNumbers:
 
 
 def chunk_size(numbers_per_row: int) -> int:
-    """Return the number of rows to work on at a time."""
+    """Return the number of rows to work on at a time.
+
+    Parameters
+    ----------
+    numbers_per_row
+        The leaf numbers of a row, and four numbers for each neighbour.
+    """
     return max(1, _NUMBERS_PER_CHUNK // numbers_per_row)
 
 

@@ -67,7 +67,21 @@ class LocalSource:
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> LocalSource:
-        """Index the training rows X of a fitted model, or a sample of them."""
+        """Index the training rows X of a fitted model, or a sample of them.
+
+        Parameters
+        ----------
+        model, reader
+            The fitted model, and its leaf reader.
+        X, y
+            The training rows and their targets.
+        sampling, rng
+            The share of trees and rows that count, and what draws them.
+        residuals : ndarray of shape (n_train,) or None
+            Honest residuals of the training rows.
+        n_jobs, verbose
+            As in IBUGRegressor.
+        """
         leaves = LeafNumbers.of(reader, X, sampling, rng, verbose=verbose)
         rows = sampling.rows(len(y), rng)
         index = leaves.index_of(X, rows, n_jobs=n_jobs, title="indexing training rows", verbose=verbose)
@@ -92,7 +106,15 @@ class LocalSource:
     def with_residuals_of(
         self, X_val: Any, y_val: Floats, *, n_jobs: int | None = None, verbose: bool = False
     ) -> LocalSource:
-        """Return a source whose residuals are those of validation rows: the model has not seen them."""
+        """Return a source whose residuals are those of validation rows: the model has not seen them.
+
+        Parameters
+        ----------
+        X_val, y_val
+            The validation rows and their targets.
+        n_jobs, verbose
+            As in IBUGRegressor.
+        """
         residuals = y_val - np.asarray(self.leaves.reader.predict(X_val), np.float64)
         index = self.leaves.index_of(X_val, n_jobs=n_jobs, verbose=verbose)
         return replace(self, residuals=residuals, residual_index=index)
@@ -104,7 +126,17 @@ class LocalSource:
     def batches(
         self, X: Any, needs: Mapping[str, int], *, n_jobs: int | None = None, verbose: bool = False
     ) -> Iterator[Batch]:
-        """Yield one batch of rows after another, with predictions, neighbours and their values; see NeighborSource."""
+        """Yield one batch of rows after another, with predictions, neighbours and their values.
+
+        Parameters
+        ----------
+        X
+            The rows.
+        needs
+            The number of neighbours, by quantity.
+        n_jobs, verbose
+            As in IBUGRegressor.
+        """
         own, others = dict(needs), {}
         if self.residual_index is not None and "residuals" in own:
             others["residuals"] = own.pop("residuals")
@@ -122,14 +154,36 @@ class LocalSource:
     def nearest(
         self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False
     ) -> Iterator[tuple[slice, NDArray[np.int32], Integers]]:
-        """Yield where a chunk of rows is, with affinities and training rows, (n_rows, k) each; nothing is predicted."""
+        """Yield chunk after chunk: its rows as a slice, affinities and training rows, (n_rows, k) each.
+
+        Nothing is predicted.
+
+        Parameters
+        ----------
+        X
+            The rows.
+        k
+            The number of neighbours.
+        n_jobs, verbose
+            As in IBUGRegressor.
+        """
         for where, leaves, _ in self.leaves.chunks(X, k, n_jobs=n_jobs, title="finding neighbours", verbose=verbose):
             yield where, *self._query(leaves, k, n_jobs)
 
     def neighbors(
         self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False
     ) -> tuple[NDArray[np.int32], Integers]:
-        """Return affinities and training rows of the k nearest, (n_rows, k) each."""
+        """Return affinities and training rows of the k nearest, (n_rows, k) each.
+
+        Parameters
+        ----------
+        X
+            The rows.
+        k
+            The number of neighbours.
+        n_jobs, verbose
+            As in IBUGRegressor.
+        """
         shape = _num_samples(X), k
         affinities, rows = np.empty(shape, np.int32), np.empty(shape, np.int64)
         for where, *found in self.nearest(X, k, n_jobs=n_jobs, verbose=verbose):
@@ -137,12 +191,30 @@ class LocalSource:
         return affinities, rows
 
     def affinity_scores(self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False) -> Floats:
-        """Return the mean affinity of the k nearest as a share of the trees, (n_rows,)."""
+        """Return the mean affinity of the k nearest as a share of the trees, (n_rows,).
+
+        Parameters
+        ----------
+        X
+            The rows.
+        k
+            The number of neighbours.
+        n_jobs, verbose
+            As in IBUGRegressor.
+        """
         nearest = self.nearest(X, k, n_jobs=n_jobs, verbose=verbose)
         return np.concatenate([affinities.mean(axis=1) / self.n_trees for _, affinities, _ in nearest])
 
     def leaf_density(self, X: Any, *, n_jobs: int | None = None) -> tuple[Floats, Floats]:
-        """Return the mean share of the training rows in the same leaf: for each row, and for each tree."""
+        """Return the mean share of the training rows in the same leaf: for each row, and for each tree.
+
+        Parameters
+        ----------
+        X
+            The rows.
+        n_jobs
+            As in IBUGRegressor.
+        """
         by_row, by_tree = [], np.zeros(self.n_trees, np.int64)
         for _, leaves, _ in self.leaves.chunks(X, n_jobs=n_jobs):
             sizes = self.index.leaf_sizes(leaves)
@@ -167,7 +239,15 @@ class LocalSource:
 
     @classmethod
     def from_state(cls, model: Any, state: Mapping[str, Any]) -> LocalSource:
-        """Return the source of a model that has this state; parts that do not belong together are refused."""
+        """Return the source of a model that has this state; parts that do not belong together are refused.
+
+        Parameters
+        ----------
+        model
+            The fitted model.
+        state
+            What `state` returned.
+        """
         index, other = LeafIndex.from_arrays(state["index"]), state["residual_index"]
         reader = read_leaves_of(model)
         n_trees = state["n_model_trees"]
@@ -232,7 +312,15 @@ class LocalSource:
 
 
 def not_self(rows: Integers, first: int) -> NDArray[np.bool_]:
-    """Return which k of each row's k + 1 nearest, (n_rows, k + 1), are others; the rows are numbered from `first`."""
+    """Tell which k of each row's k + 1 nearest rows are other rows, (n_rows, k + 1).
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, k + 1)
+        The nearest rows.
+    first
+        The number of the first row.
+    """
     self_: NDArray[np.bool_] = rows == np.arange(first, first + len(rows))[:, None]
     # With more than k twins of lower number a row is not among its own nearest: then the last one is left out.
     self_[~self_.any(axis=1), -1] = True

@@ -37,7 +37,15 @@ class Sampling:
         _share(1, self.row_fraction, "row_fraction")
 
     def trees(self, n_trees: int, rng: np.random.RandomState) -> NDArray[np.intp] | None:
-        """Return the trees that count, ascending, or None for all."""
+        """Return the trees that count, ascending, or None for all.
+
+        Parameters
+        ----------
+        n_trees
+            The number of the model's trees.
+        rng
+            Draws random trees.
+        """
         size = _share(n_trees, self.tree_fraction, "tree_fraction")
         if size == n_trees:
             return None
@@ -46,7 +54,15 @@ class Sampling:
         return np.arange(size) if self.tree_order == "first" else np.arange(n_trees - size, n_trees)
 
     def rows(self, n_rows: int, rng: np.random.RandomState) -> NDArray[np.intp] | None:
-        """Return the rows that can be neighbours, ascending, or None for all."""
+        """Return the rows that can be neighbours, ascending, or None for all.
+
+        Parameters
+        ----------
+        n_rows
+            The number of training rows.
+        rng
+            Draws the rows.
+        """
         size = self.n_rows(n_rows)
         return None if size == n_rows else np.sort(rng.choice(n_rows, size, replace=False))
 

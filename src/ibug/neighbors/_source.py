@@ -35,10 +35,10 @@ class NeighborSource(Protocol):
 
     @property
     def n_trees(self) -> int:
-        """The affinity of twins."""
+        """The number of trees that count: the affinity of a row with itself."""
 
     def n_neighbors(self, quantity: str) -> int:
-        """Return the largest number of neighbours of which a quantity can be had."""
+        """Return the number of rows that can be neighbours and have the quantity."""
 
     def batches(
         self, X: Any, needs: Mapping[str, int], *, n_jobs: int | None = None, verbose: bool = False

@@ -1,4 +1,4 @@
-"""What a rule has to know about all training targets together, wherever they are."""
+"""All training targets together, as far as a rule has to know them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ TINY_VARIANCE = 1e-15
 
 @dataclass(frozen=True)
 class TargetRange:
-    """Number and range of some targets; those of several parts join without rounding."""
+    """Number and range of some targets; those of several parts join without rounding.
+
+    Parameters
+    ----------
+    n
+        The number of targets.
+    lowest, highest
+        The smallest and the largest; infinite where there are none.
+    """
 
     n: int
     lowest: float
@@ -31,7 +39,7 @@ class TargetRange:
 
     @classmethod
     def join(cls, parts: Sequence[TargetRange]) -> TargetRange:
-        """Put together what was found in several parts."""
+        """Return the range of all parts together."""
         n = sum(part.n for part in parts)
         return cls(n, min(part.lowest for part in parts), max(part.highest for part in parts))
 
@@ -63,7 +71,14 @@ class TargetFacts:
 
     @classmethod
     def of(cls, targets: Floats, options: Options) -> TargetFacts:
-        """Look at targets that are all here, (n,).
+        """Look at targets that are all here.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n,)
+            The training targets.
+        options
+            The families, and the support.
 
         Raises
         ------
@@ -74,7 +89,17 @@ class TargetFacts:
 
     @classmethod
     def prepare(cls, found: TargetRange, targets: Floats | None, options: Options) -> TargetFacts:
-        """Let the families look at the targets; they may be absent unless `options.looks_at_targets`."""
+        """Let the families look at the targets.
+
+        Parameters
+        ----------
+        found
+            Number and range of the targets.
+        targets : ndarray of shape (n,) or None
+            The targets; they may be absent unless ``options.looks_at_targets``.
+        options
+            The families, and the support.
+        """
         lower, upper = options.support or (-np.inf, np.inf)
         if found.lowest < lower or found.highest > upper:
             raise InvalidInputError(

@@ -46,7 +46,17 @@ def learn(rows: ValidationRows, options: Options, facts: TargetFacts, *, has_res
 
 
 def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
-    """Return the rule of the best candidate; `n_trees` is the affinity of twins."""
+    """Return the rule of the best candidate.
+
+    Parameters
+    ----------
+    plan
+        The candidates.
+    statistics
+        Their variances on the validation rows.
+    n_trees
+        The highest possible affinity.
+    """
     choice, table = select(plan, statistics)
     family = choice.candidate.family
     # Where the family looks at no neighbours, it is the spread alone that does.
@@ -65,40 +75,98 @@ def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
 
 
 def conformalized(rule: Rule, rows: ValidationRows, options: Options) -> Rule:
-    """Return the rule with a conformal calibrator fitted to validation rows, if one was asked for."""
+    """Return the rule with a conformal calibrator fitted to validation rows, if one was asked for.
+
+    Parameters
+    ----------
+    rule
+        The rule, without conformal calibration.
+    rows
+        Validation rows.
+    options
+        What was asked for.
+    """
     if options.conformal is None:
         return rule
     return with_conformal(rule, [rule.distribution(batch) for batch in rows.batches(rule.needs)], rows.y, options)
 
 
 def with_conformal(rule: Rule, distributions: list[Distribution], y: Floats, options: Options) -> Rule:
-    """Return the rule with a conformal calibrator fitted to predicted distributions and observed values, (n_rows,)."""
+    """Return the rule with a conformal calibrator fitted to predicted distributions.
+
+    Parameters
+    ----------
+    rule
+        The rule, without conformal calibration.
+    distributions
+        What the rule predicts, batch by batch.
+    y : ndarray of shape (n_rows,)
+        The observed values of all batches.
+    options
+        What was asked for; it names a calibrator.
+    """
     assert options.conformal is not None, "a calibrator was asked for"
     return replace(rule, conformal=options.conformal_calibrator().fit(joined(distributions), y))
 
 
 def without_validation(options: Options, facts: TargetFacts, n_neighbors: int) -> Rule:
-    """Return the rule that was asked for, not calibrated; its floor is yet to be found, see `with_floor`."""
+    """Return the rule that was asked for, not calibrated; its floor is yet to be found, see `with_floor`.
+
+    Parameters
+    ----------
+    options
+        What was asked for.
+    facts
+        The training targets, and the families that can take them.
+    n_neighbors
+        The number of rows that can be neighbours.
+    """
     quantity = options.spread.quantities[0]
     k = candidates(options.k, n_neighbors)[0]
     return Rule(SingleSpread(quantity, k), facts.families[0], k, min_variance=0.0)
 
 
 def with_floor(rule: Rule, batches: Iterable[Batch], facts: TargetFacts) -> Rule:
-    """Return the rule with the smallest variance among some training rows as its floor."""
+    """Return the rule with the smallest variance among some training rows as its floor.
+
+    Parameters
+    ----------
+    rule
+        The rule without a floor.
+    batches
+        Some training rows, with their neighbours.
+    facts
+        The training targets.
+    """
     variances = np.concatenate([rule.spread.variance(batch.values) for batch in batches])
     return replace(rule, min_variance=smallest_nonzero(variances, facts.range.tiny_variance))
 
 
 def joined(distributions: list[Distribution]) -> Distribution:
-    """Return the distributions of several batches as one."""
+    """Return the distributions of several batches as one.
+
+    Parameters
+    ----------
+    distributions
+        At least one, all of the same class.
+    """
     if not distributions:
         raise InvalidInputError("There are no rows: every partition is empty.")
     return type(distributions[0]).concatenate(distributions)
 
 
 def with_neighbors(rule: Rule, batches: Iterable[Batch], k: int) -> tuple[Distribution, NDArray[Any], Integers]:
-    """Return the distributions of all batches, with affinities and training rows of the k nearest, (n_rows, k)."""
+    """Return the distributions of all batches, with affinities and training rows of the k nearest, (n_rows, k).
+
+    Parameters
+    ----------
+    rule
+        Makes the distributions.
+    batches
+        The rows, each with at least k neighbours.
+    k
+        The number of training rows to return.
+    """
     distributions, affinities, rows = [], [], []
     for batch in batches:
         distributions.append(rule.distribution(batch))

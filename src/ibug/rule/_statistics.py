@@ -15,18 +15,42 @@ from ibug.rule.spread import QUANTITIES, prefix_means
 
 @dataclass(frozen=True)
 class Statistics:
-    """Variances and mean affinities of the validation rows' neighbours; those of several parts join exactly."""
+    """Variances and mean affinities of the validation rows' neighbours; those of several parts join exactly.
 
-    mean: Floats  # (n_rows,) predictions
-    y: Floats  # (n_rows,) observed
+    Parameters
+    ----------
+    mean, y : ndarray of shape (n_rows,)
+        Predictions and observed values.
+    ks
+        The numbers of neighbours.
+    variances : dict of ndarray of shape (n_rows, len(ks))
+        By quantity.
+    affinities : ndarray of shape (n_rows, len(ks))
+        The mean affinity of the first k.
+    values : dict of ndarray of shape (n_rows, max(ks))
+        By quantity, where families need them; else empty.
+    """
+
+    mean: Floats
+    y: Floats
     ks: tuple[int, ...]
-    variances: dict[str, Floats]  # by quantity, (n_rows, len(ks))
-    affinities: Floats  # (n_rows, len(ks)) mean affinity of the first k
-    values: dict[str, Floats]  # by quantity, (n_rows, max(ks)); empty unless families need them
+    variances: dict[str, Floats]
+    affinities: Floats
+    values: dict[str, Floats]
 
     @classmethod
     def collect(cls, batches: Iterable[Batch], y: Floats, plan: Plan) -> Statistics:
-        """Read the neighbours of all validation rows once; `y` has their targets, (n_rows,)."""
+        """Read the neighbours of all validation rows once.
+
+        Parameters
+        ----------
+        batches
+            The neighbours, with at least what ``plan.needs`` asks for.
+        y : ndarray of shape (n_rows,)
+            The targets of the validation rows.
+        plan
+            The candidates.
+        """
         return cls.join([cls._of(batch, y[batch.where], plan) for batch in batches])
 
     @classmethod
@@ -52,7 +76,15 @@ class Statistics:
         )
 
     def columns(self, quantity: str, ks: Sequence[int]) -> Floats:
-        """Return the variances of a quantity for some k, (n_rows, len(ks))."""
+        """Return the variances of a quantity for some k, (n_rows, len(ks)).
+
+        Parameters
+        ----------
+        quantity
+            ``"targets"`` or ``"residuals"``.
+        ks
+            Some of the numbers of neighbours.
+        """
         return self.variances[quantity][:, [self.ks.index(k) for k in ks]]
 
 

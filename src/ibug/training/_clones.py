@@ -16,7 +16,13 @@ from ibug.leaves import reader_type
 
 
 def fresh(model: Any) -> Any:
-    """Return an unfitted copy of a model."""
+    """Return an unfitted copy of a model.
+
+    Parameters
+    ----------
+    model
+        Any supported estimator.
+    """
     try:
         return clone(model)
     except (TypeError, RuntimeError) as error:
@@ -34,7 +40,17 @@ def fresh(model: Any) -> Any:
 
 
 def checked_model(estimator: Any, options: Options, rng: np.random.RandomState) -> Any:
-    """Return the model to use or to train; refuse one that cannot be used, or not be trained where it must be."""
+    """Return the model to use or to train; refuse one that cannot be used, or not be trained where it must be.
+
+    Parameters
+    ----------
+    estimator
+        What the user gave; ``None`` for scikit-learn's histogram gradient boosting.
+    options
+        Tell whether it is trained already.
+    rng
+        Seeds the default model.
+    """
     if estimator is None:
         estimator = HistGradientBoostingRegressor(random_state=rng.randint(2**31 - 1))
     reader_type(estimator)
@@ -53,7 +69,17 @@ def _around_a_fresh_one(model: Any) -> Any:
 
 
 def with_sample_weight(model: Any, fit_params: dict[str, Any], sample_weight: Any) -> dict[str, Any]:
-    """Add the weights to the parameters of `fit`, under the name by which the model takes them."""
+    """Add the weights to the parameters of `fit`, under the name by which the model takes them.
+
+    Parameters
+    ----------
+    model
+        The estimator, or a pipeline around one.
+    fit_params
+        The other parameters of its `fit`.
+    sample_weight
+        The weights, or None.
+    """
     if sample_weight is None:
         return fit_params
     steps = []
@@ -64,7 +90,13 @@ def with_sample_weight(model: Any, fit_params: dict[str, Any], sample_weight: An
 
 
 def trainable(model: Any) -> Any:
-    """Return the model to clone: what a FrozenEstimator holds; refuse one that a clone would not train anew."""
+    """Return the model to clone: what a FrozenEstimator holds; refuse one that a clone would not train anew.
+
+    Parameters
+    ----------
+    model
+        The estimator that the user gave.
+    """
     if isinstance(model, FrozenEstimator):
         model = model.estimator
     if not hasattr(model, "fit"):

@@ -32,12 +32,24 @@ MOST_TUNING_ROWS = 10_000
 
 @dataclass(frozen=True)
 class CrossFit:
-    """The outcome of cross-fitting."""
+    """The outcome of cross-fitting.
 
-    mean: Floats  # (n_rows,) out-of-fold predictions
-    rows: NDArray[np.intp]  # (n_tuned,) the rows whose neighbours were searched, ascending
-    affinities: NDArray[np.float32]  # (n_tuned, k) as shares of the trees of the row's own model
-    neighbors: NDArray[np.int32]  # (n_tuned, k) among the rows that the row's own model was trained on
+    Parameters
+    ----------
+    mean : ndarray of shape (n_rows,)
+        Out-of-fold predictions.
+    rows : ndarray of shape (n_tuned,)
+        The rows whose neighbours were searched, ascending.
+    affinities : ndarray of shape (n_tuned, k)
+        Shares of the trees of the row's own model.
+    neighbors : ndarray of shape (n_tuned, k)
+        Among the rows that the row's own model was trained on.
+    """
+
+    mean: Floats
+    rows: NDArray[np.intp]
+    affinities: NDArray[np.float32]
+    neighbors: NDArray[np.int32]
 
 
 def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> list[Fold]:
@@ -81,7 +93,15 @@ def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> l
 
 
 def tuning_rows(n_rows: int, rng: np.random.RandomState) -> NDArray[np.intp]:
-    """Return the rows to tune on, ascending: all, or a sample where there are many."""
+    """Return the rows to tune on, ascending: all, or a sample where there are many.
+
+    Parameters
+    ----------
+    n_rows
+        The number of training rows.
+    rng
+        Draws the sample.
+    """
     if n_rows <= MOST_TUNING_ROWS:
         return np.arange(n_rows)
     return np.sort(rng.choice(n_rows, MOST_TUNING_ROWS, replace=False))
@@ -107,10 +127,12 @@ def cross_fit(
     ----------
     model
         What is cloned.
-    X, y, fit_params
-        What the clones are trained on; arrays with one entry per row are divided along with X.
+    X, y
+        The rows and targets that the clones are trained on.
     folds
         Row numbers to train on and to predict.
+    fit_params
+        Passed on to the clones' `fit`; arrays with one entry per row are divided along with X.
     rows : ndarray of shape (n_tuned,)
         The rows whose neighbours are to be found, ascending.
     k

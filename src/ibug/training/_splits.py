@@ -19,7 +19,17 @@ _LEAST_CONFORMAL_ROWS = 100
 
 
 def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide row numbers into those to train on and those to hold out, each ascending."""
+    """Divide row numbers into those to train on and those to hold out, each ascending.
+
+    Parameters
+    ----------
+    n_rows
+        The number of rows.
+    fraction
+        The share to hold out.
+    rng
+        Draws it.
+    """
     check_fraction(fraction)
     if n_rows < 3:
         raise InvalidInputError(
@@ -30,7 +40,15 @@ def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArr
 
 
 def halves(n_rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows to tune on and those for conformal calibration; from 200 rows on, no row is in both."""
+    """Return the rows to tune on and those for conformal calibration; from 200 rows on, no row is in both.
+
+    Parameters
+    ----------
+    n_rows
+        The number of validation rows.
+    rng
+        Draws the halves.
+    """
     if n_rows < 2 * _LEAST_CONFORMAL_ROWS:
         return np.arange(n_rows), np.arange(n_rows)
     half = rng.permutation(n_rows) < n_rows // 2
@@ -38,7 +56,15 @@ def halves(n_rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], N
 
 
 def divide(validation: Rows, rng: np.random.RandomState) -> tuple[Rows, Rows]:
-    """Return the rows themselves of both `halves`."""
+    """Return the rows themselves of both `halves`.
+
+    Parameters
+    ----------
+    validation
+        X and y of the validation rows.
+    rng
+        Draws the halves.
+    """
     X, y = validation
     first, second = halves(len(y), rng)
     return (_safe_indexing(X, first), y[first]), (_safe_indexing(X, second), y[second])

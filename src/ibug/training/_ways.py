@@ -77,7 +77,15 @@ class Job:
         return fresh(self.model).fit(self.X, self.y, **self.fit_params)
 
     def source(self, model: Any, residuals: Floats | None = None) -> LocalSource:
-        """Return the index of the training rows of a trained model."""
+        """Return the source of neighbours of a trained model: its training rows, indexed.
+
+        Parameters
+        ----------
+        model
+            The trained model.
+        residuals : ndarray of shape (n_train,) or None
+            Honest residuals of the training rows.
+        """
         options, reader = self.options, read_leaves_of(model)
         given = None if self.columns is None else [reader.written_as(str(name)) for name in self.columns]
         check_feature_names(reader.feature_names, given, self.columns)
@@ -94,7 +102,15 @@ class Job:
         )
 
     def cross_fit(self, rows: Any = None, k: int = 0) -> CrossFit:
-        """Predict each row by a clone that has not seen it, and find the k neighbours of some rows."""
+        """Predict each row by a clone that has not seen it, and find the k neighbours of some rows.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_tuned,) or None
+            The rows whose neighbours are to be found, ascending; none by default.
+        k
+            The number of neighbours.
+        """
         options = self.options
         return cross_fit(
             trainable(self.model),
@@ -111,7 +127,13 @@ class Job:
         )
 
     def part(self, train: Any, held_out: Any) -> Job:
-        """Return the same with a part of the rows to train on, and the others as validation rows."""
+        """Return the same with a part of the rows to train on, and the others as validation rows.
+
+        Parameters
+        ----------
+        train, held_out : ndarray
+            Row numbers.
+        """
         y = self.y[train]
         return replace(
             self,
@@ -124,7 +146,13 @@ class Job:
 
 
 def learned(job: Job) -> Learned:
-    """Return source and rule, by the way that the options ask for."""
+    """Return source and rule, by the way that the options ask for.
+
+    Parameters
+    ----------
+    job
+        What `fit` was given.
+    """
     options = job.options
     if options.prefit:
         return _as_given(job)
@@ -199,6 +227,19 @@ def learn_from(
     """Return the rule that validation rows choose and calibrate, and the source that it asks.
 
     The source is another one where residuals are those of the validation rows.
+
+    Parameters
+    ----------
+    source
+        The training rows.
+    validation
+        X and y of rows that the model has not seen.
+    options
+        The parameters.
+    facts
+        The training targets, and the families that can take them.
+    rng
+        Divides the validation rows where conformal calibration takes a part.
     """
     X, y = validation
     work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}

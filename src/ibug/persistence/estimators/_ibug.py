@@ -18,7 +18,17 @@ from ibug.rule import Rule
 
 
 def describe_ibug(regressor: Any, saving: Saving, fitted: bool) -> dict[str, Any]:
-    """Return the description of an IBUGRegressor; what predictions need is told first if it cannot be saved."""
+    """Return the description of an IBUGRegressor. What predictions need is described first: it may be refused.
+
+    Parameters
+    ----------
+    regressor : IBUGRegressor
+        The regressor.
+    saving : Saving
+        The file that is being written.
+    fitted : bool
+        Whether the learned values are stored as well.
+    """
     learned = None
     if fitted:
         rule = regressor.rule_.state()
@@ -32,7 +42,17 @@ def describe_ibug(regressor: Any, saving: Saving, fitted: bool) -> dict[str, Any
 
 
 def restore_ibug(cls: type, spec: dict[str, Any], loading: Loading) -> Any:
-    """Return the IBUGRegressor of a description, after checking that its parts belong together."""
+    """Return the IBUGRegressor of a description, after checking that its parts belong together.
+
+    Parameters
+    ----------
+    cls : type
+        The class of the regressor.
+    spec : dict
+        Its description.
+    loading : Loading
+        The file that is being read.
+    """
     regressor, model = restore_estimator(cls, spec, loading)
     if "learned" in spec:
         learned = loading.decoder.decode(spec["learned"])
@@ -45,7 +65,15 @@ def restore_ibug(cls: type, spec: dict[str, Any], loading: Loading) -> Any:
 
 
 def check_features(source: LocalSource, n_features: int) -> None:
-    """Check that the model is the one that the columns are described of, as far as it can tell."""
+    """Check that the model has as many features as the columns that are described, if it knows its features.
+
+    Parameters
+    ----------
+    source : LocalSource
+        Has the model.
+    n_features : int
+        The number of columns that are described.
+    """
     expected = source.leaves.reader.n_features
     require(
         expected in (None, n_features),
@@ -54,7 +82,15 @@ def check_features(source: LocalSource, n_features: int) -> None:
 
 
 def check_needs(source: LocalSource, rule: Rule) -> None:
-    """Check that the source has the neighbours that the rule asks for."""
+    """Check that the source has the neighbours that the rule asks for.
+
+    Parameters
+    ----------
+    source : LocalSource
+        Where neighbours come from.
+    rule : Rule
+        What is made of them.
+    """
     require(rule.k <= source.index.n_rows, "its k is impossible")
     shape = rule.spread.shape
     needs = {**rule.needs, shape: max(rule.needs[shape], rule.k)}

@@ -1,7 +1,7 @@
-"""A family of one's own: laws for counts and costs that are often exactly zero.
+"""A family of your own: distributions for counts and costs that are often exactly zero.
 
-Run it with ``python examples/own_law.py``. A family is a subclass of ``Distribution`` with `fit`, `logpdf`, `cdf`,
-`ppf`, `mean` and `var`; all other methods (`pdf`, `interval`, `rvs`, `crps`, …) follow from these.
+Run it with ``python examples/own_distribution.py``. A family is a subclass of ``Distribution`` with `fit`, `logpdf`,
+`cdf`, `ppf`, `mean` and `var`; all other methods (`pdf`, `interval`, `rvs`, `crps`, …) follow from these.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class ZeroInflated(Distribution):
     def prepare(cls, targets):
         """Refuse targets that are negative or never zero."""
         if targets.min() < 0 or not np.any(targets == 0):
-            raise InvalidInputError("A zero-inflated law is for targets that are never negative and sometimes zero.")
+            raise InvalidInputError("A zero-inflated family needs targets that are never negative and sometimes zero.")
         return {}
 
     @classmethod
     def fit(cls, values, *, loc=None, scale=None):
-        """Fit one law per row of values, with the given means and standard deviations if there are any."""
+        """Fit one distribution per row of values, with the given means and standard deviations if there are any."""
         mean = values.mean(axis=1) if loc is None else np.maximum(loc, 1e-9)
         variance = np.square(values.std(axis=1) if scale is None else scale)
         zero = np.clip(np.mean(values == 0, axis=1), 0.0, 0.99)
-        # What is not zero must have such a mean and variance that the whole law keeps its own. Where so many zeros
-        # alone would spread the law more than it should be, there are fewer of them.
+        # The zeros alone must not spread the distribution more than the variance allows: else there are fewer of them.
+        # Mean and variance of the positive part follow from those of the whole.
         zero = np.minimum(zero, 0.99 * variance / (variance + mean**2))
         inner_mean = mean / (1 - zero)
         inner_variance = np.maximum((variance + mean**2) / (1 - zero) - inner_mean**2, 1e-9 * inner_mean**2)
@@ -67,6 +67,14 @@ class ZeroInflated(Distribution):
         p, zero, _, _ = self._match_probability(q)
         return np.where(p <= zero, 0.0, self.positive.ppf(np.clip((p - zero) / (1 - zero), 0.0, 1.0)))
 
+    def crps(self, y):
+        """Return the CRPS, E|X − y| − E|X − X′|/2, in closed form. By default it is integrated, which is slow."""
+        x, zero, mu, sigma = self._match(y)
+        mean = np.exp(mu + sigma**2 / 2)  # of the positive part L
+        half_difference = mean - self.positive.crps(np.zeros_like(x))  # E|L − L′|/2
+        distance = zero * np.abs(x) + (1 - zero) * (self.positive.crps(y) + half_difference)
+        return distance - (1 - zero) * (zero * mean + (1 - zero) * half_difference)
+
     def mean(self):
         """Return the means."""
         return (1 - self.zero) * self.positive.mean()
@@ -78,19 +86,21 @@ class ZeroInflated(Distribution):
 
 
 def main() -> None:
-    """Predict costs of which about half are zero, with the normal law and with our own."""
+    """Predict costs, about half of them zero, with the normal family and with our own."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(3000, 3))
     y = np.where(rng.uniform(size=3000) < 0.8 - 0.6 * X[:, 0], 0.0, np.exp(2 * X[:, 1] + 0.6 * rng.normal(size=3000)))
+    (X_train, X_val, X_test), (y_train, y_val, y_test) = np.split(X, [1500, 2000]), np.split(y, [1500, 2000])
+    model = HistGradientBoostingRegressor(random_state=0).fit(X_train, y_train)
     register("zero_inflated", ZeroInflated)  # or pass the class itself
     for family in ("normal", "zero_inflated"):
-        u = IBUGRegressor(HistGradientBoostingRegressor(random_state=0), distribution=family, random_state=0)
-        law = u.fit(X[:2000], y[:2000]).predict_dist(X[2000:])
-        low, high = law.interval(0.9)
-        inside = np.mean((low <= y[2000:]) & (y[2000:] <= high))
+        u = IBUGRegressor(model, prefit=True, distribution=family)
+        d = u.fit(X_train, y_train, X_val=X_val, y_val=y_val).predict_dist(X_test)
+        low, high = d.interval(0.9)
+        inside = np.mean((low <= y_test) & (y_test <= high))
         print(
-            f"{family:14} CRPS {crps(y[2000:], law):.3f}   90 % interval holds {inside:.1%}   "
-            f"lowest lower end {low.min():.2f}   first row: P(0) = {float(law[0].cdf(0.0)):.2f}"
+            f"{family:14} CRPS {crps(y_test, d):.3f}   90 % interval holds {inside:.1%}   "
+            f"lowest lower end {low.min():.2f}   first row: P(0) = {float(d[0].cdf(0.0)):.2f}"
         )
 
 
