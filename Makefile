@@ -110,7 +110,8 @@ test-study: $(VENV_STUDY)/stamp
 	$(VENV_STUDY)/bin/pytest -n auto tests/study
 
 # AddressSanitizer and UndefinedBehaviorSanitizer, by GCC on Linux, over the tests that reach the kernels most directly. Their
-# libraries must be loaded before all others. Python never gives all of its memory back, so leaks are not looked for.
+# libraries must be loaded before all others. Python never gives all of its memory back, so leaks are not looked for. Their reports
+# go past Python, and so past what pytest would capture.
 SANITIZED ?= tests/neighbors $(addprefix tests/leaves/walk/,test_walk_kernel.py test_walk_fuzz.py) \
   tests/distributions/test_likelihood.py tests/distributions/test_stack.py tests/rule/stack
 SANITIZERS = $(foreach library,libasan.so libubsan.so libstdc++.so,$(shell $(CXX) -print-file-name=$(library)))
@@ -118,7 +119,7 @@ SANITIZERS = $(foreach library,libasan.so libubsan.so libstdc++.so,$(shell $(CXX
 .PHONY: sanitize
 sanitize: $(VENV_SANITIZE)/stamp
 	LD_PRELOAD="$(SANITIZERS)" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	$(VENV_SANITIZE)/bin/python -m pytest -p no:cacheprovider $(SANITIZED)
+	$(VENV_SANITIZE)/bin/python -m pytest -p no:cacheprovider --capture=sys $(SANITIZED)
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
