@@ -35,6 +35,13 @@ def test_every_package_has_its_place_among_the_layers():
     assert contract["exhaustive"]
 
 
+def test_what_the_oldest_versions_leave_out_is_there():
+    text = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    names = " ".join(re.findall(r"^OLDEST_WITHOUT \+?= (.*)$", text, re.MULTILINE)).split()
+    assert "docs" in names
+    refuse(name for name in names if not (ROOT / "tests" / name).exists())
+
+
 def test_no_two_test_files_have_one_name():
     times = Counter(path.name for path in TESTS)
     refuse(path for path in TESTS if times[path.name] > 1)
