@@ -111,7 +111,8 @@ test-study: $(VENV_STUDY)/stamp
 
 # AddressSanitizer and UndefinedBehaviorSanitizer, by GCC on Linux, over the tests that reach the kernels most directly. Their
 # libraries must be loaded before all others. Python never gives all of its memory back, so leaks are not looked for.
-SANITIZED ?= tests/neighbors tests/leaves/walk tests/distributions/test_likelihood.py
+SANITIZED ?= tests/neighbors $(addprefix tests/leaves/walk/,test_walk_kernel.py test_walk_fuzz.py) \
+  tests/distributions/test_likelihood.py tests/distributions/test_stack.py tests/rule/stack
 SANITIZERS = $(foreach library,libasan.so libubsan.so libstdc++.so,$(shell $(CXX) -print-file-name=$(library)))
 
 .PHONY: sanitize

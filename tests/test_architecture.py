@@ -1,9 +1,13 @@
 """What holds for the whole tree of files."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
+
+import ibug
+from tests.source_code import modules, private_uses
 
 try:
     import tomllib
@@ -13,6 +17,8 @@ except ModuleNotFoundError:  # Python 3.10, where pytest brings the same under i
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 TESTS = [path for path in sorted((ROOT / "tests").rglob("*.py")) if path.name not in ("__init__.py", "conftest.py")]
+FOLDERS = {"src": "*.py", "cpp": "*.?pp", "benchmarks": "*.py"}
+SOURCES = [path for folder, kind in FOLDERS.items() for path in sorted((ROOT / folder).rglob(kind))]
 
 
 def refuse(found):
@@ -40,3 +46,47 @@ def test_tests_are_imported_by_their_whole_names():
     assert "pythonpath" not in SETTINGS["pytest"]["ini_options"]
     folders = {path.parent for path in TESTS}
     refuse(folder for folder in sorted(folders) if not (folder / "__init__.py").exists())
+
+
+def test_layers_are_few():
+    (contract,) = SETTINGS["importlinter"]["contracts"]
+    assert len(contract["layers"]) <= 10
+
+
+def test_estimators_are_composed_not_inherited():
+    for estimator in (ibug.IBUGRegressor, ibug.CBURegressor, ibug.ProbabilisticEnsemble):
+        ours = [cls for cls in estimator.__mro__ if cls.__module__.startswith("ibug")]
+        assert len(ours) <= 2, ours
+
+
+def test_no_package_uses_what_is_private_to_another():
+    refuse(private_uses(modules(ROOT / "src" / "ibug")))
+
+
+def test_no_module_is_long():
+    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in SOURCES}
+    refuse(f"{path.relative_to(ROOT)}: {n} lines" for path, n in lengths.items() if n > 350)
+
+
+def test_recurring_types_are_defined_once():
+    package = ROOT / "src" / "ibug"
+    modules = sorted(package.rglob("*.py"))
+    found = [path for path in modules if re.search(r"^Floats = ", path.read_text(encoding="utf-8"), re.MULTILINE)]
+    assert found == [package / "_typing.py"]
+
+
+# The public parameter of ibug.skpro's distributions, and the name that these had first.
+OLD_WORDS = {"src/ibug/skpro", "tests/skpro"}
+
+
+def test_what_is_predicted_is_called_a_distribution():
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+    texts = [*SOURCES, *TESTS, *documents, *sorted((ROOT / "examples").rglob("*.py"))]
+    own = Path(__file__)
+    refuse(
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in texts
+        if path != own and not any(str(path.relative_to(ROOT)).startswith(folder) for folder in OLD_WORDS)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"\blaws?\b", line, re.IGNORECASE)
+    )

@@ -153,7 +153,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         sample_weight
             Passed on to the estimator's `fit`: a collection with the same partitions.
         X_val, y_val
-            Rows that the model has not been trained on, to choose k and to calibrate; also Dask collections or local.
+            Validation rows, which the model has not been trained on; also Dask collections or local.
         **fit_params
             Passed on to the estimator's `fit`.
         """
@@ -245,10 +245,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         return self._answer(X, affinity_score_of, None, self.source_.n_trees, needs={"targets": self.k_})
 
     def leaf_density(self, X: Any, *, per: str = "row") -> Any:
-        """Return the share of the training rows that are in the same leaf, on average (paper, section C.5).
-
-        ``per="row"`` gives one number per row, lazily; ``per="tree"`` one per tree, as a NumPy array, at once.
-        """
+        """Return the share of the training rows in the same leaf: for each row, lazily, or for each tree, at once."""
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
         graph = self._graph(X)

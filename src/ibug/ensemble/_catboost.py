@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError, MissingDependencyError, UnsupportedModelError
-from ibug.leaves import require_fitted
+from ibug.leaves import catboost_training, require_fitted
 from ibug.training import fresh
 
 LOSS = "RMSEWithUncertainty"
@@ -53,10 +53,8 @@ def check_model(model: Any, *, prefit: bool) -> Any:
 
 
 def _check_trained(model: Any) -> None:
-    from ibug.leaves._catboost import trained_loss  # which imports CatBoost
-
     require_fitted(model, model.is_fitted())
-    loss = trained_loss(model)
+    loss, _ = catboost_training(model)
     if loss != LOSS:
         raise UnsupportedModelError(
             f"This {type(model).__name__} was trained with the loss {loss!r}, and predicts no variance. Train it with "

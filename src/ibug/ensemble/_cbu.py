@@ -28,7 +28,7 @@ from ibug.ensemble._catboost import (
     usable_count,
 )
 from ibug.exceptions import InvalidInputError
-from ibug.leaves import catboost_feature_names
+from ibug.leaves import catboost_training
 from ibug.metrics import Scoring, resolve_scoring
 from ibug.persistence import Loading, storable
 from ibug.persistence.estimators import describe_cbu, restore_calibration, restore_cbu
@@ -247,7 +247,7 @@ class CBURegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def _take(self, model: Any) -> None:
         columns = getattr(self, "feature_names_in_", None)
         given = None if columns is None else [str(column) for column in columns]
-        check_feature_names(catboost_feature_names(model), given, columns)
+        check_feature_names(catboost_training(model)[1], given, columns)
         self.estimator_ = model
         self.virtual_ensembles_count_ = usable_count(model, self.virtual_ensembles_count)
 

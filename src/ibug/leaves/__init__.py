@@ -1,6 +1,6 @@
 """From a trained model and rows to leaf numbers: one small reader per library."""
 
-from ibug.leaves._base import LeafReader, catboost_feature_names, read_leaves_of, reader_type, require_fitted
+from ibug.leaves._base import LeafReader, catboost_training, read_leaves_of, reader_type, require_fitted
 from ibug.leaves._matrix import is_pandas
 
-__all__ = ["LeafReader", "catboost_feature_names", "is_pandas", "read_leaves_of", "reader_type", "require_fitted"]
+__all__ = ["LeafReader", "catboost_training", "is_pandas", "read_leaves_of", "reader_type", "require_fitted"]

@@ -164,16 +164,16 @@ def feature_names_of(model: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def catboost_feature_names(model: Any) -> list[str] | None:
-    """Return the column names that a CatBoost model of any loss was trained with, or None.
+def catboost_training(model: Any) -> tuple[str, list[str] | None]:
+    """Return the name of the loss that a CatBoost model was trained with, and those of its columns, or None.
 
     Parameters
     ----------
     model : fitted model
         Of CatBoost.
     """
-    names: list[str] | None = import_module(_MODULES["catboost"]).trained_names(model)
-    return names
+    library = import_module(_MODULES["catboost"])
+    return library.trained_loss(model), library.trained_names(model)
 
 
 def unsupported(model: Any, reason: str = "") -> UnsupportedModelError:

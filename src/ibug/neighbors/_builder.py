@@ -19,12 +19,16 @@ _LEAST_SAMPLED, _MOST_SAMPLED, _ROWS_PER_SAMPLED = 32, 64, 2000
 
 
 class Builder:
-    """Gives leaves their codes in order of appearance, and widens the codes when a tree has more leaves than they hold.
+    """Makes the arrays of an index; ``LeafIndex.build`` and ``LeafIndex.from_chunks`` use it.
+
+    Leaves get their codes in order of appearance. Codes become wider when a tree has more leaves than they can tell.
 
     Parameters
     ----------
-    n_rows, n_trees
-        The size of the index.
+    n_rows
+        The number of rows that will be added.
+    n_trees
+        The number of trees.
     """
 
     def __init__(self, n_rows: int, n_trees: int) -> None:

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from ibug._typing import Floats
 from ibug.describe import chance_band, require
-from ibug.metrics import calibration_curve, miscalibration_area
-from ibug.metrics._inputs import as_targets
+from ibug.metrics import as_targets, calibration_curve, miscalibration_area
 from ibug.plotting._base import axes, named, pyplot
 from ibug.plotting._style import GREY, LIGHT_GREY, add_grid, series_style
 

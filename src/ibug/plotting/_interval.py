@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ibug._typing import Floats, Integers
 from ibug.describe import at_least_one, percent, require, with_unit
+from ibug.metrics import as_interval, as_points, as_targets
 from ibug.metrics import coverage as coverage_of
-from ibug.metrics._inputs import as_interval, as_points, as_targets
 from ibug.plotting._base import axes, evenly, one_of, pyplot
 from ibug.plotting._style import BLACK, BLUE, LIGHT_SKY, VERMILLION, add_grid, legend_above
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._typing import Floats
 from ibug.leaves.walk._trees import NotWalkableError, Trees, new_nodes, offsets
 
-Floats = NDArray[np.float64]
 Link = Callable[[Floats], Floats]
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of a split's decision type; the next two tell what is missing

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 
-Floats = NDArray[np.float64]
 Table = tuple[NDArray[np.int64], Floats]  # k and sharpness of each expert
 
 _MOST = 100_000
