@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 
 import ibug
 
-# Sphinx reads this file by its own rules: what is not named here is not configured.
+# Sphinx takes its settings from the names in this file.
 project = "ibug"
 author = "The ibug developers"
 copyright = "The ibug developers"
@@ -31,7 +31,7 @@ templates_path = ["_templates"]
 nitpicky = True
 default_role = "code"
 
-# Pages are read on GitHub, too: links go to files and to headings as GitHub names them.
+# Pages are also read on GitHub: links go to files, and to headings as GitHub names them.
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]  # the configuration holds functions
 
@@ -75,7 +75,7 @@ warnings.filterwarnings("error", module="ibug")
 
 
 def _skip_foreign(app: Sphinx, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
-    """Leave out the methods that scikit-learn's and other libraries' bases bring: they are documented there."""
+    """Leave out methods of scikit-learn's and other libraries' classes: they are documented there."""
     home = getattr(thing, "__module__", None) or "ibug"
     return True if callable(thing) and not home.startswith("ibug") else None
 

@@ -5,8 +5,8 @@
 
 - a ``python`` block is run;
 - a ``text`` block right after it is what it prints. Words and whole numbers must be the same; other numbers may
-  differ by a fifth, as they do from one version of a library to the next, and ``...`` stands for anything;
-- ``<!-- given: ... -->`` is code that is run and not shown: the reader's own model and rows;
+  differ by a fifth, as they do between versions of a library, and ``...`` matches anything;
+- ``<!-- given: ... -->`` is code that is run but not shown: the reader's own model and rows;
 - ``<!-- not run: ... -->`` before a block says why that one is not run.
 """
 

@@ -21,7 +21,7 @@ class ZeroInflated(Distribution):
     Parameters
     ----------
     zero, mu, sigma : array-like of shape (n,)
-        The probability of zero, and mean and standard deviation of the logarithm of what is not zero.
+        The probability of zero, and mean and standard deviation of the logarithm of the positive part.
     """
 
     parameters = ("zero", "mu", "sigma")
