@@ -1,5 +1,6 @@
 """A sharded model as a folder: loaded on another cluster, or here, it predicts the same."""
 
+import pickle
 import shutil
 
 import numpy as np
@@ -66,6 +67,7 @@ def test_locally(saved, data):
     assert_same(loaded, far, data["test"][0])
     assert loaded.index_.n_rows == len(loaded.index_) == far.index_.n_rows
     assert loaded.index_.nbytes > 0
+    assert_same(pickle.loads(pickle.dumps(loaded)), far, data["test"][0])
     with pytest.raises(NotStorableError, match="folder"):
         loaded.save(folder / "again.ibug")
 

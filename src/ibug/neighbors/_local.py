@@ -226,9 +226,44 @@ class LocalSource:
     def state(self) -> dict[str, Any]:
         """Return all but the model as plain values and arrays; `from_state` puts it together again."""
         other = self.residual_index
+        indexes = {"index": self.index.arrays(), "residual_index": None if other is None else other.arrays()}
+        return {**indexes, **self._rest()}
+
+    @classmethod
+    def from_state(cls, model: Any, state: Mapping[str, Any]) -> LocalSource:
+        """Return the source of a model that has this state; parts that do not belong together are refused."""
+        other = state["residual_index"]
+        residual_index = None if other is None else LeafIndex.from_arrays(other)
+        return cls.assemble(model, LeafIndex.from_arrays(state["index"]), residual_index, state)
+
+    @classmethod
+    def assemble(
+        cls,
+        model: Any,
+        index: LeafIndex | JoinedIndex,
+        residual_index: LeafIndex | JoinedIndex | None,
+        rest: Mapping[str, Any],
+    ) -> LocalSource:
+        """Return the source of a model and its indexes; `rest` is all other parts of its state."""
+        reader, n_trees = read_leaves_of(model), rest["n_model_trees"]
+        require(
+            reader.n_trees == n_trees,
+            f"its model does not match its index: it has {reader.n_trees} trees, and {n_trees!r:.50} were indexed",
+        )
+        leaves, residuals = LeafNumbers(reader, n_trees, _ascending(rest["trees"])), rest["residuals"]
+        known = _ascending(rest["rows"]), _floats(rest["targets"]), None if residuals is None else _floats(residuals)
+        source = cls(model, leaves, index, *known, residual_index)
+        source.check()
+        reader.recall(rest["reader"])
+        return source
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A pickle holds what a file holds: the trees are read from the model again.
+        return LocalSource.assemble, (self.model, self.index, self.residual_index, self._rest())
+
+    def _rest(self) -> dict[str, Any]:
+        """Return all but the model and the indexes as plain values and arrays."""
         return {
-            "index": self.index.arrays(),
-            "residual_index": None if other is None else other.arrays(),
             "n_model_trees": self.leaves.n_model_trees,
             "trees": self.leaves.trees,
             "rows": self.rows,
@@ -236,41 +271,6 @@ class LocalSource:
             "residuals": self.residuals,
             "reader": self.leaves.reader.findings(),
         }
-
-    @classmethod
-    def from_state(cls, model: Any, state: Mapping[str, Any]) -> LocalSource:
-        """Return the source of a model that has this state; parts that do not belong together are refused.
-
-        Parameters
-        ----------
-        model
-            The fitted model.
-        state
-            What `state` returned.
-        """
-        index, other = LeafIndex.from_arrays(state["index"]), state["residual_index"]
-        reader = read_leaves_of(model)
-        n_trees = state["n_model_trees"]
-        require(
-            reader.n_trees == n_trees,
-            f"its model does not match its index: it has {reader.n_trees} trees, and {n_trees!r:.50} were indexed",
-        )
-        source = cls(
-            model,
-            LeafNumbers(reader, n_trees, _ascending(state["trees"])),
-            index,
-            _ascending(state["rows"]),
-            _floats(state["targets"]),
-            None if state["residuals"] is None else _floats(state["residuals"]),
-            None if other is None else LeafIndex.from_arrays(other),
-        )
-        source.check()
-        reader.recall(state["reader"])
-        return source
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A pickle holds what a file holds: the trees are read from the model again.
-        return LocalSource.from_state, (self.model, self.state())
 
     def check(self) -> None:
         """Raise InvalidInputError unless index, targets and residuals belong together."""
