@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 from ibug._inputs import check_count, check_flags, check_fraction
 from ibug.calibration import ConformalCalibrator, check_calibrate, conformal_calibrator
-from ibug.distributions import Distribution, families, learns_from_targets, resolve_family
+from ibug.distributions import Distribution, Normal, families, learns_from_targets, resolve_family
 from ibug.exceptions import InvalidInputError, NotCalibratedWarning
 from ibug.metrics import Scoring, resolve_scoring
 from ibug.neighbors import Sampling
@@ -91,12 +91,15 @@ class Options:
         Names and classes of the families to choose from.
     chooses_family
         Whether there may be several.
+    stacks
+        Whether a stack of experts is a candidate, beside the normal distribution that is one of its experts.
     """
 
     given_k: Any
     distribution: Any
     families: tuple[tuple[str, type[Distribution]], ...]
     chooses_family: bool
+    stacks: bool
     location: str
     support: Support | None
     spread: SpreadOption
@@ -131,6 +134,7 @@ class Options:
             distribution=given["distribution"],
             families=chosen,
             chooses_family=several,
+            stacks=_is_auto(given["distribution"]) and given["location"] == "model" and bool(given["calibrate"]),
             location=given["location"],
             support=_support(given["support"]),
             spread=SPREADS[given["spread"]],
@@ -253,11 +257,17 @@ class Options:
 
 def _families(distribution: Any) -> tuple[tuple[tuple[str, type[Distribution]], ...], bool]:
     """Return names and classes of the families to choose from, and whether there may be several."""
+    if _is_auto(distribution):
+        return (("normal", Normal),), False
     several = distribution == "tune" if isinstance(distribution, str) else isinstance(distribution, (list, tuple))
     if not several:
         return (resolve_family(distribution),), False
     chosen = families() if isinstance(distribution, str) else distribution
     return tuple(resolve_family(family) for family in chosen), True
+
+
+def _is_auto(distribution: Any) -> bool:
+    return isinstance(distribution, str) and distribution == "auto"
 
 
 def _support(support: Any) -> Support | None:

@@ -19,6 +19,7 @@ from ibug.rule._choice import select
 from ibug.rule._facts import TargetFacts
 from ibug.rule._plan import Plan, candidates
 from ibug.rule._rule import Rule, tuning_table
+from ibug.rule._stacking import stacked
 from ibug.rule._statistics import Statistics
 from ibug.rule.spread import SingleSpread
 
@@ -52,6 +53,9 @@ def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
     # Where the family looks at no neighbours, it is the spread alone that does.
     k = choice.candidate.k if family.needs_neighbors else choice.spread.usual_k
     familiar = statistics.affinities[:, statistics.ks.index(k)] / n_trees
+    stack, tried = None, _with_refused(table, plan.facts.refused)
+    if plan.experts is not None:
+        stack, tried = stacked(plan, plan.experts, statistics, choice, tried)
     return Rule(
         choice.spread,
         family,
@@ -60,7 +64,8 @@ def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
         choice.gamma,
         choice.delta,
         affinity_threshold=float(np.quantile(familiar, _SHARE_CALLED_UNFAMILIAR)),
-        tuning=tuning_table(_with_refused(table, plan.facts.refused)),
+        tuning=tuning_table(tried),
+        stack=stack,
     )
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.rule.stack._pooled import Pooled
 from ibug.rule.stack._simplex import likeliest, quadratic_minimum
 from ibug.rule.stack._stacked import Stacked
 from ibug.rule.stack._statistics import BANDWIDTHS, Statistics
 from ibug.rule.stack._views import Experts
-
-Floats = NDArray[np.float64]
 
 #: The pull towards the normal expert: λ/n · |w − w_normal|², in units of its score.
 SHRINKAGE = 2.0

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
-
-Floats = NDArray[np.float64]
 
 #: The largest number of pooled errors; more are represented by their quantiles.
 MOST_ERRORS = 127

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from ibug._typing import Floats
 
 _MOST_STEPS = 100  # of Newton's method; about ten are usual
 _PRECISE = 1e-12  # of the gain in a score

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._typing import Floats
 from ibug.distributions import Blend, Stack
 from ibug.exceptions import InvalidInputError
 from ibug.rule.stack._load import kernel
 from ibug.rule.stack._pooled import Pooled
 from ibug.rule.stack._statistics import Evidence
 from ibug.rule.stack._views import Experts
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.rule.stack._load import kernel
 from ibug.rule.stack._pooled import Pooled
 from ibug.rule.stack._views import Experts
-
-Floats = NDArray[np.float64]
 
 #: The widths of the kernels on atoms that are tried, relative to the scale of a row.
 BANDWIDTHS = np.array([0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6, 1.0])

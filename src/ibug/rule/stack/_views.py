@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 
-Floats = NDArray[np.float64]
 Table = tuple[NDArray[np.int64], Floats]  # k and sharpness of each expert
 
 _MOST = 100_000
@@ -68,6 +68,14 @@ class Experts:
     def without_residuals(self) -> Experts:
         """Return the experts that need no residuals."""
         return Experts(self.targets, (), self.errors)
+
+    def up_to(self, most: int) -> Experts:
+        """Return the experts that ask at most this many neighbours; those that become equal are one."""
+        targets, residuals = (
+            tuple(dict.fromkeys(replace(expert, k=min(expert.k, most)) for expert in experts))
+            for experts in (self.targets, self.residuals)
+        )
+        return Experts(targets, residuals, self.errors)
 
     @property
     def names(self) -> tuple[str, ...]:
