@@ -57,7 +57,7 @@ class ProbabilisticRegressorMixin:
         raise NotImplementedError(f"{type(self).__name__} has to say whether it is fitted.")
 
     def predict_dist(self, X: Any) -> Distribution:
-        """Return the predicted distributions: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
+        """Return the predicted distributions, ``mean var std median pdf logpdf cdf sf ppf interval rvs crps``."""
         raise NotImplementedError(f"{type(self).__name__} has to say what it predicts.")
 
     def predict(self, X: Any) -> NDArray[Any]:

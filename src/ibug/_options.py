@@ -93,6 +93,8 @@ class Options:
         Whether there may be several.
     stacks
         Whether a stack of experts is a candidate, beside the normal distribution that is one of its experts.
+    no_stack
+        Why the stack that was asked for is no candidate, if it is not; else empty.
     """
 
     given_k: Any
@@ -100,6 +102,7 @@ class Options:
     families: tuple[tuple[str, type[Distribution]], ...]
     chooses_family: bool
     stacks: bool
+    no_stack: str
     location: str
     support: Support | None
     spread: SpreadOption
@@ -129,12 +132,14 @@ class Options:
         if given["location"] not in LOCATIONS:
             raise InvalidInputError(f"location must be one of {LOCATIONS}; got {given['location']!r}.")
         chosen, several = _families(given["distribution"])
+        no_stack = _no_stack(given)
         return cls(
             given_k=given["k"],
             distribution=given["distribution"],
             families=chosen,
             chooses_family=several,
-            stacks=_is_auto(given["distribution"]) and given["location"] == "model" and bool(given["calibrate"]),
+            stacks=_is_auto(given["distribution"]) and not no_stack,
+            no_stack=no_stack,
             location=given["location"],
             support=_support(given["support"]),
             spread=SPREADS[given["spread"]],
@@ -268,6 +273,15 @@ def _families(distribution: Any) -> tuple[tuple[tuple[str, type[Distribution]], 
 
 def _is_auto(distribution: Any) -> bool:
     return isinstance(distribution, str) and distribution == "auto"
+
+
+def _no_stack(given: Mapping[str, Any]) -> str:
+    """Return why the stack that was asked for is no candidate; nothing where it is one, or was not asked for."""
+    if not _is_auto(given["distribution"]):
+        return ""
+    if given["location"] != "model":
+        return 'location="neighbors" fits one family to the neighbours.'
+    return "" if given["calibrate"] else "Weights of experts are a calibration: calibrate=False leaves them out."
 
 
 def _support(support: Any) -> Support | None:

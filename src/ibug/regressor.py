@@ -232,7 +232,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return self.source_.leaves.reader.predict(X)
 
     def predict_dist(self, X: Any) -> Distribution:
-        """Return the predicted distributions: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
+        """Return the predicted distributions, ``mean var std median pdf logpdf cdf sf ppf interval rvs crps``."""
         X = self._check_rows(X)
         rule = self.rule_
         return joined([rule.distribution(batch) for batch in self._batches(X, rule.needs)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -31,12 +31,31 @@ _TUNING_COLUMNS: dict[str, Any] = {
 
 Table = dict[str, NDArray[Any]]
 
+#: What a stack is called where a family has its name.
+STACK = "stack"
+
 
 def tuning_table(columns: Mapping[str, Sequence[Any]] | None = None) -> Table:
     """Return the candidates as columns, ready for a DataFrame; without any, columns of their type."""
     if columns is None:
         return {name: np.array([], kind) for name, kind in _TUNING_COLUMNS.items()}
-    return {name: np.array([*columns[name]]) for name in _TUNING_COLUMNS}
+    return {name: np.array([*columns[name]], kind) for name, kind in _TUNING_COLUMNS.items()}
+
+
+def with_refused(table: Mapping[str, Iterable[Any]], refused: Mapping[str, str]) -> dict[str, list[Any]]:
+    """Return the table of candidates with one row more for each that has no score, and the reason why.
+
+    Parameters
+    ----------
+    table
+        The candidates as columns.
+    refused
+        The reasons by the name of the family, or of the stack.
+    """
+    n = len(refused)
+    rest: dict[str, list[Any]] = {"distribution": list(refused), "reason": list(refused.values())}
+    rest |= {"spread": [""] * n, "k": [0] * n, "score": [np.nan] * n, "calibrated": [np.nan] * n}
+    return {name: [*table[name], *rest[name]] for name in rest}
 
 
 def expert_table() -> Table:
@@ -85,7 +104,7 @@ class Rule:
     @property
     def distribution_name(self) -> str:
         """``"stack"``, or the name of the family."""
-        return self.family.name if self.stack is None else "stack"
+        return self.family.name if self.stack is None else STACK
 
     @property
     def experts(self) -> Table:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ibug.rule._choice import Choice
 from ibug.rule._plan import Plan
+from ibug.rule._rule import STACK
 from ibug.rule._statistics import Statistics
 from ibug.rule.stack import Evidence, Experts, Stacked, fit, pool, resolution
 from ibug.rule.stack import Statistics as StackStatistics
@@ -50,7 +51,7 @@ def stacked(
         reason = "The normal distribution scored no worse on the validation rows."
     row = {
         "spread": choice.spread.name,
-        "distribution": "stack",
+        "distribution": STACK,
         "k": max(experts.k),
         "score": score,
         "calibrated": score,
