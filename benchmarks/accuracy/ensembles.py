@@ -56,7 +56,8 @@ def one_fold(X: Any, y: Floats, train: NDArray[np.intp], test: NDArray[np.intp],
     table = np.empty((len(METHODS), 3))
     for column, (scoring, score) in enumerate(SCORES.items(), start=1):
         settings: dict[str, Any] = {"scoring": scoring, "random_state": 0, "n_jobs": 1}
-        members = [("ibug", IBUGRegressor(model, **settings)), ("cbu", CBURegressor(model, **settings))]
+        ibug = IBUGRegressor(model, distribution="normal", **settings)  # an average is one of normal distributions
+        members = [("ibug", ibug), ("cbu", CBURegressor(model, **settings))]
         for _, member in members:
             member.fit(X_train, y_train)
         methods = [

@@ -25,8 +25,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "conformal": {"conformal": "distribution"},
 }
 
-#: Averages of a variant and CBU.
-ENSEMBLES = {f"{name}+cbu": (name, "cbu") for name in ("default", "normal", "paper")}
+#: Averages of a variant and CBU, both normal.
+ENSEMBLES = {f"{name}+cbu": (name, "cbu") for name in ("normal", "paper")}
 
 #: Other ways to predict a distribution, which need no base model: the name of each in the study, or CBU.
 PEERS = ("cbu", "ngboost", "pgbm", "quantile-forest", "cqr")

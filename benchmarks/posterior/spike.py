@@ -40,7 +40,7 @@ def lines() -> list[str]:
     X, y = made_counts(6000)
     train, validation, test = slice(3000), slice(3000, 4000), slice(4000, None)
     model = HistGradientBoostingRegressor(random_state=0).fit(X[train], y[train])
-    u = IBUGRegressor(model, prefit=True, k=K, spread="targets", scoring="nll")
+    u = IBUGRegressor(model, prefit=True, k=K, distribution="normal", spread="targets", scoring="nll")
     u.fit(X[train], y[train], X_val=X[validation], y_val=y[validation])
     values = y[train][u.kneighbors(X[test])[1]]
 

@@ -46,7 +46,8 @@ def main() -> None:
     X_rest, X_test, y_rest, y_test = train_test_split(X, y, test_size=0.2, random_state=1)
     X_train, X_val, y_train, y_val = train_test_split(X_rest, y_rest, test_size=0.2, random_state=1)
     model = MODELS[options.library](options.trees).fit(X_train, y_train)
-    u = IBUGRegressor(model, prefit=True, spread="targets", scoring="nll", n_jobs=1, random_state=0)
+    paper: dict[str, Any] = {"distribution": "normal", "spread": "targets", "scoring": "nll"}
+    u = IBUGRegressor(model, prefit=True, **paper, n_jobs=1, random_state=0)
     u.fit(X_train, y_train, X_val=X_val, y_val=y_val)
     title = f"{name}, {len(y_train):,} training rows, {options.library}, {u.index_.n_trees:,} trees"
     say(f"{title}: measuring")

@@ -171,7 +171,8 @@ def _train(setting: Setting, report: Report) -> Subject:
 
 def paper_rule(model: Any, n_rows: int) -> IBUGRegressor:
     """Return what is compared with other ways to do the same: the variance of the k nearest targets."""
-    return IBUGRegressor(model, prefit=True, spread="targets", k=min(K, n_rows), calibrate=False, n_jobs=1)
+    paper: dict[str, Any] = {"distribution": "normal", "spread": "targets", "calibrate": False}
+    return IBUGRegressor(model, prefit=True, k=min(K, n_rows), **paper, n_jobs=1)
 
 
 def _in_fresh_process(setting: Setting, model: Any) -> dict[str, float]:

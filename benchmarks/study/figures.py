@@ -148,7 +148,8 @@ def _sampled_trees(source: Source, dataset: str, number: int) -> TreeFractionDis
 
     split, X_test, y_test = source.fold(dataset, number)
     model = source.tuned(dataset, "CatBoost", number).part
-    u = IBUGRegressor(model, prefit=True, spread="targets", scoring="nll", n_jobs=1, random_state=number)
+    paper: dict[str, Any] = {"distribution": "normal", "spread": "targets", "scoring": "nll"}
+    u = IBUGRegressor(model, prefit=True, **paper, n_jobs=1, random_state=number)
     rows = (split.X_part, split.y_part, split.X_val, split.y_val)
     u.fit(rows[0], rows[1], X_val=rows[2], y_val=rows[3])
     scratch = plt.figure()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from os import PathLike
 from typing import Any
@@ -57,7 +57,7 @@ class ProbabilisticRegressorMixin:
         raise NotImplementedError(f"{type(self).__name__} has to say whether it is fitted.")
 
     def predict_dist(self, X: Any) -> Distribution:
-        """Return the predicted distributions: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
+        """Return the predicted distributions, ``mean var std median pdf logpdf cdf sf ppf interval rvs crps``."""
         raise NotImplementedError(f"{type(self).__name__} has to say what it predicts.")
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -79,7 +79,7 @@ class ProbabilisticRegressorMixin:
                 f"coverage must be one number, not {coverage!r}; several are for predict_quantiles."
             )
         check_probabilities(coverage, "coverage")
-        return np.stack(self.predict_dist(X).interval(coverage), axis=1)
+        return self._from_distributions(X, lambda distribution: np.stack(distribution.interval(coverage), axis=1))
 
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
         """Return the quantiles at the probabilities `alpha`, of shape (n_rows, n_alpha).
@@ -92,7 +92,7 @@ class ProbabilisticRegressorMixin:
             Probabilities between 0 and 1.
         """
         probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
-        return self.predict_dist(X).ppf(probabilities[None, :])
+        return self._from_distributions(X, lambda distribution: distribution.ppf(probabilities[None, :]))
 
     def predict_var(self, X: Any) -> Floats:
         """Return the variances, of shape (n_rows,)."""
@@ -124,6 +124,10 @@ class ProbabilisticRegressorMixin:
             If a part that predictions need cannot be saved without pickle: a family or a model of one's own, say.
         """
         save(self, path, compress=compress, metadata=metadata)
+
+    def _from_distributions(self, X: Any, function: Callable[[Distribution], Floats]) -> Floats:
+        """Return what a function makes of the distributions; one that predicts in batches need not keep them all."""
+        return function(self.predict_dist(X))
 
     def _check_training_rows(self, X: Any, y: Any) -> Rows:
         if y is None:

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 from ibug._inputs import check_count, check_flags, check_fraction
 from ibug.calibration import ConformalCalibrator, check_calibrate, conformal_calibrator
-from ibug.distributions import Distribution, families, learns_from_targets, resolve_family
+from ibug.distributions import Distribution, Normal, families, learns_from_targets, resolve_family
 from ibug.exceptions import InvalidInputError, NotCalibratedWarning
 from ibug.metrics import Scoring, resolve_scoring
 from ibug.neighbors import Sampling
@@ -91,12 +91,18 @@ class Options:
         Names and classes of the families to choose from.
     chooses_family
         Whether there may be several.
+    stacks
+        Whether a stack of experts is a candidate, beside the normal distribution that is one of its experts.
+    no_stack
+        Why the stack that was asked for is no candidate, if it is not; else empty.
     """
 
     given_k: Any
     distribution: Any
     families: tuple[tuple[str, type[Distribution]], ...]
     chooses_family: bool
+    stacks: bool
+    no_stack: str
     location: str
     support: Support | None
     spread: SpreadOption
@@ -126,11 +132,14 @@ class Options:
         if given["location"] not in LOCATIONS:
             raise InvalidInputError(f"location must be one of {LOCATIONS}; got {given['location']!r}.")
         chosen, several = _families(given["distribution"])
+        no_stack = _no_stack(given)
         return cls(
             given_k=given["k"],
             distribution=given["distribution"],
             families=chosen,
             chooses_family=several,
+            stacks=_is_auto(given["distribution"]) and not no_stack,
+            no_stack=no_stack,
             location=given["location"],
             support=_support(given["support"]),
             spread=SPREADS[given["spread"]],
@@ -253,11 +262,26 @@ class Options:
 
 def _families(distribution: Any) -> tuple[tuple[tuple[str, type[Distribution]], ...], bool]:
     """Return names and classes of the families to choose from, and whether there may be several."""
+    if _is_auto(distribution):
+        return (("normal", Normal),), False
     several = distribution == "tune" if isinstance(distribution, str) else isinstance(distribution, (list, tuple))
     if not several:
         return (resolve_family(distribution),), False
     chosen = families() if isinstance(distribution, str) else distribution
     return tuple(resolve_family(family) for family in chosen), True
+
+
+def _is_auto(distribution: Any) -> bool:
+    return isinstance(distribution, str) and distribution == "auto"
+
+
+def _no_stack(given: Mapping[str, Any]) -> str:
+    """Return why the stack that was asked for is no candidate; nothing where it is one, or was not asked for."""
+    if not _is_auto(given["distribution"]):
+        return ""
+    if given["location"] != "model":
+        return 'location="neighbors" fits one family to the neighbours.'
+    return "" if given["calibrate"] else "Weights of experts are a calibration: calibrate=False leaves them out."
 
 
 def _support(support: Any) -> Support | None:

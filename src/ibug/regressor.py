@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     k : int or "tune"
         The number of neighbours. ``"tune"`` chooses among the paper's candidates, 3 to 701, on validation rows.
     distribution : str, subclass of Distribution, or "tune"
-        The family (``ibug.distributions.families()``), fitted to each row's neighbours. ``"tune"`` chooses it, together
-        with k, on validation rows.
+        ``"auto"``: a stack, the mixture of the model's view and the neighbours' view that validation rows find best; a
+        normal distribution where there is no validation row, or where that is no worse. Or a family
+        (``ibug.distributions.families()``), fitted to each row's neighbours; ``"tune"`` chooses it together with k.
     location : {"model", "neighbors"}
         ``"model"`` keeps the model's prediction and the calibrated variance, and the family tells the shape only.
         ``"neighbors"``: the plain maximum likelihood fit to the neighbours.
@@ -106,7 +107,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     affinity_threshold_ : float
         The `affinity_score` that all but 1 % of the validation rows exceed; NaN without validation rows.
     distribution_ : str
-        The name of the family.
+        ``"stack"``, or the name of the family.
+    stack_ : dict of ndarray
+        The experts of the stack as columns, ready for a DataFrame: ``expert``, ``k``, ``weight`` and ``score``.
     tuning_ : dict of ndarray
         The candidates as columns, ready for a DataFrame: ``spread``, ``distribution``, ``k``, ``score``, ``calibrated``
         (the score after calibration, of the best one of each spread) and ``reason`` (why a family has no score).
@@ -147,7 +150,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     walk_ = view("source_", "leaves.reader.how")
     k_ = view("rule_", "k")
     spread_ = view("rule_", "spread.name")
-    distribution_ = view("rule_", "family.name")
+    distribution_ = view("rule_", "distribution_name")
+    stack_ = view("rule_", "experts")
     min_variance_ = view("rule_", "min_variance")
     gamma_ = view("rule_", "gamma")
     delta_ = view("rule_", "delta")
@@ -160,7 +164,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         estimator: Any = None,
         *,
         k: int | str = "tune",
-        distribution: str | type[Distribution] = "normal",
+        distribution: str | type[Distribution] = "auto",
         location: str = "model",
         support: tuple[float, float] | None = None,
         spread: str = "auto",
@@ -228,7 +232,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return self.source_.leaves.reader.predict(X)
 
     def predict_dist(self, X: Any) -> Distribution:
-        """Return the predicted distributions: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
+        """Return the predicted distributions, ``mean var std median pdf logpdf cdf sf ppf interval rvs crps``."""
         X = self._check_rows(X)
         rule = self.rule_
         return joined([rule.distribution(batch) for batch in self._batches(X, rule.needs)])
@@ -339,6 +343,12 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         if hasattr(model, "__sklearn_tags__"):  # a native Booster has none
             tags.input_tags = get_tags(model).input_tags
         return tags
+
+    def _from_distributions(self, X: Any, function: Callable[[Distribution], Floats]) -> Floats:
+        X = self._check_rows(X)
+        rule = self.rule_
+        parts = [function(rule.distribution(batch)) for batch in self._batches(X, rule.needs)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _batches(self, X: Any, needs: dict[str, int]) -> Iterator[Batch]:
         return self.source_.batches(X, needs, n_jobs=self.n_jobs, verbose=bool(self.verbose))

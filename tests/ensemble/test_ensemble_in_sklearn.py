@@ -33,7 +33,8 @@ def cat(**parameters):
 
 def ensemble(**parameters):
     boosting = GradientBoostingRegressor(n_estimators=10, random_state=0)
-    return ProbabilisticEnsemble([("ibug", IBUGRegressor(boosting)), ("cbu", CBURegressor(cat()))], **parameters)
+    ibug = IBUGRegressor(boosting, distribution="normal")
+    return ProbabilisticEnsemble([("ibug", ibug), ("cbu", CBURegressor(cat()))], **parameters)
 
 
 _SPLIT = (
@@ -137,7 +138,8 @@ def test_categorical_columns_in_members(diabetes):
     X, y = diabetes["train"]
     frame = pd.DataFrame(X[:, :2], columns=["a", "b"]).assign(c=np.where(X[:, 2] > 0, "u", "v"))
     model = cat(cat_features=["c"])
-    u = ProbabilisticEnsemble([("ibug", IBUGRegressor(model)), ("cbu", CBURegressor(model))], random_state=0)
+    ibug = IBUGRegressor(model, distribution="normal")
+    u = ProbabilisticEnsemble([("ibug", ibug), ("cbu", CBURegressor(model))], random_state=0)
     u.fit(frame, y)
     assert [member.estimator_.get_cat_feature_indices() for member in u.estimators_] == [[2], [2]]
     assert np.all(np.isfinite(u.predict_interval(frame)))
@@ -145,7 +147,7 @@ def test_categorical_columns_in_members(diabetes):
 
 def test_missing_values():
     assert get_tags(CBURegressor()).input_tags.allow_nan
-    hist = IBUGRegressor(HistGradientBoostingRegressor(max_iter=5))
+    hist = IBUGRegressor(HistGradientBoostingRegressor(max_iter=5), distribution="normal")
     u = ProbabilisticEnsemble([("ibug", hist), ("cbu", CBURegressor(cat()))], random_state=0)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)), rng.normal(size=200)

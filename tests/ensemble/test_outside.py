@@ -21,7 +21,8 @@ def cbu():
 
 def ensemble(combine):
     boosting = GradientBoostingRegressor(n_estimators=20, random_state=0)
-    both = [("ibug", IBUGRegressor(boosting)), ("wide", IBUGRegressor(boosting, scoring="nll"))]
+    ibug = IBUGRegressor(boosting, distribution="normal")
+    both = [("ibug", ibug), ("wide", IBUGRegressor(boosting, distribution="normal", scoring="nll"))]
     return ProbabilisticEnsemble(both, combine=combine, random_state=0)
 
 

@@ -21,8 +21,12 @@ def boosting(depth=3, **parameters):
     return GradientBoostingRegressor(n_estimators=20, max_depth=depth, random_state=0, **parameters)
 
 
+def normal(model, **parameters):
+    return IBUGRegressor(model, distribution="normal", **parameters)
+
+
 def members():
-    return [("shallow", IBUGRegressor(boosting(1))), ("deep", IBUGRegressor(boosting(5)))]
+    return [("shallow", normal(boosting(1))), ("deep", normal(boosting(5)))]
 
 
 @pytest.fixture
@@ -114,6 +118,17 @@ def test_a_mixture_takes_any_distributions(constants, diabetes):
     mixed = [("a", Constant(family=Laplace)), ("b", Constant())]
     with pytest.raises(InvalidInputError, match="theirs are Laplace, Normal"):
         ProbabilisticEnsemble(mixed).fit(X, y)
+
+
+def test_stacks_are_for_mixtures(diabetes):
+    X, y = diabetes["train"]
+    stacks = [("shallow", IBUGRegressor(boosting(1))), ("deep", IBUGRegressor(boosting(5)))]
+    u = ProbabilisticEnsemble(stacks, combine="mixture", random_state=0).fit(X, y)
+    assert [member.distribution_ for member in u.estimators_] == ["stack", "stack"]
+    each = [member.predict_dist(X).cdf(100.0) for member in u.estimators_]
+    np.testing.assert_allclose(u.predict_dist(X).cdf(100.0), np.mean(each, axis=0))
+    with pytest.raises(InvalidInputError, match=r'theirs are Stack, Stack\..*fit each.*distribution="normal"'):
+        u.set_params(combine="average").fit(X, y)
 
 
 def test_the_ensemble_is_better_than_its_members_on_average(diabetes):
@@ -209,7 +224,7 @@ def test_prefit(fitted, diabetes):
 
 def test_frozen_members_stay_as_they_are(fitted, diabetes):
     frozen = FrozenEstimator(fitted.estimators_[0])
-    u = ProbabilisticEnsemble([("frozen", frozen), ("new", IBUGRegressor(boosting(2)))]).fit(*diabetes["train"])
+    u = ProbabilisticEnsemble([("frozen", frozen), ("new", normal(boosting(2)))]).fit(*diabetes["train"])
     assert u.estimators_[0].estimator is fitted.estimators_[0]
     expected = (
         frozen.predict_dist(diabetes["test"][0]).std() + u.estimators_[1].predict_dist(diabetes["test"][0]).std()
@@ -222,7 +237,7 @@ def test_the_ensemble_is_not_calibrated_on_rows_that_a_trained_member_may_have_s
     X_val, y_val = diabetes["validation"]
     inside = IBUGRegressor(FrozenEstimator(boosting().fit(X, y)), k=5, calibrate=False)
     for member in (FrozenEstimator(fitted.estimators_[0]), inside):
-        u = ProbabilisticEnsemble([("new", IBUGRegressor(boosting())), ("trained", member)], calibrate=True)
+        u = ProbabilisticEnsemble([("new", normal(boosting())), ("trained", member)], calibrate=True)
         with pytest.raises(InvalidInputError, match=r"The members \['trained'\] are trained already"):
             u.fit(X, y)
         assert u.fit(X, y, X_val=X_val, y_val=y_val).predict_var(X).shape == (300,)
@@ -239,7 +254,7 @@ def test_a_trained_model_inside_a_member_is_told_of(diabetes):
 
 def test_a_pipeline_can_be_a_member(diabetes):
     X, y = diabetes["train"]
-    alone = make_pipeline(StandardScaler(), IBUGRegressor(boosting(), random_state=0)).fit(X, y)
+    alone = make_pipeline(StandardScaler(), normal(boosting(), random_state=0)).fit(X, y)
     u = ProbabilisticEnsemble([("pipeline", clone(alone))]).fit(X, y)
     distribution = alone[-1].predict_dist(alone[:-1].transform(X))
     np.testing.assert_allclose(u.predict_dist(X).std(), distribution.std())
@@ -263,7 +278,7 @@ def test_members_hold_out_the_same_rows(diabetes):
             seen.append(X)
             return super().fit(X, y)
 
-    both = [(f"{n}", IBUGRegressor(Watched(n_estimators=n), spread="targets")) for n in (3, 5)]
+    both = [(f"{n}", normal(Watched(n_estimators=n), spread="targets")) for n in (3, 5)]
     ProbabilisticEnsemble(both, random_state=0).fit(*diabetes["train"])
     np.testing.assert_array_equal(seen[0], seen[2])
     assert [len(X) for X in seen] == [240, 300, 240, 300]

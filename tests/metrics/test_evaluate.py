@@ -36,7 +36,9 @@ def scores(regressor, data):
 def test_every_score_is_its_metric(scores, regressor, data):
     X, y = data
     distribution = regressor.predict_dist(X[300:])
-    for name in ("rmse", "mae", "crps", "nll", "check_score", "interval_score", "mace", "sharpness"):
+    for name in ("rmse", "mae"):  # of the point prediction, not of the distribution's mean
+        assert scores[name] == getattr(metrics, name)(y[300:], regressor.predict(X[300:]))
+    for name in ("crps", "nll", "check_score", "interval_score", "mace", "sharpness"):
         assert scores[name] == getattr(metrics, name)(y[300:], distribution)
     assert scores["crps_skill"] == metrics.crps_skill(y[300:], distribution, reference=y[:300])
     assert scores["coverage_90"] == metrics.coverage(y[300:], distribution, 0.9)

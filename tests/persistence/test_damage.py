@@ -102,7 +102,7 @@ def test_a_changed_manifest(parts, tmp_path):
     ("change", "message"),
     [
         ({"format": "other"}, "not one of ibug"),
-        ({"format_version": 2}, "version 2.*Install a newer one"),
+        ({"format_version": 3}, "version 3.*Install a newer one"),
         ({"format_version": "1"}, "version of its format"),
         ({"members": []}, "members"),
         ({"needs": {}}, "needs"),

@@ -255,7 +255,8 @@ def test_cbu(rows, tmp_path):
 @pytest.mark.parametrize("options", [{}, {"combine": "mixture", "weights": [1, 3, 2]}, {"calibrate": True}])
 def test_ensembles(options, rows, tmp_path):
     X, y = rows["numbers"], rows["y"]
-    members = [("ibug", IBUGRegressor(LIGHTGBM)), ("cbu", ibug.CBURegressor(CATBOOST)), ("none", "drop")]
+    normal = IBUGRegressor(LIGHTGBM, distribution="normal")
+    members = [("ibug", normal), ("cbu", ibug.CBURegressor(CATBOOST)), ("none", "drop")]
     u = ibug.ProbabilisticEnsemble(members, random_state=0, **options).fit(X, y)
     v = saved_and_loaded(u, tmp_path)
     assert_same(u, v, X)

@@ -163,7 +163,7 @@ def test_arrays_are_plain_npy_files(wrapped, tmp_path):
 def test_the_manifest_tells_what_is_inside(wrapped, tmp_path):
     wrapped.save(tmp_path / "model.ibug")
     manifest = inspect(tmp_path / "model.ibug")
-    assert manifest["format_version"] == 1
+    assert manifest["format_version"] == 2
     assert {"ibug", "numpy", "scikit-learn", "lightgbm", "python"} <= set(manifest["written_by"])
     learned = manifest["estimator"]["learned"]
     assert learned["k_"] == wrapped.k_

@@ -21,9 +21,12 @@ def test_stored_file(version):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OlderLibraryWarning)
         u = ibug.load(path)
+    assert u.distribution_ == {1: "logistic", 2: "stack"}[version]
     with np.load(DATA / f"version-{version}.npz") as expected:
         X = pd.DataFrame(expected["X"], columns=u.feature_names_in_)
         # Another processor may add in another order.
         np.testing.assert_allclose(u.predict(X), expected["predict"], rtol=1e-12)
         np.testing.assert_allclose(u.predict_quantiles(X), expected["quantiles"], rtol=1e-9)
+        if "variance" in expected:
+            np.testing.assert_allclose(u.predict_var(X), expected["variance"], rtol=1e-9)
         assert np.array_equal(np.stack(u.kneighbors(X, 5)), expected["neighbors"])

@@ -25,6 +25,14 @@ def u(data):
     return IBUGRegressor(model, prefit=True, random_state=0).fit(*data["train"], X_val=X_val, y_val=y_val)
 
 
+@pytest.fixture(scope="session")
+def normal(u, data):
+    """The same with normal distributions."""
+    X_val, y_val = data["validation"]
+    regressor = IBUGRegressor(u.estimator_, prefit=True, distribution="normal", random_state=0)
+    return regressor.fit(*data["train"], X_val=X_val, y_val=y_val)
+
+
 @pytest.fixture(autouse=True)
 def _close_figures():
     yield

@@ -10,8 +10,8 @@ from ibug.plotting import DensityDisplay
 pytest.importorskip("matplotlib")
 
 
-def test_density_and_neighbours_of_the_chosen_rows(u, data):
-    X, y = data["test"]
+def test_density_and_neighbours_of_the_chosen_rows(normal, data):
+    u, (X, y) = normal, data["test"]
     display = DensityDisplay.from_estimator(u, X, y, rows=[7, 2])
     distribution = u.predict_dist(X[[7, 2]])
     np.testing.assert_array_equal(display.density, distribution.pdf(display.grid))
@@ -27,6 +27,16 @@ def test_density_and_neighbours_of_the_chosen_rows(u, data):
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["row 7", "row 2"]
     for rug, values in zip(display.rugs_, display.neighbors, strict=True):
         np.testing.assert_array_equal([line[0, 0] for line in rug.get_segments()], np.unique(values))
+
+
+def test_the_density_of_a_stack_is_smooth(u, data):
+    X, y = data["test"]
+    display = DensityDisplay.from_estimator(u, X, y, rows=[7, 2])
+    distribution = u.predict_dist(X[[7, 2]])
+    np.testing.assert_array_equal(display.density, distribution.pdf(display.grid))
+    area = trapezoid(display.density, display.grid, axis=1)
+    assert np.all((area > 0.99) & (area < 1))  # kernels reach a little beyond the outermost quantiles
+    np.testing.assert_array_equal(display.mean, distribution.mean())
 
 
 def test_the_rug_is_longer_where_several_values_are_equal():

@@ -11,9 +11,10 @@ from ibug.plotting import TuningDisplay
 pytest.importorskip("matplotlib")
 
 
-def test_the_curve_is_tuning_(u, data):
+def test_the_curve_is_tuning_(normal, data):
     X_val, y_val = data["validation"]
-    u = clone(u).set_params(estimator=u.estimator_, spread="targets").fit(*data["train"], X_val=X_val, y_val=y_val)
+    u = clone(normal).set_params(estimator=normal.estimator_, spread="targets")
+    u.fit(*data["train"], X_val=X_val, y_val=y_val)
     display = TuningDisplay.from_estimator(u, unit="points")
     (line,) = display.lines_
     np.testing.assert_array_equal(line.get_xdata(), u.tuning_["k"])
@@ -25,12 +26,20 @@ def test_the_curve_is_tuning_(u, data):
     assert display.ax_.get_ylabel() == "CRPS (points), lower is better"
 
 
-def test_a_line_for_each_spread(u):
+def test_a_line_for_each_spread(normal):
+    u = normal
     display = TuningDisplay.from_estimator(u)
     assert set(display.curves) == {"normal, targets", "normal, combination"}
     assert display.best_.get_label() == f"chosen: normal, {u.spread_}, k = {u.k_}"
     chosen = (u.tuning_["spread"] == u.spread_) & (u.tuning_["k"] == u.k_)
     assert display.best_.get_xydata()[0].tolist() == [u.k_, u.tuning_["score"][chosen][0]]
+
+
+def test_the_stack_is_a_point_of_its_own(u):
+    display = TuningDisplay.from_estimator(u)
+    assert set(display.curves) == {"normal, targets", "normal, combination", "stack"}
+    assert display.best_.get_label() == "chosen: stack, of up to 63 neighbours"
+    assert display.best_.get_xydata().tolist() == [[63, u.tuning_["score"][-1]]]
 
 
 def test_results_without_a_choice_take_the_lowest():

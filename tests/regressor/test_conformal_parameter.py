@@ -30,7 +30,8 @@ def test_coverage_over_splits_of_the_validation_rows(trained, conformal):
     for seed in range(30):
         X_new, y_new = heteroscedastic(100 + seed, 500)
         for kind, shares in observed.items():
-            u = IBUGRegressor(model, prefit=True, spread="targets", conformal=kind, k=30, random_state=seed)
+            paper = {"distribution": "normal", "spread": "targets", "k": 30}
+            u = IBUGRegressor(model, prefit=True, **paper, conformal=kind, random_state=seed)
             u.fit(X, y, X_val=X_new[:240], y_val=y_new[:240])
             shares.append(coverage(y_new[240:], u.predict_interval(X_new[240:], 0.5)))
     error = np.std(observed[conformal]) / np.sqrt(30)

@@ -70,7 +70,7 @@ def test_given_validation_rows_the_estimator_trains_on_all_of_x(recorder, diabet
 
 
 def test_nothing_is_held_out_where_nothing_is_tuned(recorder, diabetes):
-    u = IBUGRegressor(recorder, k=20, calibrate=False).fit(*diabetes["train"])
+    u = IBUGRegressor(recorder, k=20, distribution="normal", calibrate=False).fit(*diabetes["train"])
     assert [len(call["y"]) for call in recorder.calls] == [300]
     assert u.k_ == 20
     assert {name: len(column) for name, column in u.tuning_.items()} == dict.fromkeys(
@@ -79,7 +79,8 @@ def test_nothing_is_held_out_where_nothing_is_tuned(recorder, diabetes):
 
 
 def test_a_fixed_k_is_calibrated(diabetes):
-    u = IBUGRegressor(GradientBoostingRegressor(random_state=0), k=50, spread="targets", random_state=0)
+    model, options = GradientBoostingRegressor(random_state=0), {"k": 50, "spread": "targets", "random_state": 0}
+    u = IBUGRegressor(model, distribution="normal", **options)
     u.fit(*diabetes["train"])
     assert u.k_ == 50
     assert u.tuning_["k"].tolist() == [50]
@@ -124,7 +125,8 @@ def test_sample_weight_reaches_the_last_step_of_a_pipeline(recorder, diabetes):
 
 def test_own_score_chooses_k(model, diabetes):
     X_val, y_val = diabetes["validation"]
-    u = IBUGRegressor(model, prefit=True, calibrate=False, scoring=lambda y, distribution: -distribution.std().mean())
+    paper = {"distribution": "normal", "calibrate": False}
+    u = IBUGRegressor(model, prefit=True, **paper, scoring=lambda y, distribution: -distribution.std().mean())
     u.fit(*diabetes["train"], X_val=X_val, y_val=y_val)
     assert u.tuning_["score"].argmin() == u.tuning_["k"].tolist().index(u.k_)
     assert u.k_ == 201  # the widest

@@ -131,7 +131,7 @@ def test_a_family_that_cannot_take_the_targets_is_skipped_with_the_reason():
 def test_the_choice_can_be_made_again(skewed):
     u = fit(skewed)
     index, model = u.index_, u.estimator_
-    assert u.distribution_ == "normal"
+    assert u.distribution_ == "stack"
     u.select_distribution(*skewed[2], families=["normal", "lognormal"])
     assert (u.index_, u.estimator_) == (index, model)
     assert u.distribution_ == "lognormal"

@@ -14,7 +14,7 @@ from tests.oracles import calibrate_by_grid, nearest_rows
 
 @pytest.fixture
 def fitted(model, diabetes):
-    return IBUGRegressor(model, prefit=True, spread="targets").fit(
+    return IBUGRegressor(model, prefit=True, distribution="normal", spread="targets").fit(
         *diabetes["train"], X_val=diabetes["validation"][0], y_val=diabetes["validation"][1]
     )
 
@@ -50,7 +50,7 @@ def scipy_crps(y, distribution):
 @pytest.mark.parametrize("scoring", ["crps", "nll"])
 def test_k_floor_and_calibration_are_the_papers(model, diabetes, scoring):
     X_val, y_val = diabetes["validation"]
-    u = IBUGRegressor(model, prefit=True, spread="targets", scoring=scoring)
+    u = IBUGRegressor(model, prefit=True, distribution="normal", spread="targets", scoring=scoring)
     u.fit(*diabetes["train"], X_val=X_val, y_val=y_val)
     mean = model.predict(X_val)
     expected = []
@@ -125,7 +125,7 @@ def test_chunks_do_not_change_the_result(fitted, model, diabetes, numbers_per_ch
     X, _ = diabetes["test"]
     whole = fitted.predict_var(X), *fitted.kneighbors(X, 20)
     monkeypatch.setattr("ibug.neighbors._leaf_numbers._NUMBERS_PER_CHUNK", numbers_per_chunk)
-    again = IBUGRegressor(model, prefit=True, spread="targets").fit(
+    again = IBUGRegressor(model, prefit=True, distribution="normal", spread="targets").fit(
         *diabetes["train"], X_val=diabetes["validation"][0], y_val=diabetes["validation"][1]
     )
     assert again.k_ == fitted.k_

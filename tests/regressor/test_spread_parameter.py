@@ -23,7 +23,9 @@ def drifting(n, seed=0):
 
 def test_variance_of_residuals_is_the_calibrated_mean_square_of_the_neighbours(diabetes):
     X, _ = diabetes["test"]
-    u = IBUGRegressor(GradientBoostingRegressor(random_state=0), spread="residuals", random_state=0)
+    u = IBUGRegressor(
+        GradientBoostingRegressor(random_state=0), distribution="normal", spread="residuals", random_state=0
+    )
     u.fit(*diabetes["train"])
     square = (u.residuals_[u.kneighbors(X)[1]] ** 2).mean(axis=1)
     np.testing.assert_allclose(u.predict_var(X), u.gamma_ * np.maximum(square, u.min_variance_) + u.delta_)
@@ -31,7 +33,8 @@ def test_variance_of_residuals_is_the_calibrated_mean_square_of_the_neighbours(d
 
 def test_variance_of_a_combination_is_its_formula(diabetes):
     X, _ = diabetes["test"]
-    u = IBUGRegressor(GradientBoostingRegressor(random_state=0), random_state=0).fit(*diabetes["train"])
+    u = IBUGRegressor(GradientBoostingRegressor(random_state=0), distribution="normal", random_state=0)
+    u.fit(*diabetes["train"])
     assert (u.spread_, u.k_, u.gamma_, u.delta_) == ("combination", 31, 1.0, 0.0)
     y = diabetes["train"][1]
     rows = u.kneighbors(X, 240)[1]  # each clone was trained on 240 rows
@@ -44,7 +47,8 @@ def test_variance_of_a_combination_is_its_formula(diabetes):
 def test_residuals_of_validation_rows_leave_the_row_itself_out(model, diabetes, spread):
     X, y = diabetes["train"]
     X_val, y_val = diabetes["validation"]
-    u = IBUGRegressor(model, prefit=True, spread="residuals", calibrate=False).fit(X, y, X_val=X_val, y_val=y_val)
+    u = IBUGRegressor(model, prefit=True, distribution="normal", spread="residuals", calibrate=False)
+    u.fit(X, y, X_val=X_val, y_val=y_val)
     residuals = y_val - model.predict(X_val)
     np.testing.assert_array_equal(u.residuals_, residuals)
     leaves = model.apply(X_val)
@@ -70,18 +74,23 @@ def test_validation_rows_that_are_twins(rng):
 
 
 @pytest.mark.parametrize("scoring", ["crps", "nll"])
-def test_auto_is_never_worse_than_the_papers_rule_on_the_validation_rows(model, diabetes, scoring):
+@pytest.mark.parametrize("distribution", ["normal", "auto"])
+def test_auto_is_never_worse_than_the_papers_rule_on_the_validation_rows(model, diabetes, scoring, distribution):
     X_val, y_val = diabetes["validation"]
     score = {"crps": crps, "nll": nll}[scoring]
     for rows in (slice(None), slice(0, 60), slice(0, 5), slice(0, 1)):
         auto, paper = (
-            IBUGRegressor(model, prefit=True, spread=spread, scoring=scoring).fit(
+            IBUGRegressor(model, prefit=True, **parameters, scoring=scoring).fit(
                 *diabetes["train"], X_val=X_val[rows], y_val=y_val[rows]
             )
-            for spread in ("auto", "targets")
+            for parameters in ({"distribution": distribution}, {"distribution": "normal", "spread": "targets"})
         )
         assert score(y_val[rows], auto.predict_dist(X_val[rows])) <= score(y_val[rows], paper.predict_dist(X_val[rows]))
         assert np.nanmin(auto.tuning_["calibrated"]) <= np.nanmin(paper.tuning_["calibrated"])
+
+
+def normal(estimator, spread):
+    return IBUGRegressor(estimator, distribution="normal", spread=spread, random_state=0)
 
 
 def test_residuals_are_better_where_the_mean_moves():
@@ -89,7 +98,7 @@ def test_residuals_are_better_where_the_mean_moves():
     test = drifting(1000, seed=1)
     scores = {
         spread: [
-            crps(test[1], IBUGRegressor(estimator, spread=spread, random_state=0).fit(X, y).predict_dist(test[0]))
+            crps(test[1], normal(estimator, spread).fit(X, y).predict_dist(test[0]))
             for estimator in (GradientBoostingRegressor(random_state=0), HistGradientBoostingRegressor(random_state=0))
         ]
         for spread in ("targets", "residuals", "auto")

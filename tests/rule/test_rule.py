@@ -22,7 +22,7 @@ def make_batch(seed=0, n=30, k=12, first=0):
     mean = rng.normal(size=n)
     values = {"targets": mean[:, None] + rng.normal(size=(n, k)), "residuals": rng.normal(size=(n, k))}
     affinities = -np.sort(-rng.integers(0, 50, (n, k)), axis=1)
-    return Batch(slice(first, first + n), mean, affinities, rng.integers(0, 500, (n, k)), values)
+    return Batch(slice(first, first + n), mean, affinities, rng.integers(0, 500, (n, k)), values, 50)
 
 
 RULES = {
@@ -133,7 +133,7 @@ def make_rows(n=300, k=61, seed=0):
 
 def test_learn_is_a_function_of_rows_options_and_facts():
     rows = make_rows()
-    wanted = options(spread="targets", scoring="nll")
+    wanted = options(distribution="normal", spread="targets", scoring="nll")
     facts = TargetFacts.of(rows.source.targets, wanted)
     one, same = (learn(rows, wanted, facts, has_residuals=True) for _ in range(2))
     assert pickle.dumps(one.state()) == pickle.dumps(same.state())
@@ -158,7 +158,7 @@ def test_conformal_calibration_comes_last():
 
 def test_without_validation_rows_the_rule_is_what_was_asked_for():
     rows = make_rows()
-    wanted = options(k=20, calibrate=False)
+    wanted = options(k=20, distribution="normal", calibrate=False)
     facts = TargetFacts.of(rows.source.targets, wanted)
     rule = without_validation(wanted, facts, 1000)
     assert (rule.k, rule.spread.name, rule.gamma, len(rule.tuning["k"])) == (20, "targets", 1.0, 0)

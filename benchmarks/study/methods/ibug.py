@@ -26,7 +26,8 @@ class FittedIBUG(Fitted):
     def __init__(self, tuned: Any, split: Split) -> None:
         self.held_out, self.parameters, self._final, self._y = {}, {}, {}, split.y_train
         for scoring in SCORINGS:
-            settings = {"prefit": True, "spread": "targets", "scoring": scoring, "calibrate": False, "n_jobs": 1}
+            settings = {"prefit": True, "distribution": "normal", "spread": "targets", "scoring": scoring}
+            settings |= {"calibrate": False, "n_jobs": 1}
             chosen = IBUGRegressor(tuned.part, **settings)
             chosen.fit(split.X_part, split.y_part, X_val=split.X_val, y_val=split.y_val)
             self.held_out[scoring] = moments_of(chosen.predict_dist(split.X_val))

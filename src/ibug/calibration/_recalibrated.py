@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from ibug._typing import Floats
 from ibug.calibration._score_map import ScoreMap
+from ibug.calibration._stepped import stepped_crps
 from ibug.distributions import Distribution, Normal, check_confidence
 from ibug.exceptions import InvalidInputError
 
@@ -105,9 +106,9 @@ class Recalibrated(Distribution):
 
     def crps(self, y: ArrayLike) -> Floats:
         """Return the continuous ranked probability score; in closed form where the distribution is normal."""
-        if not isinstance(self.base, Normal):
-            return super().crps(y)
-        return self._by_group(_normal_crps, y)
+        if isinstance(self.base, Normal):
+            return self._by_group(_normal_crps, y)
+        return self._by_group(stepped_crps, y) if self.base.has_jumps else super().crps(y)
 
     def _moments(self) -> tuple[Floats, Floats]:
         if isinstance(self.base, Normal):  # E[μ + σg(V)] and its variance need g's moments only

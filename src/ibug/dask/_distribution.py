@@ -22,10 +22,10 @@ from ibug.exceptions import InvalidInputError
 class LazyDistribution:
     """The distributions of all rows of a Dask collection, one batch per partition.
 
-    ``mean var std pdf logpdf cdf ppf interval rvs crps`` are those of ``ibug.distributions.Distribution``, and return
-    what the methods of ``ibug.dask.IBUGRegressor`` return: a Dask Array for an Array, a Series or a DataFrame with the
-    same index and divisions for a DataFrame. An argument is one number for all rows, an array of shape (1, m) with the
-    same m numbers for all rows, or a Dask Array or Series with one number per row in the same partitions.
+    ``mean var std median pdf logpdf cdf sf ppf interval rvs crps`` are those of ``ibug.distributions.Distribution``, and
+    return what the methods of ``ibug.dask.IBUGRegressor`` return: a Dask Array for an Array, a Series or a DataFrame
+    with the same index and divisions for a DataFrame. An argument is one number for all rows, an array of shape (1, m)
+    with the same m numbers for all rows, or a Dask Array or Series with one number per row in the same partitions.
 
     Parameters
     ----------
@@ -70,6 +70,10 @@ class LazyDistribution:
         """Return the standard deviations."""
         return self._call("std")
 
+    def median(self) -> Any:
+        """Return the medians."""
+        return self._call("median")
+
     def pdf(self, y: Any) -> Any:
         """Return the density at y."""
         return self._call("pdf", y)
@@ -81,6 +85,10 @@ class LazyDistribution:
     def cdf(self, y: Any) -> Any:
         """Return the probability of a value of at most y."""
         return self._call("cdf", y)
+
+    def sf(self, y: Any) -> Any:
+        """Return the probability of a value above y."""
+        return self._call("sf", y)
 
     def ppf(self, q: Any) -> Any:
         """Return the quantile at probability q."""

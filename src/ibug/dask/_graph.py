@@ -99,9 +99,8 @@ class SearchGraph:
         others = nothing
         if needs.get("residuals") and residual_shards is not None:
             others = self._nearest(residual_shards, k_other, "other")
-        mean = self.each("mean", lambda j, read: (_second, read), self._read)
         first = numbers if numbers is not None else [None] * len(self.queries)
-        return self.each("batch", lambda j, m, a, b: (_batch, m, a, k, b, k_other, first[j]), mean, own, others)
+        return self.each("batch", lambda j, r, a, b: (_batch, r, a, k, b, k_other, first[j]), self._read, own, others)
 
     def leaf_sizes(self, shards: ShardSet) -> list[Key]:
         """Add the counts of training rows in each query's leaves: arrays of shape (n_rows, n_trees)."""
@@ -184,10 +183,6 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _second(read: Read) -> Floats:
-    return read[1]
-
-
 def _nearest(shard: Shard, read: Read, k: int, start: int, n_jobs: int | None) -> Columns:
     return shard.nearest(read[0], k, start, n_jobs)
 
@@ -202,8 +197,9 @@ def _sum(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _batch(
-    mean: Floats, own: Sequence[Columns], k: int, others: Sequence[Columns], k_other: int, first: int | None
+    read: Read, own: Sequence[Columns], k: int, others: Sequence[Columns], k_other: int, first: int | None
 ) -> Batch:
+    leaves, mean = read
     values: dict[str, Floats] = {}
     affinities, rows = np.empty((len(mean), 0), np.int32), np.empty((len(mean), 0), np.int64)
     if own:
@@ -213,4 +209,4 @@ def _batch(
         if first is not None and len(mean):
             residuals = residuals[not_self(numbers, first)].reshape(len(mean), -1)
         values["residuals"] = residuals
-    return Batch(slice(0, len(mean)), mean, affinities, rows, values)
+    return Batch(slice(0, len(mean)), mean, affinities, rows, values, leaves.shape[1])

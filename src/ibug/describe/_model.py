@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ibug.describe._numbers import number
+from ibug.describe._numbers import number, percent
+
+_LEAST_WEIGHT = 0.005  # of an expert that is told of in words
+_EXPERTS = {
+    "normal": "normal",
+    "errors": "errors of validation rows",
+    "targets": "neighbours' targets",
+    "residuals": "neighbours' residuals",
+}
 
 
 def model_facts(estimator: Any) -> dict[str, Any]:
@@ -24,6 +33,7 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "neighbors": int(estimator.k_),
         "spread": estimator.spread_,
         "distribution": estimator.distribution_,
+        "stack": _experts(estimator.stack_),
         "location": estimator.location,
         "support": None if estimator.support is None else [float(bound) for bound in estimator.support],
         "scoring": estimator.scoring if isinstance(estimator.scoring, str) else "custom",
@@ -43,16 +53,22 @@ def model_lines(facts: dict[str, Any]) -> dict[str, str]:
     facts : dict
         What `model_facts` returns.
     """
-    lines = {
+    return {
         "model": f"{facts['model']}, {facts['trees']:,} trees",
         "training": f"{facts['training_rows']:,} rows, {facts['features']} features",
-        "distribution": str(facts["distribution"]),
+        "distribution": _distribution(facts),
         "neighbours": f"{facts['neighbors']} (spread: {facts['spread']})",
         "calibration": _calibration(facts),
     }
-    if facts["support"] is not None:
-        lines["distribution"] += f" within {facts['support'][0]:g} to {facts['support'][1]:g}"
-    return lines
+
+
+def _distribution(facts: dict[str, Any]) -> str:
+    """Say which family it is, or what the stack is made of."""
+    support = facts["support"]
+    text = str(facts["distribution"])
+    if support is not None:
+        text += f" within {support[0]:g} to {support[1]:g}"
+    return f"{text}: {_parts(facts['stack'])}" if facts["stack"] else text
 
 
 def _calibration(facts: dict[str, Any]) -> str:
@@ -63,4 +79,24 @@ def _calibration(facts: dict[str, Any]) -> str:
         text = "none"
     else:
         text = f"{number(facts['gamma'])} × variance + {number(facts['delta'])}"
+    if facts["stack"]:
+        text += "; then the weights of the stack"
     return text if facts["conformal"] is None else f"{text}; then {facts['conformal']}"
+
+
+def _experts(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return name, number of neighbours, weight and own score of each expert of a stack."""
+    columns = {name: column.tolist() for name, column in table.items()}
+    return [dict(zip(columns, expert, strict=True)) for expert in zip(*columns.values(), strict=True)]
+
+
+def _parts(experts: list[dict[str, Any]]) -> str:
+    """Say what a stack is made of, the largest part first."""
+    told = [expert for expert in experts if expert["weight"] > _LEAST_WEIGHT]
+    parts = []
+    for kind, words in _EXPERTS.items():
+        ours = [expert for expert in told if expert["expert"].split(" of ")[0] == kind]
+        ks = sorted({expert["k"] for expert in ours} - {0})
+        nearest = f" ({', '.join(str(k) for k in ks)})" if ks else ""
+        parts.append((sum(expert["weight"] for expert in ours), f"{words}{nearest}"))
+    return ", ".join(f"{percent(weight)} {text}" for weight, text in sorted(parts, reverse=True) if weight)

@@ -23,11 +23,11 @@ def curve_name(family: str, spread: str | None) -> str:
     Parameters
     ----------
     family : str
-        The family of distributions.
+        The family of distributions; a stack has no spread of its own.
     spread : str or None
         The spread, where several were tried.
     """
-    return family if spread is None else f"{family}, {spread}"
+    return family if spread is None or family == "stack" else f"{family}, {spread}"
 
 
 def tuning_curves(tuning: Mapping[str, ArrayLike]) -> dict[str, tuple[Integers, Floats]]:

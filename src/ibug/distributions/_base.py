@@ -67,6 +67,9 @@ class Distribution(ABC):
         """``(n,)`` for n rows, ``()`` for the distribution of one row."""
         return self._shape
 
+    #: Whether the distribution function has jumps, which `jumps` tells.
+    has_jumps: ClassVar[bool] = False
+
     def __len__(self) -> int:
         if not self._shape:
             raise TypeError("The distribution of a single row has no length.")
@@ -162,6 +165,10 @@ class Distribution(ABC):
         On values that occur often, intervals from these scores are narrower than those from normal scores.
         """
         return self.normal_score(y)
+
+    def jumps(self) -> Floats:
+        """Return the values that have a probability of their own, (n, m), in any order; none where F is continuous."""
+        return np.empty((*self._shape, 0))
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w."""

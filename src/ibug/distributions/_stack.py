@@ -71,6 +71,7 @@ class Stack(Distribution):
     """
 
     parameters: ClassVar[tuple[str, ...]] = ("loc", "scale", "atoms", "masses")
+    has_jumps: ClassVar[bool] = True
     loc: Floats
     scale: Floats
     atoms: Floats
@@ -199,6 +200,14 @@ class Stack(Distribution):
         if deep.any() and self.blend.weights[0] > 0:
             out = np.where(deep, self._far(score), out)
         return out.reshape(shape)
+
+    def jumps(self) -> Floats:
+        """Return the values that have a probability of their own, (n, m): errors and atoms inside the support."""
+        places = [self.atoms] if self.blend.weights[2] > 0 else []
+        if self.blend.weights[1] > 0:
+            places.append(self.loc[..., None] + self.scale[..., None] * self.blend.errors)
+        found = np.concatenate(places, axis=-1) if places else np.empty((*self._shape, 0))
+        return np.asarray(np.clip(found, *self.blend.support))
 
     def mean(self) -> Floats:
         """Return the means. They are another point prediction than the model's, and often a better one."""

@@ -197,7 +197,7 @@ class CBURegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return self
 
     def predict_dist(self, X: Any) -> Distribution:
-        """Return the predicted distributions: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
+        """Return the predicted distributions, ``mean var std median pdf logpdf cdf sf ppf interval rvs crps``."""
         uncalibrated = self._uncalibrated(self._check_rows(X))
         return self.calibration_.apply(uncalibrated)
 

@@ -32,7 +32,8 @@ def average(distributions: Sequence[Distribution], weights: Floats) -> Distribut
         raise InvalidInputError(
             'combine="average" averages means and standard deviations, so the members must predict one family '
             f"that has no other parameter (normal, laplace, logistic or gumbel); theirs are {names}. Use "
-            'combine="mixture", which takes any, and conformal calibration on the ensemble rather than on members.'
+            'combine="mixture", which takes any, or fit each IBUGRegressor with distribution="normal", as the paper '
+            "does. Conformal calibration is for the ensemble, not for its members."
         )
     mean = sum(weight * distribution.mean() for weight, distribution in zip(weights, distributions, strict=True))
     std = sum(weight * distribution.std() for weight, distribution in zip(weights, distributions, strict=True))

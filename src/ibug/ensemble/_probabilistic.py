@@ -37,9 +37,9 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         ``ibug.distributions.Distribution``. They are copied and fitted unless `prefit` is set. A member may be set to
         ``"drop"``.
     combine : {"average", "mixture"}
-        ``"average"``: the mean of the members' means and of their standard deviations, as the paper's IBUG+CBU.
-        ``"mixture"``: the mixture of their distributions, which is wider where they disagree, and takes members of any
-        family.
+        ``"average"``: the mean of the members' means and of their standard deviations, as the paper's IBUG+CBU. All
+        members must predict one family: an `IBUGRegressor` needs ``distribution="normal"``. ``"mixture"``: the mixture
+        of their distributions, which is wider where they disagree, and takes members of any family, and stacks.
     weights : list of float, optional
         One for each member, above zero; they are divided by their sum. ``None`` means equal ones.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
@@ -90,7 +90,8 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = CatBoostRegressor(iterations=50, verbose=0, allow_writing_files=False)
-    >>> u = ProbabilisticEnsemble([("ibug", IBUGRegressor(model)), ("cbu", CBURegressor(model))], random_state=0)
+    >>> ibug, cbu = IBUGRegressor(model, distribution="normal"), CBURegressor(model)
+    >>> u = ProbabilisticEnsemble([("ibug", ibug), ("cbu", cbu)], random_state=0)
     >>> u.fit(X[:400], y[:400]).predict_interval(X[400:402], coverage=0.9).shape
     (2, 2)
     """
@@ -170,7 +171,7 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         return self
 
     def predict_dist(self, X: Any) -> Distribution:
-        """Return the predicted distributions: a batch with ``mean var std pdf logpdf cdf ppf interval rvs crps``."""
+        """Return the predicted distributions, ``mean var std median pdf logpdf cdf sf ppf interval rvs crps``."""
         uncalibrated = self._uncalibrated(self._check_rows(X))
         return self.calibration_.apply(uncalibrated)
 

@@ -68,4 +68,4 @@ class CrossFittedSource:
             rows = self.neighbors[chosen, :k]
             values = {quantity: known[quantity][rows[:, :n]] for quantity, n in needs.items()}
             where = slice(start, start + len(chosen))
-            yield Batch(where, self.mean[chosen], self.affinities[chosen, :k], rows.astype(np.int64), values)
+            yield Batch(where, self.mean[chosen], self.affinities[chosen, :k], rows.astype(np.int64), values, 1)

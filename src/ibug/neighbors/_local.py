@@ -149,7 +149,7 @@ class LocalSource:
             values = {quantity: self._values(quantity)[rows[:, :n]] for quantity, n in own.items()}
             if others:
                 values["residuals"] = self._values("residuals")[self._validation_rows(leaves, k_others, where, n_jobs)]
-            yield Batch(where, np.asarray(mean, np.float64), affinities, rows, values)
+            yield Batch(where, np.asarray(mean, np.float64), affinities, rows, values, self.n_trees)
 
     def nearest(
         self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats, Integers
@@ -23,11 +24,16 @@ class Batch(NamedTuple):
     affinities: NDArray[Any]  # (n_rows, k) of the training rows; k = 0 where no training row was asked for
     rows: Integers  # (n_rows, k) the training rows
     values: Mapping[str, Floats]  # by quantity ("targets", "residuals"), (n_rows, k of the quantity)
+    n_trees: int  # the affinity of twins
 
     @property
     def n_rows(self) -> int:
         """The number of rows."""
         return len(self.mean)
+
+    def shares(self, k: int) -> Floats:
+        """Return the affinities of the k nearest training rows as shares of the trees, (n_rows, k)."""
+        return np.asarray(self.affinities[:, :k] / float(self.n_trees))
 
 
 class NeighborSource(Protocol):

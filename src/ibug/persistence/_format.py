@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 #: The version that is written; all from 1 up to it are read.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 FORMAT = "ibug"
 
 MANIFEST = "manifest.json"

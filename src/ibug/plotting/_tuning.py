@@ -55,14 +55,16 @@ class TuningDisplay:
         """
         pyplot()
         require(estimator, "tuning_", "k_", "scoring")
-        if not len(estimator.tuning_["k"]):
+        if not np.any(estimator.tuning_["k"]):
             raise InvalidInputError(
                 f"k={estimator.k_} was given, not tuned, so there is no curve: "
                 'fit IBUGRegressor(..., k="tune") with validation rows.'
             )
         several = len(set(estimator.tuning_["spread"]) - {""}) > 1
         chosen = curve_name(estimator.distribution_, estimator.spread_ if several else None)
-        options = {"best_k": estimator.k_, "best_family": chosen, "scoring": estimator.scoring, **options}
+        k, families = estimator.tuning_["k"], estimator.tuning_["distribution"]
+        best_k = int(k[families == "stack"][0]) if estimator.distribution_ == "stack" else estimator.k_
+        options = {"best_k": best_k, "best_family": chosen, "scoring": estimator.scoring, **options}
         return cls.from_results(estimator.tuning_, ax=ax, **options)
 
     @classmethod
@@ -131,7 +133,7 @@ class TuningDisplay:
                 markeredgecolor="white",
                 markersize=16,
                 zorder=4,
-                label=f"chosen: {self.best_family}, k = {self.best_k}" if several else f"chosen: k = {self.best_k}",
+                label=self._chosen_label(several),
             )
         self.ax_.set(
             xscale="log",
@@ -142,6 +144,11 @@ class TuningDisplay:
         plain_log_axis(self.ax_.xaxis, float(every_k.min()), float(every_k.max()))
         legend_above(self.ax_)
         return self
+
+    def _chosen_label(self, several: bool) -> str:
+        if self.best_family == "stack":
+            return f"chosen: stack, of up to {self.best_k} neighbours"
+        return f"chosen: {self.best_family}, k = {self.best_k}" if several else f"chosen: k = {self.best_k}"
 
     def _plot_curves(self) -> None:
         """Draw a line for each curve, and one mark for each k at which scores are beyond the upper edge."""

@@ -75,7 +75,7 @@ def pit_histogram(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
 
 def spread_error(found: Predicted) -> dict[str, Any]:
     """Return root mean squared σ and error of bins of rows, sorted by σ; rows without a finite σ are left out."""
-    std, error = found.distribution.std(), np.abs(found.points - found.y)
+    std, error = found.distribution.std(), np.abs(found.distribution.mean() - found.y)
     usable = np.flatnonzero(np.isfinite(std))
     order = usable[np.argsort(std[usable], kind="stable")]
     bins = [rows for rows in np.array_split(order, min(_SPREAD_BINS, max(len(order), 1))) if len(rows)]
@@ -90,7 +90,7 @@ def tuning(estimator: Any) -> dict[str, Any]:
     table = getattr(estimator, "tuning_", None)
     if table is None:
         return {"reason": f"{type(estimator).__name__} has no neighbours to choose."}
-    if not len(table["k"]):
+    if not np.any(table["k"]):
         return {"reason": f"k = {estimator.k_} was given, not tuned."}
     try:
         every = tuning_curves(table)

@@ -18,9 +18,11 @@ from ibug.rule._candidates import smallest_nonzero
 from ibug.rule._choice import select
 from ibug.rule._facts import TargetFacts
 from ibug.rule._plan import Plan, candidates
-from ibug.rule._rule import Rule, tuning_table
+from ibug.rule._rule import STACK, Rule, tuning_table, with_refused
+from ibug.rule._stacking import stacked
 from ibug.rule._statistics import Statistics
 from ibug.rule.spread import SingleSpread
+from ibug.rule.stack import too_few
 
 # The share of validation rows below the threshold of the affinity score.
 _SHARE_CALLED_UNFAMILIAR = 0.01
@@ -62,6 +64,11 @@ def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
     # Where the family looks at no neighbours, it is the spread alone that does.
     k = choice.candidate.k if family.needs_neighbors else choice.spread.usual_k
     familiar = statistics.affinities[:, statistics.ks.index(k)] / n_trees
+    stack, tried = None, with_refused(table, plan.facts.refused)
+    if plan.experts is not None:
+        stack, tried = stacked(plan, plan.experts, statistics, choice, tried)
+    elif plan.options.no_stack:
+        tried = with_refused(tried, {STACK: plan.options.no_stack})
     return Rule(
         choice.spread,
         family,
@@ -70,7 +77,8 @@ def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
         choice.gamma,
         choice.delta,
         affinity_threshold=float(np.quantile(familiar, _SHARE_CALLED_UNFAMILIAR)),
-        tuning=tuning_table(_with_refused(table, plan.facts.refused)),
+        tuning=tuning_table(tried),
+        stack=stack,
     )
 
 
@@ -123,7 +131,9 @@ def without_validation(options: Options, facts: TargetFacts, n_neighbors: int) -
     """
     quantity = options.spread.quantities[0]
     k = candidates(options.k, n_neighbors)[0]
-    return Rule(SingleSpread(quantity, k), facts.families[0], k, min_variance=0.0)
+    rule = Rule(SingleSpread(quantity, k), facts.families[0], k, min_variance=0.0)
+    reason = options.no_stack or (too_few(0) if options.stacks else "")
+    return replace(rule, tuning=tuning_table(with_refused(rule.tuning, {STACK: reason}))) if reason else rule
 
 
 def with_floor(rule: Rule, batches: Iterable[Batch], facts: TargetFacts) -> Rule:
@@ -173,11 +183,3 @@ def with_neighbors(rule: Rule, batches: Iterable[Batch], k: int) -> tuple[Distri
         affinities.append(batch.affinities[:, :k])
         rows.append(batch.rows[:, :k])
     return joined(distributions), np.concatenate(affinities), np.concatenate(rows)
-
-
-def _with_refused(table: dict[str, Any], refused: dict[str, str]) -> dict[str, list[Any]]:
-    """Return the table of candidates with one row more for each family that could not take the targets."""
-    n = len(refused)
-    rest: dict[str, list[Any]] = {"distribution": list(refused), "reason": list(refused.values())}
-    rest |= {"spread": [""] * n, "k": [0] * n, "score": [np.nan] * n, "calibrated": [np.nan] * n}
-    return {name: [*table[name], *rest[name]] for name in rest}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from ibug._options import Options
 from ibug.rule._facts import TargetFacts
+from ibug.rule.stack import Experts
 
 #: The paper's candidates for k (section B.2).
 K_CANDIDATES = (3, 5, 7, 9, 11, 15, 31, 61, 91, 121, 151, 201, 301, 401, 501, 601, 701)
@@ -31,6 +33,10 @@ class Plan:
         The numbers of neighbours to choose from.
     scales
         The numbers of neighbours that a combination looks at.
+    most
+        The largest number of neighbours that may be looked at.
+    has_residuals
+        Whether training rows have honest residuals that are to be used.
     """
 
     options: Options
@@ -38,6 +44,8 @@ class Plan:
     quantities: tuple[str, ...]
     candidates: tuple[int, ...]
     scales: tuple[int, ...]
+    most: int
+    has_residuals: bool
 
     @classmethod
     def of(
@@ -59,7 +67,8 @@ class Plan:
         most = min(n_neighbors(quantity) for quantity in ("targets", *quantities))
         ks = candidates(options.k, most)
         largest = most if options.k is None else ks[0]
-        return cls(options, facts, quantities, ks, tuple(min(k, largest) for k in SCALES))
+        used = has_residuals and "residuals" in quantities
+        return cls(options, facts, quantities, ks, tuple(min(k, largest) for k in SCALES), largest, used)
 
     @property
     def ks(self) -> tuple[int, ...]:
@@ -71,7 +80,16 @@ class Plan:
     @property
     def needs(self) -> dict[str, int]:
         """The number of neighbours to search for, by quantity; affinities are those of training rows."""
-        return dict.fromkeys(["targets", *self.quantities], max(self.ks))
+        needs = dict.fromkeys(["targets", *self.quantities], max(self.ks))
+        return needs if self.experts is None else most_needed(needs, self.experts.needs)
+
+    @cached_property
+    def experts(self) -> Experts | None:
+        """The experts of a stack, if one is a candidate; those on residuals where training rows have residuals."""
+        if not self.options.stacks:
+            return None
+        experts = Experts() if self.has_residuals else Experts().without_residuals()
+        return experts.up_to(self.most)
 
     @property
     def keeps_values(self) -> bool:
@@ -82,6 +100,12 @@ class Plan:
     def tiny(self) -> float:
         """What stands for a variance of zero."""
         return self.facts.range.tiny_variance
+
+
+def most_needed(*needs: Mapping[str, int]) -> dict[str, int]:
+    """Return the largest number of neighbours, by quantity; quantities of which none are needed are left out."""
+    quantities = dict.fromkeys(quantity for one in needs for quantity, k in one.items() if k)
+    return {quantity: max(one.get(quantity, 0) for one in needs) for quantity in quantities}
 
 
 def candidates(k: int | None, most: int) -> tuple[int, ...]:

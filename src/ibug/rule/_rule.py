@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,9 @@ from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibra
 from ibug.distributions import Distribution
 from ibug.neighbors import Batch
 from ibug.rule._family import Family
+from ibug.rule._plan import most_needed
 from ibug.rule.spread import QUANTITIES, SingleSpread, Spread, spread_from_state
+from ibug.rule.stack import Evidence, Stacked
 
 _TUNING_COLUMNS: dict[str, Any] = {
     "spread": str,
@@ -29,12 +31,37 @@ _TUNING_COLUMNS: dict[str, Any] = {
 
 Table = dict[str, NDArray[Any]]
 
+#: What a stack is called where a family has its name.
+STACK = "stack"
+
 
 def tuning_table(columns: Mapping[str, Sequence[Any]] | None = None) -> Table:
     """Return the candidates as columns, ready for a DataFrame; without any, columns of their type."""
     if columns is None:
         return {name: np.array([], kind) for name, kind in _TUNING_COLUMNS.items()}
-    return {name: np.array([*columns[name]]) for name in _TUNING_COLUMNS}
+    return {name: np.array([*columns[name]], kind) for name, kind in _TUNING_COLUMNS.items()}
+
+
+def with_refused(table: Mapping[str, Iterable[Any]], refused: Mapping[str, str]) -> dict[str, list[Any]]:
+    """Return the table of candidates with one row more for each that has no score, and the reason why.
+
+    Parameters
+    ----------
+    table
+        The candidates as columns.
+    refused
+        The reasons by the name of the family, or of the stack.
+    """
+    n = len(refused)
+    rest: dict[str, list[Any]] = {"distribution": list(refused), "reason": list(refused.values())}
+    rest |= {"spread": [""] * n, "k": [0] * n, "score": [np.nan] * n, "calibrated": [np.nan] * n}
+    return {name: [*table[name], *rest[name]] for name in rest}
+
+
+def expert_table() -> Table:
+    """Return the columns of a stack's experts without a row."""
+    kinds: dict[str, Any] = {"expert": str, "k": np.int64, "weight": np.float64, "score": np.float64}
+    return {name: np.array([], kind) for name, kind in kinds.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +73,7 @@ class Rule:
     spread
         Makes a variance of neighbours.
     family
-        The family of the distributions.
+        The family of the distributions, unless there is a stack.
     k
         The number of neighbours that stand for the rule; a family that looks at neighbours is fitted to these.
     min_variance
@@ -59,6 +86,8 @@ class Rule:
         The affinity score that all but 1 % of the validation rows exceed; NaN without validation rows.
     tuning
         The candidates that validation rows chose from, as columns.
+    stack
+        The weights of experts, of which the normal distribution is one, if the distributions are stacks.
     """
 
     spread: Spread
@@ -70,15 +99,25 @@ class Rule:
     conformal: ConformalCalibrator | None = None
     affinity_threshold: float = np.nan
     tuning: Table = field(default_factory=tuning_table)
+    stack: Stacked | None = None
+
+    @property
+    def distribution_name(self) -> str:
+        """``"stack"``, or the name of the family."""
+        return self.family.name if self.stack is None else STACK
+
+    @property
+    def experts(self) -> Table:
+        """The experts of the stack with their weights and own scores, as columns; empty without a stack."""
+        return expert_table() if self.stack is None else self.stack.table()
 
     @cached_property
     def needs(self) -> dict[str, int]:
         """The number of neighbours that a distribution is made of, by quantity."""
-        needs = dict(self.spread.n_neighbors)
-        if self.family.needs_neighbors:
-            shape = self.spread.shape
-            needs[shape] = max(needs[shape], self.k)
-        return needs
+        if self.stack is not None:
+            return most_needed(self.spread.n_neighbors, self.stack.needs)
+        shape = {self.spread.shape: self.k} if self.family.needs_neighbors else {}
+        return most_needed(self.spread.n_neighbors, shape)
 
     def variance(self, batch: Batch) -> Floats:
         """Return the calibrated variances, (n_rows,)."""
@@ -87,25 +126,36 @@ class Rule:
 
     def predicted_variance(self, batch: Batch) -> Floats:
         """Return the variances of the distributions, (n_rows,): without making these where `variance` tells them."""
-        keeps = self.conformal is None and self.family.keeps_variance
+        keeps = self.conformal is None and self.stack is None and self.family.keeps_variance
         return self.variance(batch) if keeps else self.distribution(batch).var()
 
     def distribution(self, batch: Batch) -> Distribution:
         """Return the distributions of a batch of rows; the batch has at least the neighbours that `needs` tells."""
+        distribution = self._of_family(batch) if self.stack is None else self._of_stack(batch, self.stack)
+        return distribution if self.conformal is None else self.conformal.transform(distribution)
+
+    def _of_family(self, batch: Batch) -> Distribution:
         values = None
         if self.family.needs_neighbors:
             shape = self.spread.shape
             values = QUANTITIES[shape].around(batch.values[shape][:, : self.k], batch.mean)
-        distribution = self.family.distribution(batch.mean, self.variance(batch), values)
-        return distribution if self.conformal is None else self.conformal.transform(distribution)
+        return self.family.distribution(batch.mean, self.variance(batch), values)
+
+    def _of_stack(self, batch: Batch, stack: Stacked) -> Distribution:
+        k = max(stack.needs.values())
+        targets, residuals = batch.values.get("targets"), batch.values.get("residuals")
+        if targets is None:  # no expert looks at them
+            targets = np.empty((batch.n_rows, 0))
+        evidence = Evidence(batch.mean, np.sqrt(self.variance(batch)), targets, batch.shares(k), residuals)
+        return stack.distribution(evidence)
 
     def uncalibrated(self) -> Rule:
-        """Return the rule with γ = 1, δ = 0 and no conformal calibration.
+        """Return the rule with γ = 1, δ = 0, no stack and no conformal calibration.
 
         A combination of spreads is a calibration of its own: in its place comes the paper's rule, the variance of the
         neighbours' targets, with the k that scores best before calibration.
         """
-        plain = replace(self, gamma=1.0, delta=0.0, conformal=None)
+        plain = replace(self, gamma=1.0, delta=0.0, conformal=None, stack=None)
         if isinstance(self.spread, SingleSpread):
             return plain
         table = self.tuning
@@ -139,6 +189,7 @@ class Rule:
             "posterior": self.family.state(),
             "conformal": calibrator_state(self.conformal),
             "tuning": self.tuning,
+            "stack": None if self.stack is None else self.stack.state(),
         }
 
     @classmethod
@@ -148,6 +199,7 @@ class Rule:
             number = isinstance(state[name], (int, float)) and not isinstance(state[name], bool)
             require(number, f"its {name} is no number")
         require(isinstance(state["k_"], int) and state["k_"] >= 1, "its k is impossible")
+        stack = state.get("stack")  # which files of format 1 have not
         return cls(
             spread_from_state(state["spread"]),
             Family.from_state(state["posterior"]),
@@ -158,4 +210,5 @@ class Rule:
             calibrator_from_state(state["conformal"]),
             state["affinity_threshold_"],
             {str(name): np.asarray(column) for name, column in state["tuning"].items()},
+            None if stack is None else Stacked.from_state(stack),
         )

@@ -11,6 +11,7 @@ from ibug._typing import Floats
 from ibug.neighbors import Batch
 from ibug.rule._plan import Plan
 from ibug.rule.spread import QUANTITIES, prefix_means
+from ibug.rule.stack import Evidence, Experts
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Statistics:
         The mean affinity of the first k.
     values : dict of ndarray of shape (n_rows, max(ks))
         By quantity, where families need them; else empty.
+    nearest : dict of ndarray
+        The neighbours' ``targets``, ``shares`` and ``residuals`` that experts look at; empty without a stack.
     """
 
     mean: Floats
@@ -37,6 +40,7 @@ class Statistics:
     variances: dict[str, Floats]
     affinities: Floats
     values: dict[str, Floats]
+    nearest: dict[str, Floats]
 
     @classmethod
     def collect(cls, batches: Iterable[Batch], y: Floats, plan: Plan) -> Statistics:
@@ -59,7 +63,8 @@ class Statistics:
         values = {}
         if plan.keeps_values:
             values = {name: QUANTITIES[name].around(batch.values[name], batch.mean) for name in plan.quantities}
-        return cls(batch.mean, y, plan.ks, variances, prefix_means(batch.affinities, plan.ks), values)
+        nearest = {} if plan.experts is None else _nearest(batch, plan.experts)
+        return cls(batch.mean, y, plan.ks, variances, prefix_means(batch.affinities, plan.ks), values, nearest)
 
     @classmethod
     def join(cls, parts: Sequence[Statistics]) -> Statistics:
@@ -73,7 +78,13 @@ class Statistics:
             _joined([part.variances for part in parts]),
             np.concatenate([part.affinities for part in parts]),
             _joined([part.values for part in parts]),
+            _joined([part.nearest for part in parts]),
         )
+
+    def evidence(self, variance: Floats) -> Evidence:
+        """Return what experts look at, for calibrated variances, (n_rows,)."""
+        near = self.nearest
+        return Evidence(self.mean, np.sqrt(variance), near["targets"], near["shares"], near.get("residuals"))
 
     def columns(self, quantity: str, ks: Sequence[int]) -> Floats:
         """Return the variances of a quantity for some k, (n_rows, len(ks)).
@@ -86,6 +97,12 @@ class Statistics:
             Some of the numbers of neighbours.
         """
         return self.variances[quantity][:, [self.ks.index(k) for k in ks]]
+
+
+def _nearest(batch: Batch, experts: Experts) -> dict[str, Floats]:
+    needs = experts.needs
+    found = {quantity: batch.values[quantity][:, :k] for quantity, k in needs.items() if k or quantity == "targets"}
+    return {**found, "shares": batch.shares(max(needs.values()))}
 
 
 def _joined(parts: Sequence[dict[str, Floats]]) -> dict[str, Floats]:

@@ -49,10 +49,10 @@ class Conformal(str, Enum):
     distribution = "distribution"
 
 
-Family = Enum("Family", {name: name for name in (*families(), "tune")}, type=str)  # type: ignore[misc]  # mypy wants the names written out
+Family = Enum("Family", {name: name for name in ("auto", *families(), "tune")}, type=str)  # type: ignore[misc]  # mypy wants the names written out
 BoosterName = Enum("BoosterName", {name: name for name in BOOSTERS}, type=str)  # type: ignore[misc]  # mypy wants the names written out
 
-_CRPS, _AUTO, _NONE, _NORMAL = Scoring("crps"), Spread("auto"), Conformal("none"), Family("normal")
+_CRPS, _AUTO, _NONE, _STACK = Scoring("crps"), Spread("auto"), Conformal("none"), Family("auto")
 
 _COLUMNS, _TRAINING, _UNCERTAINTY = "Columns", "Training, without --model", "Uncertainty"
 
@@ -122,8 +122,11 @@ def fit(
         Scoring, typer.Option("--scoring", help="The score that tunes and calibrates.", rich_help_panel=_UNCERTAINTY)
     ] = _CRPS,
     distribution: Annotated[
-        Family, typer.Option("--distribution", "-d", help="The family of distributions.", rich_help_panel=_UNCERTAINTY)
-    ] = _NORMAL,
+        Family,
+        typer.Option(
+            "--distribution", "-d", help="A family of distributions, or 'auto': a stack.", rich_help_panel=_UNCERTAINTY
+        ),
+    ] = _STACK,
     spread: Annotated[
         Spread, typer.Option("--spread", help="The source of the variance.", rich_help_panel=_UNCERTAINTY)
     ] = _AUTO,

@@ -215,7 +215,7 @@ def _validation_scores(estimator: Any) -> dict[str, float | None]:
     if not len(table["score"]):
         return {"calibrated": None, "uncalibrated": None}
     chosen = (table["spread"] == estimator.spread_) & (table["distribution"] == estimator.distribution_)
-    targets = (table["spread"] == "targets") & (table["distribution"] == estimator.distribution_)
+    targets = (table["spread"] == "targets") & (table["distribution"] == estimator.rule_.family.name)
     before = table["score"][targets if targets.any() else chosen]
     return {"calibrated": _least(table["calibrated"][chosen]), "uncalibrated": _least(before)}
 

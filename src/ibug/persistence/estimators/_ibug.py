@@ -92,11 +92,13 @@ def check_needs(source: LocalSource, rule: Rule) -> None:
         What is made of them.
     """
     require(rule.k <= source.index.n_rows, "its k is impossible")
-    shape = rule.spread.shape
-    needs = {**rule.needs, shape: max(rule.needs[shape], rule.k)}
-    for quantity, k in needs.items():
+    needs = [(rule.spread.shape, rule.k), *rule.spread.n_neighbors.items(), *rule.needs.items()]
+    for quantity, k in needs:
         known = quantity == "targets" or (quantity == "residuals" and source.residuals is not None)
         require(known and 1 <= k <= source.n_neighbors(quantity), "it asks for more neighbours than it has")
+    residuals = 0 if rule.stack is None else rule.stack.needs["residuals"]
+    # Experts weigh residuals by affinity, which only those of training rows come with.
+    require(not residuals or source.has_training_residuals, "its experts ask for residuals that it does not have")
 
 
 def by_name(distribution: Any) -> Any:

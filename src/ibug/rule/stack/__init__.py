@@ -1,6 +1,6 @@
 """Stacks of experts: which there are, what they say of rows, and the weights that validation rows give them."""
 
-from ibug.rule.stack._fit import SHRINKAGE, fit, normal_only
+from ibug.rule.stack._fit import SHRINKAGE, fit, normal_only, too_few
 from ibug.rule.stack._pooled import Pooled, pool, resolution
 from ibug.rule.stack._stacked import Stacked
 from ibug.rule.stack._statistics import BANDWIDTHS, Evidence, Statistics
@@ -19,4 +19,5 @@ __all__ = [
     "normal_only",
     "pool",
     "resolution",
+    "too_few",
 ]

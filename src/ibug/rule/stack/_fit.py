@@ -47,13 +47,18 @@ def fit(
         raise InvalidInputError(f"A stack is fitted for one of the scores {tuple(_FITS)}; got {scoring!r}.")
     n = 0 if statistics is None else len(statistics)
     if statistics is None or n < _FEWEST_ROWS:
-        rows = "no validation rows" if n == 0 else f"{n} validation rows, fewer than {_FEWEST_ROWS}"
-        return normal_only(experts, pooled, scoring, f"There are {rows} to find weights of experts with.")
+        return normal_only(experts, pooled, scoring, too_few(n))
     weights, bandwidth, score, scores = _FITS[scoring](statistics, shrinkage)
     if not score <= scores[0]:
         stacked = normal_only(experts, pooled, scoring, "No mixture scored better on the validation rows.")
         return Stacked(experts, stacked.weights, scores, float(scores[0]), scoring, pooled, bandwidth, stacked.reason)
     return Stacked(experts, weights, scores, float(score), scoring, pooled, bandwidth)
+
+
+def too_few(n: int) -> str:
+    """Say that n validation rows are not enough."""
+    rows = {0: "no validation rows", 1: "1 validation row"}.get(n, f"{n} validation rows")
+    return f"With {rows}, weights of experts cannot be found: at least {_FEWEST_ROWS} are needed."
 
 
 def normal_only(experts: Experts, pooled: Pooled, scoring: str, reason: str) -> Stacked:

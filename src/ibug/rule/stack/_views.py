@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -68,6 +68,14 @@ class Experts:
     def without_residuals(self) -> Experts:
         """Return the experts that need no residuals."""
         return Experts(self.targets, (), self.errors)
+
+    def up_to(self, most: int) -> Experts:
+        """Return the experts that ask at most this many neighbours; those that become equal are one."""
+        targets, residuals = (
+            tuple(dict.fromkeys(replace(expert, k=min(expert.k, most)) for expert in experts))
+            for experts in (self.targets, self.residuals)
+        )
+        return Experts(targets, residuals, self.errors)
 
     @property
     def names(self) -> tuple[str, ...]:
