@@ -45,6 +45,7 @@ def test_a_frozen_estimator_is_trained():
         ({"refit": 1}, "refit must be True or False"),
         ({"calibrate": "often"}, "calibrate must be"),
         ({"spread": "wide"}, "spread must be one of"),
+        ({"spread": ["targets"]}, "spread must be one of"),
         ({"conformal": "sure"}, "conformal must be"),
         ({"validation_fraction": 1.5}, "validation_fraction must be"),
         ({"tree_order": "best"}, "tree_order must be"),

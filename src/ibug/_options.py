@@ -124,7 +124,7 @@ class Options:
         score = Score.of(given["scoring"])
         check_flags(refit=given["refit"], prefit=given["prefit"])
         check_calibrate(given["calibrate"])
-        if given["spread"] not in SPREADS:
+        if given["spread"] not in tuple(SPREADS):
             raise InvalidInputError(f"spread must be one of {tuple(SPREADS)}; got {given['spread']!r}.")
         conformal_calibrator(given["conformal"])
         check_fraction(given["validation_fraction"])

@@ -20,7 +20,7 @@ class Display(Protocol):
     """Something that shows stages of work in its own way; see `shown_by`."""
 
     def begin(self, title: str, total: int) -> Any:
-        """Show a new stage of so many steps, and return what names it."""
+        """Show a new stage of `total` steps, and return what names it."""
 
     def advance(self, stage: Any, done: int) -> None:
         """Show how many steps are done."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,8 @@ from ibug.training import Job, checked_model, learn_from, learned, with_sample_w
 class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     """Turn a gradient-boosted tree regressor into a probabilistic one.
 
-    The mean of each prediction is the model's own. Its variance comes from the training rows that share most leaves
-    with the predicted row: from their targets (paper, Algorithms 1 to 3), or from the errors that honest predictions of
-    them made, calibrated on validation rows.
+    Each prediction becomes a distribution made of the training rows that share most leaves with the predicted row: of
+    their targets (paper, Algorithms 1 to 3), and of the errors of honest predictions. Validation rows calibrate it.
 
     Parameters
     ----------
@@ -41,12 +41,10 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     k : int or "tune"
         The number of neighbours. ``"tune"`` chooses among the paper's candidates, 3 to 701, on validation rows.
     distribution : str, subclass of Distribution, or "tune"
-        ``"auto"``: a stack, the mixture of the model's view and the neighbours' view that validation rows find best; a
-        normal distribution where there is no validation row, or where that is no worse. Or a family
-        (``ibug.distributions.families()``), fitted to each row's neighbours; ``"tune"`` chooses it together with k.
+        ``"auto"``: a stack, the mixture of the model's and the neighbours' view that validation rows find best; normal
+        without such rows, or where it is no worse. Or a family (``ibug.distributions.families()``); ``"tune"`` chooses.
     location : {"model", "neighbors"}
-        ``"model"`` keeps the model's prediction and the calibrated variance, and the family tells the shape only.
-        ``"neighbors"``: the plain maximum likelihood fit to the neighbours.
+        ``"model"`` keeps mean and variance, and a family tells the shape; ``"neighbors"``: the plain fit to neighbours.
     support : pair of float, optional
         Bounds of the target, ``(0, inf)`` say: no quantile or sample is outside.
     spread : {"auto", "targets", "residuals"}
@@ -58,29 +56,29 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     scoring : {"crps", "nll"} or function (y, distribution) -> float
         The score that chooses spread and k and calibrates; lower is better.
     calibrate : bool, "grid" or "continuous"
-        Calibrate the variance, γσ² + δ. ``True``: on the paper's grid for targets, continuously for residuals. A
-        combination is a calibration of its own: ``False`` leaves it out.
+        Calibrate the variance, γσ² + δ: on the paper's grid for targets, continuously for residuals. Combinations and
+        stacks are calibrations of their own: ``False`` leaves them out.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator
         Guarantee the coverage of intervals. ``"scale"`` changes their width (normalised split conformal),
         ``"distribution"`` each side by itself, so that quantiles of every level are calibrated. From 200 validation
         rows on, a random half chooses and calibrates, the other half is for this. The guarantee is an approximation
         with fewer rows, with out-of-fold predictions in place of validation rows, and where `refit` trains anew.
     tree_fraction : float in (0, 1]
-        The share of the trees that count for affinities. Point predictions always use all trees.
+        The share of the trees that count for affinities; predictions use all trees.
     tree_order : {"first", "last", "random"}
         Which trees these are.
     row_fraction : float in (0, 1]
         The share of the training rows, drawn at random, that can be neighbours.
     validation_fraction : float in (0, 1)
-        The share of the rows that is held out, where `fit` is given no validation rows and does not cross-fit.
+        The share of the rows that is held out, where there are no validation rows and no cross-fitting.
     cv : int, splitter, list of splits or None
         The folds in which clones of the estimator are trained: each training row is predicted by one that has not seen
         it. They give honest residuals, and rows to tune on where `fit` is given none. ``None``: five random folds if
         `spread` needs them and the estimator is trained here, which takes about five more trainings; else no clones.
     refit : bool
-        Fit the estimator anew on all rows in the end, as the paper does, or keep the one that has not seen them all.
+        Fit the estimator anew on all rows in the end, as the paper does.
     prefit : bool
-        The estimator is trained already: use it as it is. A ``FrozenEstimator`` counts as trained.
+        The estimator is trained already, and used as it is; so is a ``FrozenEstimator``.
     n_jobs : int or None
         Threads for the search, and clones trained at a time, in joblib's convention. Results do not depend on it.
     random_state : int, RandomState or None
@@ -98,10 +96,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         What the variance is made of: ``"targets"``, ``"residuals"`` or ``"combination"``.
     residuals_ : ndarray or None
         Honest residuals of the training rows, by clones; of validation rows if ``spread="residuals"`` had no clones.
-    min_variance_ : float
-        The floor ρ of the variance before calibration.
-    gamma_, delta_ : float
-        The calibration: variance ← γ · variance + δ, times a factor for families other than the normal one.
+    min_variance_, gamma_, delta_ : float
+        The floor ρ of the variance, and its calibration: γ · max(variance, ρ) + δ.
     conformal_ : ConformalCalibrator or None
         The fitted conformal calibrator.
     affinity_threshold_ : float
@@ -118,13 +114,11 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     training_targets_ : ndarray of shape (n_train,)
         The targets of the training rows, in the order of X.
     walk_ : str
-        How leaves are found: by ibug's compiled walk, where it agrees with the model's library, or by the library.
+        How leaves are found: by ibug's compiled walk, where it agrees with the library, or by the library.
     source_, rule_ : LocalSource, Rule
         Where neighbours come from, and what is made of them. The attributes above are views of these two.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of str
-        Their names, where X had names.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        The number of features, and their names, where X had names.
     feature_types_ : list of dict
         For each column of X its ``name``, its ``dtype`` and, where it has some, its ``categories``.
 
@@ -203,10 +197,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
-            The training rows. With `prefit`, those that the model was trained on.
-        y : array-like of shape (n_rows,)
-            Their targets.
+        X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
+            The training rows and their targets. With `prefit`, those that the model was trained on.
         sample_weight : array-like of shape (n_rows,), optional
             Passed on to the estimator's `fit`, and to that of its clones. Neighbours are not weighted.
         X_val, y_val : optional
@@ -241,7 +233,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         """Return the calibrated variances, of shape (n_rows,)."""
         X = self._check_rows(X)
         rule = self.rule_
-        return np.concatenate([rule.predicted_variance(batch) for batch in self._batches(X, rule.needs)])
+        needs = rule.spread.n_neighbors if rule.keeps_variance else rule.needs
+        batches = self._batches(X, needs, predict=not rule.keeps_variance)
+        return np.concatenate([rule.predicted_variance(batch) for batch in batches])
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[NDArray[np.int32], Integers]:
         """Find the training rows behind each prediction.
@@ -271,10 +265,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X
-            The rows to predict.
-        n_neighbors
-            How many training rows; ``None`` means ``k_``.
+        X, n_neighbors
+            As in `kneighbors`.
         """
         X = self._check_rows(X)
         k, rule = self._check_n_neighbors(n_neighbors), self.rule_
@@ -286,10 +278,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X_val, y_val
-            Rows that the model has not been trained on.
-        families
-            ``"tune"`` for all families, or those to choose from, by name or class.
+        X_val, y_val, families
+            Rows that the model has not been trained on, and the families to choose from; ``"tune"`` for all.
         """
         check_is_fitted(self)
         if (validation := self._check_validation_rows(X_val, y_val)) is None:
@@ -306,15 +296,14 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         is a calibration of its own: in its place comes the paper's rule, with the k that scores best uncalibrated.
         """
         check_is_fitted(self)
-        plain = type(self)(**self.get_params(deep=False))
-        plain.__dict__.update(self.__dict__, rule_=self.rule_.uncalibrated())
+        plain = copy(self)
+        plain.rule_ = self.rule_.uncalibrated()
         return plain
 
     def affinity_score(self, X: Any) -> Floats:
         """Return how familiar each row is, (n_rows,): the mean affinity of its neighbours as a share of the trees.
 
-        Near 1 the neighbours share almost every leaf with the row. Below ``affinity_threshold_``, which is learned on
-        validation rows, the row is unlike the training rows.
+        Below ``affinity_threshold_``, which is learned on validation rows, a row is unlike the training rows.
         """
         X = self._check_rows(X)
         return self.source_.affinity_scores(X, self.k_, n_jobs=self.n_jobs, verbose=bool(self.verbose))
@@ -331,7 +320,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         """
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
-        by_row, by_tree = self.source_.leaf_density(self._check_rows(X), n_jobs=self.n_jobs)
+        X = self._check_rows(X)
+        by_row, by_tree = self.source_.leaf_density(X, n_jobs=self.n_jobs)
         return by_row if per == "row" else by_tree
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -350,8 +340,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         parts = [function(rule.distribution(batch)) for batch in self._batches(X, rule.needs)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _batches(self, X: Any, needs: dict[str, int]) -> Iterator[Batch]:
-        return self.source_.batches(X, needs, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+    def _batches(self, X: Any, needs: Mapping[str, int], *, predict: bool = True) -> Iterator[Batch]:
+        return self.source_.batches(X, needs, predict=predict, n_jobs=self.n_jobs, verbose=bool(self.verbose))
 
     def _check_n_neighbors(self, n_neighbors: int | None) -> int:
         return self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")

@@ -90,6 +90,16 @@ def test_every_option(client, model, data, arrays, options):
     assert_predicts_alike(far, local, X, arrays(X, 40))
 
 
+@pytest.mark.parametrize("conformal", ["scale", "distribution"])
+def test_few_validation_rows_serve_both_and_none_is_its_own_neighbour(client, model, data, arrays, conformal):
+    few = {**data, "validation": tuple(part[:100] for part in data["validation"])}
+    options = {"spread": "residuals", "conformal": conformal, "random_state": 0}
+    local, far = fitted(model, few, options, arrays, CUTS["even"])
+    assert_learned_alike(far, local)
+    X, _ = data["test"]
+    assert_predicts_alike(far, local, X, arrays(X, 40))
+
+
 @pytest.mark.parametrize("cuts", CUTS.values(), ids=CUTS)
 def test_every_partitioning(client, model, data, arrays, cuts):
     local, far = fitted(model, data, {"conformal": "scale", "random_state": 0}, arrays, cuts)

@@ -45,7 +45,7 @@ def slow_array(values, size, folder):
 
 
 class Killer(threading.Thread):
-    """Kills one worker process as soon as so many partitions have been asked for."""
+    """Kills one worker process as soon as a number of partitions have been asked for."""
 
     def __init__(self, client, folder, after):
         super().__init__()

@@ -188,3 +188,10 @@ def test_leaf_sizes_of_unseen_leaves_are_zero(n_leaves):
     index = LeafIndex.build(train)
     np.testing.assert_array_equal(index.leaf_sizes(queries), (queries[:, None] == train[None]).sum(axis=1))
     np.testing.assert_array_equal(index.leaf_sizes(queries[:0]), np.empty((0, 12)))
+
+
+def test_a_pickle_brings_an_index_that_cannot_be_written_to():
+    leaves = np.random.default_rng(0).integers(0, 9, (300, 7))
+    index = pickle.loads(pickle.dumps(LeafIndex.build(leaves)))
+    assert not any(array.flags.writeable for array in index.arrays().values())
+    np.testing.assert_array_equal(index.query(leaves[:5], 3)[1], LeafIndex.build(leaves).query(leaves[:5], 3)[1])

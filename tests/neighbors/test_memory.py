@@ -14,7 +14,7 @@ MOST_BYTES = 150e6
 
 
 class ManyTrees(LeafReader):
-    """A model of so many trees that the leaf numbers of all rows together would need gigabytes."""
+    """A model with many trees: the leaf numbers of all rows together would need gigabytes."""
 
     n_trees = 2000
 

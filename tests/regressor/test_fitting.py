@@ -323,6 +323,39 @@ def test_bad_rows_to_predict(model, diabetes):
         u.predict_dist(object())
 
 
+@pytest.mark.parametrize(
+    "method",
+    ["predict", "predict_dist", "predict_interval", "predict_quantiles", "predict_var", "kneighbors",
+     "predict_with_neighbors", "affinity_score", "leaf_density"],
+)  # fmt: skip
+def test_every_method_says_that_it_is_not_fitted(diabetes, method):
+    with pytest.raises(NotFittedError):
+        getattr(IBUGRegressor(), method)(diabetes["test"][0])
+
+
+@pytest.mark.parametrize("attribute", ["k_", "gamma_", "tuning_", "index_", "training_targets_", "estimator_"])
+def test_attributes_of_an_unfitted_one_are_absent(attribute):
+    assert not hasattr(IBUGRegressor(), attribute)
+    with pytest.raises(NotFittedError, match="call fit"):
+        getattr(IBUGRegressor(), attribute)
+
+
+def test_views_cannot_be_set(model, diabetes):
+    u = IBUGRegressor(model, prefit=True, k=5, calibrate=False).fit(*diabetes["train"])
+    with pytest.raises(AttributeError):
+        u.k_ = 7
+    with pytest.raises(TypeError):
+        u.rule_.needs["targets"] = 7
+
+
+def test_variances_alone_need_no_prediction(diabetes, monkeypatch):
+    model = GradientBoostingRegressor(n_estimators=5, random_state=0).fit(*diabetes["train"])
+    u = IBUGRegressor(model, prefit=True, k=5, calibrate=False, distribution="normal").fit(*diabetes["train"])
+    expected = u.predict_dist(diabetes["test"][0]).var()
+    monkeypatch.setattr(type(u.source_.leaves.reader), "predict", lambda *_: pytest.fail("predicted"))
+    np.testing.assert_allclose(u.predict_var(diabetes["test"][0]), expected, rtol=1e-12)
+
+
 def test_progress_is_shown_when_asked_for(model, diabetes, capsys):
     IBUGRegressor(model, prefit=True, k=5, calibrate=False, verbose=1).fit(*diabetes["train"])
     assert "indexing training rows: done" in capsys.readouterr().err

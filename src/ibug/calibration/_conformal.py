@@ -30,7 +30,7 @@ class ConformalCalibrator(BaseEstimator):
     Parameters
     ----------
     n_bins : int, optional
-        Calibrate rows of small, middle and large spread each by themselves: so many bins of the predicted σ.
+        Calibrate rows of small, middle and large spread each by themselves: the number of bins of the predicted σ.
     """
 
     def __init__(self, *, n_bins: int | None = None) -> None:
@@ -132,7 +132,7 @@ class ScaleConformal(ConformalCalibrator):
     Parameters
     ----------
     n_bins : int, optional
-        Calibrate rows of small, middle and large spread each by themselves: so many bins of the predicted σ.
+        Calibrate rows of small, middle and large spread each by themselves: the number of bins of the predicted σ.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class DistributionConformal(ConformalCalibrator):
     Parameters
     ----------
     n_bins : int, optional
-        Calibrate rows of small, middle and large spread each by themselves: so many bins of the predicted σ.
+        Calibrate rows of small, middle and large spread each by themselves: the number of bins of the predicted σ.
     """
 
     def _map(self, scores: Floats) -> ScoreMap:

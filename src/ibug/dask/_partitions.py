@@ -40,7 +40,7 @@ class Partitions:
 
     @classmethod
     def of(cls, X: Any, block: int) -> Partitions:
-        """Take rows apart; local ones into blocks of so many rows."""
+        """Take rows apart; local ones into blocks of `block` rows."""
         if isinstance(X, dd.DataFrame):
             return cls(X, list(X.to_delayed()))
         if isinstance(X, da.Array):

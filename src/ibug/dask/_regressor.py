@@ -180,7 +180,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             model = trained(self.estimator, client, X, y, fit_params)
             self.source_, self.rule_ = learned(job, model, rows, facts, validation)
         else:
-            self.source_, self.rule_ = held_out(job, self.estimator, X, y, fit_params)
+            self.source_, self.rule_ = held_out(job, self.estimator, X, y, rows, fit_params)
         return self
 
     @property

@@ -82,6 +82,7 @@ class Main:
     regressor: Any  # with parameters and columns
     model: Any
     leaves: LeafNumbers
+    leaf_state: dict[str, Any]  # what `leaves` was made of
     rule: Rule
     targets: TargetRange
     prediction_type: np.dtype[Any]
@@ -139,7 +140,8 @@ def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]
         regressor, model = restore_estimator(cls, spec, loading)
         learned = loading.decoder.decode(spec["learned"])
         restore_columns(regressor, learned)
-        reader = read_leaves_of(model)
+        reader, n_trees = read_leaves_of(model), learned["n_model_trees"]
+        require(reader.n_trees == n_trees, f"its model has {reader.n_trees} trees, and {n_trees!r:.50} were indexed")
         reader.recall(learned["reader"])
         trees = None if learned["trees"] is None else np.asarray(learned["trees"]).astype(np.intp)
         n, lowest, highest, *_ = learned["facts"]  # the first files had a fourth number, the variance
@@ -147,7 +149,8 @@ def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]
         return Main(
             regressor,
             model,
-            LeafNumbers(reader, int(learned["n_model_trees"]), trees),
+            LeafNumbers(reader, n_trees, trees),
+            {name: learned[name] for name in ("n_model_trees", "trees", "reader")},
             Rule.from_state(learned),
             TargetRange(int(n), float(lowest), float(highest)),
             np.dtype(learned["prediction_type"]),

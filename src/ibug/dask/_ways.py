@@ -17,7 +17,7 @@ from ibug.dask._tasks import as_targets, conformalized, distribution_of, floored
 from ibug.dask._training import trained
 from ibug.exceptions import InvalidInputError
 from ibug.rule import Plan, Rule, TargetFacts, TargetRange, without_validation
-from ibug.training import ROWS_FOR_FLOOR, halves
+from ibug.training import ROWS_FOR_FLOOR, divide_rows
 
 
 class Learned(NamedTuple):
@@ -91,7 +91,9 @@ def learned(
     return Learned(source, job.client.compute(graph.delayed([key])[0]).result())
 
 
-def held_out(job: ClusterJob, estimator: Any, X: Any, y: Any, fit_params: dict[str, Any]) -> Learned:
+def held_out(
+    job: ClusterJob, estimator: Any, X: Any, y: Any, every: RowsOnCluster, fit_params: dict[str, Any]
+) -> Learned:
     """Learn from a random part that is held out, then train on everything (paper, section 5.1)."""
     options = job.options
     if options.spread.requires_residuals and options.refit:
@@ -117,7 +119,6 @@ def held_out(job: ClusterJob, estimator: Any, X: Any, y: Any, fit_params: dict[s
     facts = job.facts_of(rows)
     source, rule = learned(job, trained(estimator, job.client, X_train, y_train, some), rows, facts, held)
     if options.refit:
-        every = job.examine(X, y, "X and y")
         source = job.source(trained(estimator, job.client, X, y, fit_params), every)
         rule = rule.with_k(options.k)
     return Learned(source, rule)
@@ -128,10 +129,8 @@ def learn_from(job: ClusterJob, source: ClusterSource, validation: RowsOnCluster
     options = job.options
     if not validation.n_rows:
         raise InvalidInputError("X_val: every partition is empty; rows are needed to tune and calibrate on.")
-    every = np.arange(validation.n_rows)
-    tuned_on, kept = (every, every) if options.conformal is None else halves(validation.n_rows, job.rng)
-    divided = len(tuned_on) < validation.n_rows
-    rows = validation.take(tuned_on) if divided else validation
+    parts = divide_rows(validation.n_rows, options, job.rng)
+    rows = validation if parts is None else validation.take(parts[0])
     numbers = None
     if options.spread.requires_residuals:
         options.check_residual_rows(rows.n_rows)
@@ -140,8 +139,8 @@ def learn_from(job: ClusterJob, source: ClusterSource, validation: RowsOnCluster
     rule = _tuned(job, source, rows, facts, numbers)
     if options.conformal is None:
         return Learned(source, rule)
-    if divided:  # these rows are in no shard
-        rows, numbers = validation.take(kept), None
+    if parts is not None:  # the other rows are in no shard
+        rows, numbers = validation.take(parts[1]), None
     graph = source.graph(rows.queries(), name="X_val", n_jobs=options.n_jobs)
     graph.depend_on(*rows.y)
     batches, held = source.batches(graph, rule.needs, numbers=numbers), graph.literal("rule", rule)

@@ -148,7 +148,7 @@ class Mixture(Distribution):
     def _quantile(self, quantiles: list[Floats], score: Floats) -> Floats:
         """Return the values with the normal score; they are between the components' quantiles of that score."""
         low, high = np.min(quantiles, axis=0), np.max(quantiles, axis=0)
-        # Of the probabilities 0 and 1 it is an end of the support; and where a component reaches no further, infinite.
+        # The quantile of 0 or 1 is an end of the support, and infinite where a component reaches no further.
         outer = np.where(score < 0, low, high)
         known = np.isinf(score) | ~np.isfinite(low) | ~np.isfinite(high)
         start, stop = np.where(known, 0.0, low), np.where(known, 0.0, high)

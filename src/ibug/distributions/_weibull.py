@@ -19,7 +19,7 @@ _SMALLEST, _LARGEST = 0.02, 2e8
 _FAR = 690.0  # the log density stays a finite number beyond it
 _TOLERANCE = 1e-10
 _SMALLEST_RATIO = 1e-250  # of a value to the largest of its row, so that ratios stay within floating point numbers
-# So many values are fitted at a time that they and what is computed from them stay in the second-level cache.
+# The number of values that are fitted at a time: with what is computed from them they stay in the second-level cache.
 _VALUES_AT_A_TIME = 2**14
 _ROUNDS = 60  # bisection alone would need about 50; Newton's steps need fewer than ten
 

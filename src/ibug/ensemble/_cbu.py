@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from ibug._estimator import ProbabilisticRegressorMixin
+from ibug._estimator import ProbabilisticRegressorMixin, view
 from ibug._inputs import check_feature_names, check_flags, require
 from ibug._progress import Progress
 from ibug._typing import Floats, Rows
@@ -61,7 +61,7 @@ class CBURegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     calibrate : bool, "grid" or "continuous"
         Calibrate the variance on validation rows: γσ² + δ. ``True`` means the paper's grid.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator
-        Make the coverage of intervals sure, as in `IBUGRegressor`.
+        Guarantee the coverage of intervals sure, as in `IBUGRegressor`.
     validation_fraction : float in (0, 1)
         The share of the rows that is held out to calibrate, where `fit` is given no validation rows.
     refit : bool
@@ -87,6 +87,8 @@ class CBURegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         The calibration: variance ← γ · variance + δ.
     conformal_ : ConformalCalibrator or None
         The fitted conformal calibrator.
+    calibration_ : Calibration
+        All three of them.
     training_targets_ : ndarray of shape (n_train,)
         The targets of the training rows.
     n_features_in_ : int
@@ -107,6 +109,12 @@ class CBURegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     >>> u.predict_interval(X[400:402], coverage=0.9).shape
     (2, 2)
     """
+
+    # Learned; the others are views of it.
+    calibration_: Calibration
+    gamma_ = view("calibration_", "gamma")
+    delta_ = view("calibration_", "delta")
+    conformal_ = view("calibration_", "conformal")
 
     def __init__(
         self,
@@ -205,21 +213,6 @@ class CBURegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         """Return the model's own point predictions, unchanged, of shape (n_rows,)."""
         X = self._check_rows(X)
         return mean_and_variance(self.estimator_, X, 0, self.n_jobs)[0]
-
-    @property
-    def gamma_(self) -> float:
-        """The factor of the variance."""
-        return self.calibration_.gamma
-
-    @property
-    def delta_(self) -> float:
-        """The summand of the variance."""
-        return self.calibration_.delta
-
-    @property
-    def conformal_(self) -> ConformalCalibrator | None:
-        """The fitted conformal calibrator."""
-        return self.calibration_.conformal
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "calibration_")

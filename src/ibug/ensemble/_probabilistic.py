@@ -11,7 +11,7 @@ from sklearn.utils import Bunch, Tags, _safe_indexing, check_random_state, get_t
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from ibug._estimator import ProbabilisticRegressorMixin
+from ibug._estimator import ProbabilisticRegressorMixin, view
 from ibug._inputs import check_flags
 from ibug._progress import Progress
 from ibug._typing import Floats, Rows
@@ -48,7 +48,7 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         Calibrate the variance of the ensemble once more, after that of the members: γσ² + δ. The paper does not. For
         ``combine="average"`` only; a mixture can be calibrated by `conformal`.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator
-        Make the coverage of the ensemble's intervals sure, as in `IBUGRegressor`.
+        Guarantee the coverage of the ensemble's intervals sure, as in `IBUGRegressor`.
     validation_fraction : float in (0, 1)
         The share of the rows that is held out to calibrate the ensemble, where `fit` is given no validation rows.
         Members hold out rows by their own parameters.
@@ -74,6 +74,8 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         The calibration of the ensemble: variance ← γ · variance + δ.
     conformal_ : ConformalCalibrator or None
         The fitted conformal calibrator.
+    calibration_ : Calibration
+        All three of them.
     training_targets_ : ndarray of shape (n_train,)
         The targets of the training rows.
     n_features_in_ : int
@@ -95,6 +97,12 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
     >>> u.fit(X[:400], y[:400]).predict_interval(X[400:402], coverage=0.9).shape
     (2, 2)
     """
+
+    # Learned; the others are views of it.
+    calibration_: Calibration
+    gamma_ = view("calibration_", "gamma")
+    delta_ = view("calibration_", "delta")
+    conformal_ = view("calibration_", "conformal")
 
     def __init__(
         self,
@@ -180,21 +188,6 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         X = self._check_rows(X)
         points = [np.asarray(member.predict(X), np.float64) for member in self.estimators_]
         return np.asarray(self.weights_ @ np.stack(points))
-
-    @property
-    def gamma_(self) -> float:
-        """The factor of the variance."""
-        return self.calibration_.gamma
-
-    @property
-    def delta_(self) -> float:
-        """The summand of the variance."""
-        return self.calibration_.delta
-
-    @property
-    def conformal_(self) -> ConformalCalibrator | None:
-        """The fitted conformal calibrator."""
-        return self.calibration_.conformal
 
     @property
     def named_estimators(self) -> Bunch:

@@ -1,4 +1,4 @@
-"""Rows as the plain matrix of numbers that a library would make of them, where that is sure."""
+"""Rows as the plain matrix of numbers that a library would make of them, where that is certain."""
 
 from __future__ import annotations
 

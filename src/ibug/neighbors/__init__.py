@@ -5,9 +5,9 @@ from ibug.neighbors._cross_fitted import CrossFittedSource
 from ibug.neighbors._index import LeafIndex
 from ibug.neighbors._joined import JoinedIndex
 from ibug.neighbors._leaf_numbers import LeafChunk, LeafNumbers, chunk_size
-from ibug.neighbors._local import LocalSource, not_self
+from ibug.neighbors._local import LocalSource
 from ibug.neighbors._measure import CountingLoop, instruction_sets, least_queries
-from ibug.neighbors._order import merge_columns, merge_top_k
+from ibug.neighbors._order import merge_columns, merge_top_k, not_self
 from ibug.neighbors._sampling import Sampling
 from ibug.neighbors._source import Batch, NeighborSource, ValidationRows
 

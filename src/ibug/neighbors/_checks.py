@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ibug._inputs import require
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 
 
@@ -39,3 +43,19 @@ def as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:
             f"Leaf numbers must be from 0 to 2**31 - 2; got numbers from {array.min()} to {array.max()}."
         )
     return np.require(array, np.int32, ["C_CONTIGUOUS", "ALIGNED"])
+
+
+def ascending(array: Any) -> NDArray[np.intp] | None:
+    """Return row or tree numbers, ascending."""
+    if array is None:
+        return None
+    numbers = np.asarray(array)
+    require(numbers.dtype.kind == "i" and numbers.ndim == 1 and numbers.size, "its row or tree numbers are impossible")
+    require(numbers[0] >= 0 and np.all(np.diff(numbers) > 0), "its row or tree numbers are not ascending")
+    return numbers.astype(np.intp, copy=False)
+
+
+def plain_floats(array: Any) -> Floats:
+    floats = np.asarray(array)
+    require(floats.dtype == np.float64 and floats.ndim == 1, "its targets or residuals are no numbers")
+    return floats

@@ -47,7 +47,13 @@ class CrossFittedSource:
         return int(self.neighbors.shape[1])
 
     def batches(
-        self, X: NDArray[np.intp], needs: Mapping[str, int], *, n_jobs: int | None = None, verbose: bool = False
+        self,
+        X: NDArray[np.intp],
+        needs: Mapping[str, int],
+        *,
+        predict: bool = True,
+        n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> Iterator[Batch]:
         """Yield one batch of rows after another.
 
@@ -57,6 +63,8 @@ class CrossFittedSource:
             Positions among the cross-fitted rows.
         needs
             The number of neighbours, by quantity.
+        predict
+            Whether the model's predictions are wanted.
         n_jobs, verbose
             Not used: nothing is searched here.
         """

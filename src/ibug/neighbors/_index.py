@@ -88,13 +88,8 @@ class LeafIndex:
             has_bounds=self._bounds is not None,
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        arrays = "_tiles", "_order", "_numbering", "_leaf_counts", "_bounds"
-        return {name: self.__dict__[name] for name in arrays}  # all else is made of these again
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "_sizes": None})
-        self._bind()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LeafIndex, (self._tiles, self._order, self._numbering, self._leaf_counts, self._bounds)
 
     @classmethod
     def build(cls, leaves: ArrayLike) -> LeafIndex:

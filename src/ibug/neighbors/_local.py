@@ -13,9 +13,11 @@ from sklearn.utils.validation import _num_samples
 from ibug._inputs import require
 from ibug._typing import Floats, Integers
 from ibug.leaves import LeafReader, read_leaves_of
+from ibug.neighbors._checks import ascending, plain_floats
 from ibug.neighbors._index import LeafIndex
 from ibug.neighbors._joined import JoinedIndex
 from ibug.neighbors._leaf_numbers import LeafNumbers
+from ibug.neighbors._order import not_self
 from ibug.neighbors._sampling import Sampling
 from ibug.neighbors._source import Batch
 
@@ -124,7 +126,13 @@ class LocalSource:
         return replace(self, leaves_out_self=True)
 
     def batches(
-        self, X: Any, needs: Mapping[str, int], *, n_jobs: int | None = None, verbose: bool = False
+        self,
+        X: Any,
+        needs: Mapping[str, int],
+        *,
+        predict: bool = True,
+        n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> Iterator[Batch]:
         """Yield one batch of rows after another, with predictions, neighbours and their values.
 
@@ -134,6 +142,8 @@ class LocalSource:
             The rows.
         needs
             The number of neighbours, by quantity.
+        predict
+            Whether the model's predictions are wanted.
         n_jobs, verbose
             As in IBUGRegressor.
         """
@@ -142,14 +152,15 @@ class LocalSource:
             others["residuals"] = own.pop("residuals")
         k, k_others = max(own.values(), default=0), max(others.values(), default=0)
         chunks = self.leaves.chunks(
-            X, k + k_others, predict=True, n_jobs=n_jobs, title="finding neighbours", verbose=verbose
+            X, k + k_others, predict=predict, n_jobs=n_jobs, title="finding neighbours", verbose=verbose
         )
         for where, leaves, mean in chunks:
             affinities, rows = self._query(leaves, k, n_jobs)
             values = {quantity: self._values(quantity)[rows[:, :n]] for quantity, n in own.items()}
             if others:
                 values["residuals"] = self._values("residuals")[self._validation_rows(leaves, k_others, where, n_jobs)]
-            yield Batch(where, np.asarray(mean, np.float64), affinities, rows, values, self.n_trees)
+            predictions = np.full(len(leaves), np.nan) if mean is None else np.asarray(mean, np.float64)
+            yield Batch(where, predictions, affinities, rows, values, self.n_trees)
 
     def nearest(
         self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False
@@ -244,14 +255,29 @@ class LocalSource:
         residual_index: LeafIndex | JoinedIndex | None,
         rest: Mapping[str, Any],
     ) -> LocalSource:
-        """Return the source of a model and its indexes; `rest` is all other parts of its state."""
+        """Return the source of a model and its indexes, after checking that they belong together.
+
+        Parameters
+        ----------
+        model : fitted model
+            The model.
+        index, residual_index : LeafIndex or JoinedIndex
+            Its indexes; the second one may be None.
+        rest : dict
+            All other parts of the state.
+        """
         reader, n_trees = read_leaves_of(model), rest["n_model_trees"]
         require(
             reader.n_trees == n_trees,
             f"its model does not match its index: it has {reader.n_trees} trees, and {n_trees!r:.50} were indexed",
         )
-        leaves, residuals = LeafNumbers(reader, n_trees, _ascending(rest["trees"])), rest["residuals"]
-        known = _ascending(rest["rows"]), _floats(rest["targets"]), None if residuals is None else _floats(residuals)
+        leaves = LeafNumbers(reader, n_trees, ascending(rest["trees"]))
+        residuals = None if rest["residuals"] is None else plain_floats(rest["residuals"])
+        known = (
+            ascending(rest["rows"]),
+            plain_floats(rest["targets"]),
+            None if residuals is None else plain_floats(residuals),
+        )
         source = cls(model, leaves, index, *known, residual_index)
         source.check()
         reader.recall(rest["reader"])
@@ -309,35 +335,3 @@ class LocalSource:
         values = self.targets if quantity == "targets" else self.residuals
         assert values is not None, "only quantities that the rows have are asked for"
         return values
-
-
-def not_self(rows: Integers, first: int) -> NDArray[np.bool_]:
-    """Tell which k of each row's k + 1 nearest rows are other rows, (n_rows, k + 1).
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, k + 1)
-        The nearest rows.
-    first
-        The number of the first row.
-    """
-    self_: NDArray[np.bool_] = rows == np.arange(first, first + len(rows))[:, None]
-    # With more than k twins of lower number a row is not among its own nearest: then the last one is left out.
-    self_[~self_.any(axis=1), -1] = True
-    return ~self_
-
-
-def _ascending(array: Any) -> NDArray[np.intp] | None:
-    """Return row or tree numbers, ascending."""
-    if array is None:
-        return None
-    numbers = np.asarray(array)
-    require(numbers.dtype.kind == "i" and numbers.ndim == 1 and numbers.size, "its row or tree numbers are impossible")
-    require(numbers[0] >= 0 and np.all(np.diff(numbers) > 0), "its row or tree numbers are not ascending")
-    return numbers.astype(np.intp, copy=False)
-
-
-def _floats(array: Any) -> Floats:
-    floats = np.asarray(array)
-    require(floats.dtype == np.float64 and floats.ndim == 1, "its targets or residuals are no numbers")
-    return floats

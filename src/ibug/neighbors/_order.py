@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._typing import Integers
+
 Neighbors = tuple[NDArray[np.int32], NDArray[np.int64]]
 
 
@@ -47,3 +49,19 @@ def merge_columns(parts: Sequence[Sequence[NDArray[Any]]], k: int) -> tuple[NDAr
     # -1 marks an empty place and is below every affinity, so that empty places come last.
     best = np.lexsort((rows, -affinities), axis=1)[:, :k]
     return tuple(np.take_along_axis(column, best, axis=1) for column in columns)
+
+
+def not_self(rows: Integers, first: int) -> NDArray[np.bool_]:
+    """Tell which k of each row's k + 1 nearest rows are other rows, (n_rows, k + 1).
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, k + 1)
+        The nearest rows.
+    first
+        The number of the first row.
+    """
+    self_: NDArray[np.bool_] = rows == np.arange(first, first + len(rows))[:, None]
+    # With more than k twins of lower number a row is not among its own nearest: then the last one is left out.
+    self_[~self_.any(axis=1), -1] = True
+    return ~self_

@@ -47,7 +47,13 @@ class NeighborSource(Protocol):
         """Return the number of rows that can be neighbours and have the quantity."""
 
     def batches(
-        self, X: Any, needs: Mapping[str, int], *, n_jobs: int | None = None, verbose: bool = False
+        self,
+        X: Any,
+        needs: Mapping[str, int],
+        *,
+        predict: bool = True,
+        n_jobs: int | None = None,
+        verbose: bool = False,
     ) -> Iterator[Batch]:
         """Yield one batch of rows after another, in their order.
 
@@ -57,6 +63,8 @@ class NeighborSource(Protocol):
             The rows, in the form that the source takes.
         needs
             The number of neighbours, by quantity.
+        predict
+            Whether the model's predictions are wanted; else they may be NaN.
         n_jobs, verbose
             As in IBUGRegressor.
         """

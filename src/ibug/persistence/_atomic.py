@@ -39,7 +39,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make sure that the new name is on the disk, too; not every system can."""
+    """Write the new name to the disk as well; not every system can."""
     if os.name != "posix":
         return
     with suppress(OSError):

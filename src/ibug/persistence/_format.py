@@ -13,7 +13,7 @@ CHECKSUM = "manifest.json.sha256"
 
 DEFLATED, STORED = "deflate", "none"
 
-#: A member has one checksum for each so many bytes, so that all processors can take part in verifying.
+#: A member has one checksum for each block of this many bytes, so that all processors can take part in verifying.
 CHUNK_BYTES = 2**24
 
 #: Members have plain relative names: no absolute ones, no drive, no way up, nothing hidden.

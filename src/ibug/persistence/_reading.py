@@ -143,10 +143,6 @@ class Container:
                 raise
             raise self.error(f"its array {name!r} cannot be read ({error})") from error
 
-    def is_stored(self, name: str) -> bool:
-        """Whether a member is not compressed, so that it can be mapped into memory."""
-        return self._places[name].compression == STORED
-
     def _raw(self, name: str) -> memoryview:
         place = self._places[name]
         return memoryview(self._map)[place.start : place.stop]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -112,22 +113,29 @@ class Rule:
         return expert_table() if self.stack is None else self.stack.table()
 
     @cached_property
-    def needs(self) -> dict[str, int]:
+    def needs(self) -> Mapping[str, int]:
         """The number of neighbours that a distribution is made of, by quantity."""
         if self.stack is not None:
-            return most_needed(self.spread.n_neighbors, self.stack.needs)
+            return MappingProxyType(most_needed(self.spread.n_neighbors, self.stack.needs))
         shape = {self.spread.shape: self.k} if self.family.needs_neighbors else {}
-        return most_needed(self.spread.n_neighbors, shape)
+        return MappingProxyType(most_needed(self.spread.n_neighbors, shape))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "needs"}  # which is made again
 
     def variance(self, batch: Batch) -> Floats:
         """Return the calibrated variances, (n_rows,)."""
         raw = self.spread.variance(batch.values)
         return self.gamma * np.maximum(raw, self.min_variance) + self.delta
 
+    @property
+    def keeps_variance(self) -> bool:
+        """Whether `variance` tells the variance of the distributions, which needs no prediction."""
+        return self.conformal is None and self.stack is None and self.family.keeps_variance
+
     def predicted_variance(self, batch: Batch) -> Floats:
         """Return the variances of the distributions, (n_rows,): without making these where `variance` tells them."""
-        keeps = self.conformal is None and self.stack is None and self.family.keeps_variance
-        return self.variance(batch) if keeps else self.distribution(batch).var()
+        return self.variance(batch) if self.keeps_variance else self.distribution(batch).var()
 
     def distribution(self, batch: Batch) -> Distribution:
         """Return the distributions of a batch of rows; the batch has at least the neighbours that `needs` tells."""

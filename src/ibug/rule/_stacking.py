@@ -10,8 +10,7 @@ from ibug.rule._choice import Choice
 from ibug.rule._plan import Plan
 from ibug.rule._rule import STACK
 from ibug.rule._statistics import Statistics
-from ibug.rule.stack import Evidence, Experts, Stacked, fit, pool, resolution
-from ibug.rule.stack import Statistics as StackStatistics
+from ibug.rule.stack import Evidence, Experts, ExpertStatistics, Stacked, fit, pool, resolution
 
 # The number of validation rows whose neighbours tell how fine the target is.
 _ROWS_FOR_RESOLUTION = 5000
@@ -40,7 +39,7 @@ def stacked(
     near = evidence.targets[:_ROWS_FOR_RESOLUTION]
     finest = resolution(np.concatenate([near.ravel(), statistics.y[:_ROWS_FOR_RESOLUTION]]))
     pooled = pool(evidence.mean, evidence.scale, statistics.y, resolution=finest, support=support)
-    seen = StackStatistics.of(experts, pooled, evidence, statistics.y)
+    seen = ExpertStatistics.of(experts, pooled, evidence, statistics.y)
     scored = [
         (_score(plan, one, evidence, statistics), one)
         for one in (fit(experts, pooled, seen, loss) for loss in _losses(plan))

@@ -2,7 +2,7 @@
 
 from ibug.training._clones import checked_model, fresh, trainable, with_sample_weight
 from ibug.training._cross_fit import CrossFit, cross_fit, make_folds, tuning_rows
-from ibug.training._splits import divide, halves, split
+from ibug.training._splits import divide, divide_rows, halves, split
 from ibug.training._ways import ROWS_FOR_FLOOR, Job, Learned, learn_from, learned
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "checked_model",
     "cross_fit",
     "divide",
+    "divide_rows",
     "fresh",
     "halves",
     "learn_from",

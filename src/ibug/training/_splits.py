@@ -10,6 +10,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
 from ibug._inputs import check_fraction
+from ibug._options import Options
 from ibug._typing import Rows
 from ibug.exceptions import InvalidInputError
 
@@ -37,6 +38,26 @@ def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArr
         )
     train, held_out = train_test_split(np.arange(n_rows), test_size=fraction, random_state=rng)
     return np.sort(train), np.sort(held_out)
+
+
+def divide_rows(
+    n_rows: int, options: Options, rng: np.random.RandomState
+) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """Return the validation rows to tune on and those for conformal calibration; None where all rows serve both.
+
+    Parameters
+    ----------
+    n_rows : int
+        The number of validation rows.
+    options : Options
+        Tell whether there is a conformal calibration.
+    rng : RandomState
+        Draws the halves.
+    """
+    if options.conformal is None:
+        return None
+    tuned_on, held_out = halves(n_rows, rng)
+    return (tuned_on, held_out) if len(tuned_on) < n_rows else None
 
 
 def halves(n_rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -25,7 +25,7 @@ from ibug.rule import (
 )
 from ibug.training._clones import fresh, trainable
 from ibug.training._cross_fit import DEFAULT_FOLDS, CrossFit, cross_fit, make_folds, tuning_rows
-from ibug.training._splits import halves, split
+from ibug.training._splits import divide_rows, split
 
 # The number of training rows that tell the smallest variance where there are no validation rows.
 ROWS_FOR_FLOOR = 1000
@@ -205,7 +205,8 @@ def _honest(job: Job) -> tuple[CrossFittedSource, Floats]:
 
 def _from_cross_fit(job: Job, honest: CrossFittedSource, y: Floats, model: Any) -> Learned:
     source = job.source(model, honest.residuals)
-    tuned_on, held_out = _divide(len(y), job.options, job.rng)
+    every = np.arange(len(y))
+    tuned_on, held_out = divide_rows(len(y), job.options, job.rng) or (every, every)
     rule = learn(ValidationRows(honest, tuned_on, y[tuned_on]), job.options, job.facts, has_residuals=True)
     rule = conformalized(rule, ValidationRows(honest, held_out, y[held_out]), job.options)
     return Learned(source, rule.with_k(job.options.k))
@@ -243,9 +244,8 @@ def learn_from(
     """
     X, y = validation
     work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
-    tuned_on, held_out = _divide(len(y), options, rng)
-    divided = held_out is not tuned_on
-    X_tuned, y_tuned = (_safe_indexing(X, tuned_on), y[tuned_on]) if divided else validation
+    parts = divide_rows(len(y), options, rng)
+    X_tuned, y_tuned = validation if parts is None else (_safe_indexing(X, parts[0]), y[parts[0]])
     asked = source
     if options.spread.requires_residuals and not source.has_training_residuals:
         options.check_residual_rows(len(y_tuned))
@@ -253,14 +253,6 @@ def learn_from(
         asked = source.leaving_out_self()
     rows = ValidationRows(asked, X_tuned, y_tuned, **work)
     rule = learn(rows, options, facts, has_residuals=source.has_training_residuals)
-    if divided:  # these rows are in no index
-        rows = ValidationRows(source, _safe_indexing(X, held_out), y[held_out], **work)
+    if parts is not None:  # the other rows are in no index
+        rows = ValidationRows(source, _safe_indexing(X, parts[1]), y[parts[1]], **work)
     return Learned(source, conformalized(rule, rows, options))
-
-
-def _divide(n_rows: int, options: Options, rng: np.random.RandomState) -> tuple[Any, Any]:
-    """Return the rows to tune on and those for conformal calibration: the same ones without the latter."""
-    if options.conformal is None:
-        every = np.arange(n_rows)
-        return every, every
-    return halves(n_rows, rng)

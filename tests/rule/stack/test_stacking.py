@@ -7,7 +7,7 @@ from scipy import stats
 from ibug.distributions import Stack
 from ibug.exceptions import InvalidInputError
 from ibug.rule import stack as stacking
-from ibug.rule.stack import BANDWIDTHS, Evidence, Experts, Nearest, Pooled, Stacked, Statistics
+from ibug.rule.stack import BANDWIDTHS, Evidence, Experts, ExpertStatistics, Nearest, Pooled, Stacked
 
 EXPERTS = Experts((Nearest(2), Nearest(5), Nearest(5, 7.0)), (Nearest(3, 4.0),))
 
@@ -46,7 +46,7 @@ def large(mean, scale, support, n=400_001):
 def test_distances_are_mean_distances(support):
     evidence, y = rows()
     pooled = stacking.pool(evidence.mean, evidence.scale, y, support=support)
-    found = Statistics.of(EXPERTS, pooled, evidence, y)
+    found = ExpertStatistics.of(EXPERTS, pooled, evidence, y)
     assert found.to_target.shape == (6, 6)
     lower = list(zip(*np.tril_indices(6), strict=True))
     for row in range(6):
@@ -71,7 +71,7 @@ def test_distances_are_mean_distances(support):
 def test_log_densities_are_those_of_kernels():
     evidence, y = rows()
     pooled = stacking.pool(evidence.mean, evidence.scale, y, resolution=0.9)
-    found = Statistics.of(EXPERTS, pooled, evidence, y).log_density
+    found = ExpertStatistics.of(EXPERTS, pooled, evidence, y).log_density
     least = 0.9 / np.sqrt(2 * np.pi)
     for row in range(6):
         scale, parts = evidence.scale[row], discrete(EXPERTS, pooled, evidence, row)
@@ -98,7 +98,7 @@ def test_the_score_is_that_of_the_distributions(scoring, support, whole):
     )
     y = np.clip(y, -3, 8)
     pooled = stacking.pool(evidence.mean, evidence.scale, y, support=support, resolution=stacking.resolution(y))
-    stacked = stacking.fit(EXPERTS, pooled, Statistics.of(EXPERTS, pooled, evidence, y), scoring)
+    stacked = stacking.fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y), scoring)
     assert stacked.reason == ""
     assert stacked.score <= stacked.scores[0]
     assert score_of(stacked, evidence, y) == pytest.approx(stacked.score, rel=1e-6, abs=1e-6)
@@ -119,7 +119,7 @@ def test_never_worse_than_the_normal_expert(scoring, seed):
         evidence = Evidence(evidence.mean, evidence.scale, 100 * rng.normal(size=(len(y), 70)), evidence.shares)
     experts = Experts().without_residuals()
     pooled = stacking.pool(evidence.mean, evidence.scale, y)
-    stacked = stacking.fit(experts, pooled, Statistics.of(experts, pooled, evidence, y), scoring)
+    stacked = stacking.fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y), scoring)
     normal = Stacked(experts, np.eye(len(experts))[0], stacked.scores, 0.0, scoring, pooled, 0.25)
     assert score_of(stacked, evidence, y) <= score_of(normal, evidence, y) + 1e-12
 
@@ -127,7 +127,7 @@ def test_never_worse_than_the_normal_expert(scoring, seed):
 def test_shrinkage_pulls_to_the_normal_expert():
     evidence, y = rows(40, 9, whole=True)
     pooled = stacking.pool(evidence.mean, evidence.scale, y)
-    statistics = Statistics.of(EXPERTS, pooled, evidence, y)
+    statistics = ExpertStatistics.of(EXPERTS, pooled, evidence, y)
     for scoring in ("crps", "nll"):
         shares = [
             stacking.fit(EXPERTS, pooled, statistics, scoring, strength).weights[0] for strength in (0.01, 2.0, 1e6)
@@ -139,13 +139,13 @@ def test_shrinkage_pulls_to_the_normal_expert():
 def test_parts_are_joined_bit_for_bit():
     evidence, y = rows(30, 9)
     pooled = stacking.pool(evidence.mean, evidence.scale, y)
-    whole = Statistics.of(EXPERTS, pooled, evidence, y)
+    whole = ExpertStatistics.of(EXPERTS, pooled, evidence, y)
 
     def part(rows):
         own = Evidence(*(getattr(evidence, name)[rows] for name in ("mean", "scale", "targets", "shares", "residuals")))
-        return Statistics.of(EXPERTS, pooled, own, y[rows])
+        return ExpertStatistics.of(EXPERTS, pooled, own, y[rows])
 
-    joined = Statistics.concatenate([part(slice(0, 7)), part(slice(7, 8)), part(slice(8, 30))])
+    joined = ExpertStatistics.concatenate([part(slice(0, 7)), part(slice(7, 8)), part(slice(8, 30))])
     for name in ("to_target", "to_each_other", "log_density"):
         np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
     one, other = (stacking.fit(EXPERTS, pooled, each) for each in (whole, joined))
@@ -193,7 +193,7 @@ def test_names_and_table():
     assert Experts().names[-2:] == ("targets of 63, by affinity (50)", "residuals of 21, by affinity (5)")
     evidence, y = rows(20, 9)
     pooled = stacking.pool(evidence.mean, evidence.scale, y)
-    table = stacking.fit(EXPERTS, pooled, Statistics.of(EXPERTS, pooled, evidence, y)).table()
+    table = stacking.fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y)).table()
     assert list(table) == ["expert", "k", "weight", "score"]
     assert {len(column) for column in table.values()} == {6}
     assert table["k"].tolist() == [0, 0, 2, 5, 5, 3]
@@ -203,7 +203,7 @@ def test_names_and_table():
 def test_too_few_rows_leave_the_normal_expert(n):
     evidence, y = rows(max(n, 1))
     pooled = stacking.pool(evidence.mean, evidence.scale, y)
-    statistics = Statistics.of(EXPERTS, pooled, evidence, y) if n else None
+    statistics = ExpertStatistics.of(EXPERTS, pooled, evidence, y) if n else None
     stacked = stacking.fit(EXPERTS, pooled, statistics)
     assert stacked.weights.tolist() == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     assert ("no validation rows" if n == 0 else "5 validation rows") in stacked.reason
@@ -213,7 +213,7 @@ def test_too_few_rows_leave_the_normal_expert(n):
 def test_state_brings_a_stack_back(scoring):
     evidence, y = rows(30, 9)
     pooled = stacking.pool(evidence.mean, evidence.scale, y, support=(-50.0, np.inf), resolution=0.1)
-    stacked = stacking.fit(EXPERTS, pooled, Statistics.of(EXPERTS, pooled, evidence, y), scoring)
+    stacked = stacking.fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y), scoring)
     again = Stacked.from_state(stacked.state())
     np.testing.assert_array_equal(again.distribution(evidence).logpdf(y), stacked.distribution(evidence).logpdf(y))
     assert again.table()["expert"].tolist() == stacked.table()["expert"].tolist()
@@ -261,17 +261,17 @@ def test_what_cannot_be_is_refused():
     pooled = stacking.pool(evidence.mean, evidence.scale, y)
     bare = Evidence(evidence.mean, evidence.scale, evidence.targets, evidence.shares)
     with pytest.raises(InvalidInputError, match="residuals"):
-        Statistics.of(EXPERTS, pooled, bare, y)
+        ExpertStatistics.of(EXPERTS, pooled, bare, y)
     with pytest.raises(InvalidInputError, match="pooled errors"):
-        Statistics.of(EXPERTS, Pooled(np.empty(0)), evidence, y)
+        ExpertStatistics.of(EXPERTS, Pooled(np.empty(0)), evidence, y)
     with pytest.raises(InvalidInputError, match="finite"):
-        Statistics.of(EXPERTS, pooled, evidence, np.full(12, np.nan))
+        ExpertStatistics.of(EXPERTS, pooled, evidence, np.full(12, np.nan))
     with pytest.raises(InvalidInputError, match="finite"):
-        Statistics.of(
+        ExpertStatistics.of(
             EXPERTS, pooled, Evidence(y, y**2 + 1, np.full((12, 5), np.inf), evidence.shares, evidence.residuals), y
         )
     with pytest.raises(InvalidInputError, match="scores"):
-        stacking.fit(EXPERTS, pooled, Statistics.of(EXPERTS, pooled, evidence, y), "mse")
+        stacking.fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y), "mse")
     with pytest.raises(InvalidInputError, match="at least 1"):
         Nearest(0)
     with pytest.raises(InvalidInputError, match="sharpness"):
@@ -282,7 +282,7 @@ def test_without_pooled_errors():
     evidence, y = rows(30, 9)
     experts = Experts((Nearest(5),), (), errors=False)
     pooled = stacking.pool(evidence.mean, evidence.scale, y)
-    stacked = stacking.fit(experts, pooled, Statistics.of(experts, pooled, evidence, y))
+    stacked = stacking.fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y))
     assert experts.names == ("normal", "targets of 5")
     assert score_of(stacked, evidence, y) == pytest.approx(stacked.score, rel=1e-6)
 
@@ -297,9 +297,9 @@ def test_each_expert_at_its_best():
     evidence = Evidence(y + rng.normal(0, 3, n), np.full(n, 3.0), targets, shares)
     experts = Experts().without_residuals()
     pooled = stacking.pool(evidence.mean, evidence.scale, y)
-    weights = stacking.fit(experts, pooled, Statistics.of(experts, pooled, evidence, y)).weights
+    weights = stacking.fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y)).weights
     assert weights[-2:].sum() > 0.9
     # Neighbours that know nothing: the model's view.
     blind = Evidence(evidence.mean, evidence.scale, 10 * rng.permutation(targets.ravel()).reshape(n, k), shares)
-    weights = stacking.fit(experts, pooled, Statistics.of(experts, pooled, blind, y)).weights
+    weights = stacking.fit(experts, pooled, ExpertStatistics.of(experts, pooled, blind, y)).weights
     assert weights[0] + weights[1] > 0.97

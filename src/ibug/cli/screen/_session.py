@@ -44,11 +44,6 @@ class Session:
         self._tells = not quiet
         self._chats = not quiet and (verbose or self.err.is_terminal)
 
-    @property
-    def chats(self) -> bool:
-        """Whether progress and remarks are shown."""
-        return self._chats
-
     def note(self, message: str) -> None:
         """Print what the user ought to know but is no error; the JSON report has it as well."""
         self.notes.append(message)

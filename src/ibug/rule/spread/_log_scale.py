@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from ibug._typing import Floats
 
-#: The penalty counts as so many validation rows: PENALTY/n · Σ bⱼ², in units of the score.
+#: What the penalty is worth, in validation rows: PENALTY/n · Σ bⱼ², in units of the score.
 PENALTY = 20.0
 
 # Where all errors are zero no scale is small enough; the search ends so far from their usual size, or the spread's.

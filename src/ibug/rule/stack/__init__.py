@@ -3,18 +3,18 @@
 from ibug.rule.stack._fit import SHRINKAGE, fit, normal_only, too_few
 from ibug.rule.stack._pooled import Pooled, pool, resolution
 from ibug.rule.stack._stacked import Stacked
-from ibug.rule.stack._statistics import BANDWIDTHS, Evidence, Statistics
+from ibug.rule.stack._statistics import BANDWIDTHS, Evidence, ExpertStatistics
 from ibug.rule.stack._views import Experts, Nearest
 
 __all__ = [
     "BANDWIDTHS",
     "SHRINKAGE",
     "Evidence",
+    "ExpertStatistics",
     "Experts",
     "Nearest",
     "Pooled",
     "Stacked",
-    "Statistics",
     "fit",
     "normal_only",
     "pool",

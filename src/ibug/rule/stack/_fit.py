@@ -9,7 +9,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.rule.stack._pooled import Pooled
 from ibug.rule.stack._simplex import likeliest, quadratic_minimum
 from ibug.rule.stack._stacked import Stacked
-from ibug.rule.stack._statistics import BANDWIDTHS, Statistics
+from ibug.rule.stack._statistics import BANDWIDTHS, ExpertStatistics
 from ibug.rule.stack._views import Experts
 
 #: The pull towards the normal expert: λ/n · |w − w_normal|², in units of its score.
@@ -20,7 +20,11 @@ _USUAL_BANDWIDTH = 0.25
 
 
 def fit(
-    experts: Experts, pooled: Pooled, statistics: Statistics | None, scoring: str = "crps", shrinkage: float = SHRINKAGE
+    experts: Experts,
+    pooled: Pooled,
+    statistics: ExpertStatistics | None,
+    scoring: str = "crps",
+    shrinkage: float = SHRINKAGE,
 ) -> Stacked:
     r"""Find the weights of experts that have the best score on validation rows.
 
@@ -36,7 +40,7 @@ def fit(
         The experts, J of them.
     pooled : Pooled
         The pooled errors that the statistics were computed with.
-    statistics : Statistics or None
+    statistics : ExpertStatistics or None
         The statistics of all validation rows; None without such rows.
     scoring : {"crps", "nll"}
         The score.
@@ -83,7 +87,7 @@ def normal_only(experts: Experts, pooled: Pooled, scoring: str, reason: str) -> 
 Found = tuple[Floats, float, float, Floats]  # weights, bandwidth, score of the stack, score of each expert
 
 
-def _for_crps(statistics: Statistics, shrinkage: float) -> Found:
+def _for_crps(statistics: ExpertStatistics, shrinkage: float) -> Found:
     n = len(statistics)
     to_target, to_each_other = statistics.means()
     scores = to_target - 0.5 * np.diag(to_each_other)
@@ -97,7 +101,7 @@ def _for_crps(statistics: Statistics, shrinkage: float) -> Found:
     return weights, bandwidth, float(weights @ to_target - 0.5 * weights @ to_each_other @ weights), scores
 
 
-def _for_nll(statistics: Statistics, shrinkage: float) -> Found:
+def _for_nll(statistics: ExpertStatistics, shrinkage: float) -> Found:
     n, density = len(statistics), statistics.log_density
     tried = []
     for number, bandwidth in enumerate(BANDWIDTHS):
@@ -121,7 +125,7 @@ def _with_normal(weights: Floats, n: int) -> Floats:
     return np.asarray(mixed)
 
 
-def _best_bandwidth(statistics: Statistics, weights: Floats) -> tuple[float, float]:
+def _best_bandwidth(statistics: ExpertStatistics, weights: Floats) -> tuple[float, float]:
     scores = [_log_score(statistics.log_density[:, number], weights) for number in range(len(BANDWIDTHS))]
     best = int(np.argmin(scores))
     return float(BANDWIDTHS[best]), scores[best]

@@ -72,7 +72,7 @@ class Stacked:
         Parameters
         ----------
         evidence : Evidence
-            What is known of the rows; of neighbours as many as `needs` says, or more.
+            What the experts look at; at least as many neighbours as `needs` says.
         """
         experts, on_targets, on_residuals = self._active
         loc, targets, residuals, shares = evidence.arrays(experts)

@@ -19,7 +19,7 @@ BANDWIDTHS = np.array([0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6, 1.0])
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of rows: the model's view, and the neighbours', nearest first.
+    """What experts look at: the model's view of rows, and the neighbours', nearest first.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Statistics:
+class ExpertStatistics:
     """The statistics of validation rows, which are joined in the order of the rows.
 
     Parameters
@@ -77,7 +77,7 @@ class Statistics:
         return len(self.to_target)
 
     @classmethod
-    def of(cls, experts: Experts, pooled: Pooled, evidence: Evidence, y: Floats) -> Statistics:
+    def of(cls, experts: Experts, pooled: Pooled, evidence: Evidence, y: Floats) -> ExpertStatistics:
         """Compute the statistics of rows.
 
         Parameters
@@ -87,7 +87,7 @@ class Statistics:
         pooled : Pooled
             The pooled errors of all validation rows.
         evidence : Evidence
-            What is known of the rows.
+            What the experts look at.
         y : ndarray of shape (n,)
             Their targets.
         """
@@ -117,7 +117,7 @@ class Statistics:
         return cls(*out)
 
     @classmethod
-    def concatenate(cls, parts: Sequence[Statistics]) -> Statistics:
+    def concatenate(cls, parts: Sequence[ExpertStatistics]) -> ExpertStatistics:
         """Join the statistics of partitions, in the order of their rows."""
         names = ("to_target", "to_each_other", "log_density")
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
