@@ -242,7 +242,15 @@ class LocalSource:
 
     @classmethod
     def from_state(cls, model: Any, state: Mapping[str, Any]) -> LocalSource:
-        """Return the source of a model that has this state; parts that do not belong together are refused."""
+        """Return the source of a model that has this state; parts that do not belong together are refused.
+
+        Parameters
+        ----------
+        model : fitted model
+            The model.
+        state : dict
+            What `state` has returned.
+        """
         other = state["residual_index"]
         residual_index = None if other is None else LeafIndex.from_arrays(other)
         return cls.assemble(model, LeafIndex.from_arrays(state["index"]), residual_index, state)
