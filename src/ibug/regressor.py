@@ -30,9 +30,9 @@ from ibug.training import Job, checked_model, learn_from, learned, with_sample_w
 class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     """Turn a gradient-boosted tree regressor into a probabilistic one.
 
-    The mean of each prediction is the model's own. Its variance comes from the training rows that share most leaves
-    with the predicted row: from their targets (paper, Algorithms 1 to 3), or from the errors that honest predictions of
-    them made, calibrated on validation rows.
+    Point predictions are the model's own. Their distributions come from the training rows that share most leaves with
+    the predicted row: from their targets (paper, Algorithms 1 to 3), or from the errors that honest predictions of them
+    made. Validation rows choose and calibrate.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         The number of neighbours. ``"tune"`` chooses among the paper's candidates, 3 to 701, on validation rows.
     distribution : str, subclass of Distribution, or "tune"
         ``"auto"``: a stack, the mixture of the model's view and the neighbours' view that validation rows find best; a
-        normal distribution where there is no validation row, or where that is no worse. Or a family
-        (``ibug.distributions.families()``), fitted to each row's neighbours; ``"tune"`` chooses it together with k.
+        normal distribution where ``tuning_`` tells why. Or a family (``ibug.distributions.families()``), fitted to each
+        row's neighbours; ``"tune"`` chooses it together with k.
     location : {"model", "neighbors"}
         ``"model"`` keeps the model's prediction and the calibrated variance, and the family tells the shape only.
         ``"neighbors"``: the plain maximum likelihood fit to the neighbours.
@@ -52,9 +52,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     spread : {"auto", "targets", "residuals"}
         What the variance is made of. ``"targets"``: the variance of the k nearest rows' targets, as in the paper.
         ``"residuals"``: the mean square of their honest residuals. ``"auto"``: a combination of spreads at several
-        numbers of neighbours, fitted on validation rows with a penalty; the better of targets and residuals where the
-        paper's rule scores better than it; the paper's rule without validation rows. Residuals come from clones (see
-        `cv`). Without clones ``"auto"`` uses targets, and ``"residuals"`` those of the validation rows.
+        numbers of neighbours, fitted on validation rows; the better of both where the paper's rule scores better than
+        it. Residuals come from clones (see `cv`); without, ``"residuals"`` takes those of the validation rows.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
         The score that chooses spread and k and calibrates; lower is better.
     calibrate : bool, "grid" or "continuous"
@@ -112,7 +111,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         The experts of the stack as columns, ready for a DataFrame: ``expert``, ``k``, ``weight`` and ``score``.
     tuning_ : dict of ndarray
         The candidates as columns, ready for a DataFrame: ``spread``, ``distribution``, ``k``, ``score``, ``calibrated``
-        (the score after calibration, of the best one of each spread) and ``reason`` (why a family has no score).
+        (the score after calibration, of the best of each spread) and ``reason`` (why a family or the stack is out).
     index_ : LeafIndex
         The training rows' leaves.
     training_targets_ : ndarray of shape (n_train,)
@@ -121,10 +120,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         How leaves are found: by ibug's compiled walk, where it agrees with the model's library, or by the library.
     source_, rule_ : LocalSource, Rule
         Where neighbours come from, and what is made of them. The attributes above are views of these two.
-    n_features_in_ : int
-        The number of features.
-    feature_names_in_ : ndarray of str
-        Their names, where X had names.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        The number of features, and their names where X had names.
     feature_types_ : list of dict
         For each column of X its ``name``, its ``dtype`` and, where it has some, its ``categories``.
 
@@ -238,7 +235,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return joined([rule.distribution(batch) for batch in self._batches(X, rule.needs)])
 
     def predict_var(self, X: Any) -> Floats:
-        """Return the calibrated variances, of shape (n_rows,)."""
+        """Return the variances of the distributions, of shape (n_rows,)."""
         X = self._check_rows(X)
         rule = self.rule_
         return np.concatenate([rule.predicted_variance(batch) for batch in self._batches(X, rule.needs)])
@@ -248,17 +245,14 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X
-            The rows to predict.
-        n_neighbors
-            How many; ``None`` means ``k_``.
+        X, n_neighbors
+            The rows to predict, and how many training rows; ``None`` means ``k_``.
 
         Returns
         -------
-        affinities : ndarray of shape (n_rows, n_neighbors)
-            The number of trees in which the training row is in the same leaf, descending.
-        indices : ndarray of shape (n_rows, n_neighbors)
-            Row numbers in the X that was given to `fit`; of equal affinities the smaller number comes first.
+        affinities, indices : ndarray of shape (n_rows, n_neighbors)
+            The number of trees in which the training row is in the same leaf, descending, and its row number in the X
+            that was given to `fit`; of equal affinities the smaller number comes first.
         """
         X = self._check_rows(X)
         k = self._check_n_neighbors(n_neighbors)
@@ -271,10 +265,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X
-            The rows to predict.
-        n_neighbors
-            How many training rows; ``None`` means ``k_``.
+        X, n_neighbors
+            As in `kneighbors`.
         """
         X = self._check_rows(X)
         k, rule = self._check_n_neighbors(n_neighbors), self.rule_
@@ -289,7 +281,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X_val, y_val
             Rows that the model has not been trained on.
         families
-            ``"tune"`` for all families, or those to choose from, by name or class.
+            ``"tune"`` for all families, those to choose from, by name or class, or ``"auto"`` for a stack.
         """
         check_is_fitted(self)
         if (validation := self._check_validation_rows(X_val, y_val)) is None:
@@ -302,8 +294,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def uncalibrated(self) -> IBUGRegressor:
         """Return a copy that predicts what the neighbours say as it is, to see what calibration is worth.
 
-        It shares model and index with this one, has γ = 1, δ = 0 and no conformal calibration. A combination of spreads
-        is a calibration of its own: in its place comes the paper's rule, with the k that scores best uncalibrated.
+        It shares model and index with this one, has γ = 1, δ = 0, no stack and no conformal calibration. A combination
+        of spreads is a calibration, too: in its place comes the paper's rule, with the k that scores best uncalibrated.
         """
         check_is_fitted(self)
         plain = type(self)(**self.get_params(deep=False))
@@ -313,8 +305,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def affinity_score(self, X: Any) -> Floats:
         """Return how familiar each row is, (n_rows,): the mean affinity of its neighbours as a share of the trees.
 
-        Near 1 the neighbours share almost every leaf with the row. Below ``affinity_threshold_``, which is learned on
-        validation rows, the row is unlike the training rows.
+        Near 1 they share almost every leaf with it. Below ``affinity_threshold_`` it is unlike the training rows.
         """
         X = self._check_rows(X)
         return self.source_.affinity_scores(X, self.k_, n_jobs=self.n_jobs, verbose=bool(self.verbose))
@@ -324,10 +315,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X
-            The rows.
-        per : {"row", "tree"}
-            The mean over the trees for each row, (n_rows,), or the mean over the rows for each tree, (n_trees,).
+        X, per : rows, {"row", "tree"}
+            The rows; the mean over the trees for each, (n_rows,), or the mean over the rows for each tree, (n_trees,).
         """
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')

@@ -217,7 +217,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         return self._answer(X, quantiles_of, probabilities.tolist(), probabilities)
 
     def predict_var(self, X: Any) -> Any:
-        """Return the calibrated variances, one per row."""
+        """Return the variances of the distributions, one per row."""
         return self._answer(X, variance_of, None)
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> Any:
@@ -246,10 +246,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         return self._answer(X, affinity_score_of, None, self.source_.n_trees, needs={"targets": self.k_})
 
     def leaf_density(self, X: Any, *, per: str = "row") -> Any:
-        """Return the share of the training rows that are in the same leaf, on average (paper, section C.5).
-
-        ``per="row"`` gives one number per row, lazily; ``per="tree"`` one per tree, as a NumPy array, at once.
-        """
+        """Return what the local estimator's does: one number per row, lazily, or an array with one per tree, at once."""
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
         graph = self._graph(X)
