@@ -31,8 +31,9 @@ from ibug.training import Job, checked_model, learn_from, learned, with_sample_w
 class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     """Turn a gradient-boosted tree regressor into a probabilistic one.
 
-    Each prediction becomes a distribution made of the training rows that share most leaves with the predicted row: of
-    their targets (paper, Algorithms 1 to 3), and of the errors of honest predictions. Validation rows calibrate it.
+    Point predictions are the model's own. Their distributions come from the training rows that share most leaves with
+    the predicted row: from their targets (paper, Algorithms 1 to 3), or from the errors that honest predictions of them
+    made. Validation rows choose and calibrate.
 
     Parameters
     ----------
@@ -41,8 +42,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     k : int or "tune"
         The number of neighbours. ``"tune"`` chooses among the paper's candidates, 3 to 701, on validation rows.
     distribution : str, subclass of Distribution, or "tune"
-        ``"auto"``: a stack, the mixture of the model's and the neighbours' view that validation rows find best; normal
-        without such rows, or where it is no worse. Or a family (``ibug.distributions.families()``); ``"tune"`` chooses.
+        ``"auto"``: a stack, the mixture of the model's view and the neighbours' view that validation rows find best; a
+        normal distribution where ``tuning_`` tells why. Or a family (``ibug.distributions.families()``), fitted to each
+        row's neighbours; ``"tune"`` chooses it together with k.
     location : {"model", "neighbors"}
         ``"model"`` keeps mean and variance, and a family tells the shape; ``"neighbors"``: the plain fit to neighbours.
     support : pair of float, optional
@@ -50,9 +52,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     spread : {"auto", "targets", "residuals"}
         What the variance is made of. ``"targets"``: the variance of the k nearest rows' targets, as in the paper.
         ``"residuals"``: the mean square of their honest residuals. ``"auto"``: a combination of spreads at several
-        numbers of neighbours, fitted on validation rows with a penalty; the better of targets and residuals where the
-        paper's rule scores better than it; the paper's rule without validation rows. Residuals come from clones (see
-        `cv`). Without clones ``"auto"`` uses targets, and ``"residuals"`` those of the validation rows.
+        numbers of neighbours, fitted on validation rows; the better of both where the paper's rule scores better than
+        it. Residuals come from clones (see `cv`); without, ``"residuals"`` takes those of the validation rows.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
         The score that chooses spread and k and calibrates; lower is better.
     calibrate : bool, "grid" or "continuous"
@@ -108,7 +109,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         The experts of the stack as columns, ready for a DataFrame: ``expert``, ``k``, ``weight`` and ``score``.
     tuning_ : dict of ndarray
         The candidates as columns, ready for a DataFrame: ``spread``, ``distribution``, ``k``, ``score``, ``calibrated``
-        (the score after calibration, of the best one of each spread) and ``reason`` (why a family has no score).
+        (the score after calibration, of the best of each spread) and ``reason`` (why a family or the stack is out).
     index_ : LeafIndex
         The training rows' leaves.
     training_targets_ : ndarray of shape (n_train,)
@@ -118,7 +119,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     source_, rule_ : LocalSource, Rule
         Where neighbours come from, and what is made of them. The attributes above are views of these two.
     n_features_in_, feature_names_in_ : int, ndarray of str
-        The number of features, and their names, where X had names.
+        The number of features, and their names where X had names.
     feature_types_ : list of dict
         For each column of X its ``name``, its ``dtype`` and, where it has some, its ``categories``.
 
@@ -230,7 +231,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return joined([rule.distribution(batch) for batch in self._batches(X, rule.needs)])
 
     def predict_var(self, X: Any) -> Floats:
-        """Return the calibrated variances, of shape (n_rows,)."""
+        """Return the variances of the distributions, of shape (n_rows,)."""
         X = self._check_rows(X)
         rule = self.rule_
         needs = rule.spread.n_neighbors if rule.keeps_variance else rule.needs
@@ -242,17 +243,14 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X
-            The rows to predict.
-        n_neighbors
-            How many; ``None`` means ``k_``.
+        X, n_neighbors
+            The rows to predict, and how many training rows; ``None`` means ``k_``.
 
         Returns
         -------
-        affinities : ndarray of shape (n_rows, n_neighbors)
-            The number of trees in which the training row is in the same leaf, descending.
-        indices : ndarray of shape (n_rows, n_neighbors)
-            Row numbers in the X that was given to `fit`; of equal affinities the smaller number comes first.
+        affinities, indices : ndarray of shape (n_rows, n_neighbors)
+            The number of trees in which the training row is in the same leaf, descending, and its row number in the X
+            that was given to `fit`; of equal affinities the smaller number comes first.
         """
         X = self._check_rows(X)
         k = self._check_n_neighbors(n_neighbors)
@@ -279,7 +277,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X_val, y_val, families
-            Rows that the model has not been trained on, and the families to choose from; ``"tune"`` for all.
+            Rows that the model has not been trained on, and what to choose from: families, ``"tune"``, ``"auto"``.
         """
         check_is_fitted(self)
         if (validation := self._check_validation_rows(X_val, y_val)) is None:
@@ -292,8 +290,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def uncalibrated(self) -> IBUGRegressor:
         """Return a copy that predicts what the neighbours say as it is, to see what calibration is worth.
 
-        It shares model and index with this one, has γ = 1, δ = 0 and no conformal calibration. A combination of spreads
-        is a calibration of its own: in its place comes the paper's rule, with the k that scores best uncalibrated.
+        It shares model and index with this one, has γ = 1, δ = 0, no stack and no conformal calibration. A combination
+        of spreads is a calibration, too: in its place comes the paper's rule, with the k that scores best uncalibrated.
         """
         check_is_fitted(self)
         plain = copy(self)
@@ -303,7 +301,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def affinity_score(self, X: Any) -> Floats:
         """Return how familiar each row is, (n_rows,): the mean affinity of its neighbours as a share of the trees.
 
-        Below ``affinity_threshold_``, which is learned on validation rows, a row is unlike the training rows.
+        Near 1 they share almost every leaf with it. Below ``affinity_threshold_`` it is unlike the training rows.
         """
         X = self._check_rows(X)
         return self.source_.affinity_scores(X, self.k_, n_jobs=self.n_jobs, verbose=bool(self.verbose))
@@ -313,10 +311,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X
-            The rows.
-        per : {"row", "tree"}
-            The mean over the trees for each row, (n_rows,), or the mean over the rows for each tree, (n_trees,).
+        X, per : rows, {"row", "tree"}
+            The rows; the mean over the trees for each, (n_rows,), or the mean over the rows for each tree, (n_trees,).
         """
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')

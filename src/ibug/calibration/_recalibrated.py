@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from ibug._typing import Floats
 from ibug.calibration._score_map import ScoreMap
-from ibug.calibration._stepped import stepped_crps
+from ibug.calibration._stepped import stepped_crps, stepped_moment
 from ibug.distributions import Distribution, Normal, check_confidence
 from ibug.exceptions import InvalidInputError
 
@@ -62,9 +62,11 @@ class Recalibrated(Distribution):
         """Return the log density at y."""
 
         def one(g: ScoreMap, distribution: Distribution, x: Floats) -> Floats:
-            w = distribution.normal_score(x)
+            w, before = distribution.density_score(x), distribution.logpdf(x)
             v = g.inverse(w)
-            return np.asarray(distribution.logpdf(x) + 0.5 * (np.square(w) - np.square(v)) - np.log(g.slope_at(v)))
+            with np.errstate(invalid="ignore"):  # where a value is impossible, it stays so
+                change = 0.5 * (np.square(w) - np.square(v)) - np.log(g.slope_at(v))
+            return np.where(np.isneginf(before), before, before + change)
 
         return self._by_group(one, y)
 
@@ -116,7 +118,8 @@ class Recalibrated(Distribution):
             first, second = moments[..., 0], moments[..., 1]
             return self.base.loc + self.base.scale * first, np.square(self.base.scale) * (second - np.square(first))
         center = self.base.mean()
-        first, second = (self._by_group(partial(_moment, power), center) for power in (1, 2))
+        moment = stepped_moment if self.base.has_jumps else _moment
+        first, second = (self._by_group(partial(moment, power), center) for power in (1, 2))
         known = np.isfinite(second)  # where a mean is not finite, a variance is not either
         return center + first, np.where(known, second, np.inf) - np.square(np.where(known, first, 0.0))
 

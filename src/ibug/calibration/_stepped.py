@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtr
@@ -24,23 +26,52 @@ def stepped_crps(g: ScoreMap, distribution: Distribution, y: Floats) -> Floats:
         The map of the normal scores.
     distribution
         The distributions F₀ before calibration, n rows or one.
-    y : ndarray of shape (), (n,), (n, m) or (1, m)
+    y : ndarray of shape (), (n,), (n, m) or (1, m); of any shape for one row
         The values.
     """
+    return _integral(g, distribution, y, lambda x, value, below, above: np.where(x < value, below, above) ** 2)
+
+
+def stepped_moment(power: int, g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
+    """Return E[(Y − middle)^power] for a power of 1 or 2, (n,): the integral of both tails on their sides of the middle.
+
+    Parameters
+    ----------
+    power
+        1 or 2.
+    g, distribution
+        As in `stepped_crps`.
+    middle : ndarray of shape (n,) or ()
+        A value for each row.
+    """
+
+    def tails(x: Floats, value: Floats, below: Floats, above: Floats) -> Floats:
+        if power == 1:
+            return np.where(x < value, -below, above)
+        return 2 * np.abs(x - value) * np.where(x < value, below, above)
+
+    return _integral(g, distribution, middle, tails)
+
+
+# Of x, the value, F(x) and 1 − F(x), which all can be broadcast to the shape of x.
+Integrand = Callable[[Floats, Floats, Floats, Floats], Floats]
+
+
+def _integral(g: ScoreMap, distribution: Distribution, y: Floats, integrand: Integrand) -> Floats:
+    """Return the integral over all x for each value y."""
     if not distribution.shape:
-        every = np.broadcast_to(np.reshape(y, (1, -1)), (1, np.size(y)))
-        return _of_rows(g, distribution, every).reshape(np.shape(y))
-    n = len(distribution)
-    columns = np.broadcast_to(y if y.ndim == 2 else np.reshape(y, (-1, 1)), (n, y.shape[1] if y.ndim == 2 else 1))
+        return _of_rows(g, distribution, np.reshape(y, (1, -1)), integrand).reshape(np.shape(y))
+    n, flat = len(distribution), y.ndim < 2
+    columns = np.broadcast_to(np.reshape(y, (-1, 1)) if flat else y, (n, 1 if flat else y.shape[1]))
     out = np.empty(columns.shape)
     for start in range(0, n, _ROWS_AT_A_TIME):
         rows = slice(start, start + _ROWS_AT_A_TIME)
-        out[rows] = _of_rows(g, distribution[rows], columns[rows])
-    return out if y.ndim == 2 else out[:, 0]
+        out[rows] = _of_rows(g, distribution[rows], columns[rows], integrand)
+    return out[:, 0] if flat else out
 
 
-def _of_rows(g: ScoreMap, distribution: Distribution, y: Floats) -> Floats:
-    """Return the scores of a few rows, (n, m), for as many values each."""
+def _of_rows(g: ScoreMap, distribution: Distribution, y: Floats, integrand: Integrand) -> Floats:
+    """Return the integrals of a few rows, (n, m), for m values each."""
     steps = np.unique(np.concatenate([np.linspace(-_TAIL, _TAIL, 19), g.v[np.abs(g.v) < _TAIL]]))
     knots = np.reshape(distribution.from_normal_score(g.forward(steps)[None, :]), (len(y), -1))
     places = np.concatenate([np.reshape(distribution.jumps(), (len(y), -1)), knots], axis=1)
@@ -49,8 +80,7 @@ def _of_rows(g: ScoreMap, distribution: Distribution, y: Floats) -> Floats:
         edges = np.sort(np.concatenate([places, value[:, None]], axis=1), axis=1)
         half, middle = np.diff(edges, axis=1) / 2, (edges[:, 1:] + edges[:, :-1]) / 2
         x = (middle[:, :, None] + half[:, :, None] * _NODES).reshape(len(y), -1)
-        score = distribution.normal_score(x if distribution.shape else x[0])
-        above = np.where(x < value[:, None], 0.0, 1.0)
-        squares = np.square(ndtr(g.inverse(np.reshape(score, x.shape))) - above)
-        out[:, column] = np.sum((squares.reshape(*half.shape, -1) @ _WEIGHTS) * half, axis=1)
+        score = g.inverse(np.reshape(distribution.normal_score(x if distribution.shape else x[0]), x.shape))
+        height = integrand(x, value[:, None], np.asarray(ndtr(score)), np.asarray(ndtr(-score)))
+        out[:, column] = np.sum((height.reshape(*half.shape, -1) @ _WEIGHTS) * half, axis=1)
     return out

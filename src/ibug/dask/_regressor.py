@@ -217,7 +217,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         return self._answer(X, quantiles_of, probabilities.tolist(), probabilities)
 
     def predict_var(self, X: Any) -> Any:
-        """Return the calibrated variances, one per row."""
+        """Return the variances of the distributions, one per row."""
         return self._answer(X, variance_of, None)
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> Any:

@@ -166,6 +166,10 @@ class Distribution(ABC):
         """
         return self.normal_score(y)
 
+    def density_score(self, y: ArrayLike) -> Floats:
+        """Return the normal score under the distribution that ``pdf`` belongs to: `normal_score` where F has a density."""
+        return self.normal_score(y)
+
     def jumps(self) -> Floats:
         """Return the values that have a probability of their own, (n, m), in any order; none where F is continuous."""
         return np.empty((*self._shape, 0))

@@ -186,6 +186,14 @@ class Stack(Distribution):
         x, shape = self._elements(y)
         return self._score(x, *self._tail_arrays(x)).reshape(shape)
 
+    def density_score(self, y: ArrayLike) -> Floats:
+        """Return the normal score of y under the smoothed mixture, which ``pdf`` is the density of."""
+        x, shape = self._elements(y)
+        below, above, blend = np.empty(x.shape), np.empty(x.shape), self.blend
+        widths = blend.error_bandwidth, blend.bandwidth, blend.least_bandwidth
+        self._batch().log_tails(*widths, x, 0, len(x), below, above)
+        return score_of_tails(below, above).reshape(shape)
+
     def middle_score(self, y: ArrayLike) -> Floats:
         """Return the normal score of the middle of the jump at y, Φ⁻¹((F(y−) + F(y))/2)."""
         x, shape = self._elements(y)
