@@ -289,7 +289,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X_val, y_val
             Rows that the model has not been trained on.
         families
-            ``"tune"`` for all families, or those to choose from, by name or class.
+            ``"tune"`` for all families, those to choose from, by name or class, or ``"auto"`` for a stack.
         """
         check_is_fitted(self)
         if (validation := self._check_validation_rows(X_val, y_val)) is None:
