@@ -22,8 +22,8 @@ y_train, y_val, y_test = np.split(y, [2000, 3000])
 model = HistGradientBoostingRegressor(max_iter=60, random_state=0).fit(X_train, y_train)
 
 # %%
-# One model, the stack (``"auto"``) and four families, judged on rows that none of them has seen. Lower is better in both
-# scores. With ``support=(0, inf)`` the stack has no negative costs, either.
+# One model, the stack (``"auto"``) and four families, judged on rows that none of them has seen. Lower is better in
+# both scores. ``support=(0, inf)`` keeps the stack from negative costs.
 predicted = {}
 for family in ("auto", "normal", "gumbel", "weibull", "lognormal"):
     support = (0, np.inf) if family == "auto" else None
@@ -43,8 +43,7 @@ best.fit(X_train, y_train, X_val=X_val, y_val=y_val)
 print("chosen:", best.distribution_)
 
 # %%
-# The densities that the stack and two of the families predict for the same row. The stack needs no name of a family to be
-# skewed.
+# The densities that the stack and two of the families predict for the same row. The stack is skewed without being told.
 row = int(np.argmax(y_test > 6))
 grid = np.linspace(-5, 25, 600)
 fig, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
