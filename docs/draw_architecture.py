@@ -62,7 +62,8 @@ def draw_prediction(ax: Axes) -> None:
     box(ax, 3.7, 1.2, 1.95, 1.6, "neighbors", "LeafIndex → the k\ntraining rows of\nhighest affinity", BLUE)
     box(ax, 6.35, 1.2, 1.5, 1.6, "Batch", "mean, affinities,\nrows, values", BLUE)
     frame(ax, 8.45, 0.8, 2.75, 2.55, "rule_: a Rule")
-    box(ax, 8.65, 1.0, 2.35, 2.0, "distribution(batch)", "spread\n→ calibration γσ² + δ\n→ family\n→ conformal", BLUE)
+    steps = "spread\n→ calibration γσ² + δ\n→ family or stack\n→ conformal"
+    box(ax, 8.65, 1.0, 2.35, 2.0, "distribution(batch)", steps, BLUE)
     box(ax, 11.8, 1.2, 1.9, 1.6, "Distribution", "interval, quantiles,\ndensity, samples,\nscores", BLUE)
     for start, stop, label in [(0.35, 1.2, "X"), (3.15, 3.7, ""), (5.65, 6.35, ""), (7.85, 8.65, ""), (11.0, 11.8, "")]:
         arrow(ax, (start, 1.8), (stop, 1.8), label, BLUE)

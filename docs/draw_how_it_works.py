@@ -22,10 +22,10 @@ K = 20
 INK, BLUE, ORANGE, GREY = "#222222", "#0072b2", "#d55e00", "#9a9a9a"
 
 
-def data() -> tuple[np.ndarray, np.ndarray]:
-    """Return 400 rows of two features, and targets whose noise grows with the first."""
-    rng = np.random.default_rng(3)
-    X = rng.uniform(size=(400, 2))
+def data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return n rows of two features, and targets whose noise grows with the first."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 2))
     return X, 6 * X[:, 0] + 3 * np.sin(5 * X[:, 1]) + rng.normal(scale=0.2 + 1.3 * X[:, 0])
 
 
@@ -61,20 +61,23 @@ def draw_affinity(ax: Axes, X: np.ndarray, affinity: np.ndarray, nearest: np.nda
     bar.outline.set_visible(False)
 
 
-def draw_distribution(ax: Axes, distribution: Any, targets: np.ndarray, prediction: float) -> None:
-    """Draw the distribution over a rug of the neighbours' targets."""
+def draw_distribution(ax: Axes, distribution: Any, bell: Any, targets: np.ndarray, prediction: float) -> None:
+    """Draw the stack, and the normal distribution that is a part of it, over a rug of the neighbours' targets."""
     lower, upper = (float(end) for end in distribution.interval(0.9))
     span = upper - lower
     grid = np.linspace(lower - 0.25 * span, upper + 0.25 * span, 300)
     density = distribution.pdf(grid)
-    ax.plot(grid, density, color=INK, linewidth=1.5)
+    ax.plot(grid, density, color=INK, linewidth=1.5, label="the stack")
+    ax.plot(grid, bell.pdf(grid), color=GREY, linewidth=1, linestyle="--", label="its normal expert alone")
     within = (grid >= lower) & (grid <= upper)
     ax.fill_between(grid[within], density[within], color=ORANGE, alpha=0.2, linewidth=0)
     ax.axvline(prediction, ymax=0.93, color=ORANGE, linewidth=1.5)
     ax.plot(targets, np.full(len(targets), -0.035 * density.max()), "|", color=BLUE, markersize=11, markeredgewidth=1.2)
-    ax.annotate("the model's prediction", (prediction, density.max()), (6, -2), textcoords="offset points", fontsize=9)
+    at = (prediction, 0.4 * density.max())
+    ax.annotate("the model's prediction", at, (6, 0), textcoords="offset points", fontsize=9)
     ax.annotate("90 % interval", ((lower + prediction) / 2, 0.25 * density.max()), ha="center", fontsize=9)
-    ax.set_title("their targets (ticks), and the distribution\nmade from them", fontsize=11, loc="left")
+    ax.legend(loc="upper left", fontsize=9, frameon=False)
+    ax.set_title("their targets (ticks), and the distribution\nmade from model and neighbours", fontsize=11, loc="left")
     ax.set(yticks=[], xlabel="target", ylim=(-0.09 * density.max(), 1.12 * density.max()))
     ax.spines[["left", "right", "top"]].set_visible(False)
 
@@ -85,9 +88,12 @@ def main() -> None:
     here = Path(__file__).parent / "images" / "how_it_works.png"
     parser.add_argument("--out", type=Path, default=here, help="the file (docs/images/how_it_works.png)")
     out = parser.parse_args().out
-    X, y = data()
+    X, y = data(400, seed=3)
+    X_val, y_val = data(400, seed=4)
     model = GradientBoostingRegressor(n_estimators=60, max_depth=3, learning_rate=0.15, random_state=0).fit(X, y)
-    u = IBUGRegressor(model, prefit=True, k=K, calibrate=False).fit(X, y)
+    u, normal = (IBUGRegressor(model, prefit=True, distribution=name) for name in ("auto", "normal"))
+    for each in (u, normal):
+        each.fit(X, y, X_val=X_val, y_val=y_val)
     star = np.array([0.62, 0.36])
     affinities, rows = u.kneighbors(star[None], n_neighbors=len(X))
     affinity = np.empty(len(X), int)
@@ -100,7 +106,7 @@ def main() -> None:
         "1  In each tree the new row (★) shares a leaf with some training rows", fontsize=12, x=0.01, ha="left"
     )
     below.suptitle(
-        "2  Rows that share the most leaves are its neighbours; their spread is its uncertainty",
+        "2  Rows that share the most leaves are its neighbours; what they say is its uncertainty",
         fontsize=12,
         x=0.01,
         ha="left",
@@ -109,7 +115,8 @@ def main() -> None:
         draw_leaf(ax, model, tree, X, star)
     left, right = below.subplots(1, 2, width_ratios=[1, 1.3])
     draw_affinity(left, X, affinity, nearest, star)
-    draw_distribution(right, u.predict_dist(star[None])[0], y[nearest], float(model.predict(star[None])[0]))
+    stack, bell = (each.predict_dist(star[None])[0] for each in (u, normal))
+    draw_distribution(right, stack, bell, y[nearest], float(model.predict(star[None])[0]))
     out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out, dpi=110)
 

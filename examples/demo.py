@@ -26,20 +26,24 @@ def main() -> None:
     model.fit(X_train, y_train)  # the model that you already have
 
     u = IBUGRegressor(model, prefit=True).fit(X_train, y_train, X_val=X_val, y_val=y_val)
-    raw = IBUGRegressor(model, prefit=True, spread="targets", calibrate=False)
+    raw = IBUGRegressor(model, prefit=True, distribution="normal", spread="targets", calibrate=False)
     raw.fit(X_train, y_train, X_val=X_val, y_val=y_val)
 
     print("Diabetes data (scikit-learn): disease progression after one year, 25 to 346")
     print(f"{len(y_train)} training rows, {len(y_val)} validation rows, {len(y_test)} test rows")
     print(f"Model: LightGBM, {model.n_estimators} trees of {model.num_leaves} leaves, already trained")
-    print(f"Neighbours: {u.k_} of {len(u.index_)} training rows; spread: {u.spread_}\n")
+    print(f"Distribution: a {u.distribution_}; the weights that the validation rows give its experts:")
+    for expert, weight in zip(u.stack_["expert"], u.stack_["weight"], strict=True):
+        if weight > 0.005:
+            print(f"  {weight:4.0%}  {expert}")
+    print()
     print_scores(model, raw, u, X_test, y_test)
     print_predictions(u, X_test, y_test)
     print_neighbors(u, X_test, y_train, row=0)
 
 
 def print_scores(model: LGBMRegressor, raw: IBUGRegressor, u: IBUGRegressor, X: np.ndarray, y: np.ndarray) -> None:
-    """Print the scores on the test rows, before and after fitting the spread to validation rows."""
+    """Print the scores on the test rows: the neighbours' plain variance, and the default, fitted to validation rows."""
     before, after = raw.predict_dist(X), u.predict_dist(X)
     error = np.sqrt(np.mean((model.predict(X) - y) ** 2))
     scores = [

@@ -1,4 +1,4 @@
-"""The share of truths inside 90 % intervals: paper's rule, default, tuned by NLL, and with conformal calibration.
+"""The share of truths inside 90 % intervals: paper's rule, normal, default, tuned by NLL, and conformal calibration.
 
     IBUG_DATA=folder python benchmarks/interval_coverage.py [--datasets concrete,wine] [--max-rows 5000] [--splits 3]
 
@@ -21,7 +21,8 @@ from ibug.metrics import coverage
 
 LEVEL = 0.9
 WAYS: dict[str, dict[str, Any]] = {
-    'spread="targets"': {"spread": "targets"},
+    "paper's rule": {"distribution": "normal", "spread": "targets"},
+    'distribution="normal"': {"distribution": "normal"},
     "default": {},
     'scoring="nll"': {"scoring": "nll"},
     'conformal="scale"': {"conformal": "scale"},

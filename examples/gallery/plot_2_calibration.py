@@ -20,9 +20,9 @@ y_train, y_val, y_test = np.split(y, [2000, 3000])
 model = HistGradientBoostingRegressor(random_state=0).fit(X_train, y_train)
 
 # %%
-# The same model twice: with the plain spread of 301 neighbours, and with the default, which is tuned and calibrated on
-# validation rows.
-raw = IBUGRegressor(model, prefit=True, k=301, calibrate=False).fit(X_train, y_train)
+# The same model twice: with the plain spread of 301 neighbours, and with the default, a stack whose parts and weights
+# come from validation rows.
+raw = IBUGRegressor(model, prefit=True, distribution="normal", k=301, calibrate=False).fit(X_train, y_train)
 u = IBUGRegressor(model, prefit=True).fit(X_train, y_train, X_val=X_val, y_val=y_val)
 for name, estimator in (("301 neighbours", raw), ("calibrated", u)):
     scores = evaluate(estimator, X_test, y_test)

@@ -19,7 +19,7 @@ X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 X_train, X_rest, y_train, y_rest = train_test_split(X, y, test_size=200, random_state=1)
 X_val, X_test, y_val, y_test = train_test_split(X_rest, y_rest, test_size=100, random_state=1)
 model = GradientBoostingRegressor(n_estimators=60, random_state=0).fit(X_train, y_train)
-u = IBUGRegressor(model, prefit=True, spread="targets").fit(X_train, y_train, X_val=X_val, y_val=y_val)
+u = IBUGRegressor(model, prefit=True).fit(X_train, y_train, X_val=X_val, y_val=y_val)
 
 # %%
 # The most and the least certain of the test rows.

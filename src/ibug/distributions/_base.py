@@ -167,7 +167,7 @@ class Distribution(ABC):
         return self.normal_score(y)
 
     def density_score(self, y: ArrayLike) -> Floats:
-        """Return the normal score under the distribution that ``pdf`` belongs to: `normal_score` where F has a density."""
+        """Return the normal score under the distribution that ``pdf`` belongs to; for most it is `normal_score`."""
         return self.normal_score(y)
 
     def jumps(self) -> Floats:
