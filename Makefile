@@ -1,8 +1,8 @@
 # make demo   set everything up and run the main job on real data
 # make test   set everything up and check everything: lint, types, layers, tests (newest and oldest versions)
-# make sanitize  run the tests of the compiled kernels with every memory access and all arithmetic checked (minutes)
 # make check  the same with the newest versions only
 # make test-oldest TESTS=all  all tests with the oldest versions; make test leaves some of them out
+# make sanitize  run the tests of the compiled kernels with every memory access and all arithmetic checked (minutes)
 # make test-browser  test the report in headless Chromium, which must be there
 # make docs   build the documentation, with every example run, into docs/_build/html (minutes)
 # make bench  measure the speed (minutes)
@@ -64,7 +64,7 @@ IN_PARALLEL = -n auto --dist worksteal
 # other tests reach nearly every line of ibug that these reach. TESTS=all leaves nothing out.
 OLDEST_WITHOUT = benchmarks study
 ifneq ($(TESTS),all)
-OLDEST_WITHOUT += docs examples test_architecture.py test_source_code.py neighbors/test_memory.py neighbors/test_many_queries.py \
+OLDEST_WITHOUT += cpp docs examples test_architecture.py test_source_code.py neighbors/test_memory.py neighbors/test_many_queries.py \
 	leaves/walk/test_walk_kernel.py regressor/test_spread_parameter.py regressor/test_conformal_parameter.py cli/test_process.py \
 	dask/test_faults.py
 endif

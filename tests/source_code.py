@@ -8,8 +8,7 @@ is private to ibug, and all packages share it. What is private to another packag
 - no private attribute that one of its classes defines is read or set, unless on ``self`` or ``cls``, which may inherit
   it, or where the own package defines an attribute of that name.
 
-Private attributes that no class of ibug defines belong to other libraries. To code outside of ibug all private names of
-ibug are foreign.
+Private attributes that no class of ibug defines belong to other libraries.
 """
 
 import ast
@@ -26,7 +25,7 @@ _NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 
 @dataclass(frozen=True)
 class Module:
-    """A module of ibug, or of a package that uses it: its dotted name, and what it says."""
+    """A module of ibug: its dotted name, and what it says."""
 
     name: str
     tree: ast.Module
@@ -35,7 +34,7 @@ class Module:
     def package(self) -> str:
         """The package that it belongs to: ``leaves`` for ``ibug.leaves._base``, ``ibug`` for ``ibug.regressor``."""
         root, *names = self.name.split(".")
-        return names[0] if root == "ibug" and len(names) > 1 else root
+        return names[0] if len(names) > 1 else root
 
     @property
     def dotted(self) -> str:
@@ -54,18 +53,15 @@ def modules(root: Path) -> list[Module]:
     return found
 
 
-def private_uses(ibug: list[Module], outside: list[Module] | None = None) -> list[str]:
-    """Return where a module of ibug, or one outside, uses what is private to another package, and what that is."""
+def private_uses(ibug: list[Module]) -> list[str]:
+    """Return where a module uses what is private to another package, and what that is."""
     owners = defaultdict(set)
     for module in ibug:
         for name in _attributes(module.tree):
             owners[name].add(module.package)
-    for module in outside or []:
-        for name in filter(owners.__contains__, _attributes(module.tree)):
-            owners[name].add(module.package)
     names_of_modules = {module.dotted for module in ibug}
     uses = []
-    for module in outside or ibug:
+    for module in ibug:
         imported = list(_imported(module.tree, module.name))
         whole_names = [(line, whole) for line, whole, _ in imported]
         by_alias = {alias: whole for _, whole, alias in imported if whole in names_of_modules}
@@ -140,8 +136,6 @@ def _is_foreign(module: Module, names: list[str]) -> bool:
     root, *rest = names
     if root != "ibug" or not any(map(is_private, rest)):
         return False
-    if module.name.startswith("ibug") and is_private(
-        rest[0]
-    ):  # a module of the root; what is private in it stays there
+    if is_private(rest[0]):  # a module of the root; what is private in it stays there
         return module.package != "ibug" and any(map(is_private, rest[1:]))
     return rest[0] != module.package

@@ -47,6 +47,20 @@ def test_no_two_test_files_have_one_name():
     refuse(path for path in TESTS if times[path.name] > 1)
 
 
+def test_tests_mirror_the_package():
+    """A folder of tests is named after a package or module of ibug, or after a folder of the checkout."""
+    package, study = ROOT / "src" / "ibug", ROOT / "tests" / "study"
+    for folder in sorted({path.parent for path in TESTS} - {ROOT / "tests", study}):
+        name = folder.relative_to(ROOT / "tests")
+        subjects = (package / name, (package / name).with_suffix(".py"), ROOT / name)
+        refuse([] if any(subject.exists() for subject in subjects) else [folder])
+
+
+def test_no_test_changes_the_path():
+    changing = re.compile(r"\bsys\.path\.(insert|append|extend)\(")
+    refuse(path for path in TESTS if changing.search(path.read_text(encoding="utf-8")))
+
+
 def test_tests_are_imported_by_their_whole_names():
     """No folder is put on the path: ``tests`` and ``benchmarks`` are packages beside the root's conftest.py."""
     assert (ROOT / "conftest.py").exists()

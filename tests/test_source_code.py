@@ -74,14 +74,6 @@ def test_modules_of_one_package_share_what_is_private():
     assert len(uses(code, "ibug.dask._regressor", root)) == 2
 
 
-def test_to_others_all_private_names_are_foreign():
-    ibug = [Module("ibug.neighbors._index", ast.parse(OWNER)), Module("ibug._typing", ast.parse(""))]
-    code = "from ibug._typing import Floats\nfrom ibug.neighbors._index import Index\nIndex()._codes\nmodel._Booster"
-    assert len(private_uses(ibug, [Module("benchmarks.speed.measure", ast.parse(code))])) == 3
-    code = "class Mine:\n    def __init__(self, other): self._codes = other._codes\nfrom ibug.neighbors import Index"
-    assert private_uses(ibug, [Module("benchmarks.speed.measure", ast.parse(code))]) == []
-
-
 def test_modules_have_their_dotted_names(tmp_path):
     for path in ("__init__.py", "regressor.py", "leaves/__init__.py", "leaves/walk/_trees.py"):
         file = tmp_path / "ibug" / path
