@@ -246,7 +246,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         return self._answer(X, affinity_score_of, None, self.source_.n_trees, needs={"targets": self.k_})
 
     def leaf_density(self, X: Any, *, per: str = "row") -> Any:
-        """Return what the local estimator's does: one number per row, lazily, or an array with one per tree, at once."""
+        """Return what the local one returns: one number per row, lazily, or an array with one per tree, at once."""
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
         graph = self._graph(X)
