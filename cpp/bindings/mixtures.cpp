@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "stack/density.hpp"
-#include "stack/smoothed.hpp"
 
 namespace nb = nanobind;
 namespace stack = ibug::stack;
@@ -74,15 +73,6 @@ class Batch {
         stack::log_densities(all_, {error_bandwidth, bandwidth, least}, x.data(), x.shape(1), start, stop, out.data());
     }
 
-    void log_tails(double error_bandwidth, double bandwidth, double least, Table x, std::size_t start, std::size_t stop,
-                   Out lower, Out upper) const {
-        check(x, lower, start, stop);
-        check(x, upper, start, stop);
-        nb::gil_scoped_release released;
-        stack::log_tails(all_, {error_bandwidth, bandwidth, least}, x.data(), x.shape(1), start, stop, lower.data(),
-                         upper.data());
-    }
-
     void moments(std::size_t start, std::size_t stop, OutVector mean, OutVector deviation) const {
         require(mean.shape(0) == loc_.shape(0) && deviation.shape(0) == loc_.shape(0), "the results must be (n,)");
         check_range(start, stop, loc_.shape(0));
@@ -120,9 +110,6 @@ NB_MODULE(_mixtures, m) {
              "Write the continuous ranked probability scores at y.")
         .def("log_densities", &Batch::log_densities, "error_bandwidth"_a, "bandwidth"_a, "least"_a, "x"_a.noconvert(),
              "start"_a, "stop"_a, "out"_a.noconvert(), "Write the smoothed log densities at x.")
-        .def("log_tails", &Batch::log_tails, "error_bandwidth"_a, "bandwidth"_a, "least"_a, "x"_a.noconvert(), "start"_a,
-             "stop"_a, "lower"_a.noconvert(), "upper"_a.noconvert(),
-             "Write the smoothed log probabilities of at most x and of more than x.")
         .def("moments", &Batch::moments, "start"_a, "stop"_a, "mean"_a.noconvert(), "deviation"_a.noconvert(),
              "Write means and standard deviations.");
 }

@@ -18,6 +18,12 @@ CUTS = {
 }
 OPTIONS = {
     "default": {},
+    "normal": {"distribution": "normal"},
+    "normal-conformal": {"distribution": "normal", "conformal": "scale", "random_state": 0},
+    "stack-nll": {"scoring": "nll"},
+    "stack-k": {"k": 8, "spread": "targets"},
+    "stack-support": {"support": (-1e3, 1e3), "conformal": "scale", "random_state": 0},
+    "paper": {"distribution": "normal", "spread": "targets", "scoring": "nll", "calibrate": "continuous"},
     "targets": {"spread": "targets"},
     "residuals": {"spread": "residuals"},
     "residuals-conformal": {"spread": "residuals", "conformal": "scale", "random_state": 0},
@@ -65,8 +71,9 @@ def same(far, local):
 def assert_learned_alike(far, local):
     for name in LEARNED:
         np.testing.assert_array_equal(getattr(far, name), getattr(local, name), err_msg=name)
-    for name, column in local.tuning_.items():
-        np.testing.assert_array_equal(far.tuning_[name], column)
+    for table in ("tuning_", "stack_"):
+        for name, column in getattr(local, table).items():
+            np.testing.assert_array_equal(getattr(far, table)[name], column)
     assert (far.index_.n_rows, far.index_.n_trees) == (local.index_.n_rows, local.index_.n_trees)
 
 
@@ -79,12 +86,15 @@ def assert_predicts_alike(far, local, X, rows):
         same(one.compute(), other)
     distribution, local_distribution = far.predict_dist(rows), local.predict_dist(X)
     same(distribution.compute().ppf(0.3), local_distribution.ppf(0.3))
-    same(distribution.cdf(1.0).compute(), local_distribution.cdf(1.0))
+    for method in ("cdf", "sf", "crps"):
+        same(getattr(distribution, method)(1.0).compute(), getattr(local_distribution, method)(1.0))
+    same(distribution.median().compute(), local_distribution.median())
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_every_option(client, model, data, arrays, options):
     local, far = fitted(model, data, options, arrays, CUTS["even"])
+    assert ("stack" in local.tuning_["distribution"]) == ("distribution" not in options)
     assert_learned_alike(far, local)
     X, _ = data["test"]
     assert_predicts_alike(far, local, X, arrays(X, 40))

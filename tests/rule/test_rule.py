@@ -10,11 +10,12 @@ from scipy.stats import norm
 from ibug import IBUGRegressor
 from ibug._options import Options
 from ibug.calibration import ScaleConformal
-from ibug.distributions import Laplace, Normal, Truncated
+from ibug.distributions import Laplace, Normal, Stack, Truncated
 from ibug.exceptions import InvalidInputError, NotStorableError
 from ibug.neighbors import Batch, CrossFittedSource, ValidationRows
 from ibug.rule import Family, Rule, TargetFacts, conformalized, joined, learn, with_floor, without_validation
 from ibug.rule.spread import SingleSpread
+from ibug.rule.stack import Experts, Nearest, Pooled, Stacked
 
 
 def make_batch(seed=0, n=30, k=12, first=0):
@@ -25,12 +26,23 @@ def make_batch(seed=0, n=30, k=12, first=0):
     return Batch(slice(first, first + n), mean, affinities, rng.integers(0, 500, (n, k)), values, 50)
 
 
+def make_stack(**shared):
+    experts = Experts(targets=(Nearest(3), Nearest(9, 15.0)), residuals=(Nearest(5, 2.0),))
+    pooled = Pooled(np.linspace(-2, 2, 9), **shared)
+    weights = np.array([0.3, 0.2, 0.1, 0.2, 0.2])
+    return Stacked(experts, weights, np.full(5, 1.5), 1.2, "crps", pooled, 0.25)
+
+
 RULES = {
     "normal": Rule(SingleSpread("targets", 7), Family("normal", Normal), 7, 0.3, 2.0, 0.5),
     "residuals": Rule(SingleSpread("residuals", 5), Family("normal", Normal), 5, 0.0),
     "laplace": Rule(SingleSpread("targets", 7), Family("laplace", Laplace), 9, 0.0, 1.5),
     "bounded": Rule(SingleSpread("targets", 7), Family("normal", Normal, support=(-1.0, np.inf)), 7, 0.0),
     "neighbours": Rule(SingleSpread("residuals", 5), Family("laplace", Laplace, "neighbors"), 12, 0.0),
+    "stack": Rule(SingleSpread("targets", 7), Family("normal", Normal), 7, 0.3, 2.0, 0.5, stack=make_stack()),
+    "bounded stack": Rule(
+        SingleSpread("targets", 7), Family("normal", Normal), 7, 0.3, stack=make_stack(support=(-1.0, np.inf))
+    ),
 }
 
 
@@ -54,6 +66,8 @@ def test_what_a_rule_needs():
     assert RULES["laplace"].needs == {"targets": 9}  # the shape looks at more neighbours than the spread
     assert RULES["neighbours"].needs == {"residuals": 12}
     assert isinstance(RULES["bounded"].distribution(make_batch()), Truncated)
+    assert RULES["stack"].needs == {"targets": 9, "residuals": 5}
+    assert isinstance(RULES["stack"].distribution(make_batch()), Stack)
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -79,6 +93,52 @@ def test_state_and_pickle_bring_it_back(name):
     for other in (Rule.from_state(rule.state()), pickle.loads(pickle.dumps(rule))):
         np.testing.assert_array_equal(rule.distribution(batch).ppf(0.7), other.distribution(batch).ppf(0.7))
         assert (other.k, other.needs, other.gamma) == (rule.k, rule.needs, rule.gamma)
+
+
+def test_a_stack_is_its_formula():
+    batch, rule = make_batch(), RULES["stack"]
+    scale = np.sqrt(rule.variance(batch))
+    share = batch.affinities / batch.n_trees
+
+    def weighted(values, k, sharpness):
+        weights = np.exp(sharpness * (share[:, :k] - share[:, :1]))
+        return np.sum(weights * (values[:, :k] <= 0.3), axis=1) / weights.sum(axis=1)
+
+    targets, moved = batch.values["targets"], batch.mean[:, None] + batch.values["residuals"]
+    errors = batch.mean[:, None] + scale[:, None] * np.linspace(-2, 2, 9)
+    expected = 0.3 * norm.cdf((0.3 - batch.mean) / scale) + 0.2 * np.mean(errors <= 0.3, axis=1)
+    expected += 0.1 * weighted(targets, 3, 0.0) + 0.2 * weighted(targets, 9, 15.0) + 0.2 * weighted(moved, 5, 2.0)
+    np.testing.assert_allclose(rule.distribution(batch).cdf(0.3), expected, rtol=1e-6)  # masses in single precision
+    assert (rule.distribution_name, rule.experts["weight"].sum()) == ("stack", 1.0)
+    assert rule.uncalibrated().distribution_name == "normal"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"weights": [0.5, 0.5, 0.5, 0.0, 0.0]}, "sum to 1"),
+        ({"weights": [1.5, -0.5, 0.0, 0.0, 0.0]}, "at least zero"),
+        ({"weights": [np.nan, 0.2, 0.1, 0.2, 0.2]}, "at least zero"),
+        ({"weights": [0.5, 0.5]}, "as many weights"),
+        ({"scores": [1.0]}, "as many weights"),
+        ({"bandwidth": 0.0}, "bandwidths"),
+        ({"bandwidth": np.nan}, "bandwidths"),
+        ({"pooled": {"errors": [np.inf]}}, "must be finite"),
+        ({"pooled": {"errors": []}}, "needs errors"),
+        ({"pooled": {"resolution": -1.0}}, "resolution"),
+        ({"pooled": {"support": [3.0, 3.0]}}, "lower bound"),
+        ({"experts": {"targets": [[0, 0.0], [9, 15.0]]}}, "k of at least 1"),
+        ({"experts": {"targets": [[3, np.nan], [9, 15.0]]}}, "finite sharpness"),
+        ({"experts": {"targets": []}}, "as many weights"),
+    ],
+)
+def test_an_impossible_stack_is_refused(change, message):
+    state = RULES["stack"].state()
+    stack = state["stack"]
+    for name, value in change.items():
+        stack[name] = {**stack[name], **value} if isinstance(value, dict) else value
+    with pytest.raises(InvalidInputError, match=message):
+        Rule.from_state(state)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +201,19 @@ def test_learn_is_a_function_of_rows_options_and_facts():
     assert one.affinity_threshold == 0.5
     best = np.nanargmin(one.tuning["score"])
     assert one.tuning["k"][best] == one.k
+
+
+def test_a_stack_is_learned_beside_the_normal_distribution():
+    rows = make_rows()
+    for scoring in ("crps", "nll"):
+        wanted = options(scoring=scoring)
+        facts = TargetFacts.of(rows.source.targets, wanted)
+        one, same = (learn(rows, wanted, facts, has_residuals=True) for _ in range(2))
+        assert pickle.dumps(one.state()) == pickle.dumps(same.state())
+        assert one.tuning["distribution"][-1] == "stack"
+        assert (one.stack is None) == bool(one.tuning["reason"][-1])
+    without = learn(rows, options(distribution="normal"), facts, has_residuals=True)
+    assert without.stack is None
 
 
 def test_conformal_calibration_comes_last():

@@ -60,15 +60,7 @@ class Recalibrated(Distribution):
 
     def logpdf(self, y: ArrayLike) -> Floats:
         """Return the log density at y."""
-
-        def one(g: ScoreMap, distribution: Distribution, x: Floats) -> Floats:
-            w, before = distribution.density_score(x), distribution.logpdf(x)
-            v = g.inverse(w)
-            with np.errstate(invalid="ignore"):  # where a value is impossible, it stays so
-                change = 0.5 * (np.square(w) - np.square(v)) - np.log(g.slope_at(v))
-            return np.where(np.isneginf(before), before, before + change)
-
-        return self._by_group(one, y)
+        return self._by_group(lambda g, base, x: base.moved_logpdf(x, g), y)
 
     def cdf(self, y: ArrayLike) -> Floats:
         """Return the probability of a value of at most y."""

@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
 from ibug._typing import Floats
+from ibug.distributions._moved import Move, log_slope
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -166,9 +167,18 @@ class Distribution(ABC):
         """
         return self.normal_score(y)
 
-    def density_score(self, y: ArrayLike) -> Floats:
-        """Return the normal score under the distribution that ``pdf`` belongs to; for most it is `normal_score`."""
-        return self.normal_score(y)
+    def moved_logpdf(self, y: ArrayLike, move: Move) -> Floats:
+        """Return the log density at y of the distribution whose normal scores are moved by an increasing map.
+
+        Parameters
+        ----------
+        y : array-like
+            The values.
+        move : Move
+            The map; the score v becomes the score w that this distribution calls v's value.
+        """
+        density = self.logpdf(y)
+        return np.where(np.isneginf(density), density, density + log_slope(move, self.normal_score(y)))
 
     def jumps(self) -> Floats:
         """Return the values that have a probability of their own, (n, m), in any order; none where F is continuous."""

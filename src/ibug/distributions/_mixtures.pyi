@@ -30,15 +30,4 @@ class Batch:
         stop: int,
         out: _Floats,
     ) -> None: ...
-    def log_tails(
-        self,
-        error_bandwidth: float,
-        bandwidth: float,
-        least: float,
-        x: _Floats,
-        start: int,
-        stop: int,
-        lower: _Floats,
-        upper: _Floats,
-    ) -> None: ...
     def moments(self, start: int, stop: int, mean: _Floats, deviation: _Floats) -> None: ...

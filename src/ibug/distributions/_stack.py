@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.special import log_ndtr, ndtr, ndtri_exp
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution, check_confidence, standardised
 from ibug.distributions._blend import Blend
+from ibug.distributions._moved import Move, moved_log_density
 from ibug.distributions._tails import score_of_tails
 from ibug.exceptions import InvalidInputError, MissingExtensionError
 
@@ -186,13 +188,24 @@ class Stack(Distribution):
         x, shape = self._elements(y)
         return self._score(x, *self._tail_arrays(x)).reshape(shape)
 
-    def density_score(self, y: ArrayLike) -> Floats:
-        """Return the normal score of y under the smoothed mixture, which ``pdf`` is the density of."""
+    def moved_logpdf(self, y: ArrayLike, move: Move) -> Floats:
+        """Return the log density at y after a move of the normal scores; see the base class."""
         x, shape = self._elements(y)
-        below, above, blend = np.empty(x.shape), np.empty(x.shape), self.blend
-        widths = blend.error_bandwidth, blend.bandwidth, blend.least_bandwidth
-        self._batch().log_tails(*widths, x, 0, len(x), below, above)
-        return score_of_tails(below, above).reshape(shape)
+        batch = self if self._shape else type(self).of_sorted(*self._rows(), self.blend)
+        return moved_log_density(batch, x, move).reshape(shape)
+
+    def kernels(self, places: Floats, masses: Floats, bandwidth: float) -> Self:
+        """Return stacks of the same rows that are nothing but kernels.
+
+        Parameters
+        ----------
+        places, masses : ndarray of shape (n, j)
+            Where the kernels are, ascending in each row, and their relative masses.
+        bandwidth : float
+            Their width, relative to the scale of the row.
+        """
+        blend = replace(self.blend, weights=np.array([0.0, 0.0, 1.0]), bandwidth=bandwidth)
+        return type(self).of_sorted(self.loc, self.scale, places, masses.astype(np.float32), blend)
 
     def middle_score(self, y: ArrayLike) -> Floats:
         """Return the normal score of the middle of the jump at y, Φ⁻¹((F(y−) + F(y))/2)."""
@@ -237,16 +250,21 @@ class Stack(Distribution):
         return out.reshape(shape)
 
     def _batch(self) -> kernel.Batch:
-        n, k, blend = self.loc.size, self.atoms.shape[-1], self.blend
+        loc, scale, atoms, masses = self._rows()
         return kernel.Batch(
-            np.ascontiguousarray(self.loc.reshape(n)),
-            np.ascontiguousarray(self.scale.reshape(n)),
-            np.ascontiguousarray(self.atoms.reshape(n, k)),
-            np.ascontiguousarray(self.masses.reshape(n, k)),
-            blend.errors,
-            blend.weights,
-            blend.bounds,
+            np.ascontiguousarray(loc),
+            np.ascontiguousarray(scale),
+            np.ascontiguousarray(atoms),
+            np.ascontiguousarray(masses),
+            self.blend.errors,
+            self.blend.weights,
+            self.blend.bounds,
         )
+
+    def _rows(self) -> tuple[Floats, Floats, Floats, Masses]:
+        """Return the parameters as those of a batch, also for one row."""
+        n, k = self.loc.size, self.atoms.shape[-1]
+        return self.loc.reshape(n), self.scale.reshape(n), self.atoms.reshape(n, k), self.masses.reshape(n, k)
 
     def _elements(self, argument: ArrayLike) -> tuple[Floats, tuple[int, ...]]:
         """Return an argument as (n, m), with n = 1 for the distribution of one row, and the shape of the result."""
