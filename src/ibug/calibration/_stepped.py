@@ -33,7 +33,7 @@ def stepped_crps(g: ScoreMap, distribution: Distribution, y: Floats) -> Floats:
 
 
 def stepped_moment(power: int, g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
-    """Return E[(Y − middle)^power] for a power of 1 or 2, (n,): the integral of both tails on their sides of the middle.
+    """Return E[(Y − middle)^power] for a power of 1 or 2, (n,): an integral over both tails.
 
     Parameters
     ----------

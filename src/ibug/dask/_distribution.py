@@ -22,8 +22,8 @@ from ibug.exceptions import InvalidInputError
 class LazyDistribution:
     """The distributions of all rows of a Dask collection, one batch per partition.
 
-    ``mean var std median pdf logpdf cdf sf ppf interval rvs crps`` are those of ``ibug.distributions.Distribution``
-    and return what the methods of ``ibug.dask.IBUGRegressor`` return: a Dask Array for an Array, a Series or a DataFrame
+    ``mean var std median pdf logpdf cdf sf ppf interval rvs crps`` are those of ``ibug.distributions.Distribution``.
+    They return what the methods of ``ibug.dask.IBUGRegressor`` return: a Dask Array for an Array, a Series or DataFrame
     with the same index and divisions for a DataFrame. An argument is one number for all rows, an array of shape (1, m)
     with the same m numbers for all rows, or a Dask Array or Series with one number per row in the same partitions.
 
