@@ -102,7 +102,7 @@ def test_lazy_distributions(far, data, frames):
     assert "4 partitions" in repr(distribution)
     for name in ("mean", "var", "std"):
         np.testing.assert_array_equal(getattr(distribution, name)().compute(), getattr(local, name)())
-    for name in ("pdf", "logpdf", "cdf", "crps"):
+    for name in ("pdf", "logpdf", "cdf", "sf", "crps"):
         np.testing.assert_array_equal(getattr(distribution, name)(targets).compute(), getattr(local, name)(y))
     np.testing.assert_array_equal(distribution.ppf([[0.1, 0.6]]).compute(), local.ppf([[0.1, 0.6]]))
     np.testing.assert_array_equal(distribution.interval(0.7).compute(), np.stack(local.interval(0.7), axis=1))

@@ -293,3 +293,51 @@ def test_no_pickle_inside(saved):
 def test_an_unreadable_file_is_an_error_of_the_system(saved, tmp_path):
     with pytest.raises(IsADirectoryError):
         ibug.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"weights": [2.0]}, "sum to 1"),
+        ({"weights": [float("nan")]}, "at least zero"),
+        ({"weights": [1.0], "drop": True}, "as many weights"),
+        ({"bandwidth": -1.0}, "bandwidths"),
+        ({"k": 10**4}, "more neighbours than it has"),
+        ({"k": 10**9}, "k of at least 1"),
+    ],
+)
+def test_forged_stacks(change, message, wrapped, parts, tmp_path):
+    assert wrapped.distribution_ == "stack"
+    members, manifest = parts
+    stack = manifest["estimator"]["learned"]["stack"]
+    if "k" in change:
+        stack["experts"]["targets"][-1][0] = change["k"]
+        change = {"weights": [1 / 2], "last": 1 / 2}
+    if "weights" in change:
+        weights = np.zeros(len(wrapped.stack_["weight"]))
+        weights[0] = change["weights"][0]
+        weights[len(weights) - 1 - len(stack["experts"]["residuals"])] += change.get("last", 0.0)
+        changed, name, facts = replaced(members, "stack/weights", weights[: -1 if "drop" in change else None])
+        manifest["members"][name].update(facts)
+        members = changed
+    else:
+        stack.update(change)
+    refuses(put_together(tmp_path / "model.ibug", members, manifest), message)
+
+
+def test_a_stack_that_asks_for_residuals_of_training_rows(rows, tmp_path):
+    from lightgbm import LGBMRegressor
+
+    from ibug import IBUGRegressor
+
+    X, y = rows["numbers"], rows["y"]
+    model = LGBMRegressor(n_estimators=6, num_leaves=5, verbose=-1, n_jobs=1)
+    IBUGRegressor(model, random_state=0).fit(X, y).save(tmp_path / "trained.ibug", compress=False)
+    members = take_apart(tmp_path / "trained.ibug")
+    manifest = manifest_of(members)
+    assert put_together(tmp_path / "model.ibug", members, manifest)
+    ibug.load(tmp_path / "model.ibug")
+    del members[next(name for name in members if "residuals" in name and name in manifest["members"])]
+    manifest["estimator"]["learned"]["residuals"] = None
+    manifest["members"] = {name: facts for name, facts in manifest["members"].items() if name in members}
+    refuses(put_together(tmp_path / "model.ibug", members, manifest), "neighbours than it has|residuals")

@@ -39,6 +39,9 @@ WRAPPED = {
     "above another shift": distributions.Lognormal(-5.0, np.ones(N), np.full(N, 0.5)),
     "truncated": distributions.Truncated(NORMAL, -2.0, np.inf),
     "mixture": distributions.Mixture([NORMAL, distributions.Laplace(LOC, SCALE)], [0.3, 0.7]),
+    "stack": distributions.Stack(
+        LOC, SCALE, VALUES, np.ones(VALUES.shape), distributions.Blend([0.4, 0.2, 0.4], [-1.0, 0.5])
+    ),
     "conformal": ScaleConformal().fit(NORMAL, LOC + SCALE).transform(NORMAL),
 }
 
@@ -135,7 +138,7 @@ def test_the_documents_example_runs(data):
     code = text.split("```python\n")[1].split("```")[0].replace("LGBMRegressor()", "LGBMRegressor(verbose=-1)")
     names = dict(zip(("X", "y", "X_test", "y_test"), data, strict=True))
     exec(code, names)
-    assert type(names["d"]).__name__ == "Normal"
+    assert type(names["d"]).__name__ == "BatchedDistribution"
 
 
 def test_predict_proba_is_only_here():

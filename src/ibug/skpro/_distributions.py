@@ -44,9 +44,9 @@ def to_skpro(law: Distribution, index: Any = None, columns: Any = None) -> Any:
     -------
     skpro BaseDistribution of shape (n, 1)
         skpro's own class where it has the same family: ``Normal``, ``Laplace``, ``Logistic``, ``TDistribution``,
-        ``GumbelR``, ``SkewNormal``, and ``LogNormal`` and ``Weibull`` where they begin at zero. Others (kde, empirical,
-        with another shift, truncated, conformal, mixtures, families of one's own) are wrapped as they are, by
-        ``BatchedDistribution``.
+        ``GumbelR``, ``SkewNormal``, and ``LogNormal`` and ``Weibull`` where they begin at zero. Others (stacks,
+        kde, empirical, with another shift, truncated, conformal, mixtures, families of one's own) are wrapped as they
+        are, by ``BatchedDistribution``.
     """
     index = range(len(law)) if index is None else index
     columns = [0] if columns is None else columns

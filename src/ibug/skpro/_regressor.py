@@ -39,7 +39,7 @@ row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verb
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> u = IBUGRegressor(random_state=0).fit(X[:300], y[:300].to_frame())
     >>> u.predict_proba(X[300:302])
-    Normal(...)
+    BatchedDistribution(...)
     >>> u.predict_interval(X[300:302], coverage=0.9).shape
     (2, 2)
     """
@@ -56,7 +56,7 @@ row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verb
         self,
         estimator: Any = None,
         k: Any = "tune",
-        distribution: Any = "normal",
+        distribution: Any = "auto",
         location: str = "model",
         support: Any = None,
         spread: str = "auto",
