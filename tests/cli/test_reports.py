@@ -116,7 +116,9 @@ def test_info(files):
     assert facts["written_by"]["ibug"] == ibug.__version__
     hour = next(column for column in facts["columns"] if column["name"] == "hour")
     assert hour["categories"] == sorted(set(pd.read_parquet(files["train.parquet"])["hour"]))
+    assert facts["distribution"] == u.distribution_ == "stack"
     text = files.run("info", files["model.ibug"]).stdout
+    assert "stack: " in text
     assert "lightgbm.LGBMRegressor, 30 trees" in text
     assert "hour" in text
 
