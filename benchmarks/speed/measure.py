@@ -72,6 +72,7 @@ class Subject:
     model: Any
     regressor: IBUGRegressor  # by the paper's rule, with the same k for all
     default: IBUGRegressor  # with the default settings
+    normal: IBUGRegressor  # a normal distribution in place of the stack
     reader: LeafReader
     rows: Rows
     leaves: Leaves  # (BATCH, n_trees), of the queries
@@ -162,11 +163,13 @@ def _train(setting: Setting, report: Report) -> Subject:
     report("indexing the training rows and tuning on validation rows")
     default = IBUGRegressor(model, prefit=True, n_jobs=1)
     fit_time = seconds(lambda: default.fit(rows.X, rows.y, X_val=rows.X_val, y_val=rows.y_val))
+    normal = IBUGRegressor(model, prefit=True, distribution="normal", n_jobs=1)
+    normal.fit(rows.X, rows.y, X_val=rows.X_val, y_val=rows.y_val)
     regressor = paper_rule(model, setting.n_rows).fit(rows.X, rows.y)
     reader = read_leaves_of(model)
     reader.prepare(rows.X)
     leaves = reader.leaves(rows.queries)
-    return Subject(model, regressor, default, reader, rows, leaves, training_time, fit_time)
+    return Subject(model, regressor, default, normal, reader, rows, leaves, training_time, fit_time)
 
 
 def paper_rule(model: Any, n_rows: int) -> IBUGRegressor:
@@ -190,6 +193,10 @@ RATIOS = (
     ("predict_dist alone", "predict alone"),
     ("default", "predict"),
     ("default alone", "predict alone"),
+    ("default", "normal"),
+    ("default alone", "normal alone"),
+    ("default interval", "predict"),
+    ("default interval alone", "predict alone"),
     ("interval alone", "predict alone"),
     ("frame predict_dist alone", "frame predict alone"),
     ("leaves + predict", "read"),
@@ -223,6 +230,8 @@ def _prediction_tasks(subject: Subject) -> dict[str, Task]:
         "search": Task(lambda: index.query(leaves, k), BATCH),
         "predict_dist": Task(lambda: subject.regressor.predict_dist(queries), BATCH),
         "default": Task(lambda: subject.default.predict_dist(queries), BATCH),
+        "default interval": Task(lambda: subject.default.predict_interval(queries), BATCH),
+        "normal": Task(lambda: subject.normal.predict_dist(queries), BATCH),
         "predict alone": one_by_one(model.predict, singles),
         "leaves alone": one_by_one(reader.leaves, singles),
         "read alone": one_by_one(reader.read, singles),
@@ -230,6 +239,8 @@ def _prediction_tasks(subject: Subject) -> dict[str, Task]:
         "predict_dist alone": one_by_one(subject.regressor.predict_dist, singles),
         "interval alone": one_by_one(subject.regressor.predict_interval, singles),
         "default alone": one_by_one(subject.default.predict_dist, singles),
+        "default interval alone": one_by_one(subject.default.predict_interval, singles),
+        "normal alone": one_by_one(subject.normal.predict_dist, singles),
     }
 
 

@@ -12,6 +12,8 @@ LEAST_SHARE_OF_PEAK = 1.0
 LEAST_SPEEDUP = {"LightGBM": 150.0, "XGBoost": 150.0, "CatBoost": 40.0}  # to the walk over leaf members, large, batch
 LEAST_READING_SPEEDUP = 2.0  # of ibug's tree walk to the library's leaf numbers and predictions, or it is not worth it
 MOST_TO_PREDICT = 2.0  # of a single row to the model's own prediction, small
+MOST_TO_NORMAL = {SMALL: 2.0, LARGE: 1.3}  # of the default, a stack, to a normal distribution, batch
+MOST_ALONE = 0.4e-3  # seconds for one row with default settings, small; and less than the model's own prediction
 MOST_FIRST_CALL = 1.5  # of the first call after loading to the tenth
 MOST_BYTES = 1.1  # of the index, per row and tree
 MOST_MEMORY, CONSTANT_MEMORY = 1.5, 150e6  # while fitting: a multiple of the index, and some bytes
@@ -81,8 +83,10 @@ def times(f: Result) -> Iterator[str]:
         ("predict_dist, the paper's rule, k = 100", "predict_dist"),
         ("  of which search", "search"),
         ("  of which leaf numbers and predictions", "read"),
+        ("predict_interval, the paper's rule", "interval"),
         ("predict_dist, default settings", "default"),
-        ("predict_interval", "interval"),
+        ("predict_interval, default settings", "default interval"),
+        ('predict_dist, distribution="normal"', "normal"),
         ("the model's predict", "predict"),
         ("the library's leaf numbers", "leaves"),
         ("data frames: predict_dist", "frame predict_dist"),
@@ -102,6 +106,8 @@ def ratios(f: Result) -> Iterator[str]:
     for name, slow, fast in (
         ("predict_dist to the model's predict", "predict_dist", "predict"),
         ("  with default settings", "default", "predict"),
+        ("  predict_interval, default settings", "default interval", "predict"),
+        ('predict_dist, default to "normal"', "default", "normal"),
         ("  with data frames", "frame predict_dist", "frame predict"),
         ("library's leaves + predict to ibug's", "leaves + predict", "read"),
         ("walk to predict_dist", "walk", "predict_dist"),
@@ -175,11 +181,17 @@ def judge_speed(f: Result) -> Iterator[Bar]:
         speedup, least = found["walk / predict_dist"], LEAST_SPEEDUP[library]
         bar = f"{title(f)}: predict_dist at least {least:.0f} x faster than the walk over leaf members"
         yield Bar(bar, f"{speedup:.1f} x", speedup >= least)
+    to_normal, most = found["default / normal"], MOST_TO_NORMAL[size(f)]
+    bar = f"{title(f)}: the default at most {most:g} x a normal distribution"
+    yield Bar(bar, f"{to_normal:.2f} x", to_normal <= most)
     if size(f) != SMALL:
         return
+    default, model = f["per_row"]["default alone"], f["per_row"]["predict alone"]
+    words = f"default settings below {MOST_ALONE * 1e3:g} ms and the model's predict, {model * 1e3:.3f}"
+    bar = f"{title(f)}, one row: {words}"
+    yield Bar(bar, f"{default * 1e3:.3f} ms", default < min(MOST_ALONE, model))
     for words, key in (
         ("predict_dist", "predict_dist alone / predict alone"),
-        ("predict_dist, default settings,", "default alone / predict alone"),
         ("predict_interval", "interval alone / predict alone"),
         ("predict_dist of a data frame", "frame predict_dist alone / frame predict alone"),
     ):

@@ -47,14 +47,21 @@ def test_bars():
     setting = {"library": "LightGBM", "n_rows": 7000, "n_trees": 500, "n_features": 9}
     fresh = {"peak_growth": 155e6, "index_bytes": 4e6, "first_call": 1.0, "tenth_call": 1.0}
     ratios = {"leaves + predict / read": 3.0, "leaves + predict alone / read alone": 1.9}
-    ratios |= {"predict_dist alone / predict alone": 1.9, "interval alone / predict alone": 2.1}
+    ratios |= {
+        "predict_dist alone / predict alone": 1.9,
+        "interval alone / predict alone": 2.1,
+        "default / normal": 2.1,
+    }
     result = {"setting": setting, "kernel_share": 1.2, "index_bytes": 4e6, "ratios": ratios, "fresh": fresh}
-    result |= {"fit_time": 1.0, "training_time": 2.0, "per_row": {"predict_dist": 1.0, "predict_dist alone": 2.0}}
+    per_row = {"predict_dist": 1.0, "predict_dist alone": 2.0, "default alone": 0.3e-3, "predict alone": 0.2e-3}
+    result |= {"fit_time": 1.0, "training_time": 2.0, "per_row": per_row}
     missed = [bar.text for bar in judge([result]) if not bar.met]
-    assert len(missed) == 3
+    assert len(missed) == 5
     assert "index at most" in missed[0]
     assert "one row: leaves and predictions" in missed[1]
-    assert "predict_interval" in missed[2]
+    assert "the default at most 2 x a normal distribution" in missed[2]
+    assert "below 0.4 ms and the model's predict, 0.200" in missed[3]
+    assert "predict_interval" in missed[4]
     too_much = {**result, "fit_time": 2.0, "fresh": {**fresh, "peak_growth": 157e6, "first_call": 1.6}}
     assert [bar.met for bar in judge_fit(too_much)] == [False, False, False]
     same = {**result, "setting": {**setting, "n_rows": 8000}}
