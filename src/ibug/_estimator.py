@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from os import PathLike
 from typing import Any
@@ -99,7 +99,12 @@ class ProbabilisticRegressorMixin:
         return self.predict_dist(X).var()
 
     def save(
-        self, path: str | PathLike[str], *, compress: bool = True, metadata: Mapping[str, Any] | None = None
+        self,
+        path: str | PathLike[str],
+        *,
+        compress: bool = True,
+        metadata: Mapping[str, Any] | None = None,
+        trusted: Iterable[str] = (),
     ) -> None:
         """Save the fitted regressor to one file, which ``ibug.load`` reads.
 
@@ -117,13 +122,17 @@ class ProbabilisticRegressorMixin:
         metadata
             Whatever is to be kept along with it, as JSON knows it: where the data came from, say. It is in the
             manifest (``ibug.persistence.inspect``), and changes nothing.
+        trusted
+            Names of types and functions of your own that a scikit-learn model holds, ``"module.function"`` say. Whoever
+            loads the file has to pass the same ones.
 
         Raises
         ------
         NotStorableError
-            If a part that predictions need cannot be saved without pickle: a family or a model of one's own, say.
+            If a part that predictions need cannot be saved without pickle, or would not be loaded again: a family or a
+            model of one's own, say, or a lambda. Nothing is written then.
         """
-        save(self, path, compress=compress, metadata=metadata)
+        save(self, path, compress=compress, metadata=metadata, trusted=trusted)
 
     def _from_distributions(self, X: Any, function: Callable[[Distribution], Floats]) -> Floats:
         """Return what a function makes of the distributions; one that predicts in batches need not keep them all."""

@@ -13,15 +13,12 @@ from lightgbm import LGBMRegressor
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 import ibug
 from ibug import IBUGRegressor
 from ibug.distributions import Normal, register
 from ibug.exceptions import (
     FileFormatError,
-    IBUGWarning,
     InvalidInputError,
     MissingDependencyError,
     NotStorableError,
@@ -35,10 +32,6 @@ from tests.persistence.same import assert_same
 
 def mean_crps(y, distribution):
     return float(np.mean(distribution.crps(y)))
-
-
-def doubled(X):
-    return 2 * X
 
 
 class OwnLaw(Normal):
@@ -230,18 +223,18 @@ def test_classes_of_ones_own_are_refused(u, rows, tmp_path):
         u.save(tmp_path / "model.ibug")
 
 
-def test_types_that_are_not_trusted(rows, tmp_path):
-    X, y = rows["numbers"], rows["y"]
-    u = IBUGRegressor(make_pipeline(FunctionTransformer(doubled), GradientBoostingRegressor(n_estimators=4)), k=9)
-    u.fit(X, y)
-    with pytest.warns(IBUGWarning, match=r"does not trust.*doubled"):
-        u.save(tmp_path / "model.ibug")
-    with pytest.raises(FileFormatError, match=r"not trusted.*doubled") as caught:
-        ibug.load(tmp_path / "model.ibug")
-    name = str(caught.value).split("'")[3]
-    assert name.endswith(".doubled")
+def test_a_missing_folder_is_named(wrapped, tmp_path):
+    with pytest.raises(FileNotFoundError, match="folder to save into does not exist") as caught:
+        wrapped.save(tmp_path / "models" / "new" / "model.ibug")
+    assert caught.value.filename == str(tmp_path / "models" / "new")
+
+
+def test_trusted_is_a_list_of_names(wrapped, tmp_path):
     with pytest.raises(InvalidInputError, match="list"):
-        ibug.load(tmp_path / "model.ibug", trusted=name)
+        wrapped.save(tmp_path / "model.ibug", trusted="module.name")
+    wrapped.save(tmp_path / "model.ibug", trusted=["module.name"])
+    with pytest.raises(InvalidInputError, match="list"):
+        ibug.load(tmp_path / "model.ibug", trusted="module.name")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -49,7 +50,12 @@ def storable(
 
 
 def save(
-    regressor: Any, path: str | os.PathLike[str], *, compress: bool = True, metadata: Mapping[str, Any] | None = None
+    regressor: Any,
+    path: str | os.PathLike[str],
+    *,
+    compress: bool = True,
+    metadata: Mapping[str, Any] | None = None,
+    trusted: Iterable[str] = (),
 ) -> None:
     """Save a fitted regressor to one file, which `load` reads; see its method ``save``.
 
@@ -63,11 +69,19 @@ def save(
         Whether arrays are compressed.
     metadata : dict, optional
         What is to be kept along with it.
+    trusted : iterable of str
+        Names of types beyond those of scikit-learn, NumPy and SciPy that a scikit-learn model may hold.
     """
     check_is_fitted(regressor)
     if not isinstance(compress, bool):
         raise InvalidInputError(f"compress must be True or False; got {compress!r}.")
-    write_file(path, lambda saving: save_regressor(regressor, saving), compress=compress, metadata=metadata)
+    write_file(
+        path,
+        lambda saving: save_regressor(regressor, saving),
+        compress=compress,
+        metadata=metadata,
+        trusted=check_trusted(trusted),
+    )
 
 
 def write_file(
@@ -76,6 +90,7 @@ def write_file(
     *,
     compress: bool,
     metadata: Mapping[str, Any] | None = None,
+    trusted: tuple[str, ...] = (),
 ) -> None:
     """Write a file whose content `describe` returns as JSON; arrays and models become its members.
 
@@ -89,10 +104,15 @@ def write_file(
         Whether arrays are compressed.
     metadata : dict, optional
         What is to be kept along with it.
+    trusted : tuple of str
+        As in `save`.
     """
     kept = check_metadata(metadata)
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "The folder to save into does not exist, make it first", folder)
     with replacing(path) as file, ContainerWriter(file, compress=compress) as writer:
-        saving = Saving(writer)
+        saving = Saving(writer, trusted)
         description = describe(saving)
         writer.finish(make_manifest(saving.libraries, description, kept))
 
@@ -228,8 +248,7 @@ def load_with_manifest(
     manifest : dict
         Versions, members, parameters, learned values and metadata, as they are stored.
     """
-    if isinstance(trusted, str):
-        raise InvalidInputError(f"trusted must be a list of names of types; got the text {trusted!r}.")
+    trusted = check_trusted(trusted)
 
     def restore(spec: dict[str, Any], loading: Loading) -> tuple[Any, dict[str, Any]]:
         return load_regressor(spec, loading), loading.manifest
@@ -280,6 +299,19 @@ def read_file(
                 f"what it describes cannot be restored here ({type(error).__name__}: {error}). Either a library is too "
                 f"old or too new (it was written with {manifest['written_by']}), or the file was changed"
             ) from error
+
+
+def check_trusted(trusted: Iterable[str]) -> tuple[str, ...]:
+    """Return names of types as a tuple; a text alone, whose letters would be taken for names, is refused.
+
+    Parameters
+    ----------
+    trusted : iterable of str
+        The names.
+    """
+    if isinstance(trusted, str):
+        raise InvalidInputError(f"trusted must be a list of names of types; got the text {trusted!r}.")
+    return tuple(trusted)
 
 
 def _checksum(container: Container) -> str:

@@ -24,10 +24,13 @@ class Saving:
     ----------
     writer : ContainerWriter
         The open file.
+    trusted : tuple of str
+        Types beyond those of scikit-learn, NumPy and SciPy that a scikit-learn model may hold.
     """
 
-    def __init__(self, writer: ContainerWriter) -> None:
+    def __init__(self, writer: ContainerWriter, trusted: tuple[str, ...] = ()) -> None:
         self.writer = writer
+        self.trusted = trusted
         self.encoder = Encoder(self.add_array)
         self.libraries: set[str] = set()
         self.model_digests: list[str] = []

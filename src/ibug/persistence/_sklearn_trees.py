@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ibug.persistence._format import FormatProblemError
+from ibug.persistence._search_trees import is_whole
 
 _KEYS_OF_MERSENNE_TWISTER = 624
 
@@ -25,6 +26,10 @@ def check_trees(model: Any) -> None:
             _check_tree(part)
         elif kind == "TreePredictor":
             _check_predictor(part)
+        elif kind in ("KDTree", "BallTree"):
+            _require(is_whole(part))
+        elif kind == "BSpline":
+            _check_spline(part)
         elif isinstance(part, np.random.RandomState):
             state: Any = part.get_state(legacy=True)
             _require(0 <= state[2] <= _KEYS_OF_MERSENNE_TWISTER)
@@ -46,6 +51,13 @@ def _check_predictor(predictor: Any) -> None:
     n_sets = len(predictor.raw_left_cat_bitsets)
     categorical = inner[inner["is_categorical"].astype(bool)]
     _require(np.all(categorical["bitset_idx"] < n_sets) and predictor.raw_left_cat_bitsets.shape[1:] == (8,))
+
+
+def _check_spline(spline: Any) -> None:
+    """SciPy takes knots and coefficients of a spline as they are once it is made."""
+    t, c, k = np.asarray(spline.t), np.asarray(spline.c), spline.k
+    _require(isinstance(k, (int, np.integer)) and k >= 0 and t.ndim == 1 and c.ndim >= 1)
+    _require(len(t) >= 2 * k + 2 and len(c) >= len(t) - k - 1 and np.all(np.diff(t) >= 0))
 
 
 def _check_children(left: NDArray[Any], right: NDArray[Any], is_leaf: NDArray[Any], n_nodes: int) -> None:

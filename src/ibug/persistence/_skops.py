@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 import zipfile
 from collections.abc import Iterable
 from io import BytesIO
 from typing import Any
 
-from ibug.exceptions import IBUGWarning, MissingDependencyError, NotStorableError
+from ibug.exceptions import MissingDependencyError, NotStorableError
 from ibug.persistence._format import FormatProblemError
 from ibug.persistence._session import Loading, Saving
-
-#: Trusted beyond what skops trusts by itself (scikit-learn's estimators, NumPy, SciPy's functions). skops leaves trees
-#: out because scikit-learn believes the numbers in them; here they are checked before anything is predicted.
-_TRUSTED = (
-    "sklearn.tree._tree.Tree",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
-    "sklearn._loss.link.IdentityLink",
-    "sklearn._loss.link.Interval",
-    "sklearn._loss.link.LogLink",
-    "sklearn._loss.loss.AbsoluteError",
-    "sklearn._loss.loss.HalfGammaLoss",
-    "sklearn._loss.loss.HalfPoissonLoss",
-    "sklearn._loss.loss.HalfSquaredError",
-    "sklearn._loss.loss.HuberLoss",
-    "sklearn._loss.loss.PinballLoss",
-    "sklearn.compose._column_transformer._RemainderColsList",
-    "sklearn.utils._bunch.Bunch",
-    "sklearn.utils.validation.check_array",  # with which HistGradientBoosting reads columns beside categorical ones,
-    "functools.partial",  # as a partial function: one of a function that must be trusted itself
-)
+from ibug.persistence._trusted import TRUSTED
 
 
 def dump(model: Any, saving: Saving) -> str:
@@ -45,15 +24,48 @@ def dump(model: Any, saving: Saving) -> str:
             f"skops cannot save this {type(model).__name__} ({type(error).__name__}: {error}). Pickle and joblib may "
             "take it, for those who trust the file."
         ) from error
-    unknown = _untrusted(io, data)
+    unknown = _untrusted(io, data, saving.trusted)
     if unknown:
-        warnings.warn(
-            f"This {type(model).__name__} holds types that ibug.load does not trust by itself: {unknown}. Whoever "
-            "loads the file has to pass them: ibug.load(path, trusted=[...]).",
-            IBUGWarning,
-            stacklevel=2,
+        raise NotStorableError(
+            f"This {type(model).__name__} holds {', '.join(unknown)}, which ibug.load does not trust by itself: "
+            f"{_way_out(unknown)}"
         )
+    _check_own(io, data, model, saving)
     return saving.add_model(data, ".skops")
+
+
+def _way_out(unknown: list[str]) -> str:
+    """Return what can be done about types that are not trusted."""
+    if any("<lambda>" in name for name in unknown):
+        return (
+            "a lambda has no name by which it could be found again. Write it as a function in a module of yours, "
+            'or take one of NumPy\'s, FunctionTransformer(np.log1p) say; save(path, trusted=["module.function"]) then '
+            "takes your own. Pickle and joblib take this one only if they are told how (cloudpickle)."
+        )
+    names = ", ".join(f'"{name}"' for name in unknown)
+    return (
+        f"nothing was saved. If you know them, save(path, trusted=[{names}]) stores their names; whoever loads the "
+        "file needs the same modules, and passes the same list to ibug.load."
+    )
+
+
+def _check_own(io: Any, data: bytes, model: Any, saving: Saving) -> None:
+    """Load what holds a user's own types once: skops stores names, which need not lead back to them."""
+    own = sorted(set(io.get_untrusted_types(data=data)) & set(saving.trusted))
+    here = [name for name in own if name.startswith("__main__.")]
+    try:
+        if own and not here:
+            io.loads(data, trusted=[*TRUSTED, *own])
+    except Exception as error:
+        reason = f"they cannot be found again under these names ({type(error).__name__}: {error})"
+    else:
+        if not here:
+            return
+        reason = "__main__ is another module in every program"
+    raise NotStorableError(
+        f"This {type(model).__name__} holds {', '.join(own)}, and could not be loaded again: {reason}. Define them at "
+        "the top level of a module that can be imported."
+    )
 
 
 def parse(name: str, loading: Loading) -> Any:
@@ -64,7 +76,7 @@ def parse(name: str, loading: Loading) -> Any:
     try:
         untrusted = _untrusted(io, data, loading.trusted)
         if not untrusted:
-            return io.loads(data, trusted=[*_TRUSTED, *loading.trusted])
+            return io.loads(data, trusted=[*TRUSTED, *loading.trusted])
     except Exception as error:  # of many kinds, on files that skops has not written, or for another scikit-learn
         raise FormatProblemError(
             f"its scikit-learn model cannot be read by this version of skops and scikit-learn ({type(error).__name__}: "
@@ -77,7 +89,7 @@ def parse(name: str, loading: Loading) -> Any:
 
 
 def _untrusted(io: Any, data: bytes, trusted: Iterable[str] = ()) -> list[str]:
-    return sorted(set(io.get_untrusted_types(data=data)) - {*_TRUSTED, *trusted})
+    return sorted(set(io.get_untrusted_types(data=data)) - {*TRUSTED, *trusted})
 
 
 def _check_sizes(data: bytes) -> None:
