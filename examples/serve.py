@@ -11,6 +11,7 @@
 
 import argparse
 import asyncio
+import json
 import math
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +22,9 @@ import numpy as np
 import pandas as pd
 import uvicorn
 from fastapi import FastAPI, HTTPException
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, create_model
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.supervisors import multiprocess
 
@@ -30,7 +32,8 @@ import ibug
 from ibug.exceptions import InvalidInputError
 
 Probability = Annotated[float, Field(gt=0, lt=1)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
+BUSY = "The service is busy. Try again in a second."
+MOST_ERRORS = 100  # told in one answer
 
 
 class Limits(BaseModel):
@@ -40,6 +43,8 @@ class Limits(BaseModel):
     in_flight: int = 128  # requests that run or wait; more are refused for now
     rows: int = 10_000  # in one request
     bytes: int = 8_000_000  # of one request
+    buffer: int = 256_000_000  # bytes of all requests that are being received
+    seconds: float = 10.0  # for one request to be received
 
 
 class Options(BaseModel):
@@ -52,55 +57,99 @@ class Options(BaseModel):
 
 
 class Limiter:
-    """Refuse requests that are too large or too many, before they are parsed.
+    """Refuse requests that are too large, too slow or too many, before they are parsed.
 
-    413: the body is larger than allowed. 503 with Retry-After: as many requests as allowed are in flight. Health checks
-    always pass.
+    413: the body is larger than allowed, or has too many rows. 408: it has not come in time. 503 with Retry-After: as
+    many requests as allowed are in flight. Health checks always pass. A request counts as in flight from the time when
+    all of it is there until its answer begins: clients that send or read slowly do not shut others out.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
-        self.app, self.limits, self.in_flight = app, limits, 0
+        self.app, self.limits, self.in_flight, self.buffered = app, limits, 0, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http" or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
+        body = bytearray()
+        try:
+            if await self.accepted(scope, receive, body):
+                await self.answered(scope, bytes(body), receive, send)
+        except HTTPException as refused:
+            headers = {"Retry-After": "1"} if refused.status_code == 503 else {"Connection": "close"}
+            await JSONResponse({"detail": refused.detail}, refused.status_code, headers)(scope, receive, send)
+        finally:
+            self.buffered -= len(body)
+
+    async def accepted(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
+        """Read the body of a request that is to be answered; False if the client leaves meanwhile."""
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self.limits.bytes:
-            await self._too_large(scope, receive, send)
-        elif self.in_flight >= self.limits.in_flight:
-            answer = {"detail": "The service is busy. Try again in a second."}
-            await JSONResponse(answer, 503, {"Retry-After": "1"})(scope, receive, send)
-        else:
-            self.in_flight += 1
-            try:
-                await self._bounded(scope, receive, send)
-            finally:
-                self.in_flight -= 1
+            raise self.too_large("bytes")
+        if not await self.received(receive, body):
+            return False
+        if scope["path"].endswith("/batch") and most_rows(body) > self.limits.rows:
+            raise self.too_large("rows")
+        if self.in_flight >= self.limits.in_flight:
+            raise HTTPException(503, BUSY)
+        return True
 
-    async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body, which may be longer than its header says, and pass it on."""
-        body, more = bytearray(), True
+    def too_large(self, unit: str) -> HTTPException:
+        """Return the refusal of a request that has too much."""
+        most = getattr(self.limits, unit)
+        return HTTPException(413, f"A request may have {most} {unit} at most. Send smaller batches.")
+
+    async def received(self, receive: Receive, body: bytearray) -> bool:
+        """Read the body, which may be longer than its header says; False if the client leaves meanwhile."""
+        clock, more = asyncio.get_running_loop().time, True
+        end = clock() + self.limits.seconds
         while more:
-            message = await receive()
-            if message["type"] != "http.request":  # the client has gone
-                return
-            body += message.get("body", b"")
+            try:
+                message = await asyncio.wait_for(receive(), end - clock())
+            except asyncio.TimeoutError:
+                raise HTTPException(408, f"A request has to come within {self.limits.seconds:g} seconds.") from None
+            if message["type"] != "http.request":
+                return False
+            part = message.get("body", b"")
+            body += part
+            self.buffered += len(part)
             more = message.get("more_body", False)
             if len(body) > self.limits.bytes:
-                await self._too_large(scope, receive, send)
-                return
-        parts: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+                raise self.too_large("bytes")
+            if self.buffered > self.limits.buffer:
+                raise HTTPException(503, BUSY)
+        return True
+
+    async def answered(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Pass a request on, and count it until its answer begins."""
+        parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+        held = [1]
 
         async def replay() -> Message:
             return parts.pop() if parts else await receive()
 
-        await self.app(scope, replay, send)
+        async def told(message: Message) -> None:
+            self.in_flight -= held.pop() if held else 0
+            await send(message)
 
-    async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = {"detail": f"A request may have {self.limits.bytes} bytes at most. Send smaller batches."}
-        await JSONResponse(answer, 413, {"Connection": "close"})(scope, receive, send)
+        self.in_flight += 1
+        try:
+            await self.app(scope, replay, told)
+        finally:
+            self.in_flight -= held.pop() if held else 0
+
+
+def most_rows(body: bytes) -> int:
+    """Return how many rows a batch can have at most, without parsing it: its objects but one."""
+    objects = body.count(b"{")
+    if objects > 1:  # those in texts do not count; quotes in texts are behind a backslash
+        marks = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NO_MARKS)
+        objects = sum(part.count(b"{") for part in marks.split(b'"')[::2])
+    return objects - 1
+
+
+NO_MARKS = bytes(set(range(256)) - set(b'"{'))
 
 
 class Service:
@@ -132,26 +181,36 @@ class Service:
         if options.neighbors and not hasattr(self.u, "kneighbors"):
             raise InvalidInputError(f"A {type(self.u).__name__} has no neighbours to show: ask without neighbors.")
         X = self.frame(rows)
-        predicted = self.u.predict_dist(X)
+        predicted, *near = self.asked(X, options.neighbors)
         columns = [_plain(values) for values in (self.u.predict(X), *predicted.interval(options.coverage))]
         answers = [dict(zip(("prediction", "lower", "upper"), row, strict=True)) for row in zip(*columns, strict=True)]
         if options.quantiles:
             for answer, values in zip(answers, predicted.ppf(np.array([options.quantiles])), strict=True):
                 answer["quantiles"] = _plain(values)
         if options.neighbors:
-            for answer, affinities, found in zip(answers, *self.u.kneighbors(X, options.neighbors), strict=True):
+            for answer, affinities, found in zip(answers, *near, strict=True):
                 pairs = zip(found.tolist(), affinities.tolist(), strict=True)
                 answer["neighbors"] = [{"row": row, "affinity": affinity} for row, affinity in pairs]
         return answers
+
+    def asked(self, X: Any, neighbors: int) -> tuple[Any, ...]:
+        """Return the distributions, and with neighbours their affinities and row numbers, by one search."""
+        try:
+            return self.u.predict_with_neighbors(X, neighbors) if neighbors else (self.u.predict_dist(X),)
+        except InvalidInputError:
+            raise
+        except Exception as error:
+            if not pd.DataFrame(X).isna().to_numpy().any():
+                raise
+            raise InvalidInputError(f"The model does not take these missing values: {error}") from error
 
     def frame(self, rows: list[Any]) -> Any:
         """Return rows in the form that the model was trained on."""
         values = {c["name"]: [getattr(row, f"f{i}") for row in rows] for i, c in enumerate(self.columns)}
         if not self.named:
             return np.array(list(values.values()), np.float64).T
-        kinds = [pd.CategoricalDtype(c["categories"]) if "categories" in c else c["dtype"] for c in self.columns]
-        columns = zip(values.items(), kinds, strict=True)
-        return pd.DataFrame({name: pd.Series(column, dtype=kind) for (name, column), kind in columns})
+        columns = zip(values.items(), self.columns, strict=True)
+        return pd.DataFrame({name: _series(column, c) for (name, column), c in columns})
 
 
 def create_app(path: Path | None = None, limits: Limits | None = None) -> FastAPI:
@@ -162,7 +221,9 @@ def create_app(path: Path | None = None, limits: Limits | None = None) -> FastAP
     app = FastAPI(title="ibug", summary="Predictions with their uncertainty")
     app.add_middleware(Limiter, limits=limits)
     one = create_model("One", __base__=Options, row=(service.row_type, ...))
-    batch = create_model("Batch", __base__=Options, rows=(list[service.row_type], Field(min_length=1)))
+    batch = create_model(
+        "Batch", __base__=Options, rows=(list[service.row_type], Field(min_length=1, max_length=limits.rows))
+    )
 
     @app.get("/health")
     async def health() -> dict[str, Any]:
@@ -176,16 +237,18 @@ def create_app(path: Path | None = None, limits: Limits | None = None) -> FastAP
 
     @app.post("/predict/batch")
     async def predict_batch(request: batch) -> Any:
-        if len(request.rows) > limits.rows:
-            raise HTTPException(
-                413, f"A request may have {limits.rows} rows at most; this one has {len(request.rows)}."
-            )
         return JSONResponse({"predictions": await service.run(service.predict, request.rows, request)})
 
     @app.post("/point")
     async def point(request: one) -> Any:
         (value,) = await service.run(service.point, [request.row])
         return JSONResponse({"prediction": value})
+
+    @app.exception_handler(RequestValidationError)
+    async def explain(_: Any, error: RequestValidationError) -> Response:
+        # Without the values themselves: NaN and half a surrogate pair cannot be sent back.
+        told = [{name: each[name] for name in ("type", "loc", "msg")} for each in error.errors()[:MOST_ERRORS]]
+        return Response(json.dumps({"detail": told}), 422, media_type="application/json")
 
     @app.exception_handler(InvalidInputError)
     async def refuse(_: Any, error: InvalidInputError) -> JSONResponse:
@@ -209,15 +272,29 @@ def one_thread(part: Any) -> None:
 
 
 def _type(column: dict[str, Any]) -> Any:
-    """Return the type of a column's values in JSON; null is a missing value where the column can have some."""
-    name = column["dtype"].lower()
+    """Return the type of a column's values in JSON; null is a missing value."""
+    name = column["dtype"].lower().partition("[")[0].replace("double", "float64")  # "double[pyarrow]"
     if "categories" in column:
         return Literal[tuple(column["categories"])] | None
-    if name.startswith(("int", "uint")):
-        return int
     if name.startswith("bool"):
-        return bool
-    return Number | None if name.startswith("float") else str | None
+        return bool | None
+    if name.startswith(("int", "uint")):
+        range_ = np.iinfo(name)
+        return Annotated[int, Field(ge=int(range_.min), le=int(range_.max))] | None
+    if name.startswith("float"):
+        most = float(np.finfo(name).max)
+        return Annotated[float, Field(ge=-most, le=most, allow_inf_nan=False)] | None
+    return str | None
+
+
+def _series(values: list[Any], column: dict[str, Any]) -> Any:
+    """Return the values of a column as the model knows them."""
+    if "categories" in column:
+        return pd.Series(values, dtype=pd.CategoricalDtype(column["categories"]))
+    kind = column["dtype"]
+    if None in values and kind.startswith(("int", "uint", "bool")):  # NumPy's, which have no missing value
+        kind = "float64"
+    return pd.Series(values, dtype=kind)
 
 
 def _plain(values: Any) -> list[float | None]:
@@ -246,7 +323,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--workers", type=int, default=1)
     for name, field in Limits.model_fields.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=field.default)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=field.annotation, default=field.default)
     options = parser.parse_args()
     limits = Limits(**{name: getattr(options, name) for name in Limits.model_fields})
     os.environ["IBUG_SERVE_MODEL"] = str(options.model.resolve())

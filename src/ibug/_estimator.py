@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from ibug._columns import FeatureType, feature_types
+from ibug._frames import check_output, frame, index_of, interval_columns, quantile_columns
 from ibug._inputs import as_rows, check_probabilities, check_targets
 from ibug._typing import Floats, Rows
 from ibug.distributions import Distribution
@@ -64,25 +65,33 @@ class ProbabilisticRegressorMixin:
         """Return the point predictions, of shape (n_rows,)."""
         return self.predict_dist(X).mean()
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
-        """Return the central interval of the given coverage, of shape (n_rows, 2): lower and upper ends.
+    def predict_interval(self, X: Any, coverage: ArrayLike = 0.9, *, output: str | None = None) -> Any:
+        """Return the central interval of the given coverage: lower and upper ends.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_rows, n_features)
             The rows to predict.
-        coverage : float
-            The probability that the interval shall hold, between 0 and 1.
-        """
-        if np.ndim(coverage) != 0:
-            raise InvalidInputError(
-                f"coverage must be one number, not {coverage!r}; several are for predict_quantiles."
-            )
-        check_probabilities(coverage, "coverage")
-        return self._from_distributions(X, lambda distribution: np.stack(distribution.interval(coverage), axis=1))
+        coverage : float or array-like of shape (n_coverages,)
+            The probability that the interval shall hold, between 0 and 1; or several.
+        output : {None, "pandas", "polars"}
+            ``None``: an array. Else a data frame, with the index of X where both are of pandas.
 
-    def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Floats:
-        """Return the quantiles at the probabilities `alpha`, of shape (n_rows, n_alpha).
+        Returns
+        -------
+        ndarray of shape (n_rows, 2) or (n_rows, 2, n_coverages), or data frame
+            The second axis has the lower and the upper end, so that the intervals of the i-th of several coverages are
+            ``[:, :, i]``, of shape (n_rows, 2) again. The columns of a frame are ``lower`` and ``upper``; for several
+            coverages ``lower_50``, ``upper_50``, ``lower_90`` and so on.
+        """
+        check_output(output)
+        if check_probabilities(coverage, "coverage").ndim > 1:
+            raise InvalidInputError(f"coverage must be one number, or several in a list; got {coverage!r}.")
+        ends = self._from_distributions(X, lambda distribution: np.stack(distribution.interval(coverage), axis=1))
+        return ends if output is None else frame(interval_columns(ends, coverage), output, index_of(X))
+
+    def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95), *, output: str | None = None) -> Any:
+        """Return the quantiles at the probabilities `alpha`.
 
         Parameters
         ----------
@@ -90,13 +99,35 @@ class ProbabilisticRegressorMixin:
             The rows to predict.
         alpha : float or array-like of shape (n_alpha,)
             Probabilities between 0 and 1.
-        """
-        probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
-        return self._from_distributions(X, lambda distribution: distribution.ppf(probabilities[None, :]))
+        output : {None, "pandas", "polars"}
+            ``None``: an array. Else a data frame, with the index of X where both are of pandas.
 
-    def predict_var(self, X: Any) -> Floats:
-        """Return the variances, of shape (n_rows,)."""
-        return self.predict_dist(X).var()
+        Returns
+        -------
+        ndarray of shape (n_rows, n_alpha), or data frame with the columns ``q0.05``, ``q0.5`` and so on
+        """
+        check_output(output)
+        probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
+        found = self._from_distributions(X, lambda distribution: distribution.ppf(probabilities[None, :]))
+        return found if output is None else frame(quantile_columns(found, probabilities), output, index_of(X))
+
+    def predict_var(self, X: Any, *, output: str | None = None) -> Any:
+        """Return the variances of the distributions.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            The rows to predict.
+        output : {None, "pandas", "polars"}
+            ``None``: an array. Else a data frame, with the index of X where both are of pandas.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), or data frame with the column ``variance``
+        """
+        check_output(output)
+        found = self._variances(X)
+        return found if output is None else frame({"variance": found}, output, index_of(X))
 
     def save(
         self,
@@ -133,6 +164,10 @@ class ProbabilisticRegressorMixin:
             model of one's own, say, or a lambda. Nothing is written then.
         """
         save(self, path, compress=compress, metadata=metadata, trusted=trusted)
+
+    def _variances(self, X: Any) -> Floats:
+        """Return the variances, (n_rows,); one that knows them without the distributions need not make these."""
+        return self.predict_dist(X).var()
 
     def _from_distributions(self, X: Any, function: Callable[[Distribution], Floats]) -> Floats:
         """Return what a function makes of the distributions; one that predicts in batches need not keep them all."""

@@ -14,9 +14,10 @@ from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from ibug._estimator import ProbabilisticRegressorMixin, view
+from ibug._frames import check_output, neighbor_frames
 from ibug._inputs import check_count
 from ibug._options import Options
-from ibug._typing import Floats, Integers
+from ibug._typing import Floats
 from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
@@ -24,7 +25,7 @@ from ibug.metrics import Scoring
 from ibug.neighbors import Batch, LocalSource
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
-from ibug.rule import Rule, TargetFacts, joined, with_neighbors
+from ibug.rule import Rule, TargetFacts, joined, most_needed, with_neighbors
 from ibug.training import Job, checked_model, learn_from, learned, with_sample_weight
 
 
@@ -110,10 +111,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     tuning_ : dict of ndarray
         The candidates as columns, ready for a DataFrame: ``spread``, ``distribution``, ``k``, ``score``, ``calibrated``
         (the score after calibration, of the best of each spread) and ``reason`` (why a family or the stack is out).
-    index_ : LeafIndex
-        The training rows' leaves.
-    training_targets_ : ndarray of shape (n_train,)
-        The targets of the training rows, in the order of X.
+    index_, training_targets_ : LeafIndex, ndarray of shape (n_train,)
+        The leaves of the training rows, and their targets, in the order of X.
     walk_ : str
         How leaves are found: by ibug's compiled walk, where it agrees with the library, or by the library.
     source_, rule_ : LocalSource, Rule
@@ -226,50 +225,53 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
     def predict_dist(self, X: Any) -> Distribution:
         """Return the predicted distributions, ``mean var std median pdf logpdf cdf sf ppf interval rvs crps``."""
-        X = self._check_rows(X)
-        rule = self.rule_
-        return joined([rule.distribution(batch) for batch in self._batches(X, rule.needs)])
+        return joined([self.rule_.distribution(batch) for batch in self.batches(X)])
 
-    def predict_var(self, X: Any) -> Floats:
-        """Return the variances of the distributions, of shape (n_rows,)."""
-        X = self._check_rows(X)
-        rule = self.rule_
-        needs = rule.spread.n_neighbors if rule.keeps_variance else rule.needs
-        batches = self._batches(X, needs, predict=not rule.keeps_variance)
-        return np.concatenate([rule.predicted_variance(batch) for batch in batches])
-
-    def kneighbors(self, X: Any, n_neighbors: int | None = None) -> tuple[NDArray[np.int32], Integers]:
+    def kneighbors(self, X: Any, n_neighbors: int | None = None, *, output: str | None = None) -> tuple[Any, Any]:
         """Find the training rows behind each prediction.
 
         Parameters
         ----------
-        X, n_neighbors
-            The rows to predict, and how many training rows; ``None`` means ``k_``.
+        X, n_neighbors, output : rows, int or None, {None, "pandas", "polars"}
+            The rows to predict; how many training rows, ``None`` means ``k_``; arrays, or two data frames with the
+            index of X and the columns ``affinity_1``, … and ``neighbor_1``, …
 
         Returns
         -------
-        affinities, indices : ndarray of shape (n_rows, n_neighbors)
+        affinities, indices : ndarray of shape (n_rows, n_neighbors), or data frame
             The number of trees in which the training row is in the same leaf, descending, and its row number in the X
             that was given to `fit`; of equal affinities the smaller number comes first.
         """
-        X = self._check_rows(X)
-        k = self._check_n_neighbors(n_neighbors)
-        return self.source_.neighbors(X, k, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+        check_output(output)
+        rows, k = self._check_rows(X), self._check_n_neighbors(n_neighbors)
+        found = self.source_.neighbors(rows, k, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+        return neighbor_frames(*found, output, X)
 
     def predict_with_neighbors(
-        self, X: Any, n_neighbors: int | None = None
-    ) -> tuple[Distribution, NDArray[np.int32], Integers]:
+        self, X: Any, n_neighbors: int | None = None, *, output: str | None = None
+    ) -> tuple[Distribution, Any, Any]:
         """Return what `predict_dist` and `kneighbors` return, by one search: distribution, affinities and indices.
 
         Parameters
         ----------
-        X, n_neighbors
+        X, n_neighbors, output
             As in `kneighbors`.
         """
-        X = self._check_rows(X)
+        check_output(output)
         k, rule = self._check_n_neighbors(n_neighbors), self.rule_
-        needs = {**rule.needs, "targets": max(k, rule.needs.get("targets", 0))}
-        return with_neighbors(rule, self._batches(X, needs), k)
+        distribution, near, found = with_neighbors(rule, self.batches(X, most_needed(rule.needs, {"targets": k})), k)
+        return distribution, *neighbor_frames(near, found, output, X)
+
+    def batches(self, X: Any, needs: Mapping[str, int] | None = None, *, predict: bool = True) -> Iterator[Batch]:
+        """Search, and yield batch after batch of rows with predictions and neighbours: what ``rule_`` takes.
+
+        Parameters
+        ----------
+        X, needs, predict
+            The rows; the number of neighbours by quantity, ``rule_.needs`` by default; whether predictions are needed.
+        """
+        X, needs = self._check_rows(X), self.rule_.needs if needs is None else needs
+        return self.source_.batches(X, needs, predict=predict, n_jobs=self.n_jobs, verbose=bool(self.verbose))
 
     def select_distribution(self, X_val: Any, y_val: ArrayLike, families: Any = "tune") -> IBUGRegressor:
         """Choose family, k and calibration again on other validation rows, without training or indexing again.
@@ -330,14 +332,14 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             tags.input_tags = get_tags(model).input_tags
         return tags
 
-    def _from_distributions(self, X: Any, function: Callable[[Distribution], Floats]) -> Floats:
-        X = self._check_rows(X)
-        rule = self.rule_
-        parts = [function(rule.distribution(batch)) for batch in self._batches(X, rule.needs)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    def _variances(self, X: Any) -> Floats:
+        X, rule = self._check_rows(X), self.rule_
+        batches = self.batches(X, rule.variance_needs, predict=not rule.keeps_variance)
+        return np.concatenate([rule.predicted_variance(batch) for batch in batches])
 
-    def _batches(self, X: Any, needs: Mapping[str, int], *, predict: bool = True) -> Iterator[Batch]:
-        return self.source_.batches(X, needs, predict=predict, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+    def _from_distributions(self, X: Any, function: Callable[[Distribution], Floats]) -> Floats:
+        parts = [function(self.rule_.distribution(batch)) for batch in self.batches(X)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _check_n_neighbors(self, n_neighbors: int | None) -> int:
         return self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")

@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 
-import ibug.describe._predictions as module
+import ibug.neighbors._leaf_numbers as module
 from ibug import IBUGRegressor, LeafIndex
 from ibug.describe import Predictions
 from ibug.metrics import evaluate
@@ -44,7 +44,7 @@ def same(found, expected):
 
 @pytest.mark.parametrize("at_a_time", [2**22, 700], ids=["at once", "in chunks"])
 def test_they_are_the_estimators_own(u, rows, at_a_time, monkeypatch):
-    monkeypatch.setattr(module, "_NEIGHBORS_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(module, "_NUMBERS_PER_CHUNK", at_a_time)
     X, kept = rows[0][350:], np.array([0, 3, 4, 40, 91])
     found, near = Predictions.with_neighbors(u, X, 5, kept)
     same(found.distribution, u.predict_dist(X))
@@ -63,13 +63,34 @@ def test_all_neighbours_are_kept_by_default(u, rows):
     np.testing.assert_array_equal(near.indices, u.kneighbors(X, most)[1])
 
 
-def test_before_calibration(u, rows):
-    X = rows[0][350:]
-    found = Predictions.of(u, X)
-    plain = found.before_calibration(u, X)
-    same(plain.distribution, u.uncalibrated().predict_dist(X))
-    np.testing.assert_array_equal(plain.points, u.predict(X))
-    assert found.before_calibration(object(), X) is None
+class Without:
+    """An estimator without neighbours, and without an uncalibrated form."""
+
+    def __init__(self, u):
+        self.predict, self.predict_dist = u.predict, u.predict_dist
+
+
+def test_both_with_and_without_calibration_by_one_search(u, rows, monkeypatch):
+    X, searched = rows[0][350:], []
+    expected, plain, points = u.predict_dist(X), u.uncalibrated().predict_dist(X), u.predict(X)
+    before = LeafIndex.query
+    monkeypatch.setattr(LeafIndex, "query", lambda *a, **o: searched.append(len(a[1])) or before(*a, **o))
+    found = Predictions.of(u, X, both=True)
+    assert sum(searched) == len(X)
+    same(found.distribution, expected)
+    same(found.before_calibration().distribution, plain)
+    np.testing.assert_array_equal(found.before_calibration().points, points)
+    assert Predictions.of(u, X).before_calibration() is None  # it was not asked for
+    assert Predictions.of(Without(u), X, both=True).before_calibration() is None
+
+
+def test_the_library_predicts_once(u, rows, monkeypatch):
+    X, asked = rows[0][350:], []
+    expected, model = u.predict(X), type(u.estimator_)
+    before = model.predict
+    monkeypatch.setattr(model, "predict", lambda self, X: asked.append(len(X)) or before(self, X))
+    np.testing.assert_array_equal(Predictions.of(u, X).points, expected)
+    assert asked == [len(X)]
 
 
 def test_scores_need_no_second_search(u, rows, monkeypatch):

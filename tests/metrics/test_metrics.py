@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from ibug import metrics
-from ibug.distributions import Normal
+from ibug.distributions import Blend, Normal, Stack
 from ibug.exceptions import InvalidInputError
 from tests.oracles import crps_by_quadrature
 
@@ -100,6 +100,43 @@ def test_calibrated_distributions_have_a_uniform_pit_and_little_error():
     assert metrics.miscalibration_area(y, predicted) < 0.01
 
 
+def calibrated_stacks():
+    """Return stacks of few atoms, so that jumps are large, and one value drawn from each."""
+    rng = np.random.default_rng(3)
+    atoms = rng.integers(0, 6, size=(4000, 4))
+    blend = Blend([0.2, 0.1, 0.7], errors=[-1.0, 0.5], support=(0.0, np.inf))
+    d = Stack(rng.normal(3, 1, 4000), 1.0, atoms, rng.uniform(size=(4000, 4)), blend)
+    return d.rvs(random_state=1), d
+
+
+def test_calibrated_stacks_have_a_uniform_pit_and_little_error():
+    y, d = calibrated_stacks()
+    u = metrics.pit(y, d)
+    assert stats.kstest(u, "uniform").pvalue > 0.01
+    np.testing.assert_array_equal(u, metrics.pit(y, d))  # the same each time
+    assert not np.array_equal(u, metrics.pit(y, d, random_state=1))
+    before, at = d.cdf(np.nextafter(y, -np.inf)), d.cdf(y)
+    assert np.mean(at - before > 0.05) > 0.5  # most values are at a jump
+    assert np.all((before <= u) & (u <= at))
+    assert metrics.mace(y, d) < 0.015
+    assert metrics.miscalibration_area(y, d) < 0.015
+    assert metrics.coverage(y, d, 0.5) > 0.6  # the ends belong to the intervals
+
+
+def test_the_calibration_curve_is_the_mean_over_all_draws_from_jumps():
+    y, d = calibrated_stacks()
+    y, d = y[:50], d[:50]
+    draws = np.array([metrics.pit(y, d, random_state=seed) for seed in range(2000)])
+    expected, observed = metrics.calibration_curve(y, d, n_levels=11)
+    by_draws = np.mean(np.abs(2 * draws[..., None] - 1) <= expected, axis=(0, 1))
+    np.testing.assert_allclose(observed, by_draws, atol=0.01)
+    assert observed[-1] == 1.0
+
+
+def test_the_pit_of_a_distribution_without_jumps_is_its_cdf():
+    np.testing.assert_array_equal(metrics.pit(Y, DISTRIBUTION), DISTRIBUTION.cdf(Y))
+
+
 def test_calibration_errors_by_hand():
     # Four values that need the levels 0, 0.5, 0.5 and 1 to be inside: at 0, 0.5 and 1 observed are 0.25, 0.75 and 1.
     predicted = Normal(np.zeros(4), 1.0)
@@ -141,7 +178,7 @@ def test_skill_of_equal_targets():
     ("y", "distribution", "message"),
     [
         ([], ([], []), "at least 1"),
-        ([[1.0]], ([0.0], [1.0]), r"y must have shape \(n,\)"),
+        ([[1.0, 2.0]], ([0.0], [1.0]), r"y must have shape \(n,\)"),
         ([np.nan, 1.0], ([0.0, 0.0], [1.0, 1.0]), "y contains 1 NaN or infinite"),
         ([np.inf], ([0.0], [1.0]), "y contains 1 NaN or infinite"),
         ([1.0, 2.0, 3.0], ([0.0, 0.0], [1.0, 1.0]), "y has 3 rows"),

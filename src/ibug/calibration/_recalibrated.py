@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from ibug._typing import Floats
 from ibug.calibration._score_map import ScoreMap
 from ibug.calibration._stepped import stepped_crps, stepped_moment
-from ibug.distributions import Distribution, Normal, check_confidence
+from ibug.distributions import Distribution, Normal
 from ibug.exceptions import InvalidInputError
 
 _TAIL = 9.0  # how far beyond the last knot a standard normal value can be
@@ -81,9 +81,8 @@ class Recalibrated(Distribution):
         """Return the value whose normal score is w."""
         return self._by_group(lambda g, base, x: base.from_normal_score(g.forward(x)), w)
 
-    def interval(self, confidence: float = 0.9) -> tuple[Floats, Floats]:
+    def _central(self, confidence: float) -> tuple[Floats, Floats]:
         """Return the ends of an interval that holds a new value with at least this probability, each of shape (n,)."""
-        check_confidence(confidence)
         lower, upper = (
             self._by_group(lambda g, base, x, end=end: base.from_normal_score(g.interval(confidence)[end] + x), 0.0)
             for end in (0, 1)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ibug._typing import Floats, Integers
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
-
-_NEIGHBORS_AT_A_TIME = 2**22  # about 50 MB
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,17 @@ class Predictions:
         What ``predict`` says.
     training_targets_ : ndarray of shape (n_train,) or None
         The targets that the estimator was fitted on, where it keeps them.
+    uncalibrated : batched distribution of n_rows rows, or None
+        What it would say without calibration, if that was asked for and the estimator has such a form.
     """
 
     distribution: Any
     points: Floats
     training_targets_: Floats | None = None
+    uncalibrated: Any = None
 
     @classmethod
-    def of(cls, estimator: Any, X: Any) -> Self:
+    def of(cls, estimator: Any, X: Any, *, both: bool = False) -> Self:
         """Predict rows.
 
         Parameters
@@ -66,14 +67,20 @@ class Predictions:
             The estimator.
         X : array-like or data frame of shape (n_rows, n_features)
             The rows.
+        both : bool
+            Predict them without calibration, too.
         """
-        return cls(estimator.predict_dist(X), _points(estimator, X), getattr(estimator, "training_targets_", None))
+        if hasattr(estimator, "batches"):
+            return cls.with_neighbors(estimator, X, 1, np.arange(0), both=both)[0]
+        plain = estimator.uncalibrated().predict_dist(X) if both and hasattr(estimator, "uncalibrated") else None
+        targets = getattr(estimator, "training_targets_", None)
+        return cls(estimator.predict_dist(X), _points(estimator, X), targets, plain)
 
     @classmethod
     def with_neighbors(
-        cls, estimator: Any, X: Any, n_neighbors: int, kept: Integers | None = None
+        cls, estimator: Any, X: Any, n_neighbors: int, kept: Integers | None = None, *, both: bool = False
     ) -> tuple[Self, Neighbors]:
-        """Predict rows and find their neighbours by the same search, in chunks that bound the memory.
+        """Predict rows and find their neighbours by one search, batch by batch, which bounds the memory.
 
         Parameters
         ----------
@@ -85,39 +92,36 @@ class Predictions:
             The number of neighbours to find; at least ``k_`` are found.
         kept : ndarray of int, ascending, optional
             The rows whose neighbours are kept; all by default.
+        both : bool
+            Predict the rows without calibration, too.
         """
         n_rows, k = _num_samples(X), max(n_neighbors, estimator.k_)
         kept = np.arange(n_rows) if kept is None else kept
-        size = max(1, _NEIGHBORS_AT_A_TIME // k)
-        distributions, familiarity = [], np.empty(n_rows)
+        rules = [estimator.rule_, estimator.rule_.uncalibrated()] if both else [estimator.rule_]
+        parts: list[list[Any]] = [[] for _ in rules]
+        points, familiarity = np.empty(n_rows), np.empty(n_rows)
         affinities, indices = np.empty((len(kept), k), np.int32), np.empty((len(kept), k), np.int64)
-        for start in range(0, n_rows, size):
-            chunk = X if n_rows <= size else _safe_indexing(X, slice(start, start + size))
-            distribution, near, found = estimator.predict_with_neighbors(chunk, k)
-            distributions.append(distribution)
-            familiarity[start : start + size] = near[:, : estimator.k_].mean(axis=1) / estimator.index_.n_trees
-            first, last = np.searchsorted(kept, [start, start + size])
-            inside = kept[first:last] - start
-            affinities[first:last], indices[first:last] = near[inside], found[inside]
-        joined = type(distributions[0]).concatenate(distributions)
-        predictions = cls(joined, _points(estimator, X), estimator.training_targets_)
+        for batch in estimator.batches(X, _most([*(rule.needs for rule in rules), {"targets": k}])):
+            for part, rule in zip(parts, rules, strict=True):
+                part.append(rule.distribution(batch))
+            where = batch.where
+            points[where] = batch.mean
+            familiarity[where] = batch.affinities[:, : estimator.k_].mean(axis=1) / batch.n_trees
+            first, last = np.searchsorted(kept, [where.start, where.stop])
+            inside = kept[first:last] - where.start
+            affinities[first:last], indices[first:last] = batch.affinities[inside, :k], batch.rows[inside, :k]
+        if estimator.source_.leaves.reader.predicts_by_walk:  # equal to the library's own, but not to the last bit
+            points = _points(estimator, X)
+        found = [type(part[0]).concatenate(part) for part in parts]
+        predictions = cls(found[0], points, estimator.training_targets_, found[1] if both else None)
         return predictions, Neighbors(familiarity, affinities, indices)
 
-    def before_calibration(self, estimator: Any, X: Any) -> Self | None:
-        """Return the same rows as predicted without calibration; None where the estimator has no such form.
+    def before_calibration(self) -> Self | None:
+        """Return the same rows as predicted without calibration; None where that is not known.
 
-        Point predictions are the same ones, and are not computed again.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            The estimator that made these predictions.
-        X : array-like or data frame of shape (n_rows, n_features)
-            The rows.
+        Point predictions are the same ones.
         """
-        if not hasattr(estimator, "uncalibrated"):
-            return None
-        return replace(self, distribution=estimator.uncalibrated().predict_dist(X))
+        return None if self.uncalibrated is None else replace(self, distribution=self.uncalibrated)
 
     def predict_dist(self, X: Any) -> Any:
         """Return the distributions of the rows that were predicted."""
@@ -126,6 +130,11 @@ class Predictions:
     def predict(self, X: Any) -> Floats:
         """Return the point predictions of the rows that were predicted, (n_rows,)."""
         return self.points
+
+
+def _most(needs: list[Mapping[str, int]]) -> dict[str, int]:
+    """Return the largest number of neighbours, by quantity."""
+    return {name: max(one.get(name, 0) for one in needs) for name in {name: 0 for one in needs for name in one}}
 
 
 def _points(estimator: Any, X: Any) -> Floats:

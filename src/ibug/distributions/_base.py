@@ -13,6 +13,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
 from ibug._typing import Floats
+from ibug.distributions._frame import distribution_frame
 from ibug.distributions._moved import Move, log_slope
 from ibug.exceptions import InvalidInputError
 
@@ -204,10 +205,61 @@ class Distribution(ABC):
         """Return the standard deviations."""
         return np.sqrt(self.var())
 
-    def interval(self, confidence: float = 0.9) -> tuple[Floats, Floats]:
-        """Return the lower and upper ends of the central interval, each of shape ``(n,)``."""
-        check_confidence(confidence)
+    def interval(self, confidence: ArrayLike = 0.9) -> tuple[Floats, Floats]:
+        """Return the lower and upper ends of the central interval, each of shape ``(n,)``; ``(n, m)`` for m coverages.
+
+        Two arrays, as in ``scipy.stats``: ``lower, upper = d.interval(0.9)``. An estimator's ``predict_interval``
+        returns both in one: it is ``np.stack(d.interval(confidence), axis=1)``, for one coverage and for several.
+
+        Parameters
+        ----------
+        confidence : float or array-like of shape (m,)
+            The coverage, between 0 and 1; or several.
+        """
+        if np.ndim(confidence) == 0:
+            check_confidence(confidence)
+            return self._central(confidence)  # type: ignore[arg-type]  # a number, as has been checked
+        if np.ndim(confidence) != 1 or not np.size(confidence):
+            raise InvalidInputError(f"One coverage is expected, or several in a list; got {confidence!r}.")
+        ends = [self.interval(level) for level in np.asarray(confidence).tolist()]
+        lower, upper = (np.stack(side, axis=-1) for side in zip(*ends, strict=True))
+        return lower, upper
+
+    def _central(self, confidence: float) -> tuple[Floats, Floats]:
+        """Return the ends of the central interval of one coverage, which has been checked."""
         return self.ppf((1 - confidence) / 2), self.ppf((1 + confidence) / 2)
+
+    def to_frame(
+        self,
+        *,
+        coverage: ArrayLike | None = 0.9,
+        quantiles: ArrayLike | None = None,
+        index: Any = None,
+        output: str = "pandas",
+    ) -> Any:
+        """Return a data frame with one line per row: ``mean``, ``std``, ``median``, interval and quantiles.
+
+        Parameters
+        ----------
+        coverage : float, array-like of shape (m,) or None
+            The coverage of the central interval, columns ``lower`` and ``upper``; or several, ``lower_50``,
+            ``upper_50`` and so on; None for no interval.
+        quantiles : float or array-like, optional
+            Probabilities of quantiles: columns ``q0.05`` and so on.
+        index : pandas index or frame, optional
+            The index of the result; that of a frame of rows, for example.
+        output : {"pandas", "polars"}
+            The library of the frame.
+
+        Examples
+        --------
+        >>> from ibug.distributions import Normal
+        >>> Normal([0.0, 1.0], [1.0, 2.0]).to_frame(coverage=0.5, index=["a", "b"]).round(2)
+           mean  std  median  lower  upper
+        a   0.0  1.0     0.0  -0.67   0.67
+        b   1.0  2.0     1.0  -0.35   2.35
+        """
+        return distribution_frame(self, coverage, quantiles, index, output)
 
     def rvs(self, size: int | None = None, random_state: Any = None) -> Floats:
         """Draw samples.
@@ -241,9 +293,11 @@ class Distribution(ABC):
             return
         if x.ndim == 2 and x.shape[0] in (1, len(self)):
             return
+        n, m = len(self), x.size
+        line = f"; [[{', '.join(f'{value:g}' for value in x[:2])}{', …' if m > 2 else ''}]], say" if x.ndim == 1 else ""
         raise InvalidInputError(
-            f"An argument of shape {x.shape} does not fit {len(self)} rows: give a scalar, one value per row "
-            f"({len(self)},), m values per row ({len(self)}, m), or the same m values for every row (1, m)."
+            f"An argument of shape {x.shape} does not fit {n} rows: give a scalar, one value per row ({n},), m values "
+            f"per row ({n}, m), or the same m values for every row (1, m){line}."
         )
 
     def _match_probability(self, argument: ArrayLike) -> tuple[Floats, ...]:
@@ -253,7 +307,7 @@ class Distribution(ABC):
         return matched
 
 
-def check_confidence(confidence: float) -> None:
+def check_confidence(confidence: Any) -> None:
     """Raise InvalidInputError unless the coverage of an interval is a number strictly between 0 and 1.
 
     Parameters

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr, ndtri_exp
 
 from ibug._typing import Floats
-from ibug.distributions._base import Distribution, check_confidence, standardised
+from ibug.distributions._base import Distribution, standardised
 from ibug.distributions._blend import Blend
 from ibug.distributions._moved import Move, moved_log_density
 from ibug.distributions._tails import score_of_tails
@@ -175,9 +175,7 @@ class Stack(Distribution):
             raise InvalidInputError("A probability must be from 0 to 1.")
         return self._quantile(p, 1 - p).reshape(shape)
 
-    def interval(self, confidence: float = 0.9) -> tuple[Floats, Floats]:
-        """Return the lower and upper ends of the central interval, each of shape ``(n,)``."""
-        check_confidence(confidence)
+    def _central(self, confidence: float) -> tuple[Floats, Floats]:
         below = np.empty((self.loc.size, 2))
         below[:] = (1 - confidence) / 2, (1 + confidence) / 2
         ends = self._quantile(below, 1 - below)

@@ -9,7 +9,7 @@ from ibug.metrics._check_score import check_score
 from ibug.metrics._coverage import coverage
 from ibug.metrics._crps import crps
 from ibug.metrics._crps_skill import crps_skill
-from ibug.metrics._evaluate import Scores, evaluate
+from ibug.metrics._evaluate import evaluate
 from ibug.metrics._inputs import Reduce, as_distribution, as_interval, as_points, as_quantiles, as_targets, reduced
 from ibug.metrics._interval_score import interval_score
 from ibug.metrics._mace import mace
@@ -21,6 +21,7 @@ from ibug.metrics._pit import pit
 from ibug.metrics._rms_calibration_error import rms_calibration_error
 from ibug.metrics._rmse import rmse
 from ibug.metrics._scorers import DistributionScorer, crps_scorer, interval_scorer, nll_scorer, predict_dist
+from ibug.metrics._scores import Scores
 from ibug.metrics._scoring import Scoring, resolve_scoring
 from ibug.metrics._sharpness import sharpness
 

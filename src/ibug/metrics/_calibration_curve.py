@@ -9,14 +9,16 @@ from numpy.typing import ArrayLike
 
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
-from ibug.metrics._pit import pit
+from ibug.metrics._pit import jump
 
 
 def calibration_curve(y: ArrayLike, distribution: Any, *, n_levels: int = 100) -> tuple[Floats, Floats]:
     """Return nominal and observed coverage of central intervals, (n_levels,) each: equal if calibrated.
 
     A value is inside the central interval of level p just where its probability integral transform u has
-    ``|2u - 1| <= p``, which works for any distribution.
+    ``|2u - 1| <= p``, which works for any distribution. Where the distribution function jumps at the value, that part
+    of the jump counts for which this holds. So calibrated distributions with jumps are on the diagonal, too, though
+    their intervals hold more than they promise, which `coverage` tells: the ends of an interval belong to it.
 
     Parameters
     ----------
@@ -29,6 +31,19 @@ def calibration_curve(y: ArrayLike, distribution: Any, *, n_levels: int = 100) -
     """
     if isinstance(n_levels, bool) or not isinstance(n_levels, (int, np.integer)) or n_levels < 2:
         raise InvalidInputError(f"n_levels must be an integer of at least 2; got {n_levels!r}.")
-    needed = np.sort(np.abs(2.0 * pit(y, distribution) - 1.0))  # the level that each value needs to be inside
+    before, at = jump(y, distribution)
+    rises = at > before
+    needed = np.sort(np.abs(2.0 * at[~rises] - 1.0))  # the level that each value needs to be inside
     expected = np.linspace(0.0, 1.0, n_levels)
-    return expected, np.searchsorted(needed, expected, side="right") / len(needed)
+    inside = np.searchsorted(needed, expected, side="right") + _inside(before[rises], at[rises], expected)
+    return expected, inside / len(at)
+
+
+def _inside(before: Floats, at: Floats, levels: Floats) -> Floats:
+    """Return how much of the jumps is inside the central interval of each level, added up, (n_levels,)."""
+    low, high = (1.0 - levels) / 2, (1.0 + levels) / 2
+    shares = [
+        np.maximum(np.minimum(at, upper) - np.maximum(before, lower), 0.0) / (at - before)
+        for lower, upper in zip(low, high, strict=True)
+    ]
+    return np.array([share.sum() for share in shares])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from ibug.metrics._check_score import check_score
 from ibug.metrics._coverage import coverage
 from ibug.metrics._crps import crps
 from ibug.metrics._crps_skill import crps_skill
+from ibug.metrics._groups import group_table
 from ibug.metrics._inputs import as_distribution, as_targets, check_levels
 from ibug.metrics._interval_score import interval_score
 from ibug.metrics._mace import mace
@@ -23,6 +24,7 @@ from ibug.metrics._nll import nll
 from ibug.metrics._rms_calibration_error import rms_calibration_error
 from ibug.metrics._rmse import rmse
 from ibug.metrics._scorers import predict_dist
+from ibug.metrics._scores import Scores
 from ibug.metrics._sharpness import sharpness
 
 _METRICS: dict[str, tuple[Callable[..., Any], str]] = {
@@ -39,51 +41,6 @@ _METRICS: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-class Scores(Mapping[str, float]):
-    """The scores by name: a mapping that prints as a table; ``pandas.Series(scores)`` and ``to_frame()`` work.
-
-    Parameters
-    ----------
-    values : mapping of str to float
-        The scores.
-    meanings : mapping of str to str
-        What each of them tells.
-    n_rows : int
-        How many rows they are of.
-    """
-
-    def __init__(self, values: Mapping[str, float], meanings: Mapping[str, str], n_rows: int) -> None:
-        self._values = dict(values)
-        self._meanings = dict(meanings)
-        self.n_rows = n_rows
-
-    def __getitem__(self, name: str) -> float:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        width = max(map(len, self._values))
-        lines = [f"{name:{width}}  {value:12.6g}  {self._meanings[name]}" for name, value in self._values.items()]
-        return "\n".join([f"Scores on {self.n_rows} rows", *lines])
-
-    @property
-    def meanings(self) -> dict[str, str]:
-        """What each score means, in a few words."""
-        return dict(self._meanings)
-
-    def to_frame(self) -> Any:
-        """Return a pandas DataFrame with the columns ``score`` and ``meaning``, indexed by the metric's name."""
-        import pandas as pd
-
-        table = {"score": list(self._values.values()), "meaning": [self._meanings[name] for name in self._values]}
-        return pd.DataFrame(table, index=pd.Index(self._values, name="metric"))
-
-
 def _skill(y: Floats, distribution: Any, reference: ArrayLike | None) -> float:
     """Return the skill, against the training targets if the estimator keeps them; NaN where targets do not vary."""
     try:
@@ -92,7 +49,14 @@ def _skill(y: Floats, distribution: Any, reference: ArrayLike | None) -> float:
         return float("nan")
 
 
-def evaluate(estimator: Any, X: Any, y: ArrayLike, *, levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95)) -> Scores:
+def evaluate(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95),
+    groups: Any = None,
+) -> Scores:
     """Return all scores of an estimator on rows that it has not seen.
 
     Parameters
@@ -100,9 +64,13 @@ def evaluate(estimator: Any, X: Any, y: ArrayLike, *, levels: Sequence[float] = 
     estimator
         Anything with ``predict_dist``.
     X, y
-        The rows and their observed values.
+        The rows and their observed values, in any form that `fit` takes.
     levels
         Nominal coverages of the intervals whose observed coverage and mean width are reported.
+    groups : array-like of shape (n_rows,), str, or function, optional
+        Coverage and width are reported for each group of rows, too: ``scores.groups`` has them as columns, ready for a
+        DataFrame. One entry per row, the name of a column of X, or a function of X that returns such an array. More
+        than 20 different numbers or dates are divided into five ranges with about as many rows each.
 
     Examples
     --------
@@ -114,6 +82,9 @@ def evaluate(estimator: Any, X: Any, y: ArrayLike, *, levels: Sequence[float] = 
     >>> scores = evaluate(u, X[300:], y[300:], levels=[0.9])
     >>> scores["coverage_90"] > 0.8
     True
+    >>> by_sex = evaluate(u, X[300:], y[300:], levels=[0.9], groups=lambda X: X[:, 1] > 0)
+    >>> by_sex.groups["group"].tolist(), by_sex.groups["rows"].tolist()
+    (['False', 'True'], [74, 68])
     """
     values = as_targets(y)
     distribution = as_distribution(predict_dist(estimator, X), len(values))
@@ -126,7 +97,8 @@ def evaluate(estimator: Any, X: Any, y: ArrayLike, *, levels: Sequence[float] = 
         meanings[name] = meaning
     scores["crps_skill"] = _skill(values, distribution, getattr(estimator, "training_targets_", None))
     meanings["crps_skill"] = "1 is perfect, 0 as good as no model"
-    for level in check_levels(levels, "levels"):
+    coverages = check_levels(levels, "levels")
+    for level in coverages:
         percent = f"{100 * level:g}"
         for kind, level_metric, meaning in (
             ("coverage", coverage, f"share of values inside the {percent} % interval"),
@@ -134,4 +106,5 @@ def evaluate(estimator: Any, X: Any, y: ArrayLike, *, levels: Sequence[float] = 
         ):
             scores[f"{kind}_{percent}"] = level_metric(values, distribution, float(level))
             meanings[f"{kind}_{percent}"] = meaning
-    return Scores(scores, meanings, len(values))
+    by_group = None if groups is None else group_table(values, distribution, coverages, groups, X)
+    return Scores(scores, meanings, len(values), by_group)

@@ -19,12 +19,14 @@ def as_targets(y: ArrayLike) -> Floats:
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        The observed values.
+    y : array-like of shape (n,), or (n, 1)
+        The observed values: an array, a list, a series, or a frame of one column.
     """
     if hasattr(y, "cdf"):
         raise InvalidInputError("The observed values come first, then the distribution: metric(y, distribution).")
     values = np.asarray(y, np.float64)
+    if values.ndim == 2 and values.shape[1] == 1:  # which `fit` takes as well
+        values = values[:, 0]
     if values.ndim != 1 or not values.size:
         raise InvalidInputError(f"y must have shape (n,), n of at least 1; got shape {values.shape}.")
     if not np.all(np.isfinite(values)):

@@ -119,7 +119,7 @@ def write(
     with Progress("report", 3, enabled=bool(getattr(estimator, "verbose", 0))) as progress:
         rows = explorer.choose(len(targets), max_rows)
         predictions, near = _predict(estimator, X, rows, n_neighbors, train_ids)
-        plain = predictions.before_calibration(estimator, X)
+        plain = predictions.before_calibration()
         progress.advance(1)
         found = scored(predictions, X, targets, float(coverage))
         before = None if plain is None else scored(plain, X, targets, float(coverage))
@@ -156,12 +156,12 @@ def _predict(
 ) -> tuple[Predictions, _Near | None]:
     """Predict all rows by one search, which finds the neighbours of the explorer's rows as well."""
     if not hasattr(estimator, "predict_with_neighbors"):
-        return Predictions.of(estimator, X), None
+        return Predictions.of(estimator, X, both=True), None
     n_train = len(estimator.training_targets_)
     if train_ids is not None and len(train_ids) != n_train:
         raise InvalidInputError(f"train_ids must name the {n_train} training rows; there are {len(train_ids)}.")
     count = min(check_count(n_neighbors, 1, 10**9, "n_neighbors"), _MOST_NEIGHBORS, estimator.index_.n_rows)
-    predictions, neighbors = Predictions.with_neighbors(estimator, X, count, rows)
+    predictions, neighbors = Predictions.with_neighbors(estimator, X, count, rows, both=True)
     familiar = Familiarity(neighbors.familiarity, float(estimator.affinity_threshold_))
     return predictions, _Near(neighbors.affinities, neighbors.indices, count, familiar)
 

@@ -12,7 +12,7 @@ from ibug.rule._learning import (
     with_neighbors,
     without_validation,
 )
-from ibug.rule._plan import K_CANDIDATES, Plan
+from ibug.rule._plan import K_CANDIDATES, Plan, most_needed
 from ibug.rule._rule import Rule
 from ibug.rule._statistics import Statistics
 
@@ -28,6 +28,7 @@ __all__ = [
     "conformalized",
     "joined",
     "learn",
+    "most_needed",
     "with_conformal",
     "with_floor",
     "with_neighbors",

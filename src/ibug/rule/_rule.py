@@ -133,6 +133,11 @@ class Rule:
         """Whether `variance` tells the variance of the distributions, which needs no prediction."""
         return self.conformal is None and self.stack is None and self.family.keeps_variance
 
+    @property
+    def variance_needs(self) -> Mapping[str, int]:
+        """The number of neighbours that `predicted_variance` looks at, by quantity."""
+        return self.spread.n_neighbors if self.keeps_variance else self.needs
+
     def predicted_variance(self, batch: Batch) -> Floats:
         """Return the variances of the distributions, (n_rows,): without making these where `variance` tells them."""
         return self.variance(batch) if self.keeps_variance else self.distribution(batch).var()

@@ -81,8 +81,8 @@ def _answer(
 ) -> tuple[Scores, Scores, list[str]]:
     """Return the scores with and without calibration, and the plots; all are made of the same predictions."""
     with_densities = np.arange(min(ROWS_OF_DENSITIES, len(rows.y)))
-    found, neighbors = Predictions.with_neighbors(estimator, rows.X, estimator.k_, with_densities)
-    plain = found.before_calibration(estimator, rows.X)
+    found, neighbors = Predictions.with_neighbors(estimator, rows.X, estimator.k_, with_densities, both=True)
+    plain = found.before_calibration()
     assert plain is not None, "the command works with IBUGRegressor, which has an uncalibrated form"
     scores, before = (all_scores(each, rows.X, rows.y, levels=coverages) for each in (found, plain))
     if plots is None:

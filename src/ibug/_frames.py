@@ -1,0 +1,143 @@
+"""Results as data frames, for those who ask for them: columns with names, and the index of the rows that were given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ibug._typing import Floats
+from ibug.exceptions import InvalidInputError, MissingDependencyError
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+def check_output(output: Any) -> None:
+    """Raise InvalidInputError for a kind of result that there is not; before anything is computed.
+
+    Parameters
+    ----------
+    output : {None, "pandas", "polars"}
+        What was asked for.
+    """
+    if output is not None and not (isinstance(output, str) and output in _MAKERS):
+        raise InvalidInputError(f'output must be "pandas", "polars" or None (arrays of NumPy); got {output!r}.')
+
+
+def index_of(rows: Any) -> Any:
+    """Return the index of a pandas frame; None for all other rows, which have none.
+
+    Parameters
+    ----------
+    rows
+        The rows, as they were given.
+    """
+    index = getattr(rows, "index", None)
+    return None if index is None or callable(index) else index  # lists have a method of this name
+
+
+def frame(columns: Columns, output: str, index: Any = None) -> Any:
+    """Return columns as a data frame.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray of shape (n_rows,)
+        The columns, by name.
+    output : {"pandas", "polars"}
+        The library of the frame.
+    index : array-like of shape (n_rows,), optional
+        The index of a pandas frame; frames of polars have none.
+    """
+    check_output(output)
+    return _MAKERS[output](columns, index)
+
+
+def interval_columns(ends: Floats, coverage: ArrayLike) -> dict[str, Floats]:
+    """Return ends of intervals as columns: ``lower`` and ``upper``, or ``lower_90``, … where there are several.
+
+    Parameters
+    ----------
+    ends : ndarray of shape (n_rows, 2) or (n_rows, 2, n_coverages)
+        The ends.
+    coverage : float or array-like of shape (n_coverages,)
+        The coverages that were asked for.
+    """
+    if np.ndim(coverage) == 0:
+        return {"lower": ends[:, 0], "upper": ends[:, 1]}
+    levels = _unlike([f"{100 * level:g}" for level in np.asarray(coverage, np.float64)], "coverage")
+    return {f"{side}_{level}": ends[:, end, i] for i, level in enumerate(levels) for end, side in enumerate(_SIDES)}
+
+
+def quantile_columns(quantiles: Floats, alpha: ArrayLike) -> dict[str, Floats]:
+    """Return quantiles as columns: ``q0.05``, ``q0.5`` and so on.
+
+    Parameters
+    ----------
+    quantiles : ndarray of shape (n_rows, n_alpha)
+        The quantiles.
+    alpha : array-like of shape (n_alpha,)
+        Their probabilities.
+    """
+    return {name: quantiles[:, i] for i, name in enumerate(quantile_names(alpha))}
+
+
+def quantile_names(alpha: ArrayLike) -> list[str]:
+    """Return the names of the columns of quantiles: ``q0.05``, ``q0.5`` and so on.
+
+    Parameters
+    ----------
+    alpha : array-like of shape (n_alpha,)
+        Their probabilities.
+    """
+    return _unlike([f"q{level:g}" for level in np.atleast_1d(np.asarray(alpha, np.float64))], "alpha")
+
+
+def neighbor_frames(affinities: NDArray[Any], indices: NDArray[Any], output: str | None, rows: Any) -> tuple[Any, Any]:
+    """Return what a search has found as two frames, or as it is.
+
+    Parameters
+    ----------
+    affinities, indices : ndarray of shape (n_rows, k)
+        Affinities and numbers of the nearest training rows.
+    output : {None, "pandas", "polars"}
+        The library of the frames; None for arrays.
+    rows
+        The rows that were asked for, whose index the frames have.
+    """
+    if output is None:
+        return affinities, indices
+    both = {"affinity": affinities, "neighbor": indices}
+    found = [{f"{name}_{i}": one for i, one in enumerate(table.T, 1)} for name, table in both.items()]
+    return frame(found[0], output, index_of(rows)), frame(found[1], output, index_of(rows))
+
+
+def _unlike(names: list[str], option: str) -> list[str]:
+    """Return names of columns that are all different, or say which option is to blame."""
+    if len(set(names)) < len(names):
+        raise InvalidInputError(f"{option} has a number twice, which would be two columns of one name: {names}.")
+    return names
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'output="{name}" needs {name}, which cannot be imported ({error}). Install it: pip install {name}.'
+        ) from error
+
+
+def _of_pandas(columns: Columns, index: Any) -> Any:
+    return _library("pandas").DataFrame(dict(columns), index=index)
+
+
+def _of_polars(columns: Columns, index: Any) -> Any:
+    # polars has no index: lines are in the order of the rows.
+    return _library("polars").DataFrame({name: np.ascontiguousarray(column) for name, column in columns.items()})
+
+
+_SIDES = ("lower", "upper")
+_MAKERS: dict[str, Callable[[Columns, Any], Any]] = {"pandas": _of_pandas, "polars": _of_polars}
