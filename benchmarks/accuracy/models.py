@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-import joblib
 import numpy as np
 
 from benchmarks.accuracy.fold import Fold
 from benchmarks.common.early_stopping import fit_catboost, fit_lightgbm
+from benchmarks.common.remembering import Remembering
 from ibug import VarianceCalibrator
 
 PATIENCE = 30
 FEWEST_TREES = 20
 #: The numbers of trees that CBU has to choose from: those of the paper, as far as they are allowed (section B.2).
 CBU_TREES = (25, 50, 100, 250, 500, 1000, 2000)
-
-
-class Remembering:
-    """A regressor that does not train twice on the same rows with the same parameters.
-
-    Methods are compared on the same splits, and tuned for two scores, so that most trainings would be repeated. All
-    clones share the memory.
-    """
-
-    trained: ClassVar[dict[str, dict[str, Any]]] = {}
-
-    def fit(self, X: Any, y: Any, **options: Any) -> Any:
-        """Train, or take over what an equal estimator has learned from the same rows."""
-        key = joblib.hash((type(self).__name__, sorted(self.get_params().items(), key=str), X, y, options))
-        if key not in self.trained:
-            super().fit(X, y, **options)
-            self.trained[key] = dict(self.__dict__)
-        self.__dict__.update(self.trained[key])
-        return self
 
 
 class Models:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold, train_test_split
 
-from benchmarks.study.datasets import load
+from benchmarks.study.datasets import DATASETS, load
 from benchmarks.study.encoding import encode
 from benchmarks.study.memory import Memory
 from benchmarks.study.methods import METHODS, SCORINGS, Fitted, Floats, Moments, Split, importable
 from benchmarks.study.task import NotRun, Task
 from ibug import VarianceCalibrator
-from ibug.distributions import Normal
+from ibug.distributions import Distribution, Normal
 from ibug.metrics import check_score, coverage, crps, interval_score, mace, mean_width, nll, rmse, sharpness
 
 FOLDS = 10
@@ -73,6 +73,7 @@ def prepare(X: Any, y: Floats, task: Task, memory_folder: Path | None = None) ->
         y_train,
         grid=task.grid,
         seed=SPLIT_SEED,
+        dataset=DATASETS[task.dataset].title,
         memory=Memory(memory_folder, place),
     )
     return split, X_test, y[test]
@@ -97,7 +98,8 @@ def score(fitted: Fitted, split: Split, X_test: Floats, y_test: Floats) -> list[
                 moments = Moments(plain.mean, calibrator.transform(plain.variance))
                 learned = {"gamma": calibrator.gamma_, "delta": calibrator.delta_}
             row = {"scoring": scoring, "calibrated": calibrated, "predict_seconds": seconds, **learned}
-            row |= metrics(moments, y_test)
+            normal = Normal(moments.mean, np.sqrt(moments.variance))
+            row |= metrics(fitted.distribution(X_test, scoring, calibrated=calibrated) or normal, y_test)
             if own is not None:
                 row["own_coverage"] = float(np.mean((own[:, 0] <= y_test) & (y_test <= own[:, 1])))
                 row["own_width"] = float(np.mean(own[:, 1] - own[:, 0]))
@@ -105,19 +107,18 @@ def score(fitted: Fitted, split: Split, X_test: Floats, y_test: Floats) -> list[
     return rows
 
 
-def metrics(moments: Moments, y: Floats) -> dict[str, float]:
-    """Return the paper's scores of normal distributions, and how their 90 % intervals do."""
-    normal = Normal(moments.mean, np.sqrt(moments.variance))
+def metrics(predicted: Distribution, y: Floats) -> dict[str, float]:
+    """Return the paper's scores of distributions, and how their 90 % intervals do."""
     return {
-        "crps": crps(y, normal),
-        "nll": nll(y, normal),
-        "rmse": rmse(y, moments.mean),
-        "check": check_score(y, normal),
-        "interval": interval_score(y, normal),
-        "mace": mace(y, normal),
-        "sharpness": sharpness(y, normal),
-        "coverage": coverage(y, normal, COVERAGE),
-        "width": mean_width(y, normal, COVERAGE),
+        "crps": crps(y, predicted),
+        "nll": nll(y, predicted),
+        "rmse": rmse(y, predicted.mean()),
+        "check": check_score(y, predicted),
+        "interval": interval_score(y, predicted),
+        "mace": mace(y, predicted),
+        "sharpness": sharpness(y, predicted),
+        "coverage": coverage(y, predicted, COVERAGE),
+        "width": mean_width(y, predicted, COVERAGE),
     }
 
 

@@ -11,7 +11,7 @@ from benchmarks.common.lines import Row
 from benchmarks.study import summary, tables
 from benchmarks.study.datasets import DATASETS
 from benchmarks.study.methods import METHODS, bart, ngboost, quantile_forest
-from benchmarks.study.methods.boosters import FEWEST_TREES, PATIENCE, QUICK_RATE, QUICK_TREES
+from benchmarks.study.methods.boosters import FEWEST_TREES, LIMITS, QUICK_RATE
 from benchmarks.study.results import read, task_of
 from benchmarks.study.runner import Plan
 from benchmarks.study.scores import Scores
@@ -85,19 +85,23 @@ def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
 
 def _trees(plan: Plan, rows: list[Row]) -> list[str]:
     """Return how long early stopping let the boosters grow."""
-    if plan.grid != "quick":
+    if plan.grid not in LIMITS:
         return []
+    most, patience = LIMITS[plan.grid]
+    values = {
+        "quick": f"learning rate {QUICK_RATE:g}, the library's own values for the rest",
+        "full": "the learning rate, depth, leaves and fewest rows of a leaf that the paper selected for the dataset",
+    }[plan.grid]
     text = (
-        f"`--grid quick` is one configuration: {FEWEST_TREES} to {QUICK_TREES} trees, learning rate {QUICK_RATE:g}, "
-        f"the library's own values for the rest, stopped when the validation rows gain nothing from {PATIENCE} more "
-        f"trees. NGBoost has at most {ngboost.SETTINGS['quick'][0]} trees, the quantile forest has "
-        f"{quantile_forest.SETTINGS['quick'][0]}, BART has {bart.SETTINGS['quick'][0][0]} in each of "
-        f"{bart.SETTINGS['quick'][2]} samples."
+        f"`--grid {plan.grid}` is one configuration: {FEWEST_TREES} to {most} trees, {values}, stopped when the "
+        f"validation rows gain nothing from {patience} more trees. NGBoost has at most "
+        f"{ngboost.SETTINGS[plan.grid][0]} trees, the quantile forest has {quantile_forest.SETTINGS[plan.grid][0]}, "
+        f"BART has {bart.SETTINGS[plan.grid][0][0]} in each of {bart.SETTINGS[plan.grid][2]} samples."
     )
     shares = []
     for method in _BOOSTED:
         found = {(row["dataset"], row["fold"]): row["parameters"]["trees"] for row in rows if _grown(row, method)}
-        limited = sum(trees > QUICK_TREES - PATIENCE for trees in found.values())
+        limited = sum(trees > most - patience for trees in found.values())
         if found:
             shares.append(f"{METHODS[method].title} {limited} of {len(found)}")
     if shares:

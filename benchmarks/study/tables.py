@@ -21,7 +21,8 @@ MAIN = {
     "ibug+cbu": "IBUG+CBU",
 }
 BASES = {"ibug-catboost": "CatBoost", "ibug-lightgbm": "LightGBM", "ibug-xgboost": "XGBoost", "ibug-hist": ""}
-TODAY = ("cqr", "quantile-forest")
+OWN_INTERVALS = ("cqr", "quantile-forest")
+TODAY = ("default-catboost", "default-lightgbm", *OWN_INTERVALS)
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ def intervals(scores: Scores) -> str:
     for dataset in scores.datasets(names):
         cells = []
         for name in names:
-            own = "own_" if name in TODAY else ""
+            own = "own_" if name in OWN_INTERVALS else ""
             inside = scores.folds(f"{own}coverage", dataset, name, "nll")
             width = scores.folds(f"{own}width", dataset, name, "nll")
             unit = scores.folds("target_deviation", dataset, name, "nll")

@@ -12,7 +12,7 @@ from benchmarks.study.runner import Plan
 def plan(monkeypatch):
     for package in ("pandas", "matplotlib", "catboost", "lightgbm", "xgboost"):
         pytest.importorskip(package)
-    monkeypatch.setattr(boosters, "QUICK_TREES", 20)
+    monkeypatch.setitem(boosters.LIMITS, "quick", (20, boosters.PATIENCE))
     return Plan(["synthetic"], ["cqr", "ibug-lightgbm"], folds=1, max_rows=200)
 
 

@@ -1,5 +1,7 @@
 """Each method on a tiny dataset predicts a proper distribution."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -104,6 +106,47 @@ def test_the_search_finds_the_best_configuration(booster, split, monkeypatch):
     np.testing.assert_allclose(
         booster().predict_first(part, split.X_val, 30), np.asarray(part.predict(split.X_val)), rtol=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    ("booster", "expected"),
+    [
+        (boosters.CatBoost, {"rate": 0.1, "depth": 2, "min_data_in_leaf": 1}),
+        (boosters.UncertainCatBoost, {"rate": 0.1, "depth": 2, "min_data_in_leaf": 1}),
+        (boosters.LightGBM, {"rate": 0.01, "num_leaves": 61, "min_child_samples": 1}),
+        (boosters.XGBoost, {"rate": 0.1, "max_depth": 2, "min_child_weight": 1}),
+        (boosters.HistGradientBoosting, {"rate": 0.01, "max_leaf_nodes": 61, "min_samples_leaf": 1}),
+    ],
+)
+def test_the_full_grid_is_what_the_paper_selected(booster, expected, split):
+    bike = replace(split, grid="full", dataset="Bike")
+    assert booster().configuration(bike) == expected
+    assert booster().configuration(replace(bike, dataset="Ames"))["rate"] == 0.1
+    assert booster().configuration(replace(bike, dataset="a user's own")) == {"rate": boosters.QUICK_RATE}
+    assert booster().configuration(replace(bike, grid="quick")) == {"rate": boosters.QUICK_RATE}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_full_grid_runs(name, rows, split, monkeypatch):
+    require(name)
+    monkeypatch.setitem(boosters.LIMITS, "full", (20, 5))
+    monkeypatch.setitem(bart.SETTINGS, "full", ((5,), 1, 10))
+    monkeypatch.setitem(ngboost.SETTINGS, "full", (20, 0.1, 5, 1.0))
+    monkeypatch.setitem(quantile_forest.SETTINGS, "full", (10, (2, 10), (1.0,)))
+    fitted = METHODS[name]().fit(replace(split, grid="full", dataset="Ames"))
+    assert np.all(fitted.predict(rows[0][260:], "nll").variance > 0)
+
+
+def test_the_default_is_scored_by_its_own_distributions(rows, split):
+    require("default-lightgbm")
+    fitted = METHODS["default-lightgbm"]().fit(split)
+    X, y = rows[0][260:], rows[1][260:]
+    calibrated, plain = (row for row in protocol.score(fitted, split, X, y) if row["scoring"] == "crps")
+    own = fitted.distribution(X, "crps", calibrated=True)
+    assert calibrated["crps"] == float(np.mean(own.crps(y)))
+    assert calibrated["rmse"] == pytest.approx(np.sqrt(np.mean((y - own.mean()) ** 2)))
+    assert plain["crps"] != calibrated["crps"]
+    assert calibrated["parameters"]["distribution"] in ("stack", "normal")
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -6,6 +6,7 @@ from benchmarks.study.methods.bart import BART
 from benchmarks.study.methods.base import GRIDS, SCORINGS, Fitted, Floats, Method, Moments, Split, importable
 from benchmarks.study.methods.cbu import CBU
 from benchmarks.study.methods.cqr import CQR
+from benchmarks.study.methods.default import DefaultCatBoost, DefaultLightGBM
 from benchmarks.study.methods.ibug import IBUGCatBoost, IBUGHist, IBUGLightGBM, IBUGXGBoost
 from benchmarks.study.methods.ibug_cbu import IBUGCBU
 from benchmarks.study.methods.knn import KNN, UnscaledKNN
@@ -24,6 +25,7 @@ METHODS: dict[str, type[Method]] = {
         IBUGLightGBM,
         IBUGXGBoost,
         IBUGHist,
+        DefaultLightGBM,
         KNN,
         IBUGCBU,
         NGBoost,
@@ -32,6 +34,7 @@ METHODS: dict[str, type[Method]] = {
         UnscaledKNN,
         QuantileForest,
         PGBM,
+        DefaultCatBoost,
         BART,
     )
 }

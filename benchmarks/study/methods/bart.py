@@ -11,6 +11,7 @@ from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Mome
 # Numbers of trees to choose from (paper, section C.3), chains, samples kept of each.
 SETTINGS: dict[str, tuple[tuple[int, ...], int, int]] = {
     "quick": ((100,), 1, 100),
+    "full": ((200,), 1, 200),
     "paper": ((10, 50, 100, 200), 5, 200),
 }
 WARM_STARTS = 10
@@ -20,7 +21,7 @@ class BART(Method):
     """Bayesian additive regression trees."""
 
     name, title, package = "bart", "BART (stochtree)", "stochtree"
-    row_limit: ClassVar[dict[str, int]] = {"quick": 2500}
+    row_limit: ClassVar[dict[str, int]] = {"quick": 2500, "full": 2500}
 
     def fit(self, split: Split) -> Fitted:
         return FittedBART(split)

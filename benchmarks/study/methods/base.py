@@ -19,7 +19,7 @@ from ibug.distributions import Distribution
 Floats = NDArray[np.float64]
 
 SCORINGS = ("crps", "nll")
-GRIDS = ("quick", "paper")
+GRIDS = ("quick", "full", "paper")
 
 # The numbers of neighbours that are tried (paper, section B.2).
 K_CANDIDATES = (3, 5, 7, 9, 11, 15, 31, 61, 91, 121, 151, 201, 301, 401, 501, 601, 701)
@@ -56,6 +56,7 @@ class Split:
     y_train: Floats
     grid: str = "quick"
     seed: int = 0
+    dataset: str = ""  # as the paper names it
     memory: Memory = field(default_factory=Memory)
 
     @property
@@ -84,6 +85,10 @@ class Fitted(ABC):
 
     def calibrated(self, X: Floats, scoring: str) -> Moments | None:
         """Return calibrated means and variances, if that is not the calibration of what `predict` returns."""
+        return None
+
+    def distribution(self, X: Floats, scoring: str, *, calibrated: bool) -> Distribution | None:
+        """Return the method's own distributions, if they are not normal ones and are to be scored as they are."""
         return None
 
     def quantiles(self, X: Floats, levels: Floats) -> Floats | None:

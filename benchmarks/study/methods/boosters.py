@@ -1,9 +1,11 @@
 """The boosters that methods build on: how each is made, stopped early and cut, and the search over its grid.
 
-With ``--grid quick`` one configuration is trained with early stopping on the validation rows. With ``--grid paper``
-every configuration of the paper's section B.2 is trained with the largest number of trees, and the number of trees, one
-of its candidates, is chosen along with the rest by the RMSE on the validation rows: predictions of the first T trees
-are the predictions of a model with T trees.
+With ``--grid quick`` one small configuration is trained with early stopping on the validation rows. With ``--grid
+full`` it is one of up to 2,000 trees, with the learning rate, depth and so on that the paper selected for the dataset;
+where the paper has no such model, those of the one most like it. With ``--grid paper`` every configuration of the
+paper's section B.2 is trained with the largest number of trees, and the number of trees, one of its candidates, is
+chosen along with the rest by the RMSE on the validation rows: predictions of the first T trees are the predictions of a
+model with T trees.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import numpy as np
 from sklearn.base import clone
 
 from benchmarks.common.early_stopping import fit_catboost, fit_lightgbm
+from benchmarks.study import facts
 from benchmarks.study.methods.base import Floats, Split
 
 TREES = (10, 25, 50, 100, 250, 500, 1000, 2000)
@@ -27,10 +30,12 @@ LEAVES = (15, 31, 61, 91)
 LEAST_ROWS = (1, 20)
 DEPTHS = (2, 3, 5, 7, None)
 
-QUICK_TREES = 300
 QUICK_RATE = 0.1
-PATIENCE = 20
+QUICK_TREES, FULL_TREES = 300, 2000
+PATIENCE, FULL_PATIENCE = 20, 100
 FEWEST_TREES = 10
+LIMITS = {"quick": (QUICK_TREES, PATIENCE), "full": (FULL_TREES, FULL_PATIENCE)}
+OWN_DEPTH = 6  # of CatBoost and XGBoost, where the paper has -1
 
 
 @dataclass
@@ -49,6 +54,11 @@ class Booster(ABC):
     package: ClassVar[str]
     shared: ClassVar[bool] = False  # by several methods
     quick: ClassVar[dict[str, Any]] = {}
+    like: ClassVar[str]  # the paper's name of the model whose selected hyperparameters are taken
+
+    @abstractmethod
+    def selected(self, paper: dict[str, float]) -> dict[str, Any]:
+        """Return the configuration, but for rate and trees, that the paper selected for `like`; see facts.selected."""
 
     @abstractmethod
     def grid(self) -> Iterator[dict[str, Any]]:
@@ -59,7 +69,7 @@ class Booster(ABC):
         """Return an estimator, untrained; `parameters` has ``trees``, ``rate`` and the library's own."""
 
     @abstractmethod
-    def fit_stopped(self, model: Any, split: Split) -> tuple[Any, int]:
+    def fit_stopped(self, model: Any, split: Split, patience: int) -> tuple[Any, int]:
         """Train on the part until the validation rows gain no more; return the model, cut, and its number of trees."""
 
     @abstractmethod
@@ -74,20 +84,28 @@ class Booster(ABC):
         """Return the best configuration of the grid, trained on the part and on all training rows."""
         if not self.shared:
             return self._tuned(split)
-        key = (self.name, split.grid, split.seed, version(self.package), self.quick, QUICK_TREES, QUICK_RATE, PATIENCE)
+        limits = LIMITS.get(split.grid, ())
+        key = (self.name, split.grid, split.seed, version(self.package), self.configuration(split), limits)
         return split.memory.recall(key, lambda: self._tuned(split))
 
     def tune_part(self, split: Split) -> tuple[dict[str, Any], Any]:
         """Return the best configuration of the grid, and its model of the part."""
-        return {"quick": self._stopped_early, "paper": self._searched}[split.grid](split)
+        return self._searched(split) if split.grid == "paper" else self._stopped(split, *LIMITS[split.grid])
+
+    def configuration(self, split: Split) -> dict[str, Any]:
+        """Return the one configuration of a grid that is not searched, but for the number of trees."""
+        paper = facts.selected().get((split.dataset, self.like)) if split.grid == "full" else None
+        if paper is None:
+            return {"rate": QUICK_RATE, **self.quick}
+        return {"rate": paper["eta"], **self.selected(paper), **self.quick}
 
     def _tuned(self, split: Split) -> Tuned:
         parameters, part = self.tune_part(split)
         return Tuned(parameters, part, self.make(parameters, split.seed).fit(split.X_train, split.y_train))
 
-    def _stopped_early(self, split: Split) -> tuple[dict[str, Any], Any]:
-        parameters = {"trees": QUICK_TREES, "rate": QUICK_RATE, **self.quick}
-        part, trees = self.fit_stopped(self.make(parameters, split.seed), split)
+    def _stopped(self, split: Split, most: int, patience: int) -> tuple[dict[str, Any], Any]:
+        parameters = {"trees": most, **self.configuration(split)}
+        part, trees = self.fit_stopped(self.make(parameters, split.seed), split, patience)
         if trees < FEWEST_TREES:  # an ensemble of hardly any trees knows no neighbours
             trees = FEWEST_TREES
             part = self.make({**parameters, "trees": trees}, split.seed).fit(split.X_part, split.y_part)
@@ -108,6 +126,10 @@ class Booster(ABC):
         return chosen, best
 
 
+def _depth(paper: dict[str, float]) -> int:
+    return OWN_DEPTH if paper["d"] < 0 else int(paper["d"])
+
+
 def _own(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters that have the library's own names."""
     return {name: value for name, value in parameters.items() if name not in ("trees", "rate")}
@@ -116,8 +138,11 @@ def _own(parameters: dict[str, Any]) -> dict[str, Any]:
 class CatBoost(Booster):
     """CatBoost with symmetric trees; -1 for the depth is the library's own, 6."""
 
-    name, package, shared = "catboost", "catboost", True
+    name, package, shared, like = "catboost", "catboost", True, "CatBoost"
     options: ClassVar[dict[str, Any]] = {}
+
+    def selected(self, paper: dict[str, float]) -> dict[str, Any]:
+        return {"depth": _depth(paper), "min_data_in_leaf": int(paper["min_leaf"])}
 
     def grid(self) -> Iterator[dict[str, Any]]:
         for rate, depth, least in product(RATES, DEPTHS, LEAST_ROWS):
@@ -137,8 +162,8 @@ class CatBoost(Booster):
             **self.options,
         )
 
-    def fit_stopped(self, model: Any, split: Split) -> tuple[Any, int]:
-        trees = fit_catboost(model, split.X_part, split.y_part, split.X_val, split.y_val, PATIENCE)
+    def fit_stopped(self, model: Any, split: Split, patience: int) -> tuple[Any, int]:
+        trees = fit_catboost(model, split.X_part, split.y_part, split.X_val, split.y_val, patience)
         return model, trees
 
     def predict_first(self, model: Any, X: Floats, trees: int) -> Floats:
@@ -152,16 +177,17 @@ class UncertainCatBoost(CatBoost):
     variance. So the number of trees is that of the best mean, as in the paper, which tunes CBU by a point score.
     """
 
-    name = "catboost with uncertainty"
+    name, like = "catboost with uncertainty", "CBU"
     options: ClassVar[dict[str, Any]] = {"loss_function": "RMSEWithUncertainty", "posterior_sampling": True}
-    step: ClassVar[int] = 10
+    steps: ClassVar[int] = 30  # numbers of trees that are tried
 
-    def fit_stopped(self, model: Any, split: Split) -> tuple[Any, int]:
+    def fit_stopped(self, model: Any, split: Split, patience: int) -> tuple[Any, int]:
         model.fit(split.X_part, split.y_part)
         grown = model.tree_count_
+        step = max(grown // self.steps, 1)
         errors = {
             trees: self.loss(split.y_val, self.predict_first(model, split.X_val, trees))
-            for trees in (*range(self.step, grown, self.step), grown)
+            for trees in (*range(step, grown, step), grown)
         }
         best = min(errors, key=errors.__getitem__)
         if best < grown:  # not cut: posterior sampling shrinks early trees as later ones come
@@ -177,7 +203,11 @@ class LightGBM(Booster):
     """LightGBM."""
 
     name = package = "lightgbm"
+    like = "PGBM"
     options: ClassVar[dict[str, Any]] = {}
+
+    def selected(self, paper: dict[str, float]) -> dict[str, Any]:
+        return {"num_leaves": int(paper["h"]), "min_child_samples": int(paper["min_leaf"])}
 
     def grid(self) -> Iterator[dict[str, Any]]:
         for rate, leaves, least in product(RATES, LEAVES, LEAST_ROWS):
@@ -196,8 +226,8 @@ class LightGBM(Booster):
             **self.options,
         )
 
-    def fit_stopped(self, model: Any, split: Split) -> tuple[Any, int]:
-        trees = fit_lightgbm(model, split.X_part, split.y_part, split.X_val, split.y_val, PATIENCE)
+    def fit_stopped(self, model: Any, split: Split, patience: int) -> tuple[Any, int]:
+        trees = fit_lightgbm(model, split.X_part, split.y_part, split.X_val, split.y_val, patience)
         return model, trees
 
     def predict_first(self, model: Any, X: Floats, trees: int) -> Floats:
@@ -208,6 +238,10 @@ class XGBoost(Booster):
     """XGBoost with the histogram method."""
 
     name = package = "xgboost"
+    like = "CatBoost"
+
+    def selected(self, paper: dict[str, float]) -> dict[str, Any]:
+        return {"max_depth": _depth(paper), "min_child_weight": int(paper["min_leaf"])}
 
     def grid(self) -> Iterator[dict[str, Any]]:
         for rate, depth, least in product(RATES, DEPTHS, LEAST_ROWS):
@@ -225,8 +259,8 @@ class XGBoost(Booster):
             **_own(parameters),
         )
 
-    def fit_stopped(self, model: Any, split: Split) -> tuple[Any, int]:
-        model.set_params(early_stopping_rounds=PATIENCE)
+    def fit_stopped(self, model: Any, split: Split, patience: int) -> tuple[Any, int]:
+        model.set_params(early_stopping_rounds=patience)
         model.fit(split.X_part, split.y_part, eval_set=[(split.X_val, split.y_val)], verbose=False)
         return model, model.best_iteration + 1
 
@@ -237,8 +271,11 @@ class XGBoost(Booster):
 class HistGradientBoosting(Booster):
     """scikit-learn's HistGradientBoostingRegressor. It cannot be stopped on given rows, so it is grown bit by bit."""
 
-    name, package = "hist", "sklearn"
+    name, package, like = "hist", "sklearn", "PGBM"
     bit: ClassVar[int] = 50
+
+    def selected(self, paper: dict[str, float]) -> dict[str, Any]:
+        return {"max_leaf_nodes": int(paper["h"]), "min_samples_leaf": int(paper["min_leaf"])}
 
     @staticmethod
     def regressor() -> type[Any]:
@@ -260,9 +297,9 @@ class HistGradientBoosting(Booster):
             **_own(parameters),
         )
 
-    def fit_stopped(self, model: Any, split: Split) -> tuple[Any, int]:
+    def fit_stopped(self, model: Any, split: Split, patience: int) -> tuple[Any, int]:
         most, grown, best = model.get_params()["max_iter"], 0, 0
-        while grown < most and grown - best <= PATIENCE:
+        while grown < most and grown - best <= patience:
             grown = min(grown + self.bit, most)
             model.set_params(max_iter=grown, warm_start=True).fit(split.X_part, split.y_part)
             errors = [self.loss(split.y_val, mean) for mean in model.staged_predict(split.X_val)]

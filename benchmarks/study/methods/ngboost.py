@@ -13,7 +13,7 @@ from ibug.metrics import crps, nll
 
 # Largest number of trees, learning rate, patience, share of the rows and of the columns that a tree sees. The paper has
 # no other hyperparameters here than the number of trees.
-SETTINGS = {"quick": (200, 0.1, 15, 0.5), "paper": (2000, 0.01, 50, 1.0)}
+SETTINGS = {"quick": (200, 0.1, 15, 0.5), "full": (2000, 0.05, 50, 0.5), "paper": (2000, 0.01, 50, 1.0)}
 
 
 class NGBoost(Method):

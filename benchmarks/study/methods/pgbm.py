@@ -31,7 +31,7 @@ class PGBM(Method):
     """PGBM with the correlation between trees tuned on validation rows."""
 
     name, title, package = "pgbm", "PGBM", "pgbm"
-    row_limit: ClassVar[dict[str, int]] = {"quick": 3000}
+    row_limit: ClassVar[dict[str, int]] = {"quick": 3000, "full": 3000}
 
     def fit(self, split: Split) -> Fitted:
         return FittedPGBM(Booster().tune(split), split)

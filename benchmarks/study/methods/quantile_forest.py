@@ -13,6 +13,7 @@ from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Mome
 SETTINGS: dict[str, tuple[int, tuple[int, ...], tuple[float, ...]]] = {
     "quick": (100, (5,), (1 / 3,)),
     "search": (100, (1, 5, 20), (1 / 3, 1.0)),  # of the accuracy benchmark
+    "full": (300, (1, 5, 20), (1 / 3, 1.0)),
     "paper": (500, (1, 5, 20), (1 / 3, 1.0)),
 }
 LEVELS = (np.arange(40) + 0.5) / 40
