@@ -87,9 +87,12 @@ class Limiter:
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if not length.isdigit() or int(length) > self.limits.bytes:
             raise self.too_large("bytes")
-        if not await self.received(receive, body):
-            return False
-        if scope["path"].endswith("/batch") and most_rows(body) > self.limits.rows:
+        try:
+            if not await asyncio.wait_for(self.received(receive, body), self.limits.seconds):
+                return False
+        except asyncio.TimeoutError:
+            raise HTTPException(408, f"A request has to come within {self.limits.seconds:g} seconds.") from None
+        if scope["path"].endswith("/batch") and has_more_rows(body, self.limits.rows):
             raise self.too_large("rows")
         if self.in_flight >= self.limits.in_flight:
             raise HTTPException(503, BUSY)
@@ -102,13 +105,9 @@ class Limiter:
 
     async def received(self, receive: Receive, body: bytearray) -> bool:
         """Read the body, which may be longer than its header says; False if the client leaves meanwhile."""
-        clock, more = asyncio.get_running_loop().time, True
-        end = clock() + self.limits.seconds
+        more = True
         while more:
-            try:
-                message = await asyncio.wait_for(receive(), end - clock())
-            except asyncio.TimeoutError:
-                raise HTTPException(408, f"A request has to come within {self.limits.seconds:g} seconds.") from None
+            message = await receive()
             if message["type"] != "http.request":
                 return False
             part = message.get("body", b"")
@@ -140,13 +139,13 @@ class Limiter:
             self.in_flight -= held.pop() if held else 0
 
 
-def most_rows(body: bytes) -> int:
-    """Return how many rows a batch can have at most, without parsing it: its objects but one."""
-    objects = body.count(b"{")
-    if objects > 1:  # those in texts do not count; quotes in texts are behind a backslash
-        marks = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NO_MARKS)
-        objects = sum(part.count(b"{") for part in marks.split(b'"')[::2])
-    return objects - 1
+def has_more_rows(body: bytes, most: int) -> bool:
+    """Tell whether a batch has more rows than allowed, without parsing it: each row is an object inside of one."""
+    if body.count(b"{") - 1 <= most:
+        return False
+    # Braces in texts do not count; quotes in texts are behind a backslash.
+    marks = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, NO_MARKS)
+    return sum(part.count(b"{") for part in marks.split(b'"')[::2]) - 1 > most
 
 
 NO_MARKS = bytes(set(range(256)) - set(b'"{'))

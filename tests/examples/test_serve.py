@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import importlib.util
+import json
 import multiprocessing
 import os
 import signal
@@ -23,9 +24,11 @@ lightgbm = pytest.importorskip("lightgbm")
 
 import httpx
 import pandas as pd
+import pydantic
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import GradientBoostingRegressor
 
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, LeafIndex
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "serve.py"
 
@@ -45,7 +48,8 @@ class InProcess:
         return asyncio.run(one())
 
 
-ROW = {"size": 0.5, "rooms": 3, "city": "Graz"}
+ROW = {"size": 0.5, "rooms": 3, "city": "Graz", "stars": 4, "cheap": True, "weight": 2.5}
+AS_JSON = {"content-type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +68,9 @@ def u():
             "size": rng.normal(size=300),
             "rooms": rng.integers(1, 6, 300),
             "city": pd.Categorical(rng.choice(["Bern", "Graz", "Lyon"], 300)),
+            "stars": rng.integers(1, 6, 300).astype(np.int8),
+            "cheap": rng.integers(0, 2, 300).astype(bool),
+            "weight": rng.normal(size=300).astype(np.float32),
         }
     )
     y = X["rooms"] + 2.0 * X["city"].cat.codes + rng.normal(size=300)
@@ -84,7 +91,8 @@ def client(serve, path):
 
 
 def frame(*rows):
-    return pd.DataFrame(rows).astype({"city": pd.CategoricalDtype(["Bern", "Graz", "Lyon"])})
+    kinds = {"city": pd.CategoricalDtype(["Bern", "Graz", "Lyon"]), "size": float, "rooms": float, "stars": float}
+    return pd.DataFrame(rows).astype(kinds | {"cheap": float, "weight": np.float32})
 
 
 def test_one_row_with_everything(client, u):
@@ -101,7 +109,7 @@ def test_one_row_with_everything(client, u):
 
 
 def test_a_batch_with_missing_values(client, u):
-    rows = [ROW, {"size": None, "rooms": 1, "city": "Lyon"}, {"size": 1, "rooms": 2, "city": None}]
+    rows = [ROW, *(ROW | {name: None} for name in ROW), dict.fromkeys(ROW)]
     found = client.post("/predict/batch", json={"rows": rows}).json()["predictions"]
     X = frame(*rows)
     np.testing.assert_array_equal([answer["prediction"] for answer in found], u.predict(X))
@@ -114,16 +122,24 @@ def test_a_batch_with_missing_values(client, u):
     [
         (ROW | {"city": "Oslo"}, "city"),
         (ROW | {"rooms": "many"}, "rooms"),
-        (ROW | {"rooms": None}, "rooms"),
-        ({"size": 1.0, "city": "Graz"}, "rooms"),
+        (ROW | {"rooms": 2**63}, "rooms"),
+        (ROW | {"rooms": 10**30}, "rooms"),
+        (ROW | {"rooms": -(10**30)}, "rooms"),
+        (ROW | {"rooms": 2.5}, "rooms"),
+        (ROW | {"stars": 300}, "stars"),
+        (ROW | {"stars": -129}, "stars"),
+        (ROW | {"size": 10**400}, "size"),
+        (ROW | {"weight": 1e39}, "weight"),  # too large for its type: it would be infinite
+        (ROW | {"city": "\ud800"}, "city"),
+        ({name: value for name, value in ROW.items() if name != "rooms"}, "rooms"),
         (ROW | {"colour": "red"}, "colour"),
     ],
 )
 def test_a_wrong_row_is_refused_with_its_column(client, row, column):
-    one = client.post("/predict", json={"row": row})
+    one = client.post("/predict", content=json.dumps({"row": row}), headers=AS_JSON)
     assert one.status_code == 422
     assert one.json()["detail"][0]["loc"][:3] == ["body", "row", column]
-    many = client.post("/predict/batch", json={"rows": [ROW, row]})
+    many = client.post("/predict/batch", content=json.dumps({"rows": [ROW, row]}), headers=AS_JSON)
     assert many.status_code == 422
     assert many.json()["detail"][0]["loc"][:4] == ["body", "rows", 1, column]
 
@@ -133,6 +149,52 @@ def test_a_wrong_option_is_refused_with_its_name(client, wrong):
     answer = client.post("/predict", json={"row": ROW, **wrong})
     assert answer.status_code == 422
     assert answer.json()["detail"][0]["loc"][1] == next(iter(wrong))
+
+
+@pytest.mark.parametrize("address", ["/predict", "/predict/batch", "/point"])
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e400", "-1e400"])
+@pytest.mark.parametrize("column", ["size", "rooms", "stars", "city", "cheap", "coverage"])
+def test_what_is_no_number_is_refused(client, address, value, column):
+    """Python's parser takes these, though JSON does not have them; they could not even be sent back."""
+    row = json.dumps(ROW | ({column: "@"} if column in ROW else {})).replace('"@"', value)
+    rest = f', "coverage": {value}' if column == "coverage" else ""
+    rows = f'"rows": [{row}]' if "batch" in address else f'"row": {row}'
+    answer = client.post(address, content=f"{{{rows}{rest}}}", headers=AS_JSON)
+    assert answer.status_code == 422
+    assert column in answer.json()["detail"][0]["loc"]
+
+
+@pytest.mark.parametrize(
+    "body", ["", "[", "{", "[" * 9000, '{"row": ' * 1000, "1" * 5000, '"\\ud800"', "\x00", "null", '{"row": null}']
+)
+def test_what_is_no_request_is_refused(client, body):
+    answer = client.post("/predict", content=body, headers=AS_JSON)
+    assert 400 <= answer.status_code < 500
+
+
+def test_half_a_surrogate_pair_is_no_text(serve, client):
+    answer = client.post("/predict", content=json.dumps({"row": ROW | {"\ud800": 1}}), headers=AS_JSON)
+    assert answer.status_code == 422
+    texts = pydantic.TypeAdapter(serve._type({"name": "street", "dtype": "object"}))
+    assert texts.validate_python("größe") == "größe"
+    with pytest.raises(pydantic.ValidationError, match="valid string"):
+        texts.validate_python("\ud800")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "UInt8", "int64[pyarrow]", "Int64", "float32", "Float64", "double[pyarrow]"])
+def test_columns_of_numbers_take_numbers_of_their_range(serve, dtype):
+    values = pydantic.TypeAdapter(serve._type({"name": "x", "dtype": dtype}))
+    assert values.validate_python(3) == 3
+    assert values.validate_python(None) is None
+    for wrong in (float("nan"), 10**400, "many"):
+        with pytest.raises(pydantic.ValidationError):
+            values.validate_python(wrong)
+
+
+def test_many_errors_are_not_all_told(client):
+    answer = client.post("/predict/batch", json={"rows": [{}] * 50})
+    assert answer.status_code == 422
+    assert len(answer.json()["detail"]) == 100
 
 
 def test_too_much_is_refused(client):
@@ -148,6 +210,140 @@ def test_too_much_is_refused(client):
     told_no_length = client.post("/predict", content=parts())
     assert told_no_length.status_code == 413
     assert client.post("/predict/batch", json={"rows": []}).status_code == 422
+
+
+def test_too_many_rows_are_refused_before_they_are_parsed(serve, path, monkeypatch):
+    client = InProcess(serve.create_app(path, serve.Limits(rows=3)))
+    parsed = []
+    before = json.loads
+    monkeypatch.setattr(json, "loads", lambda text, **options: parsed.append(len(text)) or before(text, **options))
+    assert client.post("/predict/batch", json={"rows": [ROW] * 4}).status_code == 413
+    assert not parsed
+    assert client.post("/predict/batch", json={"rows": [ROW] * 3}).status_code == 200
+    assert parsed
+
+
+@pytest.mark.parametrize(
+    ("body", "rows"),
+    [
+        (b'{"rows": [{"a": 1}, {"a": 2}]}', 2),
+        (b'{"rows": [{"a": "{{{{"}, {"{": "}"}]}', 2),
+        (rb'{"rows": [{"a": "\"{"}, {"a": "\\"}, {"a": "{\\\"{"}]}', 3),
+        (b'{"rows": []}', 0),
+        (b"", -1),
+        (b'{"', 0),
+    ],
+)
+def test_rows_are_counted_without_parsing(serve, body, rows):
+    assert not serve.has_more_rows(body, rows)
+    assert rows < 1 or serve.has_more_rows(body, rows - 1)
+
+
+class Client:
+    """One connection, message by message: what it sends is what `send` was given, and `answer` what came back."""
+
+    def __init__(self, app, path="/predict"):
+        self.messages, self.answer = asyncio.Queue(), []
+        scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"content-type", b"application/json")]}
+        scope |= {"query_string": b"", "root_path": "", "scheme": "http", "http_version": "1.1", "asgi": {}}
+        self.task = asyncio.ensure_future(app(scope, self.messages.get, self._hear))
+
+    def send(self, body, more_body=False):
+        self.messages.put_nowait({"type": "http.request", "body": body, "more_body": more_body})
+
+    async def _hear(self, message):
+        self.answer.append(message)
+
+    async def status(self):
+        await self.task
+        return self.answer[0]["status"]
+
+
+def test_bodies_that_trickle_shut_nobody_out(serve, path):
+    app = serve.create_app(path, serve.Limits(in_flight=2, seconds=1.0))
+    whole = json.dumps({"row": ROW}).encode()
+
+    async def attack():
+        slow = [Client(app) for _ in range(420)]
+        for each in slow:
+            each.send(b"{", more_body=True)
+        await asyncio.sleep(0.1)
+        honest = Client(app)
+        honest.send(whole)
+        assert await honest.status() == 200
+        assert not any(each.answer for each in slow)
+        for each in slow:  # a byte from time to time does not help
+            each.send(b" ", more_body=True)
+        assert {await each.status() for each in slow} == {408}
+        assert b"within 1 seconds" in slow[0].answer[1]["body"]
+
+    asyncio.run(attack())
+
+
+def test_all_bodies_that_are_received_have_one_limit(serve, path):
+    app = serve.create_app(path, serve.Limits(buffer=1000))
+
+    async def attack():
+        one, two = Client(app), Client(app)
+        one.send(b" " * 800, more_body=True)
+        await asyncio.sleep(0.05)
+        two.send(b" " * 800, more_body=True)
+        assert await two.status() == 503
+        one.messages.put_nowait({"type": "http.disconnect"})
+        await one.task
+        again = Client(app)
+        again.send(b" " * 800 + json.dumps({"row": ROW}).encode())
+        assert await again.status() == 200
+
+    asyncio.run(attack())
+
+
+def test_a_client_that_does_not_read_its_answer_holds_no_place(serve, path):
+    app = serve.create_app(path, serve.Limits(in_flight=1))
+    whole = json.dumps({"row": ROW}).encode()
+
+    async def attack():
+        deaf, reached = Client(app), asyncio.Event()
+
+        async def stuck(message):
+            reached.set()
+            await asyncio.Event().wait()
+
+        deaf.task.cancel()
+        scope = {"type": "http", "method": "POST", "path": "/predict", "headers": [], "query_string": b""}
+        messages = asyncio.Queue()
+        messages.put_nowait({"type": "http.request", "body": whole, "more_body": False})
+        task = asyncio.ensure_future(app(scope, messages.get, stuck))
+        await reached.wait()
+        honest = Client(app)
+        honest.send(whole)
+        assert await honest.status() == 200
+        task.cancel()
+
+    asyncio.run(attack())
+
+
+def test_neighbours_come_from_the_search_of_the_prediction(client, monkeypatch):
+    searched, before = [], LeafIndex.query
+    monkeypatch.setattr(LeafIndex, "query", lambda *a, **o: searched.append(len(a[1])) or before(*a, **o))
+    answer = client.post("/predict/batch", json={"rows": [ROW] * 7, "neighbors": 3})
+    assert len(answer.json()["predictions"][0]["neighbors"]) == 3
+    assert searched == [7]
+
+
+def test_more_neighbours_than_training_rows_are_refused(serve, tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = GradientBoostingRegressor(n_estimators=3)
+    own = IBUGRegressor(model, k=5, spread="targets", calibrate=False).fit(X, X[:, 0])
+    own.save(tmp_path / "model.ibug", compress=False)
+    client = InProcess(serve.create_app(tmp_path / "model.ibug"))
+    row = {"column_0": 0.5, "column_1": 1.0}
+    answer = client.post("/predict", json={"row": row, "neighbors": 100})
+    assert answer.status_code == 422
+    assert "from 1 to the 60 training rows" in answer.json()["detail"]
+    missing = client.post("/predict", json={"row": row | {"column_0": None}})  # the model takes none
+    assert missing.status_code == 422
+    assert "does not take these missing values" in missing.json()["detail"]
 
 
 def test_arrays_without_names_are_columns_by_number(serve, tmp_path):
