@@ -23,7 +23,7 @@ import pandas as pd
 import uvicorn
 from fastapi import FastAPI, HTTPException
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.supervisors import multiprocess
@@ -283,7 +283,12 @@ def _type(column: dict[str, Any]) -> Any:
     if name.startswith("float"):
         most = float(np.finfo(name).max)
         return Annotated[float, Field(ge=-most, le=most, allow_inf_nan=False)] | None
-    return str | None
+    return Annotated[str, AfterValidator(_encodable)] | None
+
+
+def _encodable(text: str) -> str:
+    text.encode()  # which half a surrogate pair is not: a ValueError
+    return text
 
 
 def _series(values: list[Any], column: dict[str, Any]) -> Any:
