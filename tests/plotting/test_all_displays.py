@@ -38,7 +38,7 @@ EVERY = [*OF_PREDICTIONS, "Tuning", "LeafDensity", "TreeFraction"]
 
 
 def test_every_display_is_tested():
-    assert sorted(plotting.__all__) == sorted(f"{name}Display" for name in EVERY)
+    assert sorted(plotting.__all__) == sorted([*(f"{name}Display" for name in EVERY), "Diagnosis", "diagnose"])
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -74,10 +74,31 @@ def test_a_line_for_each_family():
     assert TuningDisplay.from_results(tuning, best_k=7).best_ is None
 
 
-def test_many_families_have_different_lines():
-    names = [f"family {i}" for i in range(12)]
-    display = TuningDisplay.from_results({"distribution": names, "k": [3] * 12, "score": range(12)})
-    assert len({(line.get_color(), line.get_marker()) for line in display.lines_}) == 12
+def test_six_families_have_different_lines():
+    names = [f"family {i}" for i in range(6)]
+    display = TuningDisplay.from_results({"distribution": names, "k": [3] * 6, "score": range(6)})
+    assert len({(line.get_color(), line.get_marker()) for line in display.lines_}) == 6
+    assert [line.get_label() for line in display.lines_] == names
+
+
+def test_of_many_families_the_best_and_the_chosen_have_names():
+    names = np.repeat([f"family {i}" for i in range(21)], 2)
+    tuning = {"distribution": names, "k": [3, 9] * 21, "score": np.arange(42)[::-1]}
+    display = TuningDisplay.from_results(tuning, best_family="family 2", best_k=9)
+    assert len(display.lines_) == 21
+    _, labels = display.ax_.get_legend_handles_labels()
+    expected = ["family 20", "family 19", "family 18", "family 17", "family 16", "family 2"]
+    assert labels == [*expected, "15 others", "chosen: family 2, k = 9"]
+    assert len({line.get_color() for line in display.lines_[6:]}) == 1
+
+
+def test_after_tune_the_legend_leaves_most_of_the_figure_to_the_curves(u, data):
+    X_val, y_val = data["validation"]
+    tuned = IBUGRegressor(u.estimator_, prefit=True, distribution="tune").fit(*data["train"], X_val=X_val, y_val=y_val)
+    display = TuningDisplay.from_estimator(tuned)
+    assert len(display.curves) > 10
+    display.figure_.canvas.draw()
+    assert display.ax_.get_position().height > 0.6
 
 
 def test_equal_scores_are_all_drawn():

@@ -15,6 +15,7 @@ from ibug.exceptions import InvalidInputError
 # With few neighbours of equal targets the NLL can be astronomical, and nothing else could be seen. Where a score is
 # further above the best one than _FAR times the median distance, only scores up to _NEAR times are drawn in place.
 _FAR, _NEAR = 30.0, 4.0
+_MOST_NAMED = 6  # more colours and dashes nobody tells apart
 
 
 def curve_name(family: str, spread: str | None) -> str:
@@ -69,6 +70,22 @@ def _columns(tuning: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], Integers, F
     if np.all(np.isnan(score)):
         raise InvalidInputError("There is no finite score to draw.")
     return names[tried], k[tried], score
+
+
+def named_curves(curves: Mapping[str, tuple[Integers, Floats]], chosen: str) -> list[str]:
+    """Return the curves that are to be told apart: all, or where there are many the best ones and the chosen one.
+
+    Parameters
+    ----------
+    curves : dict of (ndarray, ndarray)
+        What `tuning_curves` returns.
+    chosen : str
+        The chosen curve.
+    """
+    if len(curves) <= _MOST_NAMED:
+        return list(curves)
+    best = sorted(curves, key=lambda name: (name != chosen, float(np.nanmin(curves[name][1]))))
+    return sorted(best[:_MOST_NAMED], key=lambda name: float(np.nanmin(curves[name][1])))
 
 
 def highest_drawn(score: Floats) -> float:

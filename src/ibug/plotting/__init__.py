@@ -7,6 +7,7 @@ on. matplotlib (``pip install "ibug[plot]"``) is imported when something is draw
 
 from ibug.plotting._calibration import CalibrationDisplay
 from ibug.plotting._density import DensityDisplay
+from ibug.plotting._diagnose import Diagnosis, diagnose
 from ibug.plotting._interval import IntervalDisplay
 from ibug.plotting._leaf_density import LeafDensityDisplay
 from ibug.plotting._pit import PITDisplay
@@ -17,10 +18,12 @@ from ibug.plotting._tuning import TuningDisplay
 __all__ = [
     "CalibrationDisplay",
     "DensityDisplay",
+    "Diagnosis",
     "IntervalDisplay",
     "LeafDensityDisplay",
     "PITDisplay",
     "SpreadErrorDisplay",
     "TreeFractionDisplay",
     "TuningDisplay",
+    "diagnose",
 ]

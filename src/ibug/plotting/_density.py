@@ -12,13 +12,13 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ibug._typing import Floats, Integers
-from ibug.describe import finite, require, with_unit
+from ibug.describe import density_ends, finite, require, with_unit
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import as_distribution, as_targets
 from ibug.plotting._base import axes, pyplot
 from ibug.plotting._style import BLACK, BLUE, LIGHT_SKY, VERMILLION, add_grid, legend_above
 
-# The density is drawn between these quantiles: outside them that of a normal distribution is under 1 % of its peak.
+# The density is drawn between these quantiles, and beyond where it has not come down to 1 % of its peak.
 _TAIL = 0.001
 _GRID_POINTS = 400
 
@@ -142,7 +142,7 @@ class DensityDisplay:
 
     @classmethod
     def _of(cls, rows: Integers, batch: Any, neighbors: Floats | None, y: Floats | None) -> DensityDisplay:
-        grid = np.linspace(batch.ppf(_TAIL), batch.ppf(1 - _TAIL), _GRID_POINTS, axis=1)
+        grid = np.linspace(*density_ends(batch, _TAIL), _GRID_POINTS, axis=1)
         return cls(rows, grid, batch.pdf(grid), batch.mean(), neighbors, y)
 
     def plot(self, ax: Any = None, *, unit: str | None = None) -> DensityDisplay:

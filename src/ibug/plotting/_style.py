@@ -30,6 +30,7 @@ _SERIES = (
 # The default font: a little more letters than the axes have room for before matplotlib widens them.
 _LETTERS_PER_INCH = 13.5
 _LETTERS_PER_HANDLE = 6
+_SMALL = 0.833  # the size of small letters
 
 
 def series_style(number: int) -> dict[str, Any]:
@@ -55,13 +56,19 @@ def add_grid(ax: Any) -> None:
 
 
 def legend_above(ax: Any) -> Any:
-    """Put the legend above the axes, where no data can be, in as many columns as there is room for."""
+    """Put the legend above the axes, where no data can be, in as many columns as there is room for.
+
+    Where it would take more than three lines, letters are smaller.
+    """
     handles, labels = ax.get_legend_handles_labels()
     room = _LETTERS_PER_INCH * ax.get_window_extent().width / ax.figure.dpi
-    columns = next(n for n in range(len(labels), 0, -1) if n == 1 or _letters(labels, n) <= room)
+    size, columns = "medium", _columns(labels, room)
+    if len(labels) > 3 * columns:
+        size, columns = "small", _columns(labels, room / _SMALL)
     return ax.legend(
         handles,
         labels,
+        fontsize=size,
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
         ncols=columns,
@@ -70,6 +77,11 @@ def legend_above(ax: Any) -> Any:
         columnspacing=1.4,
         handletextpad=0.5,
     )
+
+
+def _columns(labels: list[str], room: float) -> int:
+    """Return the number of columns for which there is room."""
+    return next(n for n in range(len(labels), 0, -1) if n == 1 or _letters(labels, n) <= room)
 
 
 def _letters(labels: list[str], columns: int) -> int:

@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ibug._typing import Floats, Integers
-from ibug.describe import curve_name, highest_drawn, require, scoring_label, tuning_curves
+from ibug.describe import curve_name, highest_drawn, named_curves, require, scoring_label, tuning_curves
 from ibug.exceptions import InvalidInputError
 from ibug.plotting._base import axes, pyplot
-from ibug.plotting._style import BLACK, VERMILLION, add_grid, legend_above, plain_log_axis, series_style
+from ibug.plotting._style import BLACK, GREY, VERMILLION, add_grid, legend_above, plain_log_axis, series_style
 
 
 @dataclass(eq=False, repr=False)
 class TuningDisplay:
     """The score of each candidate k, in each family and spread that was tried, and the chosen ones.
+
+    Where there are more than six, the best and the chosen one have names, and the others are grey.
 
     Attributes
     ----------
@@ -156,10 +158,19 @@ class TuningDisplay:
         every_score = np.concatenate([score for _, score in self.curves.values()])
         edge = highest_drawn(every_score)
         self.lines_: list[Any] = []
-        for number, (family, (k, score)) in enumerate(self.curves.items()):
-            label = family if len(self.curves) > 1 else "validation score"
+        named = named_curves(self.curves, self.best_family)
+        others = [family for family in self.curves if family not in named]
+        for number, family in enumerate([*named, *others]):
+            k, score = self.curves[family]
             near = np.where(score > edge, np.nan, score)
-            self.lines_ += self.ax_.plot(k, near, label=label, **series_style(number))
+            if number < len(named):
+                label = family if len(self.curves) > 1 else "validation score"
+                self.lines_ += self.ax_.plot(k, near, label=label, **series_style(number))
+            else:  # behind the others, and told as one
+                label = f"{len(others)} others" if family == others[0] else "_"
+                self.lines_ += self.ax_.plot(
+                    k, near, ".-", color=GREY, alpha=0.6, linewidth=0.9, zorder=1.5, label=label
+                )
         self.above_: Any = None
         far = np.unique(every_k[every_score > edge])
         if far.size:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ibug._typing import Floats
+from ibug.describe import density_ends
 from ibug.distributions import Distribution
 from ibug.report._pack import pack
 
-# A density is drawn between these quantiles: outside, that of a normal distribution is under 2 % of its peak.
+# A density is drawn between these quantiles, and beyond where it has not come down yet.
 _TAIL = 0.003
 _EVEN, _BY_QUANTILE = 49, 23
 _STEPS = 2**16 - 1
@@ -56,7 +57,8 @@ def _ends(distribution: Distribution, lower: Floats, upper: Floats) -> tuple[Flo
     centre = np.nan_to_num(distribution.ppf(0.5), posinf=0.0, neginf=0.0)
     quartiles = np.nan_to_num(distribution.ppf(0.75) - distribution.ppf(0.25), nan=1.0, posinf=1.0)
     around = 4 * np.where(quartiles > 0, quartiles, 1.0)
-    start, stop = np.minimum(distribution.ppf(_TAIL), lower), np.maximum(distribution.ppf(1 - _TAIL), upper)
+    first, last = density_ends(distribution, _TAIL)
+    start, stop = np.minimum(first, lower), np.maximum(last, upper)
     start = np.where(np.isfinite(start), start, centre - around)
     stop = np.where(np.isfinite(stop), stop, centre + around)
     return start, np.maximum(start, stop)

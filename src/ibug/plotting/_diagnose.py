@@ -1,0 +1,172 @@
+"""All diagnostics of an estimator in one figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ibug._inputs import as_rows
+from ibug.describe import Predictions, number, percent, require
+from ibug.exceptions import InvalidInputError
+from ibug.metrics import Scores, as_targets, evaluate
+from ibug.plotting._base import pyplot
+from ibug.plotting._calibration import CalibrationDisplay
+from ibug.plotting._density import DensityDisplay
+from ibug.plotting._interval import IntervalDisplay
+from ibug.plotting._leaf_density import LeafDensityDisplay
+from ibug.plotting._pit import PITDisplay
+from ibug.plotting._spread_error import SpreadErrorDisplay
+from ibug.plotting._tuning import TuningDisplay
+
+_MOSAIC = [
+    ["calibration", "pit", "scores"],
+    ["intervals", "intervals", "spread_error"],
+    ["densities", "tuning", "leaf_density"],
+]
+_TITLES = {
+    "calibration": "Do intervals hold what they promise?",
+    "pit": "Where do observed values fall?",
+    "scores": "Scores",
+    "intervals": "Intervals of rows, sorted by prediction",
+    "spread_error": "Are uncertain rows the ones with large errors?",
+    "densities": "Predicted densities",
+    "tuning": "How k was chosen",
+    "leaf_density": "How full are the leaves?",
+}
+_TOLD = ("rmse", "mae", "crps", "nll", "mace")
+_LEVELS = (0.5, 0.8, 0.9, 0.95)
+_ROWS_OF_DENSITIES = 5
+
+
+@dataclass(eq=False, repr=False)
+class Diagnosis:
+    """What `diagnose` has drawn.
+
+    Attributes
+    ----------
+    displays : dict
+        The displays by name: ``calibration``, ``pit``, ``intervals``, ``spread_error``, ``densities``, ``tuning`` and
+        ``leaf_density``, without those that could not be drawn.
+    reasons : dict of str
+        Why the others could not be drawn.
+    scores : Scores
+        All scores.
+    figure_, axes_ : Figure, dict of Axes
+        What was drawn, and the axes by name.
+    """
+
+    displays: dict[str, Any]
+    reasons: dict[str, str]
+    scores: Scores
+    figure_: Any
+    axes_: dict[str, Any]
+
+
+def diagnose(
+    estimator: Any, X: Any, y: ArrayLike, *, coverage: float = 0.9, unit: str | None = None, figure: Any = None
+) -> Diagnosis:
+    """Draw all diagnostics of an estimator on rows that it has not seen: one figure, one search.
+
+    These are calibration curve, PIT, intervals, spread against error, densities of the first five rows, the choice of
+    k, leaf density, and the scores. What an estimator does not have is told in its place.
+
+    Parameters
+    ----------
+    estimator
+        A fitted ``IBUGRegressor``, or another estimator with ``predict_dist`` and ``predict``.
+    X, y
+        The rows and their observed values.
+    coverage
+        The coverage of the intervals.
+    unit
+        The unit of y, for the labels of axes.
+    figure
+        A figure of matplotlib to draw on; ``None`` makes a new one.
+    """
+    plt = pyplot()
+    require(estimator, "predict_dist", "predict")
+    X, values = as_rows(X), as_targets(y)
+    found, indices = _predict(estimator, X, len(values))
+    scores = evaluate(found, X, values, levels=sorted({*_LEVELS, float(coverage)}))
+    figure = plt.figure(figsize=(18, 15), layout="constrained") if figure is None else figure
+    axes = figure.subplot_mosaic(_MOSAIC)
+    displays, reasons = {}, {}
+    for name, make in _makers(estimator, X, values, found, indices, coverage, unit).items():
+        try:
+            displays[name] = make(axes[name])
+        except InvalidInputError as error:  # nothing was tuned, say, or it has no leaves
+            reasons[name] = str(error)
+            _tell(axes[name], reasons[name])
+    _tell_scores(axes["scores"], scores)
+    for name, ax in axes.items():
+        _title(ax, _TITLES[name], in_legend=name != "calibration")  # whose legend is inside
+    return Diagnosis(displays, reasons, scores, figure, axes)
+
+
+def _predict(estimator: Any, X: Any, n_rows: int) -> tuple[Predictions, Any]:
+    """Return the predictions with and without calibration, and the neighbours of the first rows, if it has some."""
+    if not hasattr(estimator, "batches"):
+        return Predictions.of(estimator, X, both=True), None
+    first = np.arange(min(_ROWS_OF_DENSITIES, n_rows))
+    found, near = Predictions.with_neighbors(estimator, X, estimator.k_, first, both=True)
+    return found, near.indices[:, : estimator.k_]
+
+
+def _makers(
+    estimator: Any, X: Any, y: Any, found: Predictions, indices: Any, coverage: float, unit: str | None
+) -> dict[str, Callable[[Any], Any]]:
+    """Return a function of axes for each display."""
+    distribution, plain = found.distribution, found.before_calibration()
+    curves = {"predicted": distribution} if plain is None else {"after": distribution, "before": plain.distribution}
+    rows = range(min(_ROWS_OF_DENSITIES, len(y)))
+    targets = None if indices is None else estimator.training_targets_[indices]
+    names = {"after": "calibrated", "before": "uncalibrated", "predicted": "predicted"}
+    return {
+        "calibration": lambda ax: CalibrationDisplay.from_predictions(
+            y, {names[key]: each for key, each in curves.items()}, ax=ax
+        ),
+        "pit": lambda ax: PITDisplay.from_predictions(y, distribution, ax=ax),
+        "intervals": lambda ax: IntervalDisplay.from_predictions(
+            y, distribution, prediction=found.points, coverage=coverage, ax=ax, unit=unit
+        ),
+        "spread_error": lambda ax: SpreadErrorDisplay.from_predictions(y, distribution, ax=ax, unit=unit),
+        "densities": lambda ax: DensityDisplay.from_predictions(
+            y[: len(rows)], distribution[: len(rows)], targets, rows=rows, ax=ax, unit=unit
+        ),
+        "tuning": lambda ax: TuningDisplay.from_estimator(estimator, ax=ax, unit=unit),
+        "leaf_density": lambda ax: LeafDensityDisplay.from_estimator(estimator, X, ax=ax),
+    }
+
+
+def _title(ax: Any, text: str, *, in_legend: bool) -> None:
+    """Write a title at the left; that of a legend which is above the axes is above both."""
+    legend = ax.get_legend()
+    if legend is None or not in_legend:
+        ax.set_title(text, loc="left", fontweight="bold")
+    else:
+        legend.set_title(text, {"weight": "bold", "size": ax.title.get_fontsize()})
+        legend.set_alignment("left")
+
+
+def _tell(ax: Any, text: str) -> None:
+    ax.set_axis_off()
+    ax.text(0.0, 0.95, fill(text, 52), transform=ax.transAxes, va="top")
+
+
+def _tell_scores(ax: Any, scores: Scores) -> None:
+    """Write scores, and coverage and mean width of intervals, as a table."""
+    lines = [f"{scores.n_rows:,} rows", ""]
+    lines += [f"{name.upper():<12}{number(scores[name]):>12}" for name in _TOLD]
+    if np.isfinite(scores["crps_skill"]):
+        lines.append(f"{'CRPS skill':<12}{percent(scores['crps_skill'], 1):>12}")
+    lines += ["", f"{'interval':<12}{'held':>12}{'mean width':>14}"]
+    for level in [name.removeprefix("coverage_") for name in scores if name.startswith("coverage_")]:
+        held, width = percent(scores[f"coverage_{level}"], 1), number(scores[f"width_{level}"])
+        lines.append(f"{level + ' %':<12}{held:>12}{width:>14}")
+    ax.set_axis_off()
+    ax.text(0.0, 0.95, "\n".join(lines), transform=ax.transAxes, va="top", family="monospace", fontsize="large")
