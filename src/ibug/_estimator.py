@@ -191,6 +191,13 @@ class ProbabilisticRegressorMixin:
         validate_data(self, X_val, reset=False, skip_check_array=True)
         return X_val, check_targets(X_val, y_val, "y_val")
 
+    def _check_labelled_rows(self, X: Any, y: Any, missing: str) -> Rows:
+        """Return rows and targets that a fitted estimator is given later; `missing` is said where one is None."""
+        if X is None or y is None:
+            raise InvalidInputError(missing)
+        X = self._check_rows(X)
+        return X, check_targets(X, y, "y")
+
     def _check_rows(self, X: Any) -> Any:
         if self._is_plain(X):  # nothing to complain of: a single row should not pay for finding that out in detail
             return X

@@ -26,7 +26,7 @@ from ibug.neighbors import Batch, LocalSource
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
 from ibug.rule import Rule, TargetFacts, joined, most_needed, with_neighbors
-from ibug.training import Job, checked_model, learn_from, learned, with_sample_weight
+from ibug.training import Job, checked_model, learn_from, learned, updated_source, with_sample_weight
 
 
 class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
@@ -282,11 +282,41 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             Rows that the model has not been trained on, and what to choose from: families, ``"tune"``, ``"auto"``.
         """
         check_is_fitted(self)
-        if (validation := self._check_validation_rows(X_val, y_val)) is None:
-            raise InvalidInputError("select_distribution needs X_val and y_val.")
-        options, rng = Options.of({**self.get_params(deep=False), "distribution": families}), self.random_state
-        facts = TargetFacts.of(self.source_.targets, options)
-        self.source_, self.rule_ = learn_from(self.source_, validation, options, facts, check_random_state(rng))
+        return self._learn_from(X_val, y_val, {"distribution": families}, "select_distribution needs X_val and y_val.")
+
+    def recalibrate(self, X: Any, y: ArrayLike) -> IBUGRegressor:
+        """Let newer labelled rows choose and calibrate again, as the validation rows of `fit` did.
+
+        Spread, k, family or weights of the stack, and the conformal calibration are learned anew, with the parameters
+        that this estimator has. Model, index and training targets stay: nothing is trained.
+
+        Parameters
+        ----------
+        X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
+            Rows that the model has not been trained on, the latest ones say. They must be enough to calibrate on: some
+            hundreds.
+        """
+        check_is_fitted(self)
+        return self._learn_from(X, y, {}, "recalibrate needs rows and their targets, X and y.")
+
+    def update(self, X: Any, y: ArrayLike, *, keep: int | None = None) -> IBUGRegressor:
+        """Make newer labelled rows neighbours as well; the model stays, and so does the rule until `recalibrate`.
+
+        Neighbours are then those of an index of all rows, bit for bit. Where training rows have honest residuals, the
+        new rows have one too: the model has not been trained on them. Row numbers go on behind those of `fit`. A new
+        index is made, which copies of this estimator do not get; it costs about as much as the new rows are.
+
+        Parameters
+        ----------
+        X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
+            Rows that the model has not been trained on, oldest first.
+        keep : int, optional
+            Forget the oldest rows, so that this many are left at most; row numbers are then counted from the oldest
+            one that is left.
+        """
+        rows = self._check_labelled_rows(X, y, "update needs rows and their targets, X and y.")
+        options = Options.of(self.get_params(deep=False))
+        self.source_ = updated_source(self.source_, self.rule_, rows, options, self.random_state, keep)
         return self
 
     def uncalibrated(self) -> IBUGRegressor:
@@ -340,6 +370,13 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def _from_distributions(self, X: Any, function: Callable[[Distribution], Floats]) -> Floats:
         parts = [function(self.rule_.distribution(batch)) for batch in self.batches(X)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _learn_from(self, X: Any, y: Any, parameters: Mapping[str, Any], missing: str) -> IBUGRegressor:
+        validation = self._check_labelled_rows(X, y, missing)
+        options, rng = Options.of({**self.get_params(deep=False), **parameters}), check_random_state(self.random_state)
+        facts = TargetFacts.of(self.source_.targets, options)
+        self.source_, self.rule_ = learn_from(self.source_, validation, options, facts, rng)
+        return self
 
     def _check_n_neighbors(self, n_neighbors: int | None) -> int:
         return self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import ibug
-from ibug.cli.commands import evaluate, explain, fit, info, predict, report
+from ibug.cli.commands import evaluate, explain, fit, info, predict, recalibrate, report
 
 HELP = """
 Prediction intervals and whole distributions from gradient-boosted trees, on files.
@@ -38,7 +38,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 for module, command in ((fit, fit.fit), (predict, predict.predict), (evaluate, evaluate.evaluate),
-                        (explain, explain.explain), (report, report.report), (info, info.info)):  # fmt: skip
+                        (recalibrate, recalibrate.recalibrate), (explain, explain.explain),
+                        (report, report.report), (info, info.info)):  # fmt: skip
     app.command(command.__name__, help=module.HELP, no_args_is_help=True)(command)
 
 

@@ -2,6 +2,7 @@
 
 from ibug.neighbors._builder import Builder
 from ibug.neighbors._cross_fitted import CrossFittedSource
+from ibug.neighbors._growth import updated
 from ibug.neighbors._index import LeafIndex
 from ibug.neighbors._joined import JoinedIndex
 from ibug.neighbors._leaf_numbers import LeafChunk, LeafNumbers, chunk_size
@@ -30,4 +31,5 @@ __all__ = [
     "merge_columns",
     "merge_top_k",
     "not_self",
+    "updated",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,24 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...], bou
     _check_numbering(arrays["numbering"], arrays["leaf_counts"], tiles.dtype)
     if len(wanted) > len(names):
         _check_bounds(arrays)
+
+
+def check_sorted(n_sorted: NDArray[Any], n_rows: int) -> int:
+    """Return the number of rows that were brought into an order together, from an array of one number."""
+    _check(n_sorted, "n_sorted", 1, (np.int64,))
+    if len(n_sorted) != 1 or not 1 <= n_sorted[0] <= n_rows:
+        raise InvalidInputError(f"n_sorted must be one number from 1 to the {n_rows} rows; got {n_sorted[:3]}.")
+    return int(n_sorted[0])
+
+
+def is_mapped(array: NDArray[Any]) -> bool:
+    """Tell whether an array lies in a file that is mapped into memory."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if isinstance(base, np.memmap):
+            return True
+        base = base.base
+    return isinstance(base, mmap) or (isinstance(base, memoryview) and isinstance(base.obj, mmap))
 
 
 def _check_bounds(arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -43,6 +43,19 @@ class Bounds:
         """Return the arrays by name, without a copy."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def before(self, leaf_counts: NDArray[np.int32], n_rows: int) -> kernel.PlacesBefore:
+        """Return the places of an index that will have more rows behind its n_rows, for `find_bounds`.
+
+        Parameters
+        ----------
+        leaf_counts : ndarray of shape (n_trees,)
+            Of the index that has these bounds.
+        n_rows
+            Of the same. New rows share four tiles with the last of them, which may move.
+        """
+        unit = kernel.QUAD_TILES * kernel.TILE_ROWS
+        return kernel.PlacesBefore(self.masks, self.starts, self.words, leaf_counts, n_rows, n_rows // unit * unit)
+
     def read_only(self) -> Bounds:
         """Return the same bounds in arrays that nobody can write to."""
         return Bounds(**{name: read_only(array) for name, array in self.arrays().items()})
@@ -79,7 +92,11 @@ def compiled_index(
 
 
 def find_bounds(
-    tiles: NDArray[Any], order: NDArray[np.uint32], numbering: NDArray[np.int32], leaf_counts: NDArray[np.int32]
+    tiles: NDArray[Any],
+    order: NDArray[np.uint32],
+    numbering: NDArray[np.int32],
+    leaf_counts: NDArray[np.int32],
+    before: kernel.PlacesBefore | None = None,
 ) -> Bounds | None:
     """Return the bounds of an index, or None where they would not pay.
 
@@ -90,6 +107,8 @@ def find_bounds(
         The row number at each place of the tiles.
     numbering : ndarray of shape (n_trees, width)
     leaf_counts : ndarray of shape (n_trees,)
+    before
+        Where leaves occur in its first rows, if that is known.
     """
     n_leaves, n_chunks = int(leaf_counts.sum()), -(-len(tiles) // kernel.CHUNK_TILES)
     if len(tiles) < _LEAST_TILES or n_leaves * n_chunks > _MOST_MEMORY * tiles.nbytes:
@@ -97,7 +116,7 @@ def find_bounds(
     masks = np.empty(n_leaves * n_chunks + 7, np.uint8)
     starts = np.empty((n_leaves, -(-n_chunks // 8)), np.uint32)
     most_words = min(int(_MOST_MEMORY * tiles.nbytes) // 8, 2**32 - 2)
-    words = kernel.find_places(tiles, len(order), leaf_counts, masks, starts, most_words)
+    words = kernel.find_places(tiles, len(order), leaf_counts, masks, starts, most_words, before)
     if words is None:
         return None
     bounds = Bounds(masks, starts, words, first_leaves(leaf_counts), _least_rows(order, len(tiles)))

@@ -55,19 +55,44 @@ class Builder:
         kernel.pack_rows(leaves, self.numbering, self.filled, self.tiles)
         self.filled += len(leaves)
 
-    def sort(self) -> NDArray[np.uint32]:
-        """Move similar rows together, and return the row number at each place, (n_rows,).
+    def take(self, tiles: NDArray[Any], n_rows: int, numbering: NDArray[np.int32], counts: NDArray[np.int32]) -> None:
+        """Begin with the rows of an index that was built.
+
+        Parameters
+        ----------
+        tiles
+            Its codes, which are copied; there may be more rows than are taken.
+        n_rows
+            The number of rows to take.
+        numbering, counts
+            Its other arrays, which are copied.
+        """
+        self.tiles = aligned_zeros(self.tiles.shape, tiles.dtype)
+        n_tiles = min(len(tiles), len(self.tiles))
+        self.tiles[:n_tiles] = tiles[:n_tiles]
+        self.numbering, self.leaf_counts = numbering.copy(), counts.copy()
+        self.filled = n_rows
+
+    def sort(self, first: int = 0) -> NDArray[np.uint32]:
+        """Move similar rows together, and return the place that the row at each place was at before, (n_rows,).
 
         The memory beside the tiles is about 3/8 of theirs for the sample of trees, then a quarter for the moves.
+
+        Parameters
+        ----------
+        first
+            Rows before this one stay, but for some that share four tiles with it.
         """
-        n_trees = len(self.leaf_counts)
-        order = np.arange(self.n_rows, dtype=np.uint32)
-        if self.n_rows > kernel.QUAD_TILES * kernel.TILE_ROWS:
-            wanted = min(max(_LEAST_SAMPLED, self.n_rows // _ROWS_PER_SAMPLED), _MOST_SAMPLED)
+        n_trees, unit = len(self.leaf_counts), kernel.QUAD_TILES * kernel.TILE_ROWS
+        first = first // unit * unit
+        tiles, n_rows = self.tiles[first // kernel.TILE_ROWS :], self.n_rows - first
+        order = np.arange(n_rows, dtype=np.uint32)
+        if n_rows > unit:
+            wanted = min(max(_LEAST_SAMPLED, n_rows // _ROWS_PER_SAMPLED), _MOST_SAMPLED)
             n_sampled = min(wanted, max(1, 3 * n_trees // 8))
-            kernel.order_rows(self.tiles, n_trees, n_sampled, order)
-            kernel.permute_rows(self.tiles, n_trees, order, min(64, -(-n_trees // 4)))
-        return order
+            kernel.order_rows(tiles, n_trees, n_sampled, order)
+            kernel.permute_rows(tiles, n_trees, order, min(64, -(-n_trees // 4)))
+        return np.concatenate([np.arange(first, dtype=np.uint32), order + np.uint32(first)])
 
     def _reserve(self, width: int) -> None:
         if width * len(self.leaf_counts) > _MAX_TABLE_ENTRIES:

@@ -9,13 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors._arrays import check_arrays
+from ibug.neighbors._arrays import check_arrays, check_sorted, is_mapped
 from ibug.neighbors._bounds import BOUNDS, Bounds, compiled_index, find_bounds, first_leaves, read_only
-from ibug.neighbors._builder import Builder
+from ibug.neighbors._builder import Builder, aligned_zeros
 from ibug.neighbors._checks import as_leaves, check_candidates, check_k
 from ibug.neighbors._load import kernel
 from ibug.neighbors._order import Neighbors
 from ibug.neighbors._search import Search
+
+# Rows that were added are brought into one order with the others once they are more than this share of these. Until
+# then a search visits up to about twice the tiles (`python benchmarks/drift.py`), after it as many as ever.
+_MOST_UNSORTED = 0.25
 
 
 class LeafIndex:
@@ -45,6 +49,9 @@ class LeafIndex:
         How many codes each tree has.
     bounds : Bounds or None
         Where leaves occur, to skip rows.
+    n_sorted : int, optional
+        The number of rows at the beginning that were brought into an order together; all by default. The others were
+        added later, see :meth:`extended`.
 
     Examples
     --------
@@ -68,7 +75,9 @@ class LeafIndex:
         numbering: NDArray[np.int32],
         leaf_counts: NDArray[np.int32],
         bounds: Bounds | None,
+        n_sorted: int | None = None,
     ) -> None:
+        self._n_sorted = len(order) if n_sorted is None else n_sorted
         self._tiles = read_only(tiles)  # (n_tiles, n_padded_trees, 16), codes
         self._order = read_only(order)  # (n_rows,), the row number at each place of the tiles
         self._numbering = read_only(numbering)  # (n_trees, width): leaf number -> code, or -1 without training rows
@@ -89,7 +98,8 @@ class LeafIndex:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LeafIndex, (self._tiles, self._order, self._numbering, self._leaf_counts, self._bounds)
+        parts = self._tiles, self._order, self._numbering, self._leaf_counts, self._bounds, self._n_sorted
+        return LeafIndex, parts
 
     @classmethod
     def build(cls, leaves: ArrayLike) -> LeafIndex:
@@ -119,12 +129,61 @@ class LeafIndex:
             if builder is None:
                 builder = Builder(n_rows, leaves.shape[1])
             builder.add(leaves)
-        if builder is None or builder.filled != n_rows or n_rows == 0:
-            filled = 0 if builder is None else builder.filled
-            raise InvalidInputError(f"The chunks hold {filled} rows, but n_rows={n_rows} were announced, at least 1.")
-        order = builder.sort()
-        bounds = find_bounds(builder.tiles, order, builder.numbering, builder.leaf_counts)
-        return cls(builder.tiles, order, builder.numbering, builder.leaf_counts, bounds)
+        _check_filled(builder, 0, n_rows)
+        assert builder is not None, "which has been checked"
+        return cls._built(builder, builder.sort(), n_rows)
+
+    @classmethod
+    def _built(
+        cls, builder: Builder, order: NDArray[np.uint32], n_sorted: int, before: kernel.PlacesBefore | None = None
+    ) -> LeafIndex:
+        bounds = find_bounds(builder.tiles, order, builder.numbering, builder.leaf_counts, before)
+        return cls(builder.tiles, order, builder.numbering, builder.leaf_counts, bounds, n_sorted)
+
+    def extended(self, chunks: Iterable[ArrayLike], n_rows: int) -> LeafIndex:
+        """Return an index that has more rows, behind those of this one, which stays as it is.
+
+        It finds what an index of all rows at once finds. The new rows are brought into an order by themselves, so that
+        little more than they has to be worked on; once they are more than a quarter of the others, all rows are.
+
+        Parameters
+        ----------
+        chunks : iterable of array-like of int, each of shape (n_chunk_rows, n_trees)
+            The leaf numbers of the new rows.
+        n_rows
+            How many rows all chunks have together.
+        """
+        builder = Builder(self.n_rows + n_rows, self.n_trees)
+        builder.take(self._tiles, self.n_rows, self._numbering, self._leaf_counts)
+        for chunk in chunks:
+            builder.add(as_leaves(chunk))
+        _check_filled(builder, self.n_rows, n_rows)
+        rows = np.concatenate([self._order, np.arange(self.n_rows, builder.n_rows, dtype=np.uint32)])
+        if builder.n_rows - self._n_sorted > _MOST_UNSORTED * self._n_sorted:
+            return self._built(builder, rows[builder.sort()], builder.n_rows)
+        before = None if self._bounds is None else self._bounds.before(self._leaf_counts, self.n_rows)
+        return self._built(builder, rows[builder.sort(self.n_rows)], self._n_sorted, before)
+
+    def without_first(self, n_rows: int) -> LeafIndex:
+        """Return an index without the rows of the lowest numbers; the others are counted from 0 again.
+
+        Parameters
+        ----------
+        n_rows
+            How many rows to leave out, from 0 to all but one.
+        """
+        kept = np.flatnonzero(self._order >= n_rows)
+        if n_rows < 0 or not len(kept):
+            raise InvalidInputError(f"From 0 to {self.n_rows - 1} of {self.n_rows} rows can be left out; got {n_rows}.")
+        gone = np.flatnonzero(self._order < n_rows)
+        tiles = aligned_zeros(self._tiles.shape, self._tiles.dtype)
+        tiles[...] = self._tiles
+        places = np.concatenate([kept, gone]).astype(np.uint32)
+        kernel.permute_rows(tiles, self.n_trees, places, min(64, -(-self.n_trees // 4)))
+        builder = Builder(len(kept), self.n_trees)
+        builder.take(tiles, len(kept), self._numbering, self._leaf_counts)
+        n_sorted = max(1, int(np.sum(kept < self._n_sorted)))
+        return self._built(builder, self._order[kept] - np.uint32(n_rows), n_sorted)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything that the index consists of as plain arrays, by name and without a copy.
@@ -137,6 +196,8 @@ class LeafIndex:
             "numbering": self._numbering,
             "leaf_counts": self._leaf_counts,
         }
+        if self._n_sorted < self.n_rows:
+            arrays["n_sorted"] = np.array([self._n_sorted])
         return arrays if self._bounds is None else {**arrays, **self._bounds.arrays()}
 
     @classmethod
@@ -153,7 +214,8 @@ class LeafIndex:
         """
         check_arrays(arrays, cls.REQUIRED_ARRAYS, BOUNDS)
         bounds = Bounds(**{name: arrays[name] for name in BOUNDS}) if BOUNDS[0] in arrays else None
-        return cls(arrays["tiles"], arrays["order"], arrays["numbering"], arrays["leaf_counts"], bounds)
+        n_sorted = check_sorted(arrays["n_sorted"], len(arrays["order"])) if "n_sorted" in arrays else None
+        return cls(arrays["tiles"], arrays["order"], arrays["numbering"], arrays["leaf_counts"], bounds, n_sorted)
 
     @property
     def n_rows(self) -> int:
@@ -169,6 +231,11 @@ class LeafIndex:
     def code_type(self) -> np.dtype[Any]:
         """The integer type of the stored codes: ``uint8``, ``uint16`` or ``uint32``."""
         return self._tiles.dtype
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the codes lie in a file that is mapped into memory."""
+        return is_mapped(self._tiles)
 
     @property
     def nbytes(self) -> int:
@@ -300,3 +367,10 @@ class LeafIndex:
         if array.shape[1] != self.n_trees:
             raise InvalidInputError(f"The queries have {array.shape[1]} trees, the index has {self.n_trees}.")
         return array
+
+
+def _check_filled(builder: Builder | None, n_before: int, n_rows: int) -> None:
+    """Raise InvalidInputError unless the chunks have had the announced rows."""
+    filled = 0 if builder is None else builder.filled - n_before
+    if filled != n_rows or n_rows == 0:
+        raise InvalidInputError(f"The chunks hold {filled} rows, but n_rows={n_rows} were announced, at least 1.")

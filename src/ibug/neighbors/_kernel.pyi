@@ -25,8 +25,20 @@ def find_places(
     masks: NDArray[np.uint8],
     starts: NDArray[np.uint32],
     max_words: int,
+    before: PlacesBefore | None = None,
 ) -> NDArray[np.uint64] | None: ...
 def count_repeatedly(tiles: _Codes, queries: _Codes, repeats: int, instruction_set: str = "") -> int: ...
+
+class PlacesBefore:
+    def __init__(
+        self,
+        masks: NDArray[np.uint8],
+        starts: NDArray[np.uint32],
+        words: NDArray[np.uint64],
+        leaf_counts: NDArray[np.int32],
+        n_rows: int,
+        n_same: int,
+    ) -> None: ...
 
 class Index:
     @overload

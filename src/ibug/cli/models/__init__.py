@@ -3,7 +3,7 @@
 from ibug.cli.models._boosters import BOOSTERS, Booster, Training, default_booster, parse_parameters
 from ibug.cli.models._fitted import Fitted, Request, train, wrap
 from ibug.cli.models._library_files import load_model
-from ibug.cli.models._stored import Origin, StoredModel, load, save
+from ibug.cli.models._stored import Origin, StoredModel, load, save, save_again
 
 __all__ = [
     "BOOSTERS",
@@ -18,6 +18,7 @@ __all__ = [
     "load_model",
     "parse_parameters",
     "save",
+    "save_again",
     "train",
     "wrap",
 ]

@@ -38,6 +38,8 @@ class StoredModel:
     schema: Schema
     origin: Origin | None  # None for a model that was saved from Python
     versions: dict[str, Any]  # of the format and of the libraries that wrote it
+    metadata: dict[str, Any]  # all that was kept along with the estimator
+    parameters: dict[str, Any]  # of the estimator, which the command has set for itself
 
     @property
     def id(self) -> str | None:
@@ -74,6 +76,13 @@ def save(path: str, estimator: Any, schema: Schema, origin: Origin) -> None:
     estimator.save(path, metadata={_KEY: kept})
 
 
+def save_again(path: str, stored: StoredModel) -> None:
+    """Write a model file that was loaded, with what it kept, after its estimator has learned more."""
+    for name, value in stored.parameters.items():
+        setattr(stored.estimator, name, value)
+    stored.estimator.save(path, metadata=stored.metadata)
+
+
 def load(path: str, *, jobs: int) -> StoredModel:
     """Load a model file that ``ibug fit`` or ``u.save`` has written; it is opened once."""
     if not Path(path).is_file():
@@ -81,15 +90,16 @@ def load(path: str, *, jobs: int) -> StoredModel:
     estimator, manifest = load_with_manifest(path)
     if not hasattr(estimator, "predict_with_neighbors"):
         raise InvalidInputError(f"{path} holds a {type(estimator).__name__}; the command works with IBUGRegressor.")
-    estimator.n_jobs = jobs
-    estimator.verbose = 0
+    parameters = {name: getattr(estimator, name) for name in ("n_jobs", "verbose")}
+    estimator.n_jobs, estimator.verbose = jobs, 0
     kept = _kept(manifest)
     versions = {name: manifest[name] for name in ("format_version", "written_by")}
+    facts = versions, manifest["metadata"], parameters
     if kept is None:
-        return StoredModel(path, estimator, _schema_of(estimator), None, versions)
+        return StoredModel(path, estimator, _schema_of(estimator), None, *facts)
     train = kept.get("train") or {}
     origin = Origin(train.get("path"), int(train.get("rows") or 0), train.get("id"))
-    return StoredModel(path, estimator, Schema.from_json(kept["schema"]), origin, versions)
+    return StoredModel(path, estimator, Schema.from_json(kept["schema"]), origin, *facts)
 
 
 def _kept(manifest: dict[str, Any]) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""The summaries of ``ibug fit`` and ``ibug evaluate``."""
+"""The summaries of ``ibug fit``, ``ibug recalibrate`` and ``ibug evaluate``."""
 
 from __future__ import annotations
 
@@ -21,6 +21,26 @@ def fit_text(facts: dict[str, Any]) -> Any:
         where = "validation rows" if facts["validation_rows"] else "out-of-fold predictions"
         before = "" if scores["uncalibrated"] is None else f" ({number(scores['uncalibrated'])} uncalibrated)"
         lines["score"] = f"{name} {number(scores['calibrated'])}{before} on {where}"
+    head = Text.from_markup(f"[good]✓[/] [value]{escape(facts['output'])}[/] [label]{bytes_text(facts['bytes'])}[/]")
+    return Group(head, facts_table(lines))
+
+
+def recalibrated_text(facts: dict[str, Any], file: str) -> Any:
+    """Return the summary of ``ibug recalibrate``, from the facts that it reports in JSON.
+
+    Parameters
+    ----------
+    facts
+        Output, size, number of rows, and scores before and after.
+    file
+        The name of the file of new rows.
+    """
+    before, after = facts["before"], facts["after"]
+    lines = {
+        "rows": f"{facts['rows']:,} of {file}",
+        "CRPS": f"{number(before['crps'])} before, {number(after['crps'])} after",
+        "inside 90 %": f"{percent(before['coverage_90'], 1)} before, {percent(after['coverage_90'], 1)} after",
+    }
     head = Text.from_markup(f"[good]✓[/] [value]{escape(facts['output'])}[/] [label]{bytes_text(facts['bytes'])}[/]")
     return Group(head, facts_table(lines))
 

@@ -1,0 +1,76 @@
+"""``ibug recalibrate``: newer rows choose and calibrate again; model and index stay as they are."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from ibug.cli.columns import match, require_column
+from ibug.cli.commands import _options as o
+from ibug.cli.models import load, save_again
+from ibug.cli.rows import read_labelled
+from ibug.cli.screen import Session, guarded, recalibrated_text
+from ibug.cli.tables import STANDARD_STREAM, check_output, open_table
+from ibug.metrics import coverage, crps
+
+_LEVEL = 0.9
+
+HELP = """
+Let NEW, labelled rows that the model was not trained on, choose and calibrate again.
+
+Nothing is trained: model and neighbours stay. The output may be the model file itself; it is replaced when the new one
+is complete, and stays as it is if anything fails.
+
+[dim]Examples:[/]
+
+  ibug recalibrate model.ibug last_month.csv -o model.ibug
+
+  ibug recalibrate model.ibug last_month.parquet --target price -o newer.ibug --json
+"""
+
+
+@guarded
+def recalibrate(
+    session: Session,
+    model: o.ModelFile,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Labelled rows: .csv .csv.gz .tsv .parquet .feather or -")],
+    output: Annotated[str, typer.Option("--output", "-o", help="The file to write; it may be MODEL.ibug itself.")],
+    target: o.Target = None,
+    id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
+    jobs: o.Jobs = -1,
+    format: o.InputFormat = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = "utf-8",
+    missing: o.Missing = None,
+    strict: o.Strict = False,
+) -> None:
+    """Calibrate again; see HELP."""
+    reading = o.read_options(format, delimiter, encoding, missing)
+    if output == STANDARD_STREAM:
+        raise typer.BadParameter("a model is a file of its own: name it.", param_hint="--output")
+    check_output(output, new)
+    stored = load(model, jobs=jobs)
+    name = o.target_column(target, stored.schema.target)
+    table = open_table(new, reading, session)
+    require_column(table, name, "target")
+    schema = match(table, stored.schema, [name, stored.id, *o.names(id)], session, strict=strict)
+    rows, _ = read_labelled(table, schema.names, schema.types, name, None, lambda data: schema, session)
+    u = stored.estimator
+    with session.stages():
+        before = _scores(u, rows.X, rows.y)
+        u.recalibrate(rows.X, rows.y)
+        after = _scores(u, rows.X, rows.y)
+    save_again(output, stored)
+    facts = {"output": output, "bytes": os.path.getsize(output), "rows": len(rows.y), "before": before, "after": after}
+    if session.json:
+        session.report(facts)
+    else:
+        session.say(recalibrated_text(facts, table.name))
+
+
+def _scores(estimator: Any, X: Any, y: Any) -> dict[str, float]:
+    """Return the scores on the new rows; afterwards these are the rows that were calibrated on."""
+    found = estimator.predict_dist(X)
+    return {"crps": crps(y, found), "coverage_90": coverage(y, found, _LEVEL)}

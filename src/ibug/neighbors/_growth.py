@@ -1,0 +1,100 @@
+"""A source that has more training rows than before, and may forget the oldest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from ibug._typing import Floats
+from ibug.exceptions import InvalidInputError
+from ibug.neighbors._index import LeafIndex
+from ibug.neighbors._joined import JoinedIndex
+from ibug.neighbors._leaf_numbers import LeafNumbers
+from ibug.neighbors._local import LocalSource
+from ibug.neighbors._sampling import Sampling
+
+
+def updated(
+    source: LocalSource,
+    X: Any,
+    y: Floats,
+    sampling: Sampling,
+    rng: np.random.RandomState,
+    *,
+    keep: int | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> LocalSource:
+    """Return the source with newer rows behind its own, without the oldest if there are more than are to be kept.
+
+    The model has not been trained on the new rows: where rows have residuals, theirs are target minus prediction.
+
+    Parameters
+    ----------
+    source
+        The training rows.
+    X, y
+        The new rows and their targets.
+    sampling, rng
+        The share of the new rows that can be neighbours, and what draws them.
+    keep
+        The number of training rows in the end, at most; None for all.
+    n_jobs, verbose
+        As in IBUGRegressor.
+    """
+    for index in (source.index, source.residual_index):
+        _check_growable(index)
+    gone = 0 if keep is None else max(0, len(source.targets) + len(y) - keep)
+    drawn = None if source.rows is None else sampling.rows(len(y), rng)
+    drawn = np.arange(len(y)) if drawn is None else drawn
+    # As numbers of all rows, old and new, those that are in the index; ascending.
+    old = np.arange(len(source.targets)) if source.rows is None else source.rows
+    rows = np.concatenate([old, len(source.targets) + drawn])
+    options: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
+    index = _moved(source.index, source.leaves, X, drawn, int(np.sum(rows < gone)), **options)
+    targets = np.concatenate([source.targets, y])[gone:]
+    residuals, residual_index = source.residuals, source.residual_index
+    if residuals is not None:
+        residuals = np.concatenate([residuals, y - np.asarray(source.leaves.reader.predict(X), np.float64)])
+        # Rows with residuals of their own are forgotten as training rows are.
+        first = gone if residual_index is None or keep is None else max(0, len(residuals) - keep)
+        if residual_index is not None:
+            residual_index = _moved(residual_index, source.leaves, X, np.arange(len(y)), first, **options)
+        residuals = residuals[first:]
+    sample = None if source.rows is None else rows[rows >= gone] - gone
+    return replace(
+        source, index=index, rows=sample, targets=targets, residuals=residuals, residual_index=residual_index
+    )
+
+
+def _check_growable(index: LeafIndex | JoinedIndex | None) -> None:
+    if isinstance(index, JoinedIndex):
+        raise InvalidInputError(
+            "The index is divided into shards, which rows cannot be added to: fit ibug.dask.IBUGRegressor on all rows."
+        )
+    if index is not None and index.is_mapped:
+        raise InvalidInputError(
+            "The index is mapped from a file, which other processes may share, and cannot take more rows: load the "
+            "file with ibug.load(path, mmap=False)."
+        )
+
+
+def _moved(
+    index: Any, leaves: LeafNumbers, X: Any, drawn: NDArray[np.intp], gone: int, *, n_jobs: int | None, verbose: bool
+) -> LeafIndex:
+    """Return the index with some rows of X behind its own, without the first `gone` of all."""
+    options: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
+    if gone >= index.n_rows:
+        return leaves.index_of(X, drawn[gone - index.n_rows :], title="indexing new rows", **options)
+    kept: LeafIndex = index.without_first(gone) if gone else index
+    return kept.extended(_leaves(leaves, _safe_indexing(X, drawn), options), len(drawn))
+
+
+def _leaves(leaves: LeafNumbers, X: Any, options: dict[str, Any]) -> Iterator[NDArray[np.int32]]:
+    for chunk in leaves.chunks(X, title="indexing new rows", **options):
+        yield chunk.leaves

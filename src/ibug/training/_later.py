@@ -1,0 +1,59 @@
+"""What rows that come later change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ibug._options import Options
+from ibug._typing import Rows
+from ibug.exceptions import InvalidInputError
+from ibug.neighbors import LocalSource, updated
+from ibug.rule import Rule, TargetFacts
+
+
+def updated_source(
+    source: LocalSource, rule: Rule, rows: Rows, options: Options, random_state: Any, keep: int | None
+) -> LocalSource:
+    """Return the source with newer rows, after checking that the rule can go on with it.
+
+    Parameters
+    ----------
+    source, rule
+        What was learned.
+    rows
+        X and y of rows that the model has not seen.
+    options
+        The parameters.
+    random_state
+        Draws a share of the rows, if that was asked for.
+    keep
+        The number of rows that are left at most; None for all.
+    """
+    X, y = rows
+    TargetFacts.of(np.concatenate([source.targets, y]), options)  # they must be inside the support
+    if keep is not None:
+        least = max(rule.k, *rule.needs.values(), *rule.spread.n_neighbors.values())
+        _check_keep(keep, least, options)
+    return updated(
+        source,
+        X,
+        y,
+        options.sampling,
+        check_random_state(random_state),
+        keep=keep,
+        n_jobs=options.n_jobs,
+        verbose=options.verbose,
+    )
+
+
+def _check_keep(keep: Any, least: int, options: Options) -> None:
+    """Raise InvalidInputError unless the rows that are kept are enough for the rule."""
+    whole = isinstance(keep, (int, np.integer)) and not isinstance(keep, bool)
+    if not whole or options.sampling.n_rows(int(keep)) < least:
+        raise InvalidInputError(
+            f"keep must be None or a number of rows of which at least {least} can be neighbours: that many make up a "
+            f"distribution. Got {keep!r}."
+        )

@@ -1,0 +1,54 @@
+"""``ibug recalibrate``: newer rows in a file."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ibug
+from ibug.persistence import inspect
+
+
+@pytest.fixture
+def newer(files):
+    """Rows whose targets are twice as far from each other as those of the training file."""
+    frame = pd.read_parquet(files["valid.parquet"])
+    frame["target"] = 2.0 * frame["target"]
+    frame.to_csv(files["newer.csv"], index=False)
+    return frame
+
+
+def test_recalibrated_like_in_python(files, newer):
+    known = sorted(set(pd.read_parquet(files["train.parquet"])["hour"]))
+    X = newer[files.features].assign(hour=pd.Categorical(newer["hour"], categories=known))
+    expected = ibug.load(files["model.ibug"]).recalibrate(X, newer["target"].to_numpy(float))
+    result = files.json("recalibrate", files["model.ibug"], files["newer.csv"], "-o", files["other.ibug"])
+    u = ibug.load(files["other.ibug"])
+    np.testing.assert_array_equal(u.predict_quantiles(X), expected.predict_quantiles(X))
+    assert u.get_params()["n_jobs"] == ibug.load(files["model.ibug"]).get_params()["n_jobs"]
+    assert result["rows"] == len(newer)
+    assert result["after"]["crps"] < result["before"]["crps"]
+    assert inspect(files["other.ibug"])["metadata"] == inspect(files["model.ibug"])["metadata"]
+    assert (
+        "90 %" in files.run("recalibrate", files["model.ibug"], files["newer.csv"], "-o", files["a.ibug"], "-v").stderr
+    )
+
+
+def test_the_model_file_itself_is_replaced_all_or_nothing(files, newer):
+    files.run("recalibrate", files["model.ibug"], files["newer.csv"], "-o", files["own.ibug"])
+    before = (files.folder / "own.ibug").read_bytes()
+    newer.assign(target=np.nan).to_csv(files["bad.csv"], index=False)
+    failed = files.run("recalibrate", files["own.ibug"], files["bad.csv"], "-o", files["own.ibug"], ok=False)
+    assert failed.exit_code == 1
+    assert (files.folder / "own.ibug").read_bytes() == before
+    pd.read_parquet(files["valid.parquet"]).to_csv(files["back.csv"], index=False)
+    files.run("recalibrate", files["own.ibug"], files["back.csv"], "-o", files["own.ibug"])
+    assert (files.folder / "own.ibug").read_bytes() != before
+    files.run("predict", files["own.ibug"], files["test.csv"], "-o", files["out.csv"])
+
+
+def test_wrong_usage(files, newer):
+    stream = files.run("recalibrate", files["model.ibug"], files["newer.csv"], "-o", "-", ok=False)
+    assert stream.exit_code == 2
+    same = files.run("recalibrate", files["model.ibug"], files["newer.csv"], "-o", files["newer.csv"], ok=False)
+    assert same.exit_code == 1
+    assert "choose another name" in same.stderr

@@ -1,0 +1,72 @@
+"""Newer rows choose and calibrate again; the model and the index stay."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import GradientBoostingRegressor
+
+from ibug import IBUGRegressor
+from ibug.exceptions import InvalidInputError
+from ibug.metrics import coverage
+
+
+@pytest.fixture(scope="module")
+def moved():
+    """A model, its training and validation rows, and later rows whose noise is four times as large."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1600, 3))
+    noise = np.where(np.arange(1600) < 800, 0.3, 1.2)
+    y = 4 * X[:, 0] + rng.normal(size=1600) * noise
+    model = GradientBoostingRegressor(n_estimators=30, random_state=0).fit(X[:500], y[:500])
+    parts = [(X[a:b], y[a:b]) for a, b in ((0, 500), (500, 800), (800, 1200), (1200, 1600))]
+    return model, *parts
+
+
+def fitted(moved, **parameters):
+    model, train, (X_val, y_val), *_ = moved
+    return IBUGRegressor(model, prefit=True, random_state=0, **parameters).fit(*train, X_val=X_val, y_val=y_val)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"distribution": "laplace", "k": 30},
+        {"conformal": "scale"},
+        {"spread": "residuals", "distribution": "normal"},
+    ],
+    ids=["stack", "laplace", "conformal", "residuals"],
+)
+def test_coverage_comes_back_and_all_else_stays(moved, parameters):
+    u = fitted(moved, **parameters)
+    (X_new, y_new), (X, y) = moved[3:]
+    before = coverage(y, u.predict_interval(X, 0.9))
+    index, points, family = u.index_, u.predict(X), u.distribution_
+    assert u.recalibrate(X_new, y_new) is u
+    assert before < 0.5
+    assert 0.85 < coverage(y, u.predict_interval(X, 0.9)) < 0.96
+    assert u.index_ is index
+    assert u.distribution_ == family
+    np.testing.assert_array_equal(u.predict(X), points)
+
+
+def test_it_is_what_fit_learns_from_these_rows(moved):
+    model, train, _, (X_new, y_new), (X, _) = moved
+    u = fitted(moved).recalibrate(X_new, y_new)
+    other = IBUGRegressor(model, prefit=True, random_state=0).fit(*train, X_val=X_new, y_val=y_new)
+    np.testing.assert_array_equal(u.predict_quantiles(X), other.predict_quantiles(X))
+    assert u.affinity_threshold_ == other.affinity_threshold_
+
+
+def test_what_cannot_be_taken_changes_nothing(moved):
+    u = fitted(moved)
+    X, y = moved[3]
+    rule = u.rule_
+    with pytest.raises(ValueError, match="2 features"):
+        u.recalibrate(X[:, :2], y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        u.recalibrate(X, y[:-1])
+    with pytest.raises(InvalidInputError, match="needs rows and their targets"):
+        u.recalibrate(X, None)
+    with pytest.raises(ValueError, match="NaN"):
+        u.recalibrate(X, np.full(len(y), np.nan))
+    assert u.rule_ is rule
