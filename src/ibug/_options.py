@@ -55,6 +55,10 @@ SPREADS = {
 }
 
 
+#: Who may make honest residuals of the training rows.
+RESIDUALS = ("auto", "model", "none")
+
+
 @dataclass(frozen=True)
 class Score:
     """The score that chooses and calibrates; lower is better.
@@ -106,6 +110,7 @@ class Options:
     location: str
     support: Support | None
     spread: SpreadOption
+    residuals: str
     score: Score
     calibrate: bool | str
     conformal: str | ConformalCalibrator | None
@@ -126,6 +131,7 @@ class Options:
         check_calibrate(given["calibrate"])
         if given["spread"] not in tuple(SPREADS):
             raise InvalidInputError(f"spread must be one of {tuple(SPREADS)}; got {given['spread']!r}.")
+        _check_residuals(given)
         conformal_calibrator(given["conformal"])
         check_fraction(given["validation_fraction"])
         sampling = Sampling(given["tree_fraction"], given["tree_order"], given["row_fraction"])
@@ -143,6 +149,7 @@ class Options:
             location=given["location"],
             support=_support(given["support"]),
             spread=SPREADS[given["spread"]],
+            residuals=given["residuals"],
             score=score,
             calibrate=given["calibrate"],
             conformal=given["conformal"],
@@ -172,7 +179,22 @@ class Options:
     @property
     def cross_fits(self) -> bool:
         """Whether out-of-fold predictions are tuned on where no validation rows are given."""
-        return self.refit and (self.cv is not None or self.spread.wants_residuals)
+        return self.refit and (self.cv is not None or self.wants_clones)
+
+    @property
+    def wants_residuals(self) -> bool:
+        """Whether honest residuals of the training rows are of use, and may be had."""
+        return self.spread.wants_residuals and self.residuals != "none"
+
+    @property
+    def wants_clones(self) -> bool:
+        """Whether clones are trained for residuals: if they may be, and of a model that is trained here."""
+        return self.wants_residuals and (self.cv is not None or (self.residuals == "auto" and not self.prefit))
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether the model itself is asked for residuals, where no clones are trained."""
+        return self.wants_residuals and not self.wants_clones
 
     @property
     def looks_at_targets(self) -> bool:
@@ -183,7 +205,9 @@ class Options:
         """Return an unfitted conformal calibrator, or None."""
         return conformal_calibrator(self.conformal)
 
-    def check(self, n_rows: int, fit_params: Mapping[str, Any], *, has_validation: bool) -> None:
+    def check(
+        self, n_rows: int, fit_params: Mapping[str, Any], *, has_validation: bool, has_weights: bool = False
+    ) -> None:
         """Check the options against what `fit` was given.
 
         Parameters
@@ -191,13 +215,22 @@ class Options:
         n_rows
             The number of training rows.
         fit_params
-            For the estimator's own `fit`.
+            For the estimator's own `fit`, but for weights.
         has_validation
             Whether there are validation rows.
+        has_weights
+            Whether the training rows have weights.
         """
         self.check_k(n_rows)
         if self.prefit:
-            self._check_prefit(fit_params, has_validation)
+            has_use = self.asks_model and has_validation  # the model was trained with them
+            names = [*fit_params, "sample_weight"] if has_weights and not has_use else list(fit_params)
+            self._check_prefit(names, has_validation)
+        elif self.residuals == "model" and self.spread.requires_residuals and not self.needs_validation:
+            raise InvalidInputError(
+                'spread="residuals" with residuals="model" needs rows that tell the level of the residuals, which the '
+                'model itself underestimates: set calibrate=True, or let residuals="auto" train clones.'
+            )
 
     def check_k(self, n_rows: int) -> None:
         """Check k against the rows that will be in the index at the end; one neighbour alone has no variance."""
@@ -215,7 +248,7 @@ class Options:
                 "of all training rows."
             )
 
-    def _check_prefit(self, fit_params: Mapping[str, Any], has_validation: bool) -> None:
+    def _check_prefit(self, fit_params: list[str], has_validation: bool) -> None:
         """Check what a trained model needs beside it: rows that it has not seen, or the permission to train clones."""
         if self.cv is not None:
             return
@@ -258,6 +291,21 @@ class Options:
             raise InvalidInputError(
                 f"conformal={self.conformal!r} needs rows that the trained model has not seen: pass X_val and y_val."
             )
+
+
+def _check_residuals(given: Mapping[str, Any]) -> None:
+    residuals = given["residuals"]
+    if not isinstance(residuals, str) or residuals not in RESIDUALS:
+        raise InvalidInputError(f"residuals must be one of {RESIDUALS}; got {residuals!r}.")
+    if residuals == "none" and SPREADS[given["spread"]].requires_residuals:
+        raise InvalidInputError(
+            'spread="residuals" needs residuals; residuals="none" leaves them out. Drop one of them.'
+        )
+    if residuals == "model" and given["cv"] is not None:
+        raise InvalidInputError(
+            f'cv={given["cv"]!r} trains clones for honest residuals, and residuals="model" asks the trained model for '
+            "them instead. Drop one of them."
+        )
 
 
 def _families(distribution: Any) -> tuple[tuple[tuple[str, type[Distribution]], ...], bool]:

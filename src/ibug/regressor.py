@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import Tags, check_random_state, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ibug._estimator import ProbabilisticRegressorMixin, view
 from ibug._frames import check_output, neighbor_frames
@@ -54,7 +54,12 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         What the variance is made of. ``"targets"``: the variance of the k nearest rows' targets, as in the paper.
         ``"residuals"``: the mean square of their honest residuals. ``"auto"``: a combination of spreads at several
         numbers of neighbours, fitted on validation rows; the better of both where the paper's rule scores better than
-        it. Residuals come from clones (see `cv`); without, ``"residuals"`` takes those of the validation rows.
+        it. Where no honest residuals of training rows can be had, ``"residuals"`` takes those of the validation rows.
+    residuals : {"auto", "model", "none"}
+        Who makes honest residuals of the training rows. ``"auto"``: clones, where the estimator is trained here or `cv`
+        is set, else the trained model itself, without the row in its leaves or by trees that have not seen it; they are
+        raised to the level of the errors on the validation rows. ``"model"``: the model itself, and no clones are
+        trained. ``"none"``: nobody, targets tell all.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
         The score that chooses spread and k and calibrates; lower is better.
     calibrate : bool, "grid" or "continuous"
@@ -97,7 +102,13 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     spread_ : str
         What the variance is made of: ``"targets"``, ``"residuals"`` or ``"combination"``.
     residuals_ : ndarray or None
-        Honest residuals of the training rows, by clones; of validation rows if ``spread="residuals"`` had no clones.
+        Honest residuals of the training rows; of validation rows for the last kind.
+    residuals_kind_ : {"clones", "leave-one-out", "out-of-bag", "validation", "none"}
+        Who has made them: clones that had not seen the row, the model itself without the row in its leaves, those of
+        its trees that had not seen the row (both raised to the level of validation errors), the model on validation
+        rows, or nobody.
+    residuals_reason_ : str
+        Why the model itself could not make them, if it was asked.
     min_variance_, gamma_, delta_ : float
         The floor ρ of the variance, and its calibration: γ · max(variance, ρ) + δ.
     conformal_ : ConformalCalibrator or None
@@ -141,6 +152,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     index_ = view("source_", "index")
     training_targets_ = view("source_", "targets")
     residuals_ = view("source_", "residuals")
+    residuals_kind_ = view("source_", "honest.kind")
+    residuals_reason_ = view("source_", "honest.reason")
     walk_ = view("source_", "leaves.reader.how")
     k_ = view("rule_", "k")
     spread_ = view("rule_", "spread.name")
@@ -162,6 +175,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         location: str = "model",
         support: tuple[float, float] | None = None,
         spread: str = "auto",
+        residuals: str = "auto",
         scoring: str | Scoring = "crps",
         calibrate: bool | str = True,
         conformal: str | ConformalCalibrator | None = None,
@@ -177,7 +191,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         verbose: int = 0,
     ) -> None:
         self.estimator, self.prefit, self.refit = estimator, prefit, refit
-        self.k, self.spread, self.calibrate, self.scoring = k, spread, calibrate, scoring
+        self.k, self.spread, self.residuals, self.calibrate, self.scoring = k, spread, residuals, calibrate, scoring
         self.distribution, self.location, self.support, self.conformal = distribution, location, support, conformal
         self.tree_fraction, self.tree_order, self.row_fraction = tree_fraction, tree_order, row_fraction
         self.cv, self.validation_fraction, self.random_state = cv, validation_fraction, random_state
@@ -200,7 +214,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
             The training rows and their targets. With `prefit`, those that the model was trained on.
         sample_weight : array-like of shape (n_rows,), optional
-            Passed on to the estimator's `fit`, and to that of its clones. Neighbours are not weighted.
+            Passed on to the estimator's `fit`, and to that of its clones. With `prefit`, those that the model was trained
+            with, which its own residuals need. Neighbours are not weighted.
         X_val, y_val : optional
             Validation rows, which the model has not been trained on. Without them, and without `prefit`, rows of X
             serve: predicted by clones that have not seen them, or held out (see `spread` and `cv`).
@@ -212,10 +227,12 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         model = checked_model(self.estimator, options, rng)  # fails before anything is trained
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
+        options.check(len(y), fit_params, has_validation=validation is not None, has_weights=sample_weight is not None)
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
         fit_params = with_sample_weight(model, fit_params, sample_weight)
-        options.check(len(y), fit_params, has_validation=validation is not None)
         columns, facts = getattr(self, "feature_names_in_", None), TargetFacts.of(y, options)
-        self.source_, self.rule_ = learned(Job(model, columns, X, y, facts, validation, fit_params, options, rng))
+        job = Job(model, columns, X, y, facts, validation, fit_params, options, rng, weights)
+        self.source_, self.rule_ = learned(job)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -2,5 +2,16 @@
 
 from ibug.leaves._base import LeafReader, catboost_training, read_leaves_of, reader_type, require_fitted
 from ibug.leaves._matrix import is_pandas
+from ibug.leaves.recipe import Bagging, Boosting, NotRedoneError
 
-__all__ = ["LeafReader", "catboost_training", "is_pandas", "read_leaves_of", "reader_type", "require_fitted"]
+__all__ = [
+    "Bagging",
+    "Boosting",
+    "LeafReader",
+    "NotRedoneError",
+    "catboost_training",
+    "is_pandas",
+    "read_leaves_of",
+    "reader_type",
+    "require_fitted",
+]

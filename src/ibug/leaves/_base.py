@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._typing import Floats
 from ibug.exceptions import ModelNotFittedError, UnsupportedModelError
+from ibug.leaves.recipe import Bagging, Boosting, NotRedoneError
 
 # By the name of the library that defines the model's class, so that no library is imported unless the model is of it.
 # To add one, write a module with `find(model) -> type[LeafReader]` and enter it here.
@@ -118,6 +120,21 @@ class LeafReader(ABC):
     def written_as(self, name: str) -> str:
         """Return a column's name as the library writes it."""
         return name
+
+    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+        """Return how the model came to the values of its leaves.
+
+        Parameters
+        ----------
+        y, sample_weight : ndarray of shape (n_rows,)
+            Targets and weights of the rows that it was trained on; the latter may be None.
+
+        Raises
+        ------
+        NotRedoneError
+            Where that is not known; the message says why.
+        """
+        raise NotRedoneError("it is not known how its leaf values are made")
 
     @abstractmethod
     def leaves(self, X: Any) -> NDArray[np.int32]:

@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
+from ibug._typing import Floats
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
 from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas, names_of
+from ibug.leaves.recipe import Boosting
+from ibug.leaves.recipe._catboost import boosting
 from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
 from ibug.leaves.walk._catboost import read_trees
 
@@ -78,6 +81,10 @@ class CatBoostReader(WalkingReader):
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``2**depth - 1`` in a symmetric tree."""
         return as_leaf_numbers(self.model.calc_leaf_indexes(X), _num_samples(X), self.model)
+
+    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
+        """Return how the model came to its leaf values."""
+        return boosting(self.model, trained_loss(self.model), y, sample_weight)
 
     def _trees(self) -> tuple[Trees, Link | None]:
         return read_trees(self.model, self._has_log_link)

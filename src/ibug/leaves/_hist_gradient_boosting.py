@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 
+from ibug._typing import Floats
 from ibug.leaves._base import as_leaf_numbers, require_fitted, unsupported
 from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas
+from ibug.leaves.recipe import Boosting
+from ibug.leaves.recipe._sklearn import histogram_boosting
 from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
 from ibug.leaves.walk._hist_gradient_boosting import read_trees
 
@@ -53,6 +56,10 @@ class HistGradientBoostingReader(WalkingReader):
         for tree, walk in enumerate(self._walks):
             numbers[:, tree] = walk.predict(rows, known_categories, feature_map, n_threads)
         return as_leaf_numbers(numbers, len(rows), model)
+
+    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
+        """Return how the model came to its leaf values."""
+        return histogram_boosting(self.model, y, sample_weight)
 
     def _trees(self) -> tuple[Trees, Link | None]:
         return read_trees(self.model)

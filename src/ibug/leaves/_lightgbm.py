@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
+from ibug._typing import Floats
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
 from ibug.leaves._matrix import array_as_floats, frame_with_codes, is_pandas
+from ibug.leaves.recipe import Boosting
+from ibug.leaves.recipe._lightgbm import boosting
 from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
 from ibug.leaves.walk._lightgbm import read_trees
 
@@ -68,6 +71,11 @@ class LightGBMReader(WalkingReader):
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``num_leaves - 1`` in each tree."""
         return as_leaf_numbers(self.model.predict(X, pred_leaf=True), _num_samples(X), self.model)
+
+    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
+        """Return how the booster came to its leaf values."""
+        booster = self._booster()
+        return boosting(booster, booster.best_iteration, y, sample_weight)
 
     def _booster(self) -> Any:
         return self.model if isinstance(self.model, lightgbm.Booster) else self.model.booster_

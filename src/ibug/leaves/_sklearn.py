@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
+from ibug._typing import Floats
 from ibug.leaves._base import (
     LeafReader,
     as_leaf_numbers,
@@ -31,6 +33,8 @@ from ibug.leaves._base import (
 )
 from ibug.leaves._hist_gradient_boosting import HistGradientBoostingReader
 from ibug.leaves._matrix import some_rows
+from ibug.leaves.recipe import Bagging, Boosting
+from ibug.leaves.recipe._sklearn import forest, gradient_boosting
 from ibug.leaves.walk import CHECKED_ROWS
 
 
@@ -55,6 +59,10 @@ class SklearnReader(LeafReader):
         if getattr(model, "n_outputs_", 1) > 1:
             raise unsupported(model, "it has several outputs")
 
+    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+        """Return how the forest came to its leaf values."""
+        return forest(self.model, y, sample_weight)
+
     @property
     def n_trees(self) -> int:
         """The number of trees."""
@@ -71,6 +79,10 @@ class SklearnReader(LeafReader):
 
 class GradientBoostingReader(SklearnReader):
     """Reads ``GradientBoostingRegressor``."""
+
+    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
+        """Return how the model came to its leaf values."""
+        return gradient_boosting(self.model, y, sample_weight)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree."""
@@ -109,6 +121,10 @@ class WrapperReader(LeafReader):
     def n_trees(self) -> int:
         """The number of the wrapped model's trees."""
         return self.inner.n_trees
+
+    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+        """Return how the wrapped model came to its leaf values."""
+        return self.inner.recipe(y, sample_weight)
 
     def findings(self) -> dict[str, Any]:
         """Return what the inner reader has found, and whether the outer model's predictions follow from it."""
@@ -182,6 +198,11 @@ class TransformedTargetReader(WrapperReader):
         if model.regressor is None:
             raise unsupported(model, "its regressor is None, which means a linear model")
         return model.regressor
+
+    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+        """Return how the regressor of the transformed target came to its leaf values."""
+        inner = self.inner.recipe(self.model.transformer_.transform(y.reshape(-1, 1)).reshape(-1), sample_weight)
+        return replace(inner, link=lambda raw: self._outer_predictions(inner.link(raw)))
 
     def _outer_predictions(self, predictions: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self.model.transformer_.inverse_transform(predictions.reshape(-1, 1))).reshape(-1)

@@ -12,8 +12,11 @@ import xgboost
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
+from ibug._typing import Floats
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
 from ibug.leaves._matrix import array_as_floats, categories_of, frame_as_floats, frame_with_codes, is_pandas, names_of
+from ibug.leaves.recipe import Boosting
+from ibug.leaves.recipe._xgboost import boosting
 from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
 from ibug.leaves.walk._xgboost import read_trees
 
@@ -59,6 +62,10 @@ class XGBoostReader(WalkingReader):
     def _missing(self) -> float:
         """The value that stands for a missing one."""
         return np.nan
+
+    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
+        """Return how the booster came to its leaf values."""
+        return boosting(self._booster, self._n_rounds, y, sample_weight)
 
     def _trees(self) -> tuple[Trees, Link | None]:
         return read_trees(self._booster, self._n_rounds, self._missing)

@@ -18,6 +18,7 @@ from ibug.neighbors._index import LeafIndex
 from ibug.neighbors._joined import JoinedIndex
 from ibug.neighbors._leaf_numbers import LeafNumbers
 from ibug.neighbors._order import not_self
+from ibug.neighbors._residuals import Residuals
 from ibug.neighbors._sampling import Sampling
 from ibug.neighbors._source import Batch
 
@@ -38,7 +39,7 @@ class LocalSource:
         The training rows that the index has, ascending; ``None`` for all.
     targets : ndarray of shape (n_train,)
         Their targets.
-    residuals : ndarray of shape (n_train,) or (n_residual_rows,), or None
+    honest
         Honest residuals: of the training rows, or of the rows of `residual_index`.
     residual_index
         Validation rows, if it is these that have residuals.
@@ -51,7 +52,7 @@ class LocalSource:
     index: LeafIndex | JoinedIndex
     rows: NDArray[np.intp] | None
     targets: Floats
-    residuals: Floats | None = None
+    honest: Residuals = Residuals()
     residual_index: LeafIndex | JoinedIndex | None = None
     leaves_out_self: bool = False
 
@@ -65,7 +66,7 @@ class LocalSource:
         sampling: Sampling,
         rng: np.random.RandomState,
         *,
-        residuals: Floats | None = None,
+        honest: Residuals | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> LocalSource:
@@ -79,20 +80,25 @@ class LocalSource:
             The training rows and their targets.
         sampling, rng
             The share of trees and rows that count, and what draws them.
-        residuals : ndarray of shape (n_train,) or None
-            Honest residuals of the training rows.
+        honest
+            Honest residuals of the training rows, if there are any.
         n_jobs, verbose
             As in IBUGRegressor.
         """
         leaves = LeafNumbers.of(reader, X, sampling, rng, verbose=verbose)
         rows = sampling.rows(len(y), rng)
         index = leaves.index_of(X, rows, n_jobs=n_jobs, title="indexing training rows", verbose=verbose)
-        return cls(model, leaves, index, rows, y, residuals)
+        return cls(model, leaves, index, rows, y, honest or Residuals())
 
     @property
     def n_trees(self) -> int:
         """The number of trees that count: the affinity of twins."""
         return self.index.n_trees
+
+    @property
+    def residuals(self) -> Floats | None:
+        """Honest residuals of the training rows or of those of `residual_index`, (n_rows,), if there are any."""
+        return self.honest.values
 
     @property
     def has_training_residuals(self) -> bool:
@@ -119,7 +125,26 @@ class LocalSource:
         """
         residuals = y_val - np.asarray(self.leaves.reader.predict(X_val), np.float64)
         index = self.leaves.index_of(X_val, n_jobs=n_jobs, verbose=verbose)
-        return replace(self, residuals=residuals, residual_index=index)
+        return replace(self, honest=Residuals(residuals, "validation", self.honest.reason), residual_index=index)
+
+    def with_training_residuals(self, honest: Residuals) -> LocalSource:
+        """Return a source with these residuals of the training rows, or with none."""
+        return replace(self, honest=honest, residual_index=None)
+
+    def complete_index(self, X: Any, *, n_jobs: int | None = None, verbose: bool = False) -> LeafIndex | JoinedIndex:
+        """Return the leaves of all training rows in all trees: the index, unless it is that of a sample.
+
+        Parameters
+        ----------
+        X
+            The training rows.
+        n_jobs, verbose
+            As in IBUGRegressor.
+        """
+        if self.rows is None and self.leaves.trees is None:
+            return self.index
+        every = LeafNumbers(self.leaves.reader, self.leaves.n_model_trees)
+        return every.index_of(X, n_jobs=n_jobs, title="reading all leaves", verbose=verbose)
 
     def leaving_out_self(self) -> LocalSource:
         """Return the source for the very rows that have residuals."""
@@ -280,12 +305,8 @@ class LocalSource:
             f"its model does not match its index: it has {reader.n_trees} trees, and {n_trees!r:.50} were indexed",
         )
         leaves = LeafNumbers(reader, n_trees, ascending(rest["trees"]))
-        residuals = None if rest["residuals"] is None else plain_floats(rest["residuals"])
-        known = (
-            ascending(rest["rows"]),
-            plain_floats(rest["targets"]),
-            None if residuals is None else plain_floats(residuals),
-        )
+        honest = Residuals.from_state(rest, of_validation=residual_index is not None)
+        known = ascending(rest["rows"]), plain_floats(rest["targets"]), honest
         source = cls(model, leaves, index, *known, residual_index)
         source.check()
         reader.recall(rest["reader"])
@@ -302,7 +323,7 @@ class LocalSource:
             "trees": self.leaves.trees,
             "rows": self.rows,
             "targets": self.targets,
-            "residuals": self.residuals,
+            **self.honest.state(),
             "reader": self.leaves.reader.findings(),
         }
 

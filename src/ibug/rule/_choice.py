@@ -87,7 +87,7 @@ def combined(plan: Plan, statistics: Statistics) -> Choice | None:
     options, families = plan.options, plan.facts.families
     if not options.calibrate or options.location != "model":
         return None
-    features = combination_features("residuals" in plan.quantities, plan.scales)
+    features = combination_features("residuals" in plan.quantities, plan.scales, own=plan.own_residuals)
     variances = np.stack([statistics.columns(quantity, [k])[:, 0] for quantity, k in features], axis=1)
     error = statistics.y - statistics.mean
     spread = CombinedSpread.fit(features, variances, error, loss=options.score.loss, tiny=plan.tiny)
@@ -104,13 +104,18 @@ def combined(plan: Plan, statistics: Statistics) -> Choice | None:
     return _for_its_own_family(spread, candidate, 1.0, 0.0, plan, statistics)
 
 
-def combination_features(has_residuals: bool, scales: Sequence[int]) -> tuple[Feature, ...]:
-    """Return quantity and k of a combination's spreads, the one to start from first; none twice."""
-    start = "residuals" if has_residuals else "targets"
+def combination_features(has_residuals: bool, scales: Sequence[int], *, own: bool = False) -> tuple[Feature, ...]:
+    """Return quantity and k of a combination's spreads, the one to start from first; none twice.
+
+    Residuals of clones come first. Those of the model itself come beside targets: their level is too low, and more so
+    where the model fits the training rows closely.
+    """
+    start = "residuals" if has_residuals and not own else "targets"
     usual = scales[_USUAL]
     features = [(start, usual), *((start, k) for k in scales)]
     if has_residuals:
-        features.append(("targets", usual))
+        others = (usual, *scales) if own else (usual,)
+        features += [("residuals" if own else "targets", k) for k in others]
     return tuple(dict.fromkeys(features))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,9 @@ from ibug.rule.stack import too_few
 _SHARE_CALLED_UNFAMILIAR = 0.01
 
 
-def learn(rows: ValidationRows, options: Options, facts: TargetFacts, *, has_residuals: bool) -> Rule:
+def learn(
+    rows: ValidationRows, options: Options, facts: TargetFacts, *, has_residuals: bool, own_residuals: bool = False
+) -> Rule:
     """Let validation rows choose spread, number of neighbours and family, and calibrate the variance.
 
     Parameters
@@ -41,14 +43,19 @@ def learn(rows: ValidationRows, options: Options, facts: TargetFacts, *, has_res
         The training targets, and the families that can take them.
     has_residuals
         Whether training rows have honest residuals.
+    own_residuals
+        Whether these were made by the model itself.
     """
-    plan = Plan.of(options, facts, rows.source.n_neighbors, has_residuals=has_residuals)
+    plan = Plan.of(options, facts, rows.source.n_neighbors, has_residuals=has_residuals, own_residuals=own_residuals)
     statistics = Statistics.collect(rows.batches(plan.needs), rows.y, plan)
     return choose(plan, statistics, rows.source.n_trees)
 
 
 def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
     """Return the rule of the best candidate.
+
+    Residuals by the model itself are used only where they gain more than one validation row is worth, compared with
+    targets alone.
 
     Parameters
     ----------
@@ -59,6 +66,33 @@ def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
     n_trees
         The highest possible affinity.
     """
+    rule, score = _chosen(plan, statistics, n_trees)
+    if not plan.own_residuals or not plan.options.spread.combines:
+        return rule
+    plain, least = _chosen(plan.without_residuals(), statistics, n_trees)
+    row = 1.0 if plan.options.score.given == "nll" else abs(least)
+    if score < least - row / len(statistics.y):
+        return rule
+    k = max(rule.needs.values())
+    return replace(plain, tuning=tuning_table(_with_unused(plain.tuning, rule.distribution_name, k, score)))
+
+
+def _with_unused(table: Mapping[str, Iterable[Any]], distribution: str, k: int, score: float) -> dict[str, list[Any]]:
+    """Return the table of candidates with a row for the best one that uses the model's own residuals."""
+    reason = "Residuals by the model itself gained less than one validation row is worth."
+    row = {
+        "spread": "own residuals",
+        "distribution": distribution,
+        "k": k,
+        "score": score,
+        "calibrated": score,
+        "reason": reason,
+    }
+    return {name: [*table[name], row[name]] for name in table}
+
+
+def _chosen(plan: Plan, statistics: Statistics, n_trees: int) -> tuple[Rule, float]:
+    """Return the rule of the best candidate, and its score on the validation rows."""
     choice, table = select(plan, statistics)
     family = choice.candidate.family
     # Where the family looks at no neighbours, it is the spread alone that does.
@@ -69,7 +103,7 @@ def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
         stack, tried = stacked(plan, plan.experts, statistics, choice, tried)
     elif plan.options.no_stack:
         tried = with_refused(tried, {STACK: plan.options.no_stack})
-    return Rule(
+    rule = Rule(
         choice.spread,
         family,
         k,
@@ -80,6 +114,7 @@ def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
         tuning=tuning_table(tried),
         stack=stack,
     )
+    return rule, choice.score if stack is None else float(rule.tuning["calibrated"][-1])
 
 
 def conformalized(rule: Rule, rows: ValidationRows, options: Options) -> Rule:

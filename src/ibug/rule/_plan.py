@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ibug._options import Options
@@ -37,6 +37,8 @@ class Plan:
         The largest number of neighbours that may be looked at.
     has_residuals
         Whether training rows have honest residuals that are to be used.
+    own_residuals
+        Whether these were made by the model itself.
     """
 
     options: Options
@@ -46,10 +48,17 @@ class Plan:
     scales: tuple[int, ...]
     most: int
     has_residuals: bool
+    own_residuals: bool = False
 
     @classmethod
     def of(
-        cls, options: Options, facts: TargetFacts, n_neighbors: Callable[[str], int], *, has_residuals: bool
+        cls,
+        options: Options,
+        facts: TargetFacts,
+        n_neighbors: Callable[[str], int],
+        *,
+        has_residuals: bool,
+        own_residuals: bool = False,
     ) -> Plan:
         """Return the candidates.
 
@@ -61,6 +70,8 @@ class Plan:
             Tells how many neighbours have a quantity.
         has_residuals
             Whether training rows have honest residuals, which ``spread="auto"`` then uses.
+        own_residuals
+            Whether these were made by the model itself.
         """
         spread = options.spread
         quantities = spread.quantities if has_residuals or not spread.combines else spread.quantities[:1]
@@ -68,7 +79,12 @@ class Plan:
         ks = candidates(options.k, most)
         largest = most if options.k is None else ks[0]
         used = has_residuals and "residuals" in quantities
-        return cls(options, facts, quantities, ks, tuple(min(k, largest) for k in SCALES), largest, used)
+        scales = tuple(min(k, largest) for k in SCALES)
+        return cls(options, facts, quantities, ks, scales, largest, used, used and own_residuals)
+
+    def without_residuals(self) -> Plan:
+        """Return the same candidates as far as they need targets alone."""
+        return replace(self, quantities=("targets",), has_residuals=False, own_residuals=False)
 
     @property
     def ks(self) -> tuple[int, ...]:

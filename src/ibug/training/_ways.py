@@ -12,8 +12,9 @@ from sklearn.utils.validation import _check_method_params
 from ibug._inputs import check_feature_names
 from ibug._options import Options
 from ibug._typing import Floats, Rows
+from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of
-from ibug.neighbors import CrossFittedSource, LocalSource, ValidationRows
+from ibug.neighbors import CrossFittedSource, LocalSource, Residuals, ValidationRows
 from ibug.rule import (
     K_CANDIDATES,
     Rule,
@@ -25,6 +26,7 @@ from ibug.rule import (
 )
 from ibug.training._clones import fresh, trainable
 from ibug.training._cross_fit import DEFAULT_FOLDS, CrossFit, cross_fit, make_folds, tuning_rows
+from ibug.training._own_residuals import own_residuals
 from ibug.training._splits import divide_rows, split
 
 # The number of training rows that tell the smallest variance where there are no validation rows.
@@ -55,11 +57,13 @@ class Job:
     validation
         X_val and y_val, if they were given.
     fit_params
-        For the estimator's own `fit`.
+        For the estimator's own `fit`, weights among them.
     options
         The parameters.
     rng
         Draws splits, folds, trees and rows.
+    sample_weight : ndarray of shape (n_train,) or None
+        The weights of the training rows.
     """
 
     model: Any
@@ -71,12 +75,13 @@ class Job:
     fit_params: dict[str, Any]
     options: Options
     rng: np.random.RandomState
+    sample_weight: Floats | None = None
 
     def trained(self) -> Any:
         """Return a copy of the model, trained on all rows."""
         return fresh(self.model).fit(self.X, self.y, **self.fit_params)
 
-    def source(self, model: Any, residuals: Floats | None = None) -> LocalSource:
+    def source(self, model: Any, residuals: Floats | None = None, *, own: bool = False) -> LocalSource:
         """Return the source of neighbours of a trained model: its training rows, indexed.
 
         Parameters
@@ -84,22 +89,20 @@ class Job:
         model
             The trained model.
         residuals : ndarray of shape (n_train,) or None
-            Honest residuals of the training rows.
+            Honest residuals of the training rows, by clones.
+        own
+            Whether the model itself is asked for them.
         """
         options, reader = self.options, read_leaves_of(model)
         given = None if self.columns is None else [reader.written_as(str(name)) for name in self.columns]
         check_feature_names(reader.feature_names, given, self.columns)
-        return LocalSource.build(
-            model,
-            reader,
-            self.X,
-            self.y,
-            options.sampling,
-            self.rng,
-            residuals=residuals,
-            n_jobs=options.n_jobs,
-            verbose=options.verbose,
-        )
+        work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
+        honest = None if residuals is None else Residuals(residuals, "clones")
+        source = LocalSource.build(model, reader, self.X, self.y, options.sampling, self.rng, honest=honest, **work)
+        if not own:
+            return source
+        index = source.complete_index(self.X, **work)
+        return source.with_training_residuals(own_residuals(reader, index, self.y, self.sample_weight, **work))
 
     def cross_fit(self, rows: Any = None, k: int = 0) -> CrossFit:
         """Predict each row by a clone that has not seen it, and find the k neighbours of some rows.
@@ -142,6 +145,7 @@ class Job:
             facts=TargetFacts.of(y, self.options),
             validation=(_safe_indexing(self.X, held_out), self.y[held_out]),
             fit_params=_check_method_params(self.X, self.fit_params, indices=train),
+            sample_weight=None if self.sample_weight is None else self.sample_weight[train],
         )
 
 
@@ -166,18 +170,18 @@ def _as_given(job: Job) -> Learned:
     options = job.options
     if options.cv is not None and job.validation is None and options.needs_validation:
         return _from_cross_fit(job, *_honest(job), job.model)
-    residuals = None
-    if options.cv is not None and options.spread.wants_residuals:
-        residuals = job.y - job.cross_fit().mean
-    return _from_validation(job, job.source(job.model, residuals))
+    residuals = job.y - job.cross_fit().mean if options.wants_clones else None
+    own = options.asks_model and job.validation is not None
+    return _from_validation(job, job.source(job.model, residuals, own=own))
 
 
 def _trained(job: Job) -> Learned:
     """Train on X alone, and learn from the given validation rows, if any."""
-    spread = job.options.spread
-    wanted = spread.requires_residuals or (spread.wants_residuals and job.validation is not None)
+    options = job.options
+    of_use = job.validation is not None
+    wanted = options.wants_clones and (of_use or options.spread.requires_residuals)
     residuals = job.y - job.cross_fit().mean if wanted else None
-    return _from_validation(job, job.source(job.trained(), residuals))
+    return _from_validation(job, job.source(job.trained(), residuals, own=options.asks_model and of_use))
 
 
 def _cross_fitted(job: Job) -> Learned:
@@ -188,10 +192,27 @@ def _cross_fitted(job: Job) -> Learned:
 
 def _split(job: Job) -> Learned:
     """Learn from a part that is held out, then train on everything (paper, section 5.1)."""
-    source, rule = _trained(job.part(*split(len(job.y), job.options.validation_fraction, job.rng)))
-    if not job.options.refit:
+    options = job.options
+    part = job.part(*split(len(job.y), options.validation_fraction, job.rng))
+    source, rule = _trained(part)
+    if not options.refit:
         return Learned(source, rule)
-    return Learned(job.source(job.trained()), rule.with_k(job.options.k))
+    final = job.source(job.trained(), own=options.asks_model)
+    if source.honest.are_own and final.honest.are_own:
+        final = final.with_training_residuals(final.honest.at_level(source.honest.level))
+    elif "residuals" in rule.needs:  # the final model cannot tell residuals, or not even the first one could
+        _require_residuals(options, final.honest.reason or source.honest.reason)
+        rule = _from_validation(part, source.with_training_residuals(Residuals())).rule
+    return Learned(final, rule.with_k(options.k))
+
+
+def _require_residuals(options: Options, reason: str) -> None:
+    """Raise InvalidInputError if residuals that cannot be had are the only thing that was asked for."""
+    if options.spread.requires_residuals:
+        raise InvalidInputError(
+            f'{reason} So spread="residuals" cannot be had with residuals="model": let residuals="auto" train clones, '
+            'or choose spread="auto".'
+        )
 
 
 def _honest(job: Job) -> tuple[CrossFittedSource, Floats]:
@@ -204,10 +225,11 @@ def _honest(job: Job) -> tuple[CrossFittedSource, Floats]:
 
 
 def _from_cross_fit(job: Job, honest: CrossFittedSource, y: Floats, model: Any) -> Learned:
-    source = job.source(model, honest.residuals)
+    used = job.options.wants_residuals
+    source = job.source(model, honest.residuals if used else None)
     every = np.arange(len(y))
     tuned_on, held_out = divide_rows(len(y), job.options, job.rng) or (every, every)
-    rule = learn(ValidationRows(honest, tuned_on, y[tuned_on]), job.options, job.facts, has_residuals=True)
+    rule = learn(ValidationRows(honest, tuned_on, y[tuned_on]), job.options, job.facts, has_residuals=used)
     rule = conformalized(rule, ValidationRows(honest, held_out, y[held_out]), job.options)
     return Learned(source, rule.with_k(job.options.k))
 
@@ -251,8 +273,13 @@ def learn_from(
         options.check_residual_rows(len(y_tuned))
         source = source.with_residuals_of(X_tuned, y_tuned, **work)
         asked = source.leaving_out_self()
+    elif source.honest.are_own:  # their level is that of the errors on rows that the model has not seen
+        errors = y_tuned - np.asarray(source.leaves.reader.predict(X_tuned), np.float64)
+        level = float(np.sqrt(np.mean(np.square(errors))))
+        asked = source = source.with_training_residuals(source.honest.at_level(level))
     rows = ValidationRows(asked, X_tuned, y_tuned, **work)
-    rule = learn(rows, options, facts, has_residuals=source.has_training_residuals)
+    own, has_residuals = source.honest.are_own, source.has_training_residuals
+    rule = learn(rows, options, facts, has_residuals=has_residuals, own_residuals=own)
     if parts is not None:  # the other rows are in no index
         rows = ValidationRows(source, _safe_indexing(X, parts[1]), y[parts[1]], **work)
     return Learned(source, conformalized(rule, rows, options))

@@ -1,0 +1,107 @@
+// The extension module `ibug.training._refit`. Each function checks that its arrays fit together, releases the GIL and
+// runs in the caller's thread.
+#include <string>
+#include <type_traits>
+
+#include "bindings/arrays.hpp"
+#include "refit/leave_one_out.hpp"
+
+namespace nb = nanobind;
+namespace refit = ibug::refit;
+using namespace nb::literals;
+using ibug::Array;
+using ibug::require;
+
+namespace {
+
+using Vector = Array<const double, 1>;
+using Whole = Array<const std::int64_t, 1>;
+using OutVector = Array<double, 1>;
+
+// Call a function with the loss of this name.
+template <class Function>
+void with_loss(const std::string& name, double parameter, const Function& function) {
+    if (name == "squared") return function(refit::Squared{});
+    if (name == "huber") return function(refit::Huber{parameter});
+    if (name == "pseudo_huber") return function(refit::PseudoHuber{parameter});
+    if (name == "poisson") return function(refit::Poisson{parameter});
+    if (name == "gamma") return function(refit::Gamma{});
+    if (name == "tweedie") return function(refit::Tweedie{parameter});
+    throw std::invalid_argument("there is no loss of this name");
+}
+
+// Check everything that a position is made of, the codes of the rows from start to stop included.
+template <class Code>
+refit::Trees<Code> checked_trees(const Array<const Code, 2>& codes, const Whole& first, const Vector& values,
+                                 std::size_t n_rows, std::size_t start, std::size_t stop) {
+    const std::size_t n_trees = codes.shape(0), stride = codes.shape(1);
+    require(start <= stop && stop <= n_rows && n_rows <= stride, "start and stop must be a range of the rows");
+    require(first.shape(0) == n_trees + 1 && first.data()[0] == 0, "each tree needs a first leaf, from 0 on");
+    for (std::size_t tree = 0; tree < n_trees; ++tree) {
+        const std::int64_t n_leaves = first.data()[tree + 1] - first.data()[tree];
+        require(n_leaves > 0, "each tree needs a leaf");
+        const Code* own = codes.data() + tree * stride;
+        Code largest = 0;
+        for (std::size_t row = start; row < stop; ++row) largest = std::max(largest, own[row]);
+        require(static_cast<std::int64_t>(largest) < n_leaves, "a row is in a leaf that its tree does not have");
+    }
+    require(values.shape(0) == static_cast<std::size_t>(first.data()[n_trees]), "each leaf needs a value");
+    return {codes.data(), stride, n_trees, first.data(), values.data()};
+}
+
+refit::Rows checked_rows(const Vector& targets, const Vector& weights, bool single) {
+    require(weights.shape(0) == 0 || weights.shape(0) == targets.shape(0), "each row needs a weight, or none has one");
+    return {targets.data(), weights.shape(0) ? weights.data() : nullptr, single};
+}
+
+template <class Code>
+void register_code(nb::module_& m) {
+    m.def(
+        "leaf_sums",
+        [](Array<const Code, 2> codes, Whole first, Vector values, Vector targets, Vector weights, bool single,
+           const std::string& loss, double parameter, Vector raw, std::size_t start, std::size_t stop,
+           Array<double, 2> sums) {
+            const std::size_t n = targets.shape(0);
+            const refit::Trees<Code> trees = checked_trees<Code>(codes, first, values, n, start, stop);
+            const refit::Rows rows = checked_rows(targets, weights, single);
+            require(raw.shape(0) == n, "each row needs a raw prediction");
+            require(sums.shape(0) == values.shape(0) && sums.shape(1) == 3, "the sums must be (n_leaves, 3)");
+            nb::gil_scoped_release released;
+            with_loss(loss, parameter, [&](const auto& slopes) {
+                refit::leaf_sums(trees, rows, slopes, raw.data(), start, stop, sums.data());
+            });
+        },
+        "codes"_a.noconvert(), "first"_a.noconvert(), "values"_a.noconvert(), "targets"_a.noconvert(),
+        "weights"_a.noconvert(), "single"_a, "loss"_a, "parameter"_a, "raw"_a.noconvert(), "start"_a, "stop"_a,
+        "sums"_a.noconvert(), "Add each leaf's sums of gradients, hessians and absolute gradients over some rows.");
+    m.def(
+        "leave_out",
+        [](Array<const Code, 2> codes, Whole first, Vector values, Vector targets, Vector weights, bool single,
+           const std::string& loss, double parameter, Vector rates, double l1, double l2, double max_step,
+           Array<const double, 2> sums, std::size_t start, std::size_t stop, OutVector raw, OutVector left_out) {
+            const std::size_t n = targets.shape(0);
+            const refit::Trees<Code> trees = checked_trees<Code>(codes, first, values, n, start, stop);
+            const refit::Rows rows = checked_rows(targets, weights, single);
+            require(raw.shape(0) == n && left_out.shape(0) == n, "each row needs two raw predictions");
+            require(rates.shape(0) == trees.n_trees, "each tree needs a rate");
+            require(sums.shape(0) == values.shape(0) && sums.shape(1) == 3, "the sums must be (n_leaves, 3)");
+            const refit::Formula formula = {rates.data(), l1, l2, max_step};
+            nb::gil_scoped_release released;
+            with_loss(loss, parameter, [&](const auto& slopes) {
+                refit::leave_out(trees, rows, slopes, formula, sums.data(), start, stop, raw.data(), left_out.data());
+            });
+        },
+        "codes"_a.noconvert(), "first"_a.noconvert(), "values"_a.noconvert(), "targets"_a.noconvert(),
+        "weights"_a.noconvert(), "single"_a, "loss"_a, "parameter"_a, "rates"_a.noconvert(), "l1"_a, "l2"_a,
+        "max_step"_a, "sums"_a.noconvert(), "start"_a, "stop"_a, "raw"_a.noconvert(), "left_out"_a.noconvert(),
+        "Move the raw predictions of some rows on by all trees: the model's, and those without the row itself.");
+}
+
+}  // namespace
+
+NB_MODULE(_refit, m) {
+    m.doc() = "Leaf values without the row itself, compiled. Use ibug.training instead.";
+    register_code<std::uint8_t>(m);
+    register_code<std::uint16_t>(m);
+    register_code<std::uint32_t>(m);
+}

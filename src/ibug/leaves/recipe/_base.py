@@ -1,0 +1,175 @@
+"""The recipe of a model's leaf values, in one form for all libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug._typing import Floats
+
+#: The losses whose raw predictions are logarithms.
+LOG_LINK = ("poisson", "gamma", "tweedie")
+
+
+class NotRedoneError(Exception):
+    """The leaf values of this model cannot be redone; the message says why, as the end of a sentence."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss, whose gradients and hessians make leaf values.
+
+    Parameters
+    ----------
+    name : {"squared", "huber", "pseudo_huber", "poisson", "gamma", "tweedie"}
+        Which one; of raw predictions, which are logarithms for the last three.
+    parameter : float
+        The slope of Huber's, the power of Tweedie's, and what Poisson's adds to a raw prediction for its hessian.
+    """
+
+    name: str = "squared"
+    parameter: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class LeafValues:
+    """The model's own values, by tree and leaf number.
+
+    Parameters
+    ----------
+    first : ndarray of shape (n_trees + 1,)
+        Where each tree's leaves begin.
+    values : ndarray of shape (n_numbers,)
+        The values; there may be gaps in the numbers of a tree's leaves.
+    """
+
+    first: NDArray[np.int64]
+    values: Floats
+
+    @classmethod
+    def of(cls, trees: Sequence[Floats]) -> LeafValues:
+        """Return the values of trees, each under its leaves' numbers."""
+        first = np.concatenate([[0], np.cumsum([len(values) for values in trees], dtype=np.int64)])
+        return cls(first.astype(np.int64), np.concatenate(trees).astype(np.float64))
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return len(self.first) - 1
+
+    def at(self, trees: NDArray[np.intp], leaves: NDArray[np.intp]) -> Floats:
+        """Return the values of leaves, each given by its tree and its number, (n,).
+
+        Raises
+        ------
+        NotRedoneError
+            For a leaf that its tree does not have.
+        """
+        places = self.first[trees] + leaves
+        if np.any(places >= self.first[trees + 1]):
+            raise NotRedoneError("its leaves are not numbered as expected")
+        return np.asarray(self.values[places])
+
+
+@dataclass(frozen=True, eq=False)
+class Boosting:
+    """Trees one after another: a leaf's value is −rate · G/(H + l2), of the gradients and hessians of its rows.
+
+    Parameters
+    ----------
+    leaves : LeafValues
+        The model's own values; the first tree's without `start`.
+    loss : Loss
+        Tells gradients and hessians.
+    start : float
+        The raw prediction before the first tree.
+    rates : ndarray of shape (n_trees,)
+        The learning rate of each tree; 0 for a tree that says the same to all rows.
+    targets : ndarray of shape (n_rows,)
+        As the library has them: most keep them in single precision.
+    weights : ndarray of shape (n_rows,) or None
+        The rows' weights.
+    l1, l2 : float
+        The penalties.
+    max_step : float
+        The largest size of a value before the rate; 0 for any.
+    single : bool
+        Whether the library adds leaf values in single precision.
+    link : function of raw predictions, (n_rows,)
+        Returns predictions in the unit of the target.
+    suspects : str
+        What may be the cause where the values cannot be redone, as far as the parameters tell.
+    """
+
+    leaves: LeafValues
+    loss: Loss
+    start: float
+    rates: Floats
+    targets: Floats
+    weights: Floats | None
+    l1: float
+    l2: float
+    max_step: float
+    single: bool
+    link: Callable[[Floats], Floats]
+    suspects: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Bagging:
+    """Trees side by side, each on a random sample of the rows: a leaf's value is the mean of its sampled targets.
+
+    Parameters
+    ----------
+    leaves : LeafValues
+        The model's own values.
+    samples : sequence of ndarray of int
+        The rows that each tree has seen, as often as they were drawn.
+    targets : ndarray of shape (n_rows,)
+        As the library has them.
+    weights : ndarray of shape (n_rows,) or None
+        The rows' weights.
+    link : function of means, (n_rows,)
+        Returns predictions in the unit of the target.
+    """
+
+    leaves: LeafValues
+    samples: Sequence[NDArray[np.intp]]
+    targets: Floats
+    weights: Floats | None
+    link: Callable[[Floats], Floats]
+
+
+def identity(raw: Floats) -> Floats:
+    """Return raw predictions as they are."""
+    return raw
+
+
+def link_of(loss: Loss) -> Callable[[Floats], Floats]:
+    """Return what makes predictions of raw ones."""
+    return np.exp if loss.name in LOG_LINK else identity
+
+
+def in_single(values: Floats | None) -> Floats | None:
+    """Return numbers as they are after single precision; None stays None."""
+    return None if values is None else np.asarray(values, np.float32).astype(np.float64)
+
+
+def mean(values: Floats, weights: Floats | None) -> float:
+    """Return the weighted mean."""
+    return float(np.average(values, weights=weights))
+
+
+def by_tree(values: Floats, counts: Sequence[int]) -> list[Floats]:
+    """Cut the values of all trees, one after another, into those of each."""
+    edges = np.cumsum([0, *counts], dtype=np.int64)
+    return [values[start:stop] for start, stop in pairwise(edges)]
+
+
+def suspected(**causes: bool) -> str:
+    """Return the names of what is true, with commas."""
+    return ", ".join(name for name, true in causes.items() if true)

@@ -1,0 +1,116 @@
+"""How scikit-learn's boosting and forests came to their leaf values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.dummy import DummyRegressor
+
+from ibug._typing import Floats
+from ibug.leaves.recipe._base import (
+    Bagging,
+    Boosting,
+    LeafValues,
+    Loss,
+    NotRedoneError,
+    identity,
+    link_of,
+    suspected,
+)
+
+_HISTOGRAM_LOSSES = {"squared_error": Loss(), "poisson": Loss("poisson"), "gamma": Loss("gamma")}
+
+
+def histogram_boosting(model: Any, y: Floats, weights: Floats | None) -> Boosting:
+    """Return the recipe of a HistGradientBoostingRegressor.
+
+    Parameters
+    ----------
+    model
+        With one output.
+    y, weights : ndarray of shape (n_rows,)
+        Targets and weights of the training rows; the latter may be None.
+    """
+    if model.loss not in _HISTOGRAM_LOSSES:
+        raise NotRedoneError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
+    if model.do_early_stopping_ and getattr(model, "_use_validation_data", True):
+        raise NotRedoneError("its early stopping has held out a part of the rows (validation_fraction)")
+    nodes = [trees[0].nodes for trees in model._predictors]
+    loss = _HISTOGRAM_LOSSES[model.loss]
+    return Boosting(
+        LeafValues.of([part["value"][part["is_leaf"].astype(bool)] for part in nodes]),
+        loss,
+        float(np.asarray(model._baseline_prediction).item()),
+        np.full(len(nodes), float(model.learning_rate)),
+        y,
+        weights,
+        l1=0.0,
+        l2=float(model.l2_regularization),
+        max_step=0.0,
+        single=False,
+        link=link_of(loss),
+        suspects=suspected(monotonic_cst=model.monotonic_cst is not None),
+    )
+
+
+def gradient_boosting(model: Any, y: Floats, weights: Floats | None) -> Boosting:
+    """Return the recipe of a GradientBoostingRegressor.
+
+    Parameters
+    ----------
+    model
+        With one output.
+    y, weights : ndarray of shape (n_rows,)
+        Targets and weights of the training rows; the latter may be None.
+    """
+    if model.loss != "squared_error":
+        raise NotRedoneError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
+    if model.subsample < 1:
+        raise NotRedoneError(f"its trees have seen samples of the rows (subsample={model.subsample:g})")
+    if model.n_iter_no_change is not None:
+        raise NotRedoneError("its early stopping has held out a part of the rows (n_iter_no_change)")
+    trees = [estimator.tree_ for estimator in model.estimators_.ravel()]
+    return Boosting(
+        LeafValues.of([model.learning_rate * _leaf_means(tree) for tree in trees]),
+        Loss(),
+        _constant(model.init_),
+        np.full(len(trees), float(model.learning_rate)),
+        y,
+        weights,
+        l1=0.0,
+        l2=0.0,
+        max_step=0.0,
+        single=False,
+        link=identity,
+    )
+
+
+def forest(model: Any, y: Floats, weights: Floats | None) -> Bagging:
+    """Return the recipe of a RandomForestRegressor or ExtraTreesRegressor.
+
+    Parameters
+    ----------
+    model
+        With one output.
+    y, weights : ndarray of shape (n_rows,)
+        Targets and weights of the training rows; the latter may be None.
+    """
+    if not model.bootstrap:
+        raise NotRedoneError("each of its trees has seen all rows (bootstrap=False), so that none are out of bag")
+    leaves = LeafValues.of([_leaf_means(estimator.tree_) for estimator in model.estimators_])
+    return Bagging(leaves, model.estimators_samples_, y, weights, identity)
+
+
+def _leaf_means(tree: Any) -> Floats:
+    """Return the values of a tree's leaves, in their order."""
+    return np.asarray(tree.value[tree.children_left == -1, 0, 0])
+
+
+def _constant(init: Any) -> float:
+    """Return what comes before the first tree, if that is one number."""
+    if isinstance(init, str) and init == "zero":
+        return 0.0
+    if not isinstance(init, DummyRegressor):
+        raise NotRedoneError(f"its first prediction is that of another model (init={type(init).__name__})")
+    return float(np.asarray(init.constant_).item())

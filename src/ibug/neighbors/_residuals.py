@@ -1,0 +1,77 @@
+"""Honest residuals: how far off the model would be at a row, had it not seen it; and who has made them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ibug._inputs import require
+from ibug._typing import Floats
+from ibug.neighbors._checks import plain_floats
+
+# The kinds that a model makes of its own training rows; their level is too low.
+_OWN = ("leave-one-out", "out-of-bag")
+_KINDS = ("none", "clones", *_OWN, "validation")
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Honest residuals of rows, or the reason why there are none.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,) or None
+        Target minus prediction.
+    kind : {"none", "clones", "leave-one-out", "out-of-bag", "validation"}
+        Who has made them: clones that have not seen the row, the model itself without the row in its leaves, those of
+        its trees that have not seen the row, or the model on validation rows.
+    reason
+        Why the model itself could not make them, if it was asked; else empty.
+    """
+
+    values: Floats | None = None
+    kind: str = "none"
+    reason: str = ""
+
+    @property
+    def are_own(self) -> bool:
+        """Whether the model itself has made them: their level is too low."""
+        return self.kind in _OWN
+
+    @property
+    def level(self) -> float:
+        """Their root mean square; NaN without values."""
+        return np.nan if self.values is None else float(np.sqrt(np.mean(np.square(self.values))))
+
+    def at_level(self, level: float) -> Residuals:
+        """Return them with another root mean square; as they are where there are none, or all are zero."""
+        size = self.level
+        if self.values is None or not size > 0:
+            return self
+        return replace(self, values=self.values * (level / size))
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values, which `from_state` takes."""
+        return {"residuals": self.values, "residual_kind": self.kind, "residual_reason": self.reason}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], *, of_validation: bool) -> Residuals:
+        """Return the residuals that have this state.
+
+        Parameters
+        ----------
+        state : dict
+            What `state` returned; older files tell the values only.
+        of_validation : bool
+            Whether they are those of validation rows.
+        """
+        values = None if state["residuals"] is None else plain_floats(state["residuals"])
+        usual = "none" if values is None else "validation" if of_validation else "clones"
+        kind, reason = state.get("residual_kind", usual), state.get("residual_reason", "")
+        known = kind in _KINDS and isinstance(reason, str)
+        fits = (kind == "none") == (values is None) and (kind == "validation") == of_validation
+        require(known and fits, "its kind of residuals is impossible")
+        return cls(values, kind, reason)

@@ -1,0 +1,209 @@
+"""Honest residuals of the training rows by the trained model itself: its trees, without the row in their leaves.
+
+With the trees as they are, a leaf of a boosting model has the value −rate · G/(H + λ), of the gradients and hessians of
+the rows in it. Without the row itself it has another: these values sum to a prediction that the row has not pulled to
+its target. The splits have seen the row, so that such residuals are too small; but where they are large, predictions of
+new rows are far off. Validation rows tell the level.
+
+Random forests have trees that have not seen a row: those predict it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+
+from ibug._progress import Progress
+from ibug._typing import Floats
+from ibug.leaves import Bagging, Boosting, LeafReader, NotRedoneError
+from ibug.neighbors import JoinedIndex, LeafIndex, Residuals
+from ibug.training._load import kernel
+
+#: The share of rate · Σ|g|/(H + λ) by which a value may differ from the model's own: libraries compute in single
+#: precision, which is a thousand times finer, and a row too many or too few is far coarser in most leaves.
+TOLERANCE = 1e-4
+_ROUNDING = 1e-9  # of numbers as large as a raw prediction
+
+# Codes of this many rows and trees, and leaves of this many trees, are worked on at a time.
+_CODES_PER_CHUNK = 2**22
+# Rows that one task sums; always the same, so that sums do not depend on the number of threads.
+_ROWS_PER_TASK = 2**14
+
+
+def own_residuals(
+    reader: LeafReader,
+    index: LeafIndex | JoinedIndex,
+    y: Floats,
+    sample_weight: Floats | None,
+    *,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> Residuals:
+    """Return the residuals of the training rows by the model itself.
+
+    Parameters
+    ----------
+    reader
+        The fitted model's leaf reader.
+    index
+        The leaves of all training rows in all trees.
+    y : ndarray of shape (n_rows,)
+        Their targets.
+    sample_weight : ndarray of shape (n_rows,) or None
+        The weights that the model was trained with.
+    n_jobs, verbose
+        As in IBUGRegressor.
+    """
+    try:
+        recipe = _recipe(reader, y, sample_weight)
+        if isinstance(recipe, Bagging):
+            return Residuals(y - _out_of_bag(recipe, index), "out-of-bag")
+        predictions = _leave_one_out(recipe, index, n_jobs, verbose)
+        residuals = y - predictions
+        if not np.isfinite(residuals).all():
+            raise NotRedoneError("some predictions without the row itself are not finite")
+        return Residuals(residuals, "leave-one-out")
+    except NotRedoneError as reason:
+        return Residuals(None, "none", f"The model cannot tell honest residuals of its training rows: {reason}.")
+
+
+def _recipe(reader: LeafReader, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+    try:
+        return reader.recipe(y, sample_weight)
+    except NotRedoneError:
+        raise
+    except Exception as error:
+        # A parameter or an attribute that is another one in a version of the library that is yet unknown.
+        raise NotRedoneError(f"its parameters cannot be read ({type(error).__name__}: {error})") from error
+
+
+@dataclass(frozen=True, eq=False)
+class _Chunk:
+    """Some trees: the codes of all rows' leaves, in the order of the index, and what belongs to each leaf."""
+
+    codes: NDArray[Any]  # (n_trees, n_places), of which the first n_rows count
+    trees: slice
+    first: NDArray[np.int64]  # (n_trees + 1,)
+    tree_of: NDArray[np.intp]  # (n_leaves,)
+    values: Floats  # (n_leaves,)
+
+
+def _chunks(recipe: Boosting | Bagging, index: LeafIndex | JoinedIndex) -> Iterator[_Chunk]:
+    arrays = index.arrays()
+    tiles, numbering, counts = arrays["tiles"], arrays["numbering"], arrays["leaf_counts"]
+    if recipe.leaves.n_trees != len(counts):
+        raise NotRedoneError("it does not tell the values of all trees")
+    per_tree = max(tiles.shape[0] * tiles.shape[2], int(counts.max()))
+    size = max(1, _CODES_PER_CHUNK // per_tree)
+    for start in range(0, len(counts), size):
+        stop = min(start + size, len(counts))
+        codes = np.ascontiguousarray(tiles[:, start:stop].transpose(1, 0, 2)).reshape(stop - start, -1)
+        first = np.concatenate([[0], np.cumsum(counts[start:stop], dtype=np.int64)])
+        own, leaves = np.nonzero(numbering[start:stop] >= 0)
+        places = first[own] + numbering[start:stop][own, leaves]
+        values = np.empty(first[-1])
+        values[places] = recipe.leaves.at(own + start, leaves)
+        tree_of = np.repeat(np.arange(stop - start), counts[start:stop])
+        yield _Chunk(codes, slice(start, stop), first, tree_of, values)
+
+
+def _leave_one_out(recipe: Boosting, index: LeafIndex | JoinedIndex, n_jobs: int | None, verbose: bool) -> Floats:
+    """Return the prediction of each training row by the model's trees, without the row in their leaves."""
+    order = index.arrays()["order"]
+    n = len(order)
+    weights = np.empty(0) if recipe.weights is None else recipe.weights[order]
+    rows = (recipe.targets[order], weights, recipe.single, recipe.loss.name, recipe.loss.parameter)
+    raw = np.full(n, recipe.start)
+    left_out = raw.copy()
+    ranges = list(pairwise([*range(0, n, _ROWS_PER_TASK), n]))
+    threads = min(effective_n_jobs(n_jobs), len(ranges))
+    largest = _ROUNDING * (abs(recipe.start) + float(np.abs(recipe.targets).max()))
+    with (
+        Progress("taking rows out of their leaves", index.n_trees, enabled=verbose) as progress,
+        Parallel(n_jobs=threads, require="sharedmem") as parallel,
+    ):
+        for chunk in _chunks(recipe, index):
+            trees = (chunk.codes, chunk.first, chunk.values)
+            sums = np.zeros((len(chunk.values), 3))
+            for some in _groups(ranges, threads):
+                parts = [np.zeros_like(sums) for _ in some]
+                parallel(
+                    delayed(kernel.leaf_sums)(*trees, *rows, raw, start, stop, part)
+                    for (start, stop), part in zip(some, parts, strict=True)
+                )
+                for part in parts:
+                    sums += part
+            rates = recipe.rates[chunk.trees]
+            _check(recipe, chunk, sums, largest)
+            formula = (rates, recipe.l1, recipe.l2, recipe.max_step)
+            parallel(
+                delayed(kernel.leave_out)(*trees, *rows, *formula, sums, start, stop, raw, left_out)
+                for start, stop in ranges
+            )
+            progress.advance(chunk.trees.stop - chunk.trees.start)
+    predictions = np.empty(n)
+    predictions[order] = recipe.link(left_out)
+    return predictions
+
+
+def _groups(ranges: list[tuple[int, int]], size: int) -> Iterator[list[tuple[int, int]]]:
+    for start in range(0, len(ranges), size):
+        yield ranges[start : start + size]
+
+
+def _check(recipe: Boosting, chunk: _Chunk, sums: Floats, rounding: float) -> None:
+    """Raise NotRedoneError unless the values of all rows together are the model's own."""
+    gradient, hessian, size = sums.T
+    shrunk = np.sign(gradient) * np.maximum(np.abs(gradient) - recipe.l1, 0.0)
+    below = np.maximum(hessian + recipe.l2, np.finfo(float).tiny)
+    steps = -shrunk / below
+    if recipe.max_step > 0:
+        steps = np.clip(steps, -recipe.max_step, recipe.max_step)
+    rates = recipe.rates[chunk.trees][chunk.tree_of]
+    # Of a leaf whose rows weigh nothing, nothing is known.
+    wrong = (hessian > 0) & ~(np.abs(rates * steps - chunk.values) <= TOLERANCE * rates * size / below + rounding)
+    if not wrong.any():
+        return
+    tree = chunk.trees.start + int(chunk.tree_of[np.argmax(wrong)])
+    cause = "from another start, say" if not recipe.suspects else recipe.suspects
+    raise NotRedoneError(
+        f"the values of its leaves do not follow from these rows, from tree {tree} on. It was trained on other rows, "
+        f"targets or weights, or in another way than is known ({cause})"
+    )
+
+
+def _out_of_bag(recipe: Bagging, index: LeafIndex | JoinedIndex) -> Floats:
+    """Return the mean of the trees that have not seen a row, for each row."""
+    order = index.arrays()["order"]
+    n = len(order)
+    targets = recipe.targets[order]
+    weights = np.ones(n) if recipe.weights is None else recipe.weights[order]
+    total, times = np.zeros(n), np.zeros(n, np.int64)
+    largest = float(np.abs(targets).max())
+    for chunk in _chunks(recipe, index):
+        for tree, number in enumerate(range(chunk.trees.start, chunk.trees.stop)):
+            drawn = np.bincount(recipe.samples[number], minlength=n)[order]
+            codes = chunk.codes[tree, :n]
+            values = chunk.values[chunk.first[tree] : chunk.first[tree + 1]]
+            below = np.bincount(codes, drawn * weights, len(values))
+            sums = np.bincount(codes, drawn * weights * targets, len(values))
+            known = below > 0
+            if not np.allclose(sums[known] / below[known], values[known], rtol=0, atol=TOLERANCE * 1e-3 * largest):
+                raise NotRedoneError(
+                    "the values of its leaves are not the means of these rows: it was trained on other rows, targets "
+                    "or weights, or for another criterion"
+                )
+            unseen = drawn == 0
+            total[unseen] += values[codes[unseen]]
+            times += unseen
+    if not times.all():
+        raise NotRedoneError(f"{np.sum(times == 0)} of its training rows are out of no bag: it has too few trees")
+    predictions = np.empty(n)
+    predictions[order] = recipe.link(total / times)
+    return predictions
