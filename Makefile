@@ -29,8 +29,10 @@ UV = $(or $(shell command -v uv),$(BIN)/uv)
 # $(call install,environment,requirements)
 install = $(UV) pip install --quiet --python $(1)/bin/python $(2) || \
 	{ $(1)/bin/python -m ensurepip >/dev/null && $(1)/bin/python -m pip install --quiet $(2); }
-# $(call install-ibug,environment,[extra],more requirements): the second step is for a wheel of the same version as before.
+# $(call install-ibug,environment,[extra],more requirements): the last step is for a wheel of the same version as before.
+# The first step is for environments of before 0.2.0: they have the distribution by its former name, ibug.
 install-ibug = @echo "Installing ibug$(2) into $(1)" && \
+	rm -rf $(addprefix $(1)/lib/python*/site-packages/,ibug-*.dist-info _editable_skbc_ibug.*) && \
 	{ $(call install,$(1),"$(WHEEL)$(2)" $(3)); } && { $(call install,$(1),--force-reinstall --no-deps "$(WHEEL)"); }
 
 .PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges docs bench bench-serving study study-env study-treeffuser-env test-study format clean

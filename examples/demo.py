@@ -1,6 +1,6 @@
 """The main job on real data: a trained LightGBM model gets honest intervals, without retraining it.
 
-Run with ``make demo``, or ``python examples/demo.py`` where ``ibug[lightgbm]`` is installed.
+Run with ``make demo``, or ``python examples/demo.py`` where ``ibug-learn[lightgbm]`` is installed.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     curl localhost:8000/predict -H "content-type: application/json" -d '{"row": {"age": 3, "bmi": 2}, "coverage": 0.9}'
 
 ``POST /predict`` answers one row, ``POST /predict/batch`` many, ``POST /point`` the model's own prediction alone, and
-``GET /health`` says which worker answers with which model. Needs ``ibug[serve]`` and the model's library.
+``GET /health`` says which worker answers with which model. Needs ``ibug-learn[serve]`` and the model's library.
 """
 
 import argparse

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TextIO
 
+import ibug
 from benchmarks.common.lines import Row, Store
 from benchmarks.common.progress import Progress
 from benchmarks.common.quiet import quiet
@@ -116,8 +117,8 @@ def _work(task: Task, *, folder: Path | None, memory: Path) -> list[Row]:
 def installed(*packages: str) -> dict[str, str]:
     """Return the versions of Python, ibug, NumPy, scikit-learn and the packages."""
     names = {"sklearn": "scikit-learn", "quantile_forest": "quantile-forest"}
-    found = {"Python": platform.python_version()}
-    for package in ("ibug", "numpy", "sklearn", *packages):
+    found = {"Python": platform.python_version(), "ibug": ibug.__version__}
+    for package in ("numpy", "sklearn", *packages):
         name = names.get(package, package)
         try:
             found[name] = version(name)

@@ -4,8 +4,7 @@ The method is IBUG: Brophy and Lowd, *Instance-Based Uncertainty Estimation for 
 NeurIPS 2022; "the paper" in these documents.
 """
 
-from importlib.metadata import version
-
+from ibug._installed import VERSION, warn_of_namesake
 from ibug.calibration import VarianceCalibrator
 from ibug.ensemble import CBURegressor, ProbabilisticEnsemble
 from ibug.neighbors import LeafIndex
@@ -21,4 +20,6 @@ __all__ = [
     "__version__",
     "load",
 ]
-__version__ = version("ibug")
+__version__ = VERSION
+
+warn_of_namesake()

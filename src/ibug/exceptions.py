@@ -12,6 +12,7 @@ Each error is also the built-in error that scikit-learn users expect, so that ``
     └── MissingDependencyError (ImportError)  an optional library is not installed
 
     IBUGWarning (UserWarning)
+    ├── NameConflictWarning                   another distribution has a package named ibug, too
     ├── NotCalibratedWarning                  calibration was asked for, but there is no data to do it on
     ├── NotStoredWarning                      a parameter that predictions do not need is left out of a saved file
     └── OlderLibraryWarning                   a file was written with a newer version of a library than is installed
@@ -29,6 +30,7 @@ __all__ = [
     "MissingDependencyError",
     "MissingExtensionError",
     "ModelNotFittedError",
+    "NameConflictWarning",
     "NotCalibratedWarning",
     "NotStorableError",
     "NotStoredWarning",
@@ -70,7 +72,7 @@ class MissingExtensionError(IBUGError, ImportError):
         return cls(
             f"ibug's compiled {part} cannot be loaded ({error}). "
             "Build it with `pip install .` in the source folder (a C++20 compiler is all it needs), "
-            "or install a wheel with `pip install ibug`. If you are in ibug's source folder, `src/ibug` itself "
+            "or install a wheel with `pip install ibug-learn`. If you are in ibug's source folder, `src/ibug` itself "
             "is not built: run Python from another folder, or install with `pip install -e .`."
         )
 
@@ -81,6 +83,10 @@ class MissingDependencyError(IBUGError, ImportError):
 
 class IBUGWarning(UserWarning):
     """The base of all warnings that ibug emits on purpose."""
+
+
+class NameConflictWarning(IBUGWarning):
+    """Another distribution has installed a package named ibug into the same environment."""
 
 
 class NotCalibratedWarning(IBUGWarning):

@@ -213,4 +213,4 @@ def test_a_missing_library_is_exit_code_3(files, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "catboost", None)
     fit = ("fit", files["train.csv"], "-t", "target", "-o", files["m.ibug"], "-b", "catboost")
-    assert 'pip install "ibug[catboost]"' in refused(files, *fit, code=3)
+    assert 'pip install "ibug-learn[catboost]"' in refused(files, *fit, code=3)

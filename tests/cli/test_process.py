@@ -106,7 +106,7 @@ def test_without_the_extra(files):
     code = "import sys; sys.modules['typer'] = None; from ibug.cli import main; main()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True)
     assert result.returncode == 3
-    assert b'pip install "ibug[cli]"' in result.stderr
+    assert b'pip install "ibug-learn[cli]"' in result.stderr
 
 
 @posix

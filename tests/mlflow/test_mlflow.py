@@ -70,8 +70,10 @@ def test_there_is_no_pickle_in_it(saved):
     assert files == {"MLmodel", "conda.yaml", "python_env.yaml", "requirements.txt", "data/model.ibug"}
     members = zipfile.ZipFile(saved / "data/model.ibug").namelist()
     assert not [name for name in members if name.endswith((".pkl", ".pickle", ".joblib"))]
-    assert "ibug==" in (saved / "requirements.txt").read_text()
-    assert "lightgbm==" in (saved / "requirements.txt").read_text()
+    requirements = (saved / "requirements.txt").read_text().splitlines()
+    assert f"ibug-learn=={ibug.__version__}" in requirements  # the name on PyPI
+    assert any(line.startswith("lightgbm==") for line in requirements)
+    assert not any(line.startswith("ibug==") for line in requirements)  # another project
 
 
 def test_pyfunc_predicts_what_the_regressor_does(saved, u, rows):

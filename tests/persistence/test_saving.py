@@ -273,7 +273,7 @@ def test_without_skops(rows, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "skops", None)
     monkeypatch.setitem(sys.modules, "skops.io", None)
     for action in (lambda: u.save(tmp_path / "other.ibug"), lambda: ibug.load(tmp_path / "model.ibug")):
-        with pytest.raises(MissingDependencyError, match=r"ibug\[skops\]"):
+        with pytest.raises(MissingDependencyError, match=r"ibug-learn\[skops\]"):
             action()
     small().fit(X, y).save(tmp_path / "lightgbm.ibug")  # needs none
 

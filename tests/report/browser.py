@@ -17,9 +17,9 @@ def missing():
     """Return what has to be installed, in words; empty where nothing is missing."""
     lacks = []
     if importlib.util.find_spec("selenium") is None:
-        lacks.append('selenium (pip install "ibug[dev]")')
+        lacks.append('selenium (pip install "ibug-learn[dev]")')
     if importlib.util.find_spec("plotly") is None:
-        lacks.append('plotly (pip install "ibug[report]")')
+        lacks.append('plotly (pip install "ibug-learn[report]")')
     if not found("chromium", "chromium-browser", "google-chrome"):
         lacks.append("chromium (Debian: apt-get install chromium)")
     if not found("chromedriver"):

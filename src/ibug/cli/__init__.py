@@ -16,6 +16,8 @@ def main() -> None:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise
-        sys.stderr.write(f'The ibug command needs {error.name}, which is not installed: pip install "ibug[cli]"\n')
+        sys.stderr.write(
+            f'The ibug command needs {error.name}, which is not installed: pip install "ibug-learn[cli]"\n'
+        )
         sys.exit(3)
     run()

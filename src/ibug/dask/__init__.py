@@ -9,7 +9,7 @@ try:
         import_module(_name)
 except ImportError as error:
     raise MissingDependencyError(
-        f"ibug.dask needs dask and distributed ({error}): pip install 'ibug[dask]', also on the workers."
+        f"ibug.dask needs dask and distributed ({error}): pip install 'ibug-learn[dask]', also on the workers."
     ) from error
 
 from ibug.dask._distribution import LazyDistribution

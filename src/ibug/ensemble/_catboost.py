@@ -25,7 +25,7 @@ def library() -> Any:
         import catboost
     except ImportError as error:
         raise MissingDependencyError(
-            'CBURegressor needs CatBoost, which cannot be imported. Install it: pip install "ibug[catboost]".'
+            'CBURegressor needs CatBoost, which cannot be imported. Install it: pip install "ibug-learn[catboost]".'
         ) from error
     return catboost
 

@@ -6,7 +6,7 @@ try:
     import mlflow  # noqa: F401 - to see that it is there
 except ImportError as error:
     raise MissingDependencyError(
-        f'ibug.mlflow needs MLflow, which cannot be imported ({error}). Install it: pip install "ibug[mlflow]".'
+        f'ibug.mlflow needs MLflow, which cannot be imported ({error}). Install it: pip install "ibug-learn[mlflow]".'
     ) from error
 
 from ibug.mlflow._flavor import load_model, log_model, save_model

@@ -14,6 +14,7 @@ import mlflow.artifacts
 import mlflow.pyfunc
 from mlflow.models import Model, ModelSignature
 
+from ibug._installed import DISTRIBUTION, VERSION
 from ibug.exceptions import FileFormatError
 from ibug.mlflow._signature import infer_signature
 from ibug.persistence import inspect, load
@@ -64,7 +65,7 @@ def save_model(
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / _FILE
         u.save(file, compress=compress)
-        model.add_flavor(FLAVOR, ibug_version=version("ibug"), data=f"data/{_FILE}", estimator=type(u).__name__)
+        model.add_flavor(FLAVOR, ibug_version=VERSION, data=f"data/{_FILE}", estimator=type(u).__name__)
         if pip_requirements is None and "conda_env" not in options:
             pip_requirements = _requirements(file)
         mlflow.pyfunc.save_model(
@@ -128,6 +129,6 @@ def load_model(model_uri: str | os.PathLike[str], *, dst_path: str | None = None
 def _requirements(file: Path) -> list[str]:
     """Return what reading the file needs, pinned to the versions that it was written with."""
     written_by = inspect(file)["written_by"]
-    versions = {name: number for name, number in written_by.items() if name != "python"}
-    versions |= {name: version(name) for name in ("mlflow", "pandas")}
+    versions = {name: number for name, number in written_by.items() if name not in ("ibug", "python")}
+    versions |= {DISTRIBUTION: written_by["ibug"]} | {name: version(name) for name in ("mlflow", "pandas")}
     return [f"{name}=={number}" for name, number in sorted(versions.items())]

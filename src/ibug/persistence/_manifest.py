@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from ibug._installed import DISTRIBUTION, VERSION
 from ibug.exceptions import InvalidInputError, OlderLibraryWarning
 from ibug.persistence._digest import digest
 from ibug.persistence._format import CHECKSUM, FORMAT, FORMAT_VERSION, MANIFEST, STORED
 from ibug.persistence._reading import Container
 
 _PACKAGES = {"sklearn": "scikit-learn"}
-_ALWAYS = ("ibug", "numpy", "scipy", "sklearn")
+_ALWAYS = ("numpy", "scipy", "sklearn")
 
 
 def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def make_manifest(libraries: set[str], estimator: dict[str, Any], metadata: dict
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "written_by": {**versions, "python": platform.python_version()},
+        "written_by": {"ibug": VERSION, **versions, "python": platform.python_version()},
         "needs": sorted(_package(name) for name in libraries),
         "estimator": estimator,
         "metadata": metadata,
@@ -63,8 +64,8 @@ def read_manifest(container: Container) -> dict[str, Any]:
         raise container.error(f"the version of its format is {number!r:.100}")
     if number > FORMAT_VERSION:
         raise container.error(
-            f"its format has version {number}, written by ibug {_writer(manifest)}, and this ibug {version('ibug')} "
-            f"reads up to version {FORMAT_VERSION}. Install a newer one: pip install --upgrade ibug"
+            f"its format has version {number}, written by ibug {_writer(manifest)}, and this ibug {VERSION} "
+            f"reads up to version {FORMAT_VERSION}. Install a newer one: pip install --upgrade {DISTRIBUTION}"
         )
     manifest.setdefault("metadata", {})
     kinds = {"members": dict, "written_by": dict, "needs": list, "estimator": dict, "metadata": dict}

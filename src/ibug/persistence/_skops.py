@@ -109,6 +109,6 @@ def _skops() -> Any:
     except ImportError as error:
         raise MissingDependencyError(
             f"scikit-learn models are saved and loaded through skops, which cannot be imported ({error}). Install it: "
-            'pip install "ibug[skops]".'
+            'pip install "ibug-learn[skops]".'
         ) from error
     return skops.io

@@ -2,7 +2,7 @@
 
 Each display is made by ``from_estimator``, or by ``from_predictions`` or ``from_results`` if everything was computed
 before. It keeps the numbers that it draws as attributes, and axes, figure and artists as ``ax_``, ``figure_`` and so
-on. matplotlib (``pip install "ibug[plot]"``) is imported when something is drawn, not before.
+on. matplotlib (``pip install "ibug-learn[plot]"``) is imported when something is drawn, not before.
 """
 
 from ibug.plotting._calibration import CalibrationDisplay

@@ -17,7 +17,7 @@ def pyplot() -> Any:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise MissingDependencyError(
-            'ibug.plotting needs matplotlib, which cannot be imported. Install it: pip install "ibug[plot]".'
+            'ibug.plotting needs matplotlib, which cannot be imported. Install it: pip install "ibug-learn[plot]".'
         ) from error
     return plt
 

@@ -21,7 +21,7 @@ def plotly_script() -> str:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
         raise MissingDependencyError(
-            'ibug.report needs plotly, which cannot be imported. Install it: pip install "ibug[report]".'
+            'ibug.report needs plotly, which cannot be imported. Install it: pip install "ibug-learn[report]".'
         ) from error
     return str(get_plotlyjs())
 

@@ -6,7 +6,7 @@ try:
     import skpro  # noqa: F401 - to see that it is there
 except ImportError as error:
     raise MissingDependencyError(
-        f'ibug.skpro needs skpro, which cannot be imported ({error}). Install it: pip install "ibug[skpro]".'
+        f'ibug.skpro needs skpro, which cannot be imported ({error}). Install it: pip install "ibug-learn[skpro]".'
     ) from error
 
 from ibug.skpro._batched import BatchedDistribution

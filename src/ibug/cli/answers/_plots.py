@@ -24,7 +24,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib
     except ImportError as error:
-        raise MissingDependencyError(f'--plots needs matplotlib: pip install "ibug[plot]" ({error}).') from error
+        raise MissingDependencyError(f'--plots needs matplotlib: pip install "ibug-learn[plot]" ({error}).') from error
     matplotlib.use("Agg")
 
 

@@ -101,7 +101,7 @@ class Schema:
             if data["version"] != _VERSION:
                 raise InvalidInputError(
                     f"The model file describes its columns in version {data['version']!r}; this ibug knows version "
-                    f"{_VERSION}. A newer ibug will read it: pip install --upgrade ibug."
+                    f"{_VERSION}. A newer ibug will read it: pip install --upgrade ibug-learn."
                 )
             columns = tuple(_column(entry) for entry in data["columns"])
             target = None if data["target"] is None else str(data["target"])

@@ -44,7 +44,7 @@ def evaluate(
     model: o.ModelFile,
     test: o.TestFile,
     target: o.Target = None,
-    plots: Annotated[str | None, typer.Option("--plots", help="A folder for plots; needs ibug[plot].")] = None,
+    plots: Annotated[str | None, typer.Option("--plots", help="A folder for plots; needs ibug-learn[plot].")] = None,
     levels: Annotated[list[str] | None, typer.Option("--levels", help="Coverages of the intervals to score.")] = None,
     id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
     jobs: o.Jobs = -1,

@@ -106,7 +106,7 @@ def require_plotly() -> None:
         import plotly.offline  # noqa: F401 - to see that it is there
     except ImportError as error:
         raise MissingDependencyError(
-            f'ibug report needs plotly, which cannot be imported ({error}). Install it: pip install "ibug[report]".'
+            f'ibug report needs plotly, which cannot be imported ({error}): pip install "ibug-learn[report]".'
         ) from error
 
 

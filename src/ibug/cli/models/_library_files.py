@@ -17,7 +17,7 @@ def library(name: str, why: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise MissingDependencyError(
-            f'{why} needs {name}, which cannot be imported ({error}). Install it: pip install "ibug[{name}]".'
+            f'{why} needs {name}, which cannot be imported ({error}). Install it: pip install "ibug-learn[{name}]".'
         ) from error
 
 
