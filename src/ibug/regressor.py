@@ -214,8 +214,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
             The training rows and their targets. With `prefit`, those that the model was trained on.
         sample_weight : array-like of shape (n_rows,), optional
-            Passed on to the estimator's `fit`, and to that of its clones. With `prefit`, those that the model was trained
-            with, which its own residuals need. Neighbours are not weighted.
+            Passed on to the estimator's `fit`, and to that of its clones. With `prefit`, those that the model was
+            trained with, which its own residuals need. Neighbours are not weighted.
         X_val, y_val : optional
             Validation rows, which the model has not been trained on. Without them, and without `prefit`, rows of X
             serve: predicted by clones that have not seen them, or held out (see `spread` and `cv`).

@@ -67,9 +67,8 @@ def updated(
             residual_index = _moved(residual_index, source.leaves, X, np.arange(len(y)), first, **options)
         residuals = residuals[first:]
     sample = None if source.rows is None else rows[rows >= gone] - gone
-    return replace(
-        source, index=index, rows=sample, targets=targets, residuals=residuals, residual_index=residual_index
-    )
+    honest = replace(source.honest, values=residuals)
+    return replace(source, index=index, rows=sample, targets=targets, honest=honest, residual_index=residual_index)
 
 
 def _check_growable(index: LeafIndex | JoinedIndex | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class LocalSource:
     index: LeafIndex | JoinedIndex
     rows: NDArray[np.intp] | None
     targets: Floats
-    honest: Residuals = Residuals()
+    honest: Residuals = field(default_factory=Residuals)
     residual_index: LeafIndex | JoinedIndex | None = None
     leaves_out_self: bool = False
 

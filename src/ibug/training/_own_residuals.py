@@ -64,11 +64,7 @@ def own_residuals(
         recipe = _recipe(reader, y, sample_weight)
         if isinstance(recipe, Bagging):
             return Residuals(y - _out_of_bag(recipe, index), "out-of-bag")
-        predictions = _leave_one_out(recipe, index, n_jobs, verbose)
-        residuals = y - predictions
-        if not np.isfinite(residuals).all():
-            raise NotRedoneError("some predictions without the row itself are not finite")
-        return Residuals(residuals, "leave-one-out")
+        return Residuals(y - _leave_one_out(recipe, index, n_jobs, verbose), "leave-one-out")
     except NotRedoneError as reason:
         return Residuals(None, "none", f"The model cannot tell honest residuals of its training rows: {reason}.")
 
@@ -149,6 +145,8 @@ def _leave_one_out(recipe: Boosting, index: LeafIndex | JoinedIndex, n_jobs: int
             progress.advance(chunk.trees.stop - chunk.trees.start)
     predictions = np.empty(n)
     predictions[order] = recipe.link(left_out)
+    if not np.isfinite(predictions).all():
+        raise NotRedoneError("some predictions without the row itself are not finite")
     return predictions
 
 
