@@ -1,5 +1,7 @@
 """Slow, obvious truths that the library is compared with."""
 
+import math
+
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
@@ -219,3 +221,27 @@ def _n_categories(trees, feature):
     splits = trees.nodes[(trees.nodes["left"] >= 0) & (trees.nodes["feature"] == feature)]
     highest = max(max(trees.categories[i].tolist(), default=-1) for i in splits["categories"] if i >= 0)
     return max(highest + 1, trees.n_categories.get(int(feature), 0))
+
+
+def adaptive_level(scores, tau, steps, horizon, correction):
+    """Follow the tau-quantile of scores, one by one, as the formulas say: experts, their weights, and the correction.
+
+    Returns the level before each score, and the mean of the experts at that time.
+    """
+    n = len(steps)
+    q, w, c, loss = [float(norm.ppf(tau))] * n, [1 / n] * n, 0.0, None
+    levels, means = [], []
+    for s in scores:
+        mean = sum(wi * qi for wi, qi in zip(w, q, strict=True))
+        levels.append(mean + c)
+        means.append(mean)
+        pinball = [tau * (s - qi) if s > qi else (1 - tau) * (qi - s) for qi in q]
+        square = sum(wi * p**2 for wi, p in zip(w, pinball, strict=True))
+        loss = square if loss is None else (1 - 1 / horizon) * loss + square / horizon
+        rate = math.sqrt((math.log(n * horizon) + 2) / (horizon * loss))
+        w = [wi * math.exp(-rate * p) for wi, p in zip(w, pinball, strict=True)]
+        total, share = sum(w), 1 / (2 * horizon)
+        w = [(1 - share) * wi / total + share / n for wi in w]
+        q = [qi + step * ((s > qi) - (1 - tau)) for qi, step in zip(q, steps, strict=True)]
+        c += correction * ((s > levels[-1]) - (1 - tau))
+    return np.array(levels), np.array(means)

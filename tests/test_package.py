@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 def test_public_names():
     assert sorted(ibug.__all__) == [
+        "AdaptiveIntervals",
         "CBURegressor",
         "IBUGRegressor",
         "LeafIndex",

@@ -8,10 +8,12 @@ from ibug._installed import VERSION, warn_of_namesake
 from ibug.calibration import VarianceCalibrator
 from ibug.ensemble import CBURegressor, ProbabilisticEnsemble
 from ibug.neighbors import LeafIndex
+from ibug.online import AdaptiveIntervals
 from ibug.persistence import load
 from ibug.regressor import IBUGRegressor
 
 __all__ = [
+    "AdaptiveIntervals",
     "CBURegressor",
     "IBUGRegressor",
     "LeafIndex",

@@ -1,0 +1,157 @@
+"""Intervals that keep their coverage on a stream of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ibug._inputs import check_probabilities, check_targets, require
+from ibug._typing import Floats
+from ibug.distributions import Distribution
+from ibug.exceptions import InvalidInputError
+from ibug.online._tracker import Tracker
+from ibug.persistence import Loading, Saving, load_regressor, save_regressor, storable, write_file
+
+
+class AdaptiveIntervals:
+    """Intervals for a stream of rows: each truth that becomes known moves them, so that their coverage holds.
+
+    An end of an interval is a quantile of the predicted distribution, at a level that follows the truths: adaptive
+    conformal inference with aggregated step sizes, each end by itself. Nothing is trained, and the estimator does not
+    change.
+
+    **The guarantee** needs no assumption about the data. After T rows, observed in batches of at most B, the share of
+    truths above the upper end differs from (1 − coverage)/2 by at most (b + 0.02 B)/(0.02 T), and so does that below
+    the lower end; b is the largest distance so far between the normal score of a truth and its estimate, a few units where
+    distributions are about right. It is about the long run: at a given time more or fewer may be inside.
+
+    Parameters
+    ----------
+    estimator : fitted estimator with ``predict_dist``
+        IBUGRegressor, CBURegressor, ProbabilisticEnsemble, or one of your own.
+    coverage : float
+        The share of truths that intervals shall hold.
+
+    Attributes
+    ----------
+    n_observed_ : int
+        The number of rows observed so far.
+    n_inside_ : int
+        Of these, the rows whose truth was inside the interval.
+
+    References
+    ----------
+    Gibbs and Candès, *Conformal inference for online prediction with arbitrary distribution shifts*, JMLR 25 (2024).
+    Angelopoulos, Candès and Tibshirani, *Conformal PID control for time series prediction*, NeurIPS 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ibug import AdaptiveIntervals, IBUGRegressor
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> u = IBUGRegressor(random_state=0).fit(X[:300], y[:300])
+    >>> stream = AdaptiveIntervals(u, coverage=0.9)
+    >>> for row, truth in zip(X[300:], y[300:]):
+    ...     lower, upper = stream.predict_interval([row])[0]
+    ...     stream = stream.observe([row], [truth])
+    >>> bool(stream.n_inside_ / stream.n_observed_ > 0.85)
+    True
+    """
+
+    def __init__(self, estimator: Any, coverage: float = 0.9) -> None:
+        if not hasattr(estimator, "predict_dist"):
+            raise InvalidInputError(f"An estimator with predict_dist is expected; got {type(estimator).__name__}.")
+        if isinstance(estimator, BaseEstimator):
+            check_is_fitted(estimator)
+        if np.ndim(coverage) != 0:
+            raise InvalidInputError(f"coverage must be one number; got {coverage!r}. Several need a stream each.")
+        self.estimator, self.coverage = estimator, float(check_probabilities(coverage, "coverage"))
+        tau = (1 + self.coverage) / 2
+        # The lower end is the upper end of what is mirrored.
+        self._below, self._above = (Tracker.at(tau, float(ndtri(tau))) for _ in range(2))
+        self.n_observed_ = self.n_inside_ = 0
+
+    def __repr__(self) -> str:
+        return f"AdaptiveIntervals({type(self.estimator).__name__}, coverage={self.coverage:g})"
+
+    def predict_interval(self, X: Any) -> Floats:
+        """Return the intervals of rows whose truths are not known yet, (n_rows, 2): lower and upper ends.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            The next rows.
+        """
+        return self._ends(self.estimator.predict_dist(X))
+
+    def observe(self, X: Any, y: ArrayLike) -> AdaptiveIntervals:
+        """Learn from the truths of rows, the ones that were predicted last, in the order in which they arrived.
+
+        Rows that are observed together count as predicted together, with the intervals of before.
+
+        Parameters
+        ----------
+        X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
+            The rows and their truths.
+        """
+        truths = check_targets(X, y, "y")
+        distribution = self.estimator.predict_dist(X)
+        lower, upper = self._ends(distribution).T
+        below, above = truths < lower, truths > upper
+        # Where F jumps at y, y is above a quantile if the level of that is at most the score before the jump.
+        before = distribution.normal_score(np.nextafter(truths, -np.inf))
+        self._above = self._above.after(before, int(above.sum()))
+        self._below = self._below.after(-distribution.normal_score(truths), int(below.sum()))
+        self.n_observed_ += len(truths)
+        self.n_inside_ += int(np.sum(~(below | above)))
+        return self
+
+    def save(
+        self, path: str | PathLike[str], *, compress: bool = True, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Save the state together with the estimator to one file, which ``ibug.load`` reads.
+
+        Parameters
+        ----------
+        path, compress, metadata
+            As in ``IBUGRegressor.save``.
+        """
+        write_file(path, lambda saving: save_regressor(self, saving), compress=compress, metadata=metadata)
+
+    def _ends(self, distribution: Distribution) -> Floats:
+        ends = [distribution.from_normal_score(level) for level in (-self._below.level, self._above.level)]
+        # Estimates of the two ends may cross; then the interval between them is taken.
+        return np.sort(np.stack(ends, axis=1), axis=1)
+
+
+def _describe(stream: Any, saving: Saving, fitted: bool) -> dict[str, Any]:
+    state = {
+        "coverage": stream.coverage,
+        "n_observed": stream.n_observed_,
+        "n_inside": stream.n_inside_,
+        "below": stream._below.state(),
+        "above": stream._above.state(),
+    }
+    return {"estimator": save_regressor(stream.estimator, saving), "state": saving.encoder.encode(state, "stream")}
+
+
+def _restore(cls: type, spec: dict[str, Any], loading: Loading) -> Any:
+    state = loading.decoder.decode(spec["state"])
+    stream = cls(load_regressor(spec["estimator"], loading), state["coverage"])
+    counts = state["n_observed"], state["n_inside"]
+    possible = all(isinstance(n, int) and not isinstance(n, bool) for n in counts) and 0 <= counts[1] <= counts[0]
+    require(possible, "the state of its stream is impossible")
+    stream.n_observed_, stream.n_inside_ = counts
+    stream._below, stream._above = Tracker.from_state(state["below"]), Tracker.from_state(state["above"])
+    return stream
+
+
+storable(AdaptiveIntervals, _describe, _restore)
