@@ -14,7 +14,7 @@ from scipy.integrate import trapezoid
 import ibug.report
 from ibug import IBUGRegressor
 from ibug.describe import Predictions, number
-from ibug.distributions import families
+from ibug.distributions import Blend, Stack, families
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import evaluate
 from ibug.report._densities import densities
@@ -278,6 +278,60 @@ def test_words_are_honest(model):
     assert Familiarity(np.array([0.1, 0.5]), 0.3).headline()["figure"] == "1"
     assert "not known" in Familiarity(np.array([0.1]), float("nan")).headline()["text"]
     assert Familiarity(np.full(100, 0.1), 0.3).headline()["tone"] == "bad"
+
+
+@pytest.mark.parametrize("n", [1, 10])
+def test_few_rows_promise_nothing(model, tmp_path, n):
+    u, X, _, y = model
+    rows = X[300:]
+    lower, upper = u.predict_dist(rows).interval(0.9)
+    inside = np.flatnonzero((lower <= y[300:]) & (y[300:] <= upper))[:n]
+    few = scored(Predictions.of(u, rows.iloc[inside]), rows.iloc[inside], y[300:][inside], 0.9)
+    (line, *_) = headlines(few, None, None)
+    assert line["figure"] == "100.0 %"
+    assert line["tone"] == "plain"
+    assert "too few to tell" in line["text"]
+    assert "promised (" not in line["text"]
+    assert ("1 row)" in line["text"]) == (n == 1)
+
+
+def test_groups_have_a_table(model, tmp_path):
+    u, X, frame, y = model
+    options = {"X_shown": frame[300:], "coverage": 0.8}
+    path = ibug.report.write(u, X[300:], y[300:], tmp_path / "report.html", groups="age", **options)
+    found = json.loads(Page(path.read_text(encoding="utf-8")).scripts[0])["groups"]
+    expected = evaluate(u, X[300:], y[300:], levels=[0.8], groups=frame["age"][300:]).groups
+    assert found["by"] == "age"
+    assert [line["group"] for line in found["lines"]] == expected["group"].tolist()
+    assert found["lines"][-1]["group"] == "missing"
+    assert [line["held"] for line in found["lines"]] == [f"{100 * share:.1f} %" for share in expected["coverage_80"]]
+    assert [line["width"] for line in found["lines"]] == [number(width) for width in expected["width_80"]]
+    off = u.predict(X[300:]) + np.where(np.arange(120) < 60, 0.0, 1e6)
+    path = ibug.report.write(u, X[300:], off, tmp_path / "report.html", groups=np.arange(120) < 60)
+    lines = json.loads(Page(path.read_text(encoding="utf-8")).scripts[0])["groups"]["lines"]
+    assert [line["mark"] for line in lines] == ["▼", "▲"]
+
+
+def test_of_many_curves_six_have_names(model, tmp_path):
+    u, X, _, y = model
+    tuned = IBUGRegressor(u.estimator_, prefit=True, distribution="tune")
+    tuned.fit(X[:200], y[:200], X_val=X[200:300], y_val=y[200:300])
+    path = ibug.report.write(tuned, X[300:], y[300:], tmp_path / "report.html")
+    curves = json.loads(Page(path.read_text(encoding="utf-8")).scripts[0])["charts"]["tuning"]["curves"]
+    assert len(curves) > 10
+    assert sum(curve["named"] for curve in curves) == 6
+
+
+def test_densities_are_drawn_to_their_ends():
+    """The last quantiles of a stack are single values; half of a kernel is beyond them."""
+    atoms = np.tile([0.0, 10.0], (3, 1))
+    stacks = Stack(np.full(3, 5.0), 1.0, atoms, np.ones((3, 2)), Blend([0.0, 0.0, 1.0], bandwidth=0.5))
+    lower, upper = stacks.interval(0.9)
+    packed = densities(stacks, lower, upper)
+    heights = unpack(packed["heights"]).reshape(3, -1)
+    assert np.all(heights[:, [0, -1]] < 0.02 * 65535)
+    assert np.all(unpack(packed["start"]) < -1)
+    assert np.all(unpack(packed["start"]) > -10)
 
 
 def test_wrong_arguments_are_named(model, tmp_path):

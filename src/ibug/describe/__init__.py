@@ -6,6 +6,7 @@ Nothing here computes a prediction by itself: it asks an estimator, and prepares
 from ibug.describe._checks import at_least_one, finite, require
 from ibug.describe._densities import density_ends
 from ibug.describe._differences import deviation, mean_distances
+from ibug.describe._groups import group_lines
 from ibug.describe._model import model_facts, model_lines
 from ibug.describe._numbers import number, percent, with_unit
 from ibug.describe._plain import plain
@@ -22,6 +23,7 @@ __all__ = [
     "density_ends",
     "deviation",
     "finite",
+    "group_lines",
     "highest_drawn",
     "mean_distances",
     "model_facts",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-from ibug.describe import chance_band, highest_drawn, scoring_label, tuning_curves
+from ibug.describe import chance_band, curve_name, highest_drawn, named_curves, scoring_label, tuning_curves
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import calibration_curve, pit
 from ibug.report._pack import pack
@@ -98,10 +98,13 @@ def tuning(estimator: Any) -> dict[str, Any]:
         return {"reason": str(error)}
     scores = np.concatenate([score for _, score in every.values()])
     edge = highest_drawn(scores)
-    curves = []
-    for name, (k, score) in every.items():
+    several = len(set(table["spread"]) - {""}) > 1
+    named = named_curves(every, curve_name(estimator.distribution_, estimator.spread_ if several else None))
+    curves: list[dict[str, Any]] = []
+    for name in [*named, *(name for name in every if name not in named)]:
+        k, score = every[name]
         drawn = score <= edge
-        curves.append({"name": name, "k": k[drawn], "score": score[drawn]})
+        curves.append({"name": name, "k": k[drawn], "score": score[drawn], "named": name in named})
     return {
         "curves": [curve for curve in curves if len(curve["k"])],
         "chosen": int(estimator.k_),

@@ -52,10 +52,10 @@ class Predicted:
         return self.upper - self.lower
 
 
-def scored(predictions: Predictions, X: Any, y: Floats, coverage: float) -> Predicted:
-    """Score the predictions of rows X with the observed values y, (n_rows,)."""
+def scored(predictions: Predictions, X: Any, y: Floats, coverage: float, groups: Any = None) -> Predicted:
+    """Score the predictions of rows X with the observed values y, (n_rows,); also by group, as in `evaluate`."""
     lower, upper = predictions.distribution.interval(coverage)
     levels = sorted({*LEVELS, coverage})
     with np.errstate(invalid="ignore"):  # means of infinite widths
-        scores = evaluate(predictions, X, y, levels=levels)
+        scores = evaluate(predictions, X, y, levels=levels, groups=groups)
     return Predicted(predictions.distribution, predictions.points, lower, upper, y, coverage, scores)

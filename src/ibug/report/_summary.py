@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-from ibug.describe import chance_band, model_facts, model_lines, number, percent
+from ibug.describe import chance_band, group_lines, model_facts, model_lines, number, percent
 from ibug.report._predicted import Predicted
 
 _FEW_ROWS = 100
+_VAGUE = 0.2  # the width of the range of chance from which on a coverage within it says nothing
 _NAMES = {"rmse": "RMSE", "mae": "MAE", "crps": "CRPS", "nll": "NLL", "mace": "MACE", "crps_skill": "CRPS skill"}
 
 
@@ -50,9 +51,12 @@ def _coverage(found: Predicted) -> dict[str, str]:
     low, high = (float(share) for share in chance_band(n, found.coverage))
     share = inside / n
     level = f"{100 * found.coverage:g} %"
-    text = f"{level} intervals held the truth {percent(share, 1)} of the time ({inside:,} of {n:,} rows). "
-    chance = f"with {n:,} rows, {percent(low, 1)} to {percent(high, 1)} would be chance"
-    if share < low:
+    rows = "1 row" if n == 1 else f"{n:,} rows"
+    text = f"{level} intervals held the truth {percent(share, 1)} of the time ({inside:,} of {rows}). "
+    chance = f"with {rows}, {percent(low, 1)} to {percent(high, 1)} would be chance"
+    if low <= share <= high and high - low > _VAGUE:
+        tone, verdict = "plain", f"These are too few to tell whether that is as promised: {chance}."
+    elif share < low:
         tone, verdict = "bad", f"That is too rare: intervals are too narrow here ({chance})."
     elif share > high:
         tone, verdict = "plain", f"That is more than promised: they are wider than they need to be ({chance})."
@@ -64,10 +68,10 @@ def _coverage(found: Predicted) -> dict[str, str]:
 def _width(found: Predicted, plain: Predicted | None) -> dict[str, str]:
     level = f"{100 * found.coverage:g} %"
     width = number(typical_width(found), 3)
-    text = f"{level} intervals are {width} wide: half of them narrower, half wider."
+    text = f"The median width of {level} intervals is {width}: half of them are narrower, half wider."
     if plain is not None:
         before, held = number(typical_width(plain), 3), percent(float(plain.inside.mean()), 1)
-        text += f" Before calibration they were {before} wide and held the truth {held} of the time."
+        text += f" Before calibration it was {before}, and they held the truth {held} of the time."
     return {"figure": width, "tone": "plain", "text": text}
 
 
@@ -180,3 +184,11 @@ def interval_table(found: Predicted, plain: Predicted | None) -> list[dict[str, 
 
     levels = [name.removeprefix("coverage_") for name in found.scores if name.startswith("coverage_")]
     return [{"level": f"{level} %", "after": texts(found, level), "before": texts(plain, level)} for level in levels]
+
+
+def group_table(found: Predicted, groups: Any) -> dict[str, Any] | None:
+    """Return number of rows, coverage and mean width of each group, as text; None where no groups were asked for."""
+    if found.scores.groups is None:
+        return None
+    name = groups if isinstance(groups, str) else getattr(groups, "name", None)
+    return {"by": str(name or "group"), "lines": group_lines(found.scores.groups, found.coverage)}

@@ -23,7 +23,7 @@ from ibug.report import _rows as explorer
 from ibug.report._charts import all_charts
 from ibug.report._page import page, plotly_script
 from ibug.report._predicted import Predicted, scored
-from ibug.report._summary import Familiarity, caveats, described, headlines, interval_table, score_table
+from ibug.report._summary import Familiarity, caveats, described, group_table, headlines, interval_table, score_table
 
 _MOST_NEIGHBORS = 100
 
@@ -54,6 +54,7 @@ def write(
     title: str | None = None,
     target: str = "target",
     data: str | None = None,
+    groups: Any = None,
 ) -> Path:
     """Write a report on rows that the model has not seen: one HTML file that opens from disk, without a network.
 
@@ -91,6 +92,9 @@ def write(
         The name of what is predicted.
     data
         The name of the data, a file for example.
+    groups : array-like of shape (n_rows,), str, or function, optional
+        Coverage and width are shown for each group of rows, as in ``ibug.metrics.evaluate``: one entry per row, a
+        column of the rows as they are shown, or a function of these.
 
     Returns
     -------
@@ -121,7 +125,7 @@ def write(
         predictions, near = _predict(estimator, X, rows, n_neighbors, train_ids)
         plain = predictions.before_calibration()
         progress.advance(1)
-        found = scored(predictions, X, targets, float(coverage))
+        found = scored(predictions, shown, targets, float(coverage), groups)
         before = None if plain is None else scored(plain, X, targets, float(coverage))
         content = _explorer(estimator, found, near, rows, shown, X_train, ids, train_ids)
         progress.advance(1)
@@ -132,6 +136,7 @@ def write(
             "caveats": caveats(found, before, 0.0 if near is None else _repeated(estimator, near, targets[rows])),
             "scores": score_table(found, before),
             "intervals": interval_table(found, before),
+            "groups": group_table(found, groups),
             "coverage": float(coverage),
             "charts": all_charts(estimator, found, before, rows),
         }

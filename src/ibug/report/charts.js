@@ -87,11 +87,15 @@ const CHARTS = {
         hovertemplate: "σ %{x:.4g}, RMSE %{y:.4g}<extra></extra>",
       },
     ];
-    // Ticks at 1, 2 and 5 of each decade, or at 1 alone where there are many.
+    // Ticks at 1, 2 and 5 of each decade, or at 1 alone where there are many, each with its whole number.
     const axis = (values) => {
       if (!logarithmic) return { rangemode: "tozero" };
-      const decades = Math.log10(Math.max(...values) / Math.min(...values));
-      return { type: "log", exponentformat: "none", dtick: decades > 2.3 ? 1 : "D2" };
+      const low = Math.log10(Math.min(...values)), high = Math.log10(Math.max(...values));
+      const tickvals = [];
+      for (let decade = Math.floor(low); decade <= high; decade++) {
+        for (const digit of high - low > 2.3 ? [1] : [1, 2, 5]) tickvals.push(Number(`${digit}e${decade}`));
+      }
+      return { type: "log", tickvals, ticktext: tickvals.map((value) => (value >= 1e6 || value < 1e-4 ? value.toExponential() : value.toLocaleString("en-US", { maximumSignificantDigits: 3 }))) };
     };
     return Plotly.react(place, traces, layout({
       xaxis: { ...axis(traces[0].x), title: { text: "Predicted standard deviation σ" } }, yaxis: { ...axis(traces[0].y), title: { text: "Error that was made" } },
@@ -106,10 +110,15 @@ const CHARTS = {
     }
     const styles = ["accent", "before", "text", "bad-mark", "good", "quiet"];
     const dashes = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
-    const traces = found.curves.map((curve, i) => ({
+    // Where there are many curves, the best have names, and the others are one entry of the legend.
+    const others = found.curves.filter((curve) => !curve.named);
+    const traces = [...others.map((curve, i) => ({
+      x: curve.k, y: curve.score, mode: "lines", name: `${others.length} others`, legendgroup: "others", showlegend: i === 0,
+      line: { color: color("quiet"), width: 1 }, opacity: 0.5, hovertemplate: `${label(curve.name)}, k = %{x}: %{y:.5g}<extra></extra>`,
+    })), ...found.curves.filter((curve) => curve.named).map((curve, i) => ({
       x: curve.k, y: curve.score, mode: "lines+markers", name: label(curve.name), line: { color: color(styles[i % 6]), dash: dashes[i % 6], width: 2 },
-      hovertemplate: "k = %{x}: %{y:.5g}<extra></extra>",
-    }));
+      hovertemplate: `${label(curve.name)}, k = %{x}: %{y:.5g}<extra></extra>`,
+    }))];
     return Plotly.react(place, traces, layout({
       xaxis: { type: "log", title: { text: "Number of neighbours k" }, tickvals: [3, 5, 10, 20, 50, 100, 200, 500] },
       yaxis: { title: { text: `${label(found.scoring)} before calibration` } }, showlegend: traces.length > 1,

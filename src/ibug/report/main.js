@@ -10,6 +10,7 @@ function fillSummary() {
   for (const text of DATA.caveats) $("caveats").append(el("li", { text }));
   for (const [term, text] of Object.entries(about.model)) $("model").append(el("dt", { text: term }), el("dd", { text }));
   fillScores();
+  fillGroups();
 }
 
 function fillScores() {
@@ -22,7 +23,18 @@ function fillScores() {
   const intervals = DATA.intervals.map(({ level, before, after }) => el("tr", null, el("td", { text: level }),
     ...both(before && before.held, after.held), ...both(before && before.width, after.width)));
   const pair = (what) => (hasBefore ? [[`${what} before`, "number"], ["after", "number"]] : [[what, "number"]]);
-  $("interval-table").append(heads([["interval"], ...pair("held"), ...pair("width")]), el("tbody", null, ...intervals));
+  $("interval-table").append(heads([["interval"], ...pair("held"), ...pair("mean width")]), el("tbody", null, ...intervals));
+}
+
+function fillGroups() {
+  if (!DATA.groups) return;
+  $("groups").hidden = false;
+  const heads = [DATA.groups.by, "rows", `${LEVEL} intervals held`, "by chance", "mean width"];
+  const head = el("tr", null, ...heads.map((text, i) => el("th", { scope: "col", text, class: i ? "number" : null })));
+  const lines = DATA.groups.lines.map(({ group, rows, held, width, chance, mark }) => el("tr", null, el("td", { text: group }),
+    el("td", { class: "number", text: rows }), el("td", { class: `number ${mark === "▼" ? "outside" : ""}`, text: `${held} ${mark}`.trim() }),
+    el("td", { class: "number quiet", text: chance }), el("td", { class: "number", text: width })));
+  $("group-table").append(el("thead", null, head), el("tbody", null, ...lines));
 }
 
 function fillNotes() {

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from ibug.cli.rows import TrainingRows
-from ibug.describe import mean_distances, percent
+from ibug.describe import mean_distances, number, percent
 
 
 def explain_row(estimator: Any, X: Any, at: int, coverage: float, n_neighbors: int) -> dict[str, Any]:
@@ -105,8 +105,8 @@ def reasons(facts: dict[str, Any], unseen: list[str]) -> list[str]:
     else:
         lines.append(f"Its {near['neighbors']} nearest training rows share {percent(share)} of the leaves with it.")
     lines.append(
-        f"Their targets go from {near['min']:.4g} to {near['max']:.4g}, mean {near['mean']:.4g}, standard deviation "
-        f"{near['std']:.4g}."
+        f"Their targets go from {number(near['min'])} to {number(near['max'])}, mean {number(near['mean'])}, standard "
+        f"deviation {number(near['std'])}."
     )
     if facts["compared_with"] > 1:
         lines.append(

@@ -23,6 +23,10 @@ Target = Annotated[
     str | None, typer.Option("--target", "-t", help="The observed values; by default the column of ibug fit.")
 ]
 Coverage = Annotated[str, typer.Option("--interval", "-i", help="The coverage of the interval.")]
+Groups = Annotated[
+    str | None,
+    typer.Option("--groups", help="A column: coverage and width for each of its values, or ranges of numbers."),
+]
 TrainFile = Annotated[str | None, typer.Option("--train", help="The training file, if it has moved.")]
 Features = Annotated[bool, typer.Option("--features/--no-features", help="Compare features with training rows.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all processors.")]

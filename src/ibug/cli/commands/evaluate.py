@@ -12,14 +12,15 @@ from ibug.cli.answers import ROWS_OF_DENSITIES, draw_all, require_matplotlib
 from ibug.cli.columns import match, require_column
 from ibug.cli.commands import _options as o
 from ibug.cli.models import load
-from ibug.cli.rows import LabelledRows, read_labelled
-from ibug.cli.screen import Session, guarded, scores_text
+from ibug.cli.rows import LabelledRows, groups_of, read_labelled, with_groups
+from ibug.cli.screen import Session, groups_text, guarded, scores_text
 from ibug.cli.tables import open_table
 from ibug.describe import Predictions
 from ibug.metrics import Scores
 from ibug.metrics import evaluate as all_scores
 
 _LEVELS = "0.5,0.8,0.9,0.95"
+_TOLD = 0.9  # the coverage that is shown for groups, if it is scored
 _WIDE = 90  # the width of a terminal from which on meanings are shown
 
 HELP = """
@@ -34,6 +35,8 @@ more as PNG.
 
   ibug evaluate model.ibug test.parquet --target price --levels 0.9 --plots plots/
 
+  ibug evaluate model.ibug test.csv --groups region
+
   ibug evaluate model.ibug test.csv --json | jq .scores.crps
 """
 
@@ -46,6 +49,7 @@ def evaluate(
     target: o.Target = None,
     plots: Annotated[str | None, typer.Option("--plots", help="A folder for plots; needs ibug-learn[plot].")] = None,
     levels: Annotated[list[str] | None, typer.Option("--levels", help="Coverages of the intervals to score.")] = None,
+    groups: o.Groups = None,
     id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
     jobs: o.Jobs = -1,
     format: o.InputFormat = None,
@@ -63,28 +67,39 @@ def evaluate(
     name = o.target_column(target, stored.schema.target)
     table = open_table(test, reading, session)
     require_column(table, name, "target")
-    schema = match(table, stored.schema, [name, stored.id, *o.names(id)], session, strict=strict)
-    rows, _ = read_labelled(table, schema.names, schema.types, name, None, lambda data: schema, session)
+    if groups is not None:
+        require_column(table, groups, "groups")
+    schema = match(table, stored.schema, [name, stored.id, groups, *o.names(id)], session, strict=strict)
+    columns = with_groups(schema.names, groups, name)
+    rows, _ = read_labelled(table, columns, schema.types, name, None, lambda data: schema, session)
     with session.stages():
-        scores, plain, drawn = _answer(stored.estimator, rows, coverages, plots, session)
+        scores, plain, drawn = _answer(stored.estimator, rows, coverages, groups, plots, session)
     if session.json:
         result = {"rows": len(rows.y), "scores": dict(scores), "uncalibrated": dict(plain), "plots": drawn}
-        session.report(result)
+        session.report(result | ({} if scores.groups is None else {"groups": scores.groups}))
     else:
         session.show(scores_text(scores, plain, coverages, table.name, wide=session.out.width >= _WIDE))
+        if scores.groups is not None:
+            session.show(groups_text(scores.groups, _TOLD if _TOLD in coverages else max(coverages), str(groups)))
         for path in drawn:
             session.say(f"[good]✓[/] {path}")
 
 
 def _answer(
-    estimator: Any, rows: LabelledRows, coverages: list[float], plots: str | None, session: Session
+    estimator: Any,
+    rows: LabelledRows,
+    coverages: list[float],
+    groups: str | None,
+    plots: str | None,
+    session: Session,
 ) -> tuple[Scores, Scores, list[str]]:
     """Return the scores with and without calibration, and the plots; all are made of the same predictions."""
     with_densities = np.arange(min(ROWS_OF_DENSITIES, len(rows.y)))
     found, neighbors = Predictions.with_neighbors(estimator, rows.X, estimator.k_, with_densities, both=True)
     plain = found.before_calibration()
     assert plain is not None, "the command works with IBUGRegressor, which has an uncalibrated form"
-    scores, before = (all_scores(each, rows.X, rows.y, levels=coverages) for each in (found, plain))
+    scores = all_scores(found, rows.X, rows.y, levels=coverages, groups=groups_of(rows, groups))
+    before = all_scores(plain, rows.X, rows.y, levels=coverages)
     if plots is None:
         return scores, before, []
     folder = Path(plots)

@@ -12,7 +12,7 @@ import typer
 from ibug.cli.columns import Schema, match, require_column
 from ibug.cli.commands import _options as o
 from ibug.cli.models import StoredModel, load
-from ibug.cli.rows import other_file, read_labelled, shown_features
+from ibug.cli.rows import groups_of, other_file, read_labelled, shown_features, with_groups
 from ibug.cli.screen import Session, bytes_text, guarded
 from ibug.cli.tables import STANDARD_STREAM, ReadOptions, check_output, open_table
 from ibug.exceptions import MissingDependencyError
@@ -49,6 +49,7 @@ def report(
     max_rows: Annotated[
         int, typer.Option("--rows", min=1, help="The most rows in the explorer, drawn at random if there are more.")
     ] = 2000,
+    groups: o.Groups = None,
     title: Annotated[str | None, typer.Option("--title", help="The title of the page.")] = None,
     train: o.TrainFile = None,
     features: o.Features = True,
@@ -73,8 +74,10 @@ def report(
     named_by = id or (stored.id if stored.id in table.columns else None)
     if named_by is not None:
         require_column(table, named_by, "id")
-    schema = match(table, stored.schema, [name, stored.id, named_by], session, strict=strict)
-    rows, ids = _read(table, schema, name, named_by, session)
+    if groups is not None:
+        require_column(table, groups, "groups")
+    schema = match(table, stored.schema, [name, stored.id, named_by, groups], session, strict=strict)
+    rows, ids = _read(table, schema, name, named_by, session, groups)
     training, train_ids = _training(stored, schema, named_by, train, reading, session) if features else (None, None)
     with session.stages():
         path = write(
@@ -92,6 +95,7 @@ def report(
             title=title,
             target=name,
             data=table.name,
+            groups=groups_of(rows, groups),
         )
     size = os.path.getsize(path)
     if session.json:
@@ -110,11 +114,13 @@ def require_plotly() -> None:
         ) from error
 
 
-def _read(table: Any, schema: Schema, target: str, id: str | None, session: Session) -> tuple[Any, list[Any] | None]:
+def _read(
+    table: Any, schema: Schema, target: str, id: str | None, session: Session, groups: str | None = None
+) -> tuple[Any, list[Any] | None]:
     """Read rows with their targets, and their names, if a column has them."""
     own = [] if id is None or id in schema.names else [id]
     table.verbatim = frozenset(own)
-    columns = [*schema.names, *own]
+    columns = with_groups([*schema.names, *own], groups, target)
     types = {**dict.fromkeys(own, pa.string()), **schema.types}
     rows, _ = read_labelled(table, columns, types, target, None, lambda data: schema, session)
     return rows, None if id is None else rows.data.column(id).cast(pa.string()).to_pylist()

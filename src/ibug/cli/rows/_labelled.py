@@ -67,6 +67,16 @@ def read_labelled(
     return LabelledRows(rows.X, y, weights, data), schema
 
 
+def with_groups(columns: Sequence[str], groups: str | None, target: str) -> list[str]:
+    """Return the columns to read, with that of the groups, if there is one that is not read anyway."""
+    return [*columns, *([] if groups is None or groups in (*columns, target) else [groups])]
+
+
+def groups_of(rows: LabelledRows, groups: str | None) -> Any:
+    """Return the column by which rows are grouped, as a series of pandas; None for none."""
+    return None if groups is None else rows.data.column(groups).to_pandas().rename(groups)
+
+
 def _numbers(data: Any, name: str, role: str, table: Table) -> Floats:
     values = as_numbers(data.column(name).combine_chunks(), name, table.name)
     bad = ~np.isfinite(values)

@@ -4,7 +4,7 @@ from ibug.cli.screen._errors import guarded
 from ibug.cli.screen._explanation import explanation_text
 from ibug.cli.screen._layout import bytes_text, facts_table, plain_table
 from ibug.cli.screen._session import Session
-from ibug.cli.screen._summaries import fit_text, recalibrated_text, scores_text
+from ibug.cli.screen._summaries import fit_text, groups_text, recalibrated_text, scores_text
 
 __all__ = [
     "Session",
@@ -12,6 +12,7 @@ __all__ = [
     "explanation_text",
     "facts_table",
     "fit_text",
+    "groups_text",
     "guarded",
     "plain_table",
     "recalibrated_text",

@@ -14,6 +14,8 @@ from ibug.describe import number, percent
 
 _MOST_FEATURES = 10
 _BAR = 10
+# Features are shown as they are: a year is no 2,020. Large ones have no fraction, and very large ones a power of ten.
+_WHOLE, _LARGEST = 1e6, 1e15
 
 
 def explanation_text(facts: dict[str, Any], file: str) -> Any:
@@ -70,6 +72,6 @@ def _value(value: Any) -> str:
         return "missing"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (int, float)):
-        return f"{value:.6g}"
+    if isinstance(value, float):
+        return f"{value:.0f}" if _WHOLE <= abs(value) < _LARGEST else f"{value:.6g}"
     return str(value)

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from ibug.cli.screen._layout import bytes_text, facts_table, plain_table
-from ibug.describe import model_lines, number, percent
+from ibug.describe import group_lines, model_lines, number, percent
 
 
 def fit_text(facts: dict[str, Any]) -> Any:
@@ -67,7 +67,7 @@ def scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide
             continue
         cells = [name, Text(number(value), style="value"), number(plain[name])]
         table.add_row(*cells, *([scores.meanings[name]] if wide else []))
-    intervals = plain_table("interval", "inside", "uncalibrated", "width", "uncalibrated")
+    intervals = plain_table("interval", "inside", "uncalibrated", "mean width", "uncalibrated")
     for level in [f"{100 * level:g}" for level in levels]:
         inside, width = f"coverage_{level}", f"width_{level}"
         intervals.add_row(
@@ -79,3 +79,28 @@ def scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide
         )
     head = Text.from_markup(f"[value]{scores.n_rows:,}[/] rows of [value]{escape(file)}[/]")
     return Group(head, "", table, "", intervals)
+
+
+def groups_text(table: dict[str, Any], coverage: float, column: str) -> Any:
+    """Return coverage and mean width of each group.
+
+    Parameters
+    ----------
+    table
+        What ``scores.groups`` has.
+    coverage
+        The coverage of the intervals.
+    column
+        The column that makes the groups.
+    """
+    lines = plain_table(escape(column), "rows", f"{100 * coverage:g} % inside", "", "by chance", "mean width")
+    marked = False
+    for line in group_lines(table, coverage):
+        marked |= bool(line["mark"])
+        mark = Text(line["mark"], style="error" if line["mark"] == "▼" else "note")
+        held = Text(line["held"], style="value")
+        lines.add_row(escape(line["group"]), line["rows"], held, mark, line["chance"], line["width"])
+    told = Text(
+        "▼ fewer inside than chance explains, ▲ more; of twenty groups, one is marked by chance.", style="label"
+    )
+    return Group("", lines, *([told] if marked else []))
