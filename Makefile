@@ -6,6 +6,7 @@
 # make test-browser  test the report in headless Chromium, which must be there
 # make docs   build the documentation, with every example run, into docs/_build/html (minutes)
 # make bench  measure the speed (minutes)
+# make rehearsal  build, check, install, test and uninstall what a release would publish; PYTHONS="python3.10 …" names interpreters (minutes)
 # make study  run the paper's study, in an environment of its own (hours; it goes on where it was stopped)
 # make study-treeffuser-env  make the environment in which benchmarks/treeffuser.py measures Treeffuser
 
@@ -125,6 +126,13 @@ SANITIZERS = $(foreach library,libasan.so libubsan.so libstdc++.so,$(shell $(CXX
 sanitize: $(VENV_SANITIZE)/stamp
 	LD_PRELOAD="$(SANITIZERS)" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 \
 	$(VENV_SANITIZE)/bin/python -m pytest -p no:cacheprovider --capture=sys $(SANITIZED)
+
+# The interpreters to rehearse a release with, oldest first.
+PYTHONS ?= $(PYTHON)
+
+.PHONY: rehearsal
+rehearsal:
+	$(PYTHON) tools/rehearsal.py $(PYTHONS)
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
