@@ -12,7 +12,7 @@ _BOOSTERS = ("lightgbm", "xgboost", "catboost")
 
 # What is imported by all tests of a folder, or by its doctests; single tests ask for more with pytest.importorskip. A
 # conftest.py cannot ask: a skip there would skip all folders beside its own.
-_NEEDS = {
+collected_with = {
     "src/ibug/cli": ("typer", "rich", "pyarrow", "pandas"),
     "src/ibug/dask": ("dask", "distributed"),
     "src/ibug/mlflow": ("mlflow",),
@@ -23,7 +23,7 @@ _NEEDS = {
     "tests/persistence": (*_BOOSTERS, "skops", "pandas"),
     "tests/report": ("plotly", "pandas"),
 }
-_MISSING = {path: [name for name in needs if find_spec(name) is None] for path, needs in _NEEDS.items()}
+_MISSING = {path: [name for name in needs if find_spec(name) is None] for path, needs in collected_with.items()}
 
 collect_ignore = [path for path, missing in _MISSING.items() if missing]
 

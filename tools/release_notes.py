@@ -21,7 +21,7 @@ def notes(tag: str, root: Path = ROOT) -> str:
         if told != [version]:
             raise SystemExit(f"The tag is {tag}, and {file} tells version {', '.join(told)}: change one of them.")
     changelog = (root / "CHANGELOG.md").read_text("utf-8")
-    part = re.search(rf"^## {re.escape(version)} \((.+)\)\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    part = re.search(rf"^## {re.escape(version)} \(([^)\n]*)\)\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
     if part is None or not re.fullmatch(r"\d{4}-\d\d-\d\d", part[1]):
         raise SystemExit(f"CHANGELOG.md must have the heading '## {version} (YYYY-MM-DD)': the day of the release.")
     return part[2].strip()

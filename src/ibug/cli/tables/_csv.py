@@ -215,28 +215,6 @@ class TextTable(Table):
         return None
 
 
-class _Recoded(io.RawIOBase):
-    """A stream of bytes in UTF-8, made of one in another encoding."""
-
-    def __init__(self, stream: Any, encoding: str) -> None:
-        self._stream = stream
-        self._decoder = codecs.getincrementaldecoder(encoding)()
-        self._rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._rest:
-            block = self._stream.read(2**16)
-            self._rest = self._decoder.decode(block, final=not block).encode()
-            if not block:
-                break
-        n = min(len(buffer), len(self._rest))
-        buffer[:n], self._rest = self._rest[:n], self._rest[n:]
-        return n
-
-
 def _as_utf8(stream: Any, zipped: bool, encoding: str, name: str) -> Any:
     if zipped:
         stream = gzip.GzipFile(fileobj=stream)
@@ -244,7 +222,9 @@ def _as_utf8(stream: Any, zipped: bool, encoding: str, name: str) -> Any:
         plain = codecs.lookup(encoding).name in ("utf-8", "ascii")
     except LookupError:
         raise InvalidInputError(f"--encoding {encoding}: Python knows no encoding of this name.") from None
-    return io.BufferedReader(stream if plain else _Recoded(stream, encoding), 2**20)
+    if not plain:
+        stream = pa.transcoding_input_stream(pa.PythonFile(stream, mode="r"), encoding, "utf-8")
+    return io.BufferedReader(stream, 2**20)
 
 
 def _guarded_read(read: Any, name: str) -> bytes:

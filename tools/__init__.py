@@ -1,0 +1,1 @@
+"""Commands for releases: none of them is part of the package."""
