@@ -20,7 +20,7 @@ with warnings.catch_warnings():
 
     import ibug.mlflow
 from ibug import IBUGRegressor
-from ibug.exceptions import FileFormatError, IBUGWarning
+from ibug.exceptions import FileFormatError, IBUGWarning, InvalidInputError
 
 # MLflow and its dependencies deprecate much among themselves.
 pytestmark = pytest.mark.filterwarnings("default", "error::ibug.exceptions.IBUGWarning")
@@ -58,7 +58,7 @@ def test_the_signature_tells_columns_outputs_and_parameters(saved):
     signature = mlflow.models.get_model_info(str(saved)).signature
     assert [(c["name"], c["type"]) for c in signature.inputs.to_dict()] == [
         ("size", "double"),
-        ("rooms", "long"),
+        ("rooms", "any"),  # a long one could not be missing
         ("city", "any"),
     ]
     assert signature.outputs.input_names() == ["prediction", "lower", "upper"]
@@ -85,6 +85,26 @@ def test_pyfunc_predicts_what_the_regressor_does(saved, u, rows):
     asked = model.predict(X, params={"coverage": 0.5, "quantiles": [0.1, 0.99]})
     np.testing.assert_array_equal(asked[["lower", "upper"]], u.predict_interval(X, 0.5))
     np.testing.assert_array_equal(asked[["q0.1", "q0.99"]], u.predict_quantiles(X, [0.1, 0.99]))
+
+
+def test_integers_may_be_missing(saved, u, rows):
+    X = rows[0].iloc[10:20]
+    gap = X.assign(rooms=X["rooms"].astype(float).where(X["rooms"] != 3))
+    assert gap["rooms"].isna().any()
+    model = mlflow.pyfunc.load_model(str(saved))
+    expected = u.predict(gap)
+    for given in (
+        gap,
+        gap.assign(rooms=gap["rooms"].astype("Int64")),
+        gap.assign(rooms=[None if np.isnan(value) else int(value) for value in gap["rooms"]]).astype({"rooms": object}),
+    ):
+        np.testing.assert_array_equal(model.predict(given)["prediction"], expected)
+    for kind in (np.int8, np.int32, np.int64, np.uint8):
+        np.testing.assert_array_equal(
+            model.predict(X.assign(rooms=X["rooms"].astype(kind)))["prediction"], u.predict(X)
+        )
+    with pytest.raises(InvalidInputError, match="Column 'rooms' must have numbers"):
+        model.predict(X.assign(rooms="many"))
 
 
 def test_texts_become_categories_again(saved, u, rows):

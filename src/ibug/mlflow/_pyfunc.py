@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ibug._columns import FeatureType
-from ibug.exceptions import IBUGWarning
+from ibug.exceptions import IBUGWarning, InvalidInputError
 from ibug.mlflow._signature import COVERAGE
 from ibug.persistence import load
 
@@ -55,13 +55,22 @@ class UncertainModel:
             return model_input  # the regressor's own error tells what is missing
         # CSV and JSON keep neither the order of columns nor their categories.
         X = model_input[list(self.u.feature_names_in_)]
-        return X.assign(
-            **{
-                column["name"]: _as_categories(X[column["name"]], column)
-                for column in self.u.feature_types_
-                if "categories" in column
-            }
-        )
+        return X.assign(**{column["name"]: _as_known(X[column["name"]], column) for column in self.u.feature_types_})
+
+
+def _as_known(values: pd.Series, column: FeatureType) -> pd.Series:
+    """Return a column as the model knows it: its categories, or numbers, some of which may be missing."""
+    if "categories" in column:
+        return _as_categories(values, column)
+    is_number = column["dtype"].lower().startswith(("float", "int", "uint", "bool"))
+    return _as_numbers(values, column["name"]) if is_number and values.dtype.kind not in "iufb" else values
+
+
+def _as_numbers(values: pd.Series, name: str) -> pd.Series:
+    try:
+        return pd.to_numeric(values, errors="raise").astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"Column {name!r} must have numbers, or missing values: {error}.") from error
 
 
 def _as_categories(values: pd.Series, column: FeatureType) -> pd.Series:

@@ -12,15 +12,17 @@ from ibug._columns import FeatureType
 from ibug.exceptions import InvalidInputError
 
 COVERAGE = 0.9
-# How the names of types begin, in pandas, polars and NumPy, whatever their case.
-_TYPES = {"float": "double", "int": "long", "uint": "long", "bool": "boolean"}
+# How the names of types begin, in pandas, polars and NumPy, whatever their case. MLflow's integers cannot be missing: a
+# column with a gap is one of float, which it refuses where it expects long, as it refuses long where it expects double.
+_TYPES: dict[str, Any] = {"float": "double", "int": AnyType(), "uint": AnyType(), "bool": "boolean"}
 
 
 def infer_signature(u: Any) -> ModelSignature:
     """Return the signature of a fitted regressor: its columns with their types, its outputs and its parameters.
 
-    Columns are those of the training rows. Integers are 64-bit and numbers with a fraction double, so that MLflow
-    accepts narrower ones; categories are of any type. Arrays without names are a tensor of double.
+    Columns are those of the training rows. Numbers with a fraction are double, so that MLflow accepts narrower ones.
+    Integers and categories are of any type, so that values may be missing; what is no number is refused when it is
+    predicted. Arrays without names are a tensor of double.
 
     Parameters
     ----------
