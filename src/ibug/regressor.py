@@ -21,7 +21,7 @@ from ibug._typing import Floats
 from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
-from ibug.metrics import Scoring
+from ibug.metrics import Drift, Scoring, drift
 from ibug.neighbors import Batch, LocalSource
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
@@ -335,6 +335,37 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         options = Options.of(self.get_params(deep=False))
         self.source_ = updated_source(self.source_, self.rule_, rows, options, self.random_state, keep)
         return self
+
+    def monitor(self, X: Any, y: ArrayLike | None = None, *, coverage: float = 0.9, alpha: float = 0.01) -> Drift:
+        """Compare rows with the validation rows, and tell whether the data have moved.
+
+        Without truths, affinity scores are compared: how alike rows are to the training rows. With truths, also where
+        these are in their distributions (PIT), and whether intervals hold too few. P-values are corrected for the
+        number of comparisons (Holm). Where rows were tuned on out-of-fold predictions, and after `update`, affinity
+        scores are a little lower or higher than before by themselves: `recalibrate` on validation rows puts that right.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            Rows that the model has not been trained on.
+        y : array-like of shape (n_rows,), optional
+            Their truths.
+        coverage : float
+            The coverage of the intervals.
+        alpha : float
+            The probability of an alarm where nothing has moved, at most; ``result.moved`` tells whether it is one.
+
+        Returns
+        -------
+        Drift
+            The comparisons with their p-values. ``ibug.plotting.DriftDisplay`` draws it.
+        """
+        if y is None:
+            return drift(self.affinity_score(X), self.rule_.reference.familiarity, alpha=alpha)
+        X, y = self._check_labelled_rows(X, y, "monitor needs rows, X.")
+        found, affinities, _ = self.predict_with_neighbors(X, self.k_)
+        familiar, before = affinities.mean(axis=1) / self.index_.n_trees, self.rule_.reference
+        return drift(familiar, before.familiarity, y, found, before.pit, coverage=coverage, alpha=alpha)
 
     def uncalibrated(self) -> IBUGRegressor:
         """Return a copy that predicts what the neighbours say as it is, to see what calibration is worth.

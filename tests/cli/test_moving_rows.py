@@ -1,4 +1,4 @@
-"""``ibug recalibrate``: newer rows in a file."""
+"""``ibug recalibrate`` and ``ibug monitor``: newer rows in a file."""
 
 import numpy as np
 import pandas as pd
@@ -52,3 +52,27 @@ def test_wrong_usage(files, newer):
     same = files.run("recalibrate", files["model.ibug"], files["newer.csv"], "-o", files["newer.csv"], ok=False)
     assert same.exit_code == 1
     assert "choose another name" in same.stderr
+
+
+def test_monitored_like_in_python(files, newer):
+    calm = files.json("monitor", files["model.ibug"], files["test.csv"], "--alpha", "1e-9")
+    frame = pd.read_parquet(files["test.parquet"])
+    known = sorted(set(pd.read_parquet(files["train.parquet"])["hour"]))
+    X = frame[files.features].assign(hour=pd.Categorical(frame["hour"], categories=known))
+    expected = ibug.load(files["model.ibug"]).monitor(X, frame["target"].to_numpy(float))
+    assert not calm["moved"]
+    assert calm["rows"] == len(frame)
+    assert calm["p_value"] == pytest.approx(expected.p_value)
+    assert set(calm["tests"]) == {"familiarity", "pit", "coverage"}
+    moved = files.run("monitor", files["model.ibug"], files["newer.csv"], ok=False)
+    assert moved.exit_code == 4
+    assert "The data have moved" in moved.stdout
+
+
+def test_monitored_without_truths(files):
+    pd.read_parquet(files["test.parquet"]).drop(columns="target").to_csv(files["blind.csv"], index=False)
+    result = files.json("monitor", files["model.ibug"], files["blind.csv"], "--alpha", "1e-9")
+    assert set(result["tests"]) == {"familiarity"}
+    absent = files.run("monitor", files["model.ibug"], files["blind.csv"], "--target", "price", ok=False)
+    assert absent.exit_code == 1
+    assert "price" in absent.stderr

@@ -6,6 +6,7 @@ import pytest
 from ibug import plotting
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
+from ibug.metrics import drift
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -27,6 +28,8 @@ def of_results(name, **options):
         return plotting.TuningDisplay.from_results({"k": [3, 5, 9], "score": [2.0, 1.0, 1.5]}, **options)
     if name == "LeafDensity":
         return plotting.LeafDensityDisplay.from_results({"model": [0.1, 0.3, 0.2]}, **options)
+    if name == "Drift":
+        return plotting.DriftDisplay.from_results(drift(np.linspace(0.2, 0.9, 50), np.linspace(0.3, 1, 80)), **options)
     return plotting.TreeFractionDisplay.from_results([0.5, 1], {"first": [2, 1]}, {"first": [1, 2]}, **options)
 
 
@@ -34,7 +37,7 @@ def draw(name, **options):
     return of_predictions(name, **options) if name in OF_PREDICTIONS else of_results(name, **options)
 
 
-EVERY = [*OF_PREDICTIONS, "Tuning", "LeafDensity", "TreeFraction"]
+EVERY = [*OF_PREDICTIONS, "Tuning", "LeafDensity", "TreeFraction", "Drift"]
 
 
 def test_every_display_is_tested():

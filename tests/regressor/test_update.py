@@ -64,7 +64,9 @@ def test_the_new_rows_have_honest_residuals(rows):
 
 def test_residuals_of_validation_rows(rows):
     _, X, y = rows
-    u = fitted(rows, spread="residuals", k=20, distribution="normal")
+    model = GradientBoostingRegressor(loss="huber", n_estimators=20).fit(X[:400], y[:400])  # has none of its own
+    u = fitted((model, X, y), spread="residuals", k=20, distribution="normal")
+    assert u.source_.residual_index is not None
     u.update(X[600:700], y[600:700], keep=180)
     expected = np.append(y[400:600] - u.predict(X[400:600]), y[600:700] - u.predict(X[600:700]))
     np.testing.assert_array_equal(u.residuals_, expected[-180:])

@@ -95,6 +95,13 @@ def test_scores_before_and_after(written, data):
     assert sentence.startswith(f"90 % intervals held the truth {100 * after['coverage_90']:.1f} % of the time (")
 
 
+def test_how_rows_compare_with_the_validation_rows(written, data):
+    expected = written.u.monitor(written.X, written.y)
+    shown = data["drift"]
+    assert [test["p_value"] for test in shown["tests"]] == [f"{test.p_value:.2g}" for test in expected]
+    assert shown["verdict"].startswith("Yes" if expected.moved else "There is no sign")
+
+
 def test_densities_are_the_distributions_own(written, data):
     distribution = written.u.predict_dist(written.X)
     packed = data["rows"]["density"]

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import ibug
-from ibug.cli.commands import evaluate, explain, fit, info, predict, recalibrate, report
+from ibug.cli.commands import evaluate, explain, fit, info, monitor, predict, recalibrate, report
 
 HELP = """
 Prediction intervals and whole distributions from gradient-boosted trees, on files.
@@ -25,8 +25,8 @@ Prediction intervals and whole distributions from gradient-boosted trees, on fil
 
   ibug report model.ibug test.csv -o report.html
 
-[dim]Exit codes: 0 done; 1 a file or model cannot be used; 2 wrong usage; 3 a library is missing; 70 a fault of ibug;
-130 interrupted.[/]
+[dim]Exit codes: 0 done; 1 a file or model cannot be used; 2 wrong usage; 3 a library is missing; 4 the data have
+moved (ibug monitor); 70 a fault of ibug; 130 interrupted.[/]
 """
 
 app = typer.Typer(
@@ -38,7 +38,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 for module, command in ((fit, fit.fit), (predict, predict.predict), (evaluate, evaluate.evaluate),
-                        (recalibrate, recalibrate.recalibrate), (explain, explain.explain),
+                        (monitor, monitor.monitor), (recalibrate, recalibrate.recalibrate), (explain, explain.explain),
                         (report, report.report), (info, info.info)):  # fmt: skip
     app.command(command.__name__, help=module.HELP, no_args_is_help=True)(command)
 

@@ -9,6 +9,7 @@ from ibug.metrics._check_score import check_score
 from ibug.metrics._coverage import coverage
 from ibug.metrics._crps import crps
 from ibug.metrics._crps_skill import crps_skill
+from ibug.metrics._drift import Drift, DriftTest, drift
 from ibug.metrics._evaluate import evaluate
 from ibug.metrics._inputs import Reduce, as_distribution, as_interval, as_points, as_quantiles, as_targets, reduced
 from ibug.metrics._interval_score import interval_score
@@ -27,6 +28,8 @@ from ibug.metrics._sharpness import sharpness
 
 __all__ = [
     "DistributionScorer",
+    "Drift",
+    "DriftTest",
     "Reduce",
     "Scores",
     "Scoring",
@@ -41,6 +44,7 @@ __all__ = [
     "crps",
     "crps_scorer",
     "crps_skill",
+    "drift",
     "evaluate",
     "interval_score",
     "interval_scorer",

@@ -8,6 +8,7 @@ on. matplotlib (``pip install "ibug-learn[plot]"``) is imported when something i
 from ibug.plotting._calibration import CalibrationDisplay
 from ibug.plotting._density import DensityDisplay
 from ibug.plotting._diagnose import Diagnosis, diagnose
+from ibug.plotting._drift import DriftDisplay
 from ibug.plotting._interval import IntervalDisplay
 from ibug.plotting._leaf_density import LeafDensityDisplay
 from ibug.plotting._pit import PITDisplay
@@ -19,6 +20,7 @@ __all__ = [
     "CalibrationDisplay",
     "DensityDisplay",
     "Diagnosis",
+    "DriftDisplay",
     "IntervalDisplay",
     "LeafDensityDisplay",
     "PITDisplay",

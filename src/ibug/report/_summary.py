@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ibug._typing import Floats
 from ibug.describe import chance_band, group_lines, model_facts, model_lines, number, percent
+from ibug.metrics import drift
 from ibug.report._predicted import Predicted
 
 _FEW_ROWS = 100
@@ -112,6 +113,28 @@ class Familiarity:
         text = f"{rows} unlike the training data ({percent(count / n, 1)}; about 1 % is usual). "
         text += "That is many: these data have moved away from what the model knows." if many else ""
         return {"figure": f"{count:,}", "tone": "bad" if many else "plain", "text": text.strip()}
+
+
+def drift_section(estimator: Any, found: Predicted, familiar: Familiarity | None) -> dict[str, Any] | None:
+    """Return how the rows compare with the validation rows, as text; None where that is not known."""
+    reference = getattr(getattr(estimator, "rule_", None), "reference", None)
+    if familiar is None or reference is None or not len(reference.familiarity):
+        return None
+    before = reference.familiarity, found.y, found.distribution, reference.pit
+    result = drift(familiar.score, *before, coverage=found.coverage)
+    verdict = "Yes, these rows are unlike the validation rows" if result.moved else "There is no sign of it"
+    return {
+        "verdict": f"{verdict} (p = {result.p_value:.2g}, corrected for {len(result.tests)} comparisons).",
+        "tests": [
+            {
+                "meaning": test.meaning,
+                "observed": number(test.observed, 3),
+                "expected": number(test.expected, 3),
+                "p_value": f"{test.p_value:.2g}",
+            }
+            for test in result
+        ],
+    }
 
 
 def caveats(found: Predicted, plain: Predicted | None, repeated: float) -> list[str]:

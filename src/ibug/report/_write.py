@@ -23,7 +23,16 @@ from ibug.report import _rows as explorer
 from ibug.report._charts import all_charts
 from ibug.report._page import page, plotly_script
 from ibug.report._predicted import Predicted, scored
-from ibug.report._summary import Familiarity, caveats, described, group_table, headlines, interval_table, score_table
+from ibug.report._summary import (
+    Familiarity,
+    caveats,
+    described,
+    drift_section,
+    group_table,
+    headlines,
+    interval_table,
+    score_table,
+)
 
 _MOST_NEIGHBORS = 100
 
@@ -137,6 +146,7 @@ def write(
             "scores": score_table(found, before),
             "intervals": interval_table(found, before),
             "groups": group_table(found, groups),
+            "drift": drift_section(estimator, found, None if near is None else near.familiar),
             "coverage": float(coverage),
             "charts": all_charts(estimator, found, before, rows),
         }

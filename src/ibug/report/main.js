@@ -24,6 +24,7 @@ function fillScores() {
     ...both(before && before.held, after.held), ...both(before && before.width, after.width)));
   const pair = (what) => (hasBefore ? [[`${what} before`, "number"], ["after", "number"]] : [[what, "number"]]);
   $("interval-table").append(heads([["interval"], ...pair("held"), ...pair("mean width")]), el("tbody", null, ...intervals));
+  if (DATA.drift) fillDrift(heads);
 }
 
 function fillGroups() {
@@ -35,6 +36,15 @@ function fillGroups() {
     el("td", { class: "number", text: rows }), el("td", { class: `number ${mark === "▼" ? "outside" : ""}`, text: `${held} ${mark}`.trim() }),
     el("td", { class: "number quiet", text: chance }), el("td", { class: "number", text: width })));
   $("group-table").append(el("thead", null, head), el("tbody", null, ...lines));
+}
+
+function fillDrift(heads) {
+  const { verdict, tests } = DATA.drift;
+  $("drift").hidden = false;
+  $("drift-verdict").textContent = verdict;
+  const rows = tests.map(({ meaning, observed, expected, p_value: p }) => el("tr", null, el("td", { class: "meaning", text: meaning }),
+    ...[observed, expected, p].map((text) => el("td", { class: "number", text }))));
+  $("drift-table").append(heads([["compared with validation rows", "meaning"], ["here", "number"], ["there", "number"], ["p-value", "number"]]), el("tbody", null, ...rows));
 }
 
 function fillNotes() {

@@ -13,6 +13,7 @@ from ibug.rule._learning import (
     without_validation,
 )
 from ibug.rule._plan import K_CANDIDATES, Plan, most_needed
+from ibug.rule._reference import Reference
 from ibug.rule._rule import Rule
 from ibug.rule._statistics import Statistics
 
@@ -20,6 +21,7 @@ __all__ = [
     "K_CANDIDATES",
     "Family",
     "Plan",
+    "Reference",
     "Rule",
     "Statistics",
     "TargetFacts",

@@ -13,16 +13,18 @@ from ibug._options import Options
 from ibug._typing import Floats, Integers
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
+from ibug.metrics import pit
 from ibug.neighbors import Batch, ValidationRows
 from ibug.rule._candidates import smallest_nonzero
-from ibug.rule._choice import select
+from ibug.rule._choice import Choice, select
 from ibug.rule._facts import TargetFacts
 from ibug.rule._plan import Plan, candidates
+from ibug.rule._reference import Reference, kept
 from ibug.rule._rule import STACK, Rule, tuning_table, with_refused
 from ibug.rule._stacking import stacked
 from ibug.rule._statistics import Statistics
 from ibug.rule.spread import SingleSpread
-from ibug.rule.stack import too_few
+from ibug.rule.stack import Stacked, too_few
 
 # The share of validation rows below the threshold of the affinity score.
 _SHARE_CALLED_UNFAMILIAR = 0.01
@@ -113,8 +115,19 @@ def _chosen(plan: Plan, statistics: Statistics, n_trees: int) -> tuple[Rule, flo
         affinity_threshold=float(np.quantile(familiar, _SHARE_CALLED_UNFAMILIAR)),
         tuning=tuning_table(tried),
         stack=stack,
+        reference=Reference(kept(familiar), kept(pit(statistics.y, _predicted(choice, stack, statistics)))),
     )
     return rule, choice.score if stack is None else float(rule.tuning["calibrated"][-1])
+
+
+def _predicted(choice: Choice, stack: Stacked | None, statistics: Statistics) -> Distribution:
+    """Return the distributions of the validation rows that the choice makes."""
+    candidate, variance = choice.candidate, choice.gamma * choice.candidate.variance + choice.delta
+    if stack is not None:
+        return stack.distribution(statistics.evidence(variance))
+    values = statistics.values.get(choice.spread.shape)
+    nearest = None if values is None else values[:, : candidate.k]
+    return candidate.family.distribution(statistics.mean, variance, nearest)
 
 
 def conformalized(rule: Rule, rows: ValidationRows, options: Options) -> Rule:
@@ -149,7 +162,10 @@ def with_conformal(rule: Rule, distributions: list[Distribution], y: Floats, opt
         What was asked for; it names a calibrator.
     """
     assert options.conformal is not None, "a calibrator was asked for"
-    return replace(rule, conformal=options.conformal_calibrator().fit(joined(distributions), y))
+    found = joined(distributions)
+    calibrator = options.conformal_calibrator().fit(found, y)
+    reference = replace(rule.reference, pit=kept(pit(y, calibrator.transform(found))))
+    return replace(rule, conformal=calibrator, reference=reference)
 
 
 def without_validation(options: Options, facts: TargetFacts, n_neighbors: int) -> Rule:

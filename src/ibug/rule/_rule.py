@@ -18,6 +18,7 @@ from ibug.distributions import Distribution
 from ibug.neighbors import Batch
 from ibug.rule._family import Family
 from ibug.rule._plan import most_needed
+from ibug.rule._reference import Reference
 from ibug.rule.spread import QUANTITIES, SingleSpread, Spread, spread_from_state
 from ibug.rule.stack import Evidence, Stacked
 
@@ -89,6 +90,8 @@ class Rule:
         The candidates that validation rows chose from, as columns.
     stack
         The weights of experts, of which the normal distribution is one, if the distributions are stacks.
+    reference
+        What the validation rows were like, for `IBUGRegressor.monitor`.
     """
 
     spread: Spread
@@ -101,6 +104,7 @@ class Rule:
     affinity_threshold: float = np.nan
     tuning: Table = field(default_factory=tuning_table)
     stack: Stacked | None = None
+    reference: Reference = field(default_factory=Reference)
 
     @property
     def distribution_name(self) -> str:
@@ -168,7 +172,7 @@ class Rule:
         A combination of spreads is a calibration of its own: in its place comes the paper's rule, the variance of the
         neighbours' targets, with the k that scores best before calibration.
         """
-        plain = replace(self, gamma=1.0, delta=0.0, conformal=None, stack=None)
+        plain = replace(self, gamma=1.0, delta=0.0, conformal=None, stack=None, reference=Reference())
         if isinstance(self.spread, SingleSpread):
             return plain
         table = self.tuning
@@ -203,6 +207,7 @@ class Rule:
             "conformal": calibrator_state(self.conformal),
             "tuning": self.tuning,
             "stack": None if self.stack is None else self.stack.state(),
+            "reference": self.reference.state(),
         }
 
     @classmethod
@@ -224,4 +229,5 @@ class Rule:
             state["affinity_threshold_"],
             {str(name): np.asarray(column) for name, column in state["tuning"].items()},
             None if stack is None else Stacked.from_state(stack),
+            Reference.from_state(state.get("reference")),
         )

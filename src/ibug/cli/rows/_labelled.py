@@ -77,6 +77,27 @@ def groups_of(rows: LabelledRows, groups: str | None) -> Any:
     return None if groups is None else rows.data.column(groups).to_pandas().rename(groups)
 
 
+def read_unlabelled(table: Table, schema: Schema, session: Session) -> Any:
+    """Return all rows of a table as the model takes them, without targets.
+
+    Parameters
+    ----------
+    table
+        The open table.
+    schema
+        Its columns.
+    session
+        Gets a note on unseen categories.
+    """
+    with session.progress(f"reading {table.name}", None):
+        data = table.read(schema.names, schema.types)
+    if not data.num_rows:
+        raise InvalidInputError(f"{table.name} has a header, but no rows.")
+    rows = rows_of(data, schema, table.name)
+    _note_unseen(rows, table, session)
+    return rows.X
+
+
 def _numbers(data: Any, name: str, role: str, table: Table) -> Floats:
     values = as_numbers(data.column(name).combine_chunks(), name, table.name)
     bad = ~np.isfinite(values)

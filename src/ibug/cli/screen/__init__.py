@@ -1,14 +1,16 @@
 """What the user sees: messages, progress, summaries, errors and exit codes."""
 
-from ibug.cli.screen._errors import guarded
+from ibug.cli.screen._errors import MOVED, guarded
 from ibug.cli.screen._explanation import explanation_text
 from ibug.cli.screen._layout import bytes_text, facts_table, plain_table
 from ibug.cli.screen._session import Session
-from ibug.cli.screen._summaries import fit_text, groups_text, recalibrated_text, scores_text
+from ibug.cli.screen._summaries import drift_text, fit_text, groups_text, recalibrated_text, scores_text
 
 __all__ = [
+    "MOVED",
     "Session",
     "bytes_text",
+    "drift_text",
     "explanation_text",
     "facts_table",
     "fit_text",

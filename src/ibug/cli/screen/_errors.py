@@ -20,7 +20,17 @@ from ibug.cli.screen._session import Session
 from ibug.exceptions import IBUGError, IBUGWarning, MissingDependencyError
 
 #: The exit codes; 2, for wrong usage, is typer's own.
-OK, UNUSABLE, USAGE, MISSING_LIBRARY, BUG, INTERRUPTED, TERMINATED, BROKEN_PIPE = 0, 1, 2, 3, 70, 130, 143, 141
+OK, UNUSABLE, USAGE, MISSING_LIBRARY, MOVED, BUG, INTERRUPTED, TERMINATED, BROKEN_PIPE = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    70,
+    130,
+    143,
+    141,
+)
 
 # The options of every command.
 _PANEL = "Messages"

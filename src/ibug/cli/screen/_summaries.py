@@ -45,6 +45,26 @@ def recalibrated_text(facts: dict[str, Any], file: str) -> Any:
     return Group(head, facts_table(lines))
 
 
+def drift_text(drift: Any, file: str) -> Any:
+    """Return the comparisons of ``ibug monitor``.
+
+    Parameters
+    ----------
+    drift : Drift
+        The comparisons.
+    file
+        The name of the file.
+    """
+    table = plain_table("", "observed", "expected", "p-value", "corrected")
+    table.add_column("", style="label")
+    for test in drift:
+        figures = (number(value, 3) for value in (test.observed, test.expected, test.p_value, test.adjusted))
+        table.add_row(test.name, *figures, test.meaning)
+    verdict = "[error]The data have moved[/]" if drift.moved else "[good]No sign that the data have moved[/]"
+    head = Text.from_markup(f"{verdict}: [value]{drift.n_rows:,}[/] rows of [value]{escape(file)}[/]")
+    return Group(head, "", table)
+
+
 def scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide: bool) -> Any:
     """Return the scores beside the uncalibrated ones.
 
