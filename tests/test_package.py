@@ -59,8 +59,8 @@ SPEAKS = [*ROOT.glob("*.md"), *(path for name in ("src", "docs", "examples") for
 
 
 def test_what_pip_is_told_to_install_is_this_distribution():
-    """On PyPI `ibug` is another project: `pip install ibug` would get that."""
-    wrong = re.compile(r"""pip install (-\S+ )*["'`]?ibug(?!-learn)|(?<![\w.])ibug\[[a-z]""")
+    """On PyPI `ibug` is another project. Only the sentence "`pip install ibug` installs another project" may name it."""
+    wrong = re.compile(r"""pip install (-\S+ )*["'`]?ibug(?!-learn|` installs)|(?<![\w.])ibug\[[a-z]""")
     assert wrong.search("pip install --upgrade ibug")
     assert wrong.search('"ibug[plot]"')
     texts = (path for path in SPEAKS if path.suffix in {".md", ".py", ".rst", ".html"} and "_build" not in path.parts)
