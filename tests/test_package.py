@@ -59,7 +59,7 @@ SPEAKS = [*ROOT.glob("*.md"), *(path for name in ("src", "docs", "examples") for
 
 
 def test_what_pip_is_told_to_install_is_this_distribution():
-    """On PyPI `ibug` is another project. Only the sentence "`pip install ibug` installs another project" may name it."""
+    """On PyPI `ibug` is another project. Only a sentence that says so, "`pip install ibug` installs …", may name it."""
     wrong = re.compile(r"""pip install (-\S+ )*["'`]?ibug(?!-learn|` installs)|(?<![\w.])ibug\[[a-z]""")
     assert wrong.search("pip install --upgrade ibug")
     assert wrong.search('"ibug[plot]"')

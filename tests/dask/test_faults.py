@@ -55,7 +55,7 @@ class Killer(threading.Thread):
     def run(self):
         for _ in range(3000):
             if len(list(self.folder.iterdir())) >= self.after:
-                os.kill(self.pid, signal.SIGKILL)
+                os.kill(self.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # Windows kills by either
                 self.killed = True
                 return
             time.sleep(0.01)
