@@ -20,6 +20,7 @@ VENV_BRIDGES ?= .venv-bridges
 VENV_DOCS ?= .venv-docs
 VENV_SANITIZE ?= .venv-sanitize
 BIN = $(VENV)/bin
+CPP = $(shell find cpp -name '*.[ch]pp')
 
 # An editable install knows the modules that were there when it was made, and the kernel as it was built then: made again
 # when the build's sources change, or a module comes or goes (a folder's time tells).
@@ -48,6 +49,7 @@ check: lint types layers pytest
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
 
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
@@ -137,6 +139,7 @@ rehearsal:
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP)
 
 # Environments.
 

@@ -238,7 +238,7 @@ LEFT_TO_LIBRARY = {
 
 @pytest.mark.parametrize("reason", LEFT_TO_LIBRARY)
 def test_what_the_walk_does_not_know_is_left_to_the_library(reason, full_rows):
-    import pandas
+    pandas = pytest.importorskip("pandas")
 
     def frame(X):
         return pandas.DataFrame(X, columns=list("abcde")).astype({"d": int})
