@@ -187,5 +187,5 @@ def _normal_crps(g: ScoreMap, distribution: Normal, y: Floats) -> Floats:
 def _square_integral(v: Floats) -> Floats:
     """Return ∫_{-∞}^{v} Φ(t)² dt; by symmetry the integral of (1 − Φ)² above v is that at −v."""
     cdf = ndtr(v)
-    density = np.exp(-0.5 * np.square(v)) / np.sqrt(2 * np.pi)
+    density = np.exp(-0.5 * np.square(np.clip(v, -40.0, 40.0))) / np.sqrt(2 * np.pi)  # zero beyond
     return np.asarray(v * np.square(cdf) + 2 * cdf * density - ndtr(np.sqrt(2) * v) / np.sqrt(np.pi))

@@ -41,6 +41,22 @@ class Gumbel(LocationScale):
         with np.errstate(divide="ignore"):
             return np.asarray(-np.log(-np.log1p(-p)))
 
+    @classmethod
+    def _log_cdf(cls, z: Floats, *shape: Floats) -> Floats:
+        return -_exp(-z)
+
+    @classmethod
+    def _log_sf(cls, z: Floats, *shape: Floats) -> Floats:
+        return -z  # log(1 − exp(−e^{−z})) to rounding, far above
+
+    @classmethod
+    def _from_log_cdf(cls, log_p: Floats, *shape: Floats) -> Floats:
+        return np.asarray(-np.log(-log_p))
+
+    @classmethod
+    def _from_log_sf(cls, log_p: Floats, *shape: Floats) -> Floats:
+        return -log_p
+
     @staticmethod
     def _mean(*shape: Floats) -> float:
         return float(np.euler_gamma)

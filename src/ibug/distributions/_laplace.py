@@ -35,6 +35,14 @@ class Laplace(LocationScale):
         with np.errstate(divide="ignore"):  # the quantiles of 0 and 1 are infinite
             return np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p)))
 
+    @classmethod
+    def _log_cdf(cls, z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(z - _LOG_2)  # below the middle, as all far tails are
+
+    @classmethod
+    def _from_log_cdf(cls, log_p: Floats, *shape: Floats) -> Floats:
+        return np.asarray(log_p + _LOG_2)
+
     @staticmethod
     def _mean(*shape: Floats) -> float:
         return 0.0

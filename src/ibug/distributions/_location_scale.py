@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from ibug._typing import Floats
 from ibug.distributions._base import FARTHEST, Distribution, checked_moments, standardised
 from ibug.distributions._load import likelihood, per_row, rows_of_values
 from ibug.distributions._profile import most_likely_number
+from ibug.distributions._tails import score_of_tails
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,8 +26,10 @@ _LEAST_SPREAD = 1e-100
 # to the root mean square, and how far beyond the values the mean may be, in standard deviations.
 _LOG_RATIOS = (-6.0, 3.0)
 _BEYOND = 3.0
-# Probabilities of tails do not become zero, so that a finite score has a finite value.
+# Beyond these scores probabilities underflow, or soon will: tails are known by their logarithms.
+_FAR_SCORE = 30.0
 _LEAST_TAIL = 1e-300
+_LARGEST_VALUE = 1e299  # so that a finite score has a finite value
 
 
 def center_and_spread(values: Floats) -> tuple[Floats, Floats]:
@@ -119,17 +122,27 @@ class LocationScale(Distribution):
         score = np.asarray(ndtri(self._cdf(z, *shape)))
         high = score > 0
         score[high] = -ndtri(self._sf(z[high], *(each[high] for each in shape)))
+        far = ~(np.abs(score) <= _FAR_SCORE) & np.isfinite(x)
+        for at, upper in ((far & high, True), (far & ~high, False)):
+            if np.any(at):
+                tail = (self._log_sf if upper else self._log_cdf)(z[at], *(each[at] for each in shape))
+                score[at] = score_of_tails(*((np.zeros(tail.shape), tail) if upper else (tail, np.zeros(tail.shape))))
         return score
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w, finite where w is."""
         score, loc, scale, *shape = np.broadcast_arrays(*self._match(w))
-        tail = np.asarray(ndtr(-np.abs(score)))
-        tail[np.isfinite(score) & (tail < _LEAST_TAIL)] = _LEAST_TAIL
         z = np.empty(score.shape)
-        for at, quantile in ((score > 0, self._isf), (~(score > 0), self._ppf)):
-            z[at] = quantile(tail[at], *(each[at] for each in shape))
-        return np.asarray(loc + scale * z)
+        far = np.isfinite(score) & (np.abs(score) > _FAR_SCORE)
+        for at, quantile in ((~far & (score > 0), self._isf), (~far & ~(score > 0), self._ppf)):
+            z[at] = quantile(ndtr(-np.abs(score[at])), *(each[at] for each in shape))
+        for at, quantile in ((far & (score > 0), self._from_log_sf), (far & (score < 0), self._from_log_cdf)):
+            if np.any(at):
+                tail = np.asarray(log_ndtr(-np.minimum(np.abs(score[at]), FARTHEST)))
+                z[at] = quantile(tail, *(each[at] for each in shape))
+        with np.errstate(over="ignore"):
+            value = np.asarray(loc + scale * z)
+        return np.where(np.isfinite(score), np.clip(value, -_LARGEST_VALUE, _LARGEST_VALUE), value)
 
     def mean(self) -> Floats:
         """Return the means."""
@@ -178,6 +191,28 @@ class LocationScale(Distribution):
         # A probability that is lost beside one must not make the value infinite.
         below = np.where(p > 0, np.minimum(1 - p, np.nextafter(1.0, 0.0)), 1.0)
         return np.asarray(cls._ppf(below, *shape))
+
+    @classmethod
+    def _log_cdf(cls, z: Floats, *shape: Floats) -> Floats:
+        """Return the log-probability of a value of at most z, (n,); exact in the far tail where a family is."""
+        return np.asarray(np.log(np.maximum(cls._cdf(z, *shape), _LEAST_TAIL)))
+
+    @classmethod
+    def _log_sf(cls, z: Floats, *shape: Floats) -> Floats:
+        """Return the log-probability of a value above z, (n,); exact in the far tail where a family is."""
+        return cls._log_cdf(-z, *shape) if cls.symmetric else np.log(np.maximum(cls._sf(z, *shape), _LEAST_TAIL))
+
+    @classmethod
+    def _from_log_cdf(cls, log_p: Floats, *shape: Floats) -> Floats:
+        """Return the value with this log-probability of at most it, in the far tail."""
+        return cls._ppf(np.maximum(np.exp(log_p), _LEAST_TAIL), *shape)
+
+    @classmethod
+    def _from_log_sf(cls, log_p: Floats, *shape: Floats) -> Floats:
+        """Return the value with this log-probability above it, in the far tail."""
+        if cls.symmetric:
+            return np.asarray(-cls._from_log_cdf(log_p, *shape))
+        return cls._isf(np.maximum(np.exp(log_p), _LEAST_TAIL), *shape)
 
     @staticmethod
     def _crps(z: Floats, *shape: Floats) -> Floats | None:

@@ -30,6 +30,14 @@ class Logistic(LocationScale):
     def _ppf(p: Floats, *shape: Floats) -> Floats:
         return np.asarray(logit(p))
 
+    @classmethod
+    def _log_cdf(cls, z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(z - np.log1p(np.exp(z)))  # below the middle, as all far tails are
+
+    @classmethod
+    def _from_log_cdf(cls, log_p: Floats, *shape: Floats) -> Floats:
+        return np.asarray(log_p - np.log1p(-np.exp(log_p)))
+
     @staticmethod
     def _mean(*shape: Floats) -> float:
         return 0.0

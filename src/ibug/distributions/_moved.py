@@ -29,9 +29,9 @@ class Move(Protocol):
 
 def log_slope(move: Move, w: Floats) -> Floats:
     """Return log dΦ(v)/dΦ(w): by how much the move changes a density at scores w."""
-    v = move.inverse(w)
-    with np.errstate(invalid="ignore"):  # infinite scores
-        return np.asarray(0.5 * (np.square(w) - np.square(v)) - np.log(move.slope_at(v)))
+    w = np.clip(w, -_FARTHEST, _FARTHEST)
+    v = np.clip(move.inverse(w), -_FARTHEST, _FARTHEST)
+    return np.asarray(0.5 * (w - v) * (w + v) - np.log(move.slope_at(v)))
 
 
 def moved_log_density(stack: Stack, x: Floats, move: Move) -> Floats:

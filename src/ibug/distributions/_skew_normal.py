@@ -6,15 +6,19 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_ndtr, ndtr, ndtri, owens_t
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp, owens_t
 
 from ibug._typing import Floats
 from ibug.distributions._base import FARTHEST
 from ibug.distributions._location_scale import LocationScale
 from ibug.distributions._roots import solve_increasing
+from ibug.distributions._tails import log_tail_integral
 from ibug.exceptions import InvalidInputError
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
+
+_FAR_TAIL = 1e-9  # below it the distribution function is known by its logarithm
+_TOLERANCE, _MOST_STEPS = 1e-14, 60
 
 
 class SkewNormal(LocationScale):
@@ -45,15 +49,80 @@ class SkewNormal(LocationScale):
 
     @staticmethod
     def _cdf(z: Floats, *shape: Floats) -> Floats:
-        return np.asarray(np.clip(ndtr(z) - 2 * owens_t(z, shape[0]), 0.0, 1.0))
+        z, alpha = np.broadcast_arrays(z, shape[0])
+        probability = SkewNormal._inner_cdf(z, alpha)
+        far = (probability < _FAR_TAIL) & (z < 0)
+        if np.any(far):  # the difference of two nearly equal numbers
+            probability[far] = np.exp(SkewNormal._log_tail(z[far], alpha[far])[0])
+        return probability
+
+    @staticmethod
+    def _inner_cdf(z: Floats, alpha: Floats) -> Floats:
+        return np.asarray(np.clip(ndtr(z) - 2 * owens_t(z, alpha), 0.0, 1.0))
+
+    @classmethod
+    def _log_cdf(cls, z: Floats, *shape: Floats) -> Floats:
+        return cls._log_tail(z, shape[0])[0]
+
+    @classmethod
+    def _log_sf(cls, z: Floats, *shape: Floats) -> Floats:
+        return cls._log_tail(-z, -shape[0])[0]
+
+    @staticmethod
+    def _log_tail(z: Floats, alpha: Floats) -> tuple[Floats, Floats]:
+        """Return log P(Z ≤ z) for z below zero, where the density has a concave logarithm and rises, and its slope."""
+        here = log_ndtr(np.clip(alpha * z, -FARTHEST, FARTHEST))
+
+        def falls(s: Floats) -> Floats:
+            leaning = np.clip(alpha * (z - s), -FARTHEST, FARTHEST)
+            return np.asarray(s * z - 0.5 * np.square(s) + log_ndtr(leaning) - here)
+
+        # φ(x)/Φ(x), which is √(2/π)/erfcx(−x/√2)
+        hazard = np.sqrt(2 / np.pi) / erfcx(-np.clip(alpha * z, -FARTHEST, 30.0) / np.sqrt(2))
+        ratio = log_tail_integral(falls, -z + alpha * hazard)
+        return np.asarray(SkewNormal._logpdf(z, alpha) + ratio), np.exp(-ratio)
+
+    @classmethod
+    def _from_log_cdf(cls, log_p: Floats, *shape: Floats) -> Floats:
+        alpha = shape[0]
+        # P(Z ≤ z) is at most 2Φ(z), and at most exp(−z²(1 + α²)/2) for a positive shape. Its logarithm is concave, so
+        # that Newton's method goes from there up to the quantile, and never beyond.
+        leaning = -np.sqrt(-2 * log_p) / np.hypot(1.0, np.maximum(alpha, 0.0))
+        z, going = np.maximum(ndtri_exp(log_p - np.log(2)), leaning), np.arange(len(log_p))
+        for _ in range(_MOST_STEPS):
+            if not len(going):
+                break
+            tail, slope = cls._log_tail(z[going], alpha[going])
+            step = (log_p[going] - tail) / slope
+            z[going] = np.minimum(z[going] + step, -np.finfo(float).tiny)
+            going = going[np.abs(step) > -_TOLERANCE * z[going]]
+        return z
+
+    @classmethod
+    def _from_log_sf(cls, log_p: Floats, *shape: Floats) -> Floats:
+        return -cls._from_log_cdf(log_p, -shape[0])
 
     @staticmethod
     def _ppf(p: Floats, *shape: Floats) -> Floats:
-        # |Z| is half normal whatever the shape, so that the quantile is between those of −|Z| and |Z|.
         p, alpha = np.broadcast_arrays(p, shape[0])
+        quantile = SkewNormal._inner_ppf(p, alpha)
+        for tail, side in ((p, 1.0), (1 - p, -1.0)):
+            far = (tail > 0) & (tail < np.minimum(_FAR_TAIL, SkewNormal._below_zero(side * alpha)))
+            if np.any(far):
+                quantile[far] = side * SkewNormal._from_log_cdf(np.log(tail[far]), side * alpha[far])
+        return quantile
+
+    @staticmethod
+    def _below_zero(alpha: Floats) -> Floats:
+        """Return P(Z < 0)."""
+        return np.asarray(np.arctan2(1.0, alpha) / np.pi)
+
+    @staticmethod
+    def _inner_ppf(p: Floats, alpha: Floats) -> Floats:
+        # |Z| is half normal whatever the shape, so that the quantile is between those of −|Z| and |Z|.
         low, high = np.maximum(ndtri(p / 2), -40.0), np.minimum(ndtri((1 + p) / 2), 40.0)
         unit = np.maximum(p, np.finfo(float).tiny)  # the solver is exact relative to 1
-        inside = solve_increasing(lambda z: SkewNormal._cdf(z, alpha) / unit, np.ones(p.shape), low, high)
+        inside = solve_increasing(lambda z: SkewNormal._inner_cdf(z, alpha) / unit, np.ones(p.shape), low, high)
         return np.where(p <= 0, -np.inf, np.where(p >= 1, np.inf, inside))
 
     @classmethod

@@ -236,11 +236,14 @@ def _inverse_power(log_second_ratio: Floats) -> Floats:
     """
     log_goal = np.log(log_second_ratio)
     inverse = np.sqrt(6 * log_second_ratio) / np.pi
+    rows = np.arange(len(inverse))  # those that go on: each row ends by itself, whatever the others in the batch
     for _ in range(_ROUNDS):
-        ratio = _log_second_ratio(inverse)
-        slope = 2 * inverse * (digamma(1 + 2 * inverse) - digamma(1 + inverse)) / ratio
-        step = (log_goal - np.log(ratio)) / np.clip(slope, 1.0, 2.0)
-        inverse = inverse * np.exp(step)
-        if np.all(np.abs(step) < 1e-14):
+        if not len(rows):
             break
+        here = inverse[rows]
+        ratio = _log_second_ratio(here)
+        slope = 2 * here * (digamma(1 + 2 * here) - digamma(1 + here)) / ratio
+        step = (log_goal[rows] - np.log(ratio)) / np.clip(slope, 1.0, 2.0)
+        inverse[rows] = here * np.exp(step)
+        rows = rows[np.abs(step) >= 1e-14]
     return np.clip(inverse, 1 / _LARGEST, 1 / _SMALLEST)
