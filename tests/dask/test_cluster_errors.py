@@ -4,9 +4,12 @@ import subprocess
 import sys
 
 import dask.array as da
+import dask.dataframe as dd
 import lightgbm
 import numpy as np
+import pandas as pd
 import pytest
+from dask import delayed
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -14,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 from ibug.dask import IBUGRegressor
 from ibug.exceptions import InvalidInputError, NotCalibratedWarning, UnsupportedModelError
+from tests.dask.conftest import NAMES
 
 
 def test_a_partition_with_bad_targets_names_itself(client, model, data, arrays):
@@ -132,3 +136,61 @@ def test_a_fresh_process_imports_no_dask_and_has_no_client():
     imported, _, message = run.stdout.partition("\n")
     assert imported == "[]"
     assert "There is no Dask client" in message
+
+
+def lying(X, change, at=1):
+    """Return a Dask DataFrame one of whose partitions is not as the collection tells."""
+    frame = pd.DataFrame(X, columns=NAMES)
+    parts = np.array_split(np.arange(len(frame)), 3)
+    made = [delayed(change if i == at else lambda part: part)(frame.iloc[part]) for i, part in enumerate(parts)]
+    return dd.from_delayed(made, meta=frame.iloc[:0], verify_meta=False)
+
+
+LIES = {
+    "order": (lambda part: part[NAMES[::-1]], r"another order .*\['e', 'd', 'c', 'b', 'a'\] instead of .*in order"),
+    "missing": (lambda part: part.drop(columns="c"), r"missing \['c'\], unexpected \[\]"),
+    "extra": (lambda part: part.assign(f=1.0), r"missing \[\], unexpected \['f'\]"),
+    "renamed": (lambda part: part.rename(columns={"a": "z"}), r"missing \['a'\], unexpected \['z'\]"),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted(client, frame_model, data):
+    X, y = data["train"]
+    rows = lying(X, lambda part: part)
+    targets = dd.from_delayed([delayed(pd.Series)(part) for part in np.array_split(y, 3)], meta=pd.Series(dtype=float))
+    return IBUGRegressor(frame_model, prefit=True, k=5, calibrate=False).fit(rows, targets)
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_partition_of_queries_with_other_columns_names_itself(lie, fitted, data):
+    change, message = LIES[lie]
+    rows = lying(data["test"][0], change)
+    for method in (fitted.predict, fitted.predict_interval, fitted.predict_quantiles, fitted.leaf_density):
+        with pytest.raises(InvalidInputError, match=f"Partition 1 of X: Its columns .*{message}"):
+            method(rows).compute()
+    with pytest.raises(InvalidInputError, match=f"Partition 1 of X: Its columns .*{message}"):
+        fitted.predict_dist(rows).compute()
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_partition_of_training_or_validation_rows_with_other_columns_names_itself(lie, client, frame_model, data):
+    change, message = LIES[lie]
+    (X, y), (X_val, y_val) = data["train"], data["validation"]
+
+    def targets(values):
+        return dd.from_delayed([delayed(pd.Series)(p) for p in np.array_split(values, 3)], meta=pd.Series(dtype=float))
+
+    u = IBUGRegressor(frame_model, prefit=True, k=5)
+    with pytest.raises(InvalidInputError, match=f"Partition 2 of X and y: Its columns .*{message}"):
+        u.fit(lying(X, change, 2), targets(y))
+    with pytest.raises(InvalidInputError, match=f"Partition 0 of X_val and y_val: Its columns .*{message}"):
+        u.fit(lying(X, lambda part: part), targets(y), X_val=lying(X_val, change, 0), y_val=targets(y_val))
+
+
+def test_a_block_with_another_number_of_columns_names_itself(client, model, data, arrays):
+    X, y = data["train"]
+    u = IBUGRegressor(model, prefit=True, k=5, calibrate=False).fit(arrays(X, 100), arrays(y, 100))
+    blocks = [da.from_delayed(delayed(X[:30, :n]), (30, 5), dtype=float) for n in (5, 4)]
+    with pytest.raises(InvalidInputError, match=r"Partition 1 of X: It has the shape \(30, 4\).* 5 columns"):
+        u.predict_interval(da.concatenate(blocks)).compute()

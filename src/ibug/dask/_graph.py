@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 
 from ibug._typing import Floats
 from ibug.dask._errors import in_partition
-from ibug.dask._partitions import Key, Partitions
+from ibug.dask._partitions import Key, Partitions, check_columns
 from ibug.dask._placement import SEARCH
 from ibug.dask._shard import Columns, Shard, ShardSet, merge
 from ibug.dask._spec import as_tasks
@@ -51,12 +51,19 @@ class SearchGraph:
 
     @cached_property
     def _read(self) -> list[Key]:
-        rest = (self._rows_name, self._n_jobs)
+        rest = (self._columns, self._rows_name, self._n_jobs)
         return self.each("read", lambda j, part: (_read, self._leaves.key, j, part.key, *rest), self.queries.parts)
+
+    @cached_property
+    def _columns(self) -> Key:
+        return self.literal("columns", self.queries.columns)
 
     def points(self) -> list[Key]:
         """Add the model's own predictions."""
-        return self.each("predict", lambda j, part: (_points, self._leaves.key, j, part.key), self.queries.parts)
+        columns = self._columns
+        return self.each(
+            "predict", lambda j, part: (_points, self._leaves.key, j, part.key, columns), self.queries.parts
+        )
 
     def each(self, name: str, task: Any, *arguments: Sequence[Any], tail: tuple[int, ...] = ()) -> list[Key]:
         """Add one task per partition, and return their keys, which end with `tail`."""
@@ -160,22 +167,24 @@ class SearchGraph:
         return [Delayed(key, graph, layer=name) for key in keys]
 
 
-def _read(source: LeafNumbers, number: int, X: Any, name: str, n_jobs: int | None) -> Read:
+def _read(source: LeafNumbers, number: int, X: Any, columns: Any, name: str, n_jobs: int | None) -> Read:
     """Return leaves and predictions of one partition of queries; leaf numbers as short as they can be."""
     if _num_samples(X) == 0:
         return np.empty((0, source.n_trees), np.uint8), np.empty(0)
     leaves, mean = [], []
     with in_partition(number, name):
+        check_columns(X, columns)
         for chunk in source.chunks(X, predict=True, n_jobs=n_jobs):
             leaves.append(np.ascontiguousarray(chunk.leaves, np.min_scalar_type(int(chunk.leaves.max()))))
             mean.append(np.asarray(chunk.mean, np.float64))
     return np.concatenate(leaves), np.concatenate(mean)
 
 
-def _points(source: LeafNumbers, number: int, X: Any) -> NDArray[Any]:
+def _points(source: LeafNumbers, number: int, X: Any, columns: Any) -> NDArray[Any]:
     if _num_samples(X) == 0:
         return np.empty(0)
     with in_partition(number, "X"):
+        check_columns(X, columns)
         return source.reader.predict(X)
 
 

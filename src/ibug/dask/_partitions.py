@@ -52,6 +52,13 @@ class Partitions:
         return len(self.parts)
 
     @property
+    def columns(self) -> list[Any] | int | None:
+        """The names of the columns that each partition must have, in this order; of arrays their number."""
+        if isinstance(self.collection, dd.DataFrame):
+            return list(self.collection.columns)
+        return int(self.collection.shape[1]) if isinstance(self.collection, da.Array) else None
+
+    @property
     def are_frames(self) -> bool:
         """Whether results are to be data frames and series."""
         return isinstance(self.collection, dd.DataFrame)
@@ -167,6 +174,38 @@ def _distributed(X: Any, y: Any, n_parts: int) -> tuple[Any, Any]:
 def targets_of(y: Any) -> list[Delayed]:
     """Return the delayed targets of each partition."""
     return list(np.ravel(y.to_delayed())) if isinstance(y, da.Array) else list(y.to_delayed())
+
+
+def check_columns(part: Any, columns: list[Any] | int | None) -> None:
+    """Raise InvalidInputError unless a partition has the columns that its collection promises, in their order.
+
+    Dask itself compares neither names nor order, and models read columns by their places.
+
+    Parameters
+    ----------
+    part
+        The rows of a partition.
+    columns
+        Of ``Partitions.columns``; None where nothing was promised.
+    """
+    if columns is None or isinstance(columns, int):
+        if columns is not None and (np.ndim(part) != 2 or part.shape[1] != columns):
+            raise InvalidInputError(f"It has the shape {np.shape(part)}, and its collection tells {columns} columns.")
+        return
+    found = list(part.columns)
+    if found == columns:
+        return
+    missing = [name for name in columns if name not in found]
+    extra = [name for name in found if name not in columns]
+    if missing or extra:
+        raise InvalidInputError(
+            f"Its columns are not those that its collection tells: missing {missing[:10]}, unexpected {extra[:10]}. "
+            "Make all partitions alike."
+        )
+    raise InvalidInputError(
+        f"Its columns are in another order than its collection tells: {found[:10]} instead of {columns[:10]}. "
+        "X.map_partitions(lambda part: part[list(X.columns)]) puts them in order."
+    )
 
 
 def local_positions(positions: NDArray[np.intp], lengths: Sequence[int]) -> list[NDArray[np.intp]]:

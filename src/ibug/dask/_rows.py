@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples
 
 from ibug._progress import Progress
 from ibug.dask._errors import in_partition
-from ibug.dask._partitions import Partitions, local_positions, stack, take, targets_of
+from ibug.dask._partitions import Partitions, check_columns, local_positions, stack, take, targets_of
 from ibug.dask._placement import on_rows
 from ibug.dask._shard import targets_in
 from ibug.rule import TargetRange
@@ -43,13 +43,12 @@ class RowsOnCluster:
     ranges: tuple[TargetRange, ...]
 
     @classmethod
-    def examine(
-        cls, client: Client, X: Sequence[Delayed], y: Sequence[Delayed], name: str, verbose: bool
-    ) -> RowsOnCluster:
-        """Check the targets, and count the rows of each partition."""
-        tasks = on_rows(_examine, [(i, *part, name) for i, part in enumerate(zip(X, y, strict=True))])
+    def examine(cls, client: Client, X: Partitions, y: Sequence[Delayed], name: str, verbose: bool) -> RowsOnCluster:
+        """Check columns and targets, and count the rows of each partition."""
+        columns = delayed(X.columns)
+        tasks = on_rows(_examine, [(i, *part, columns, name) for i, part in enumerate(zip(X.parts, y, strict=True))])
         ranges = results(client, tasks, f"checking {name}", verbose)
-        return cls(name, list(X), list(y), tuple(ranges))
+        return cls(name, list(X.parts), list(y), tuple(ranges))
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -88,8 +87,9 @@ class RowsOnCluster:
         return Partitions(None, self.X)
 
 
-def _examine(number: int, X: Any, y: Any, name: str) -> TargetRange:
+def _examine(number: int, X: Any, y: Any, columns: Any, name: str) -> TargetRange:
     with in_partition(number, name):
+        check_columns(X, columns)
         return TargetRange.of(targets_in(X, y))
 
 

@@ -49,9 +49,8 @@ class ClusterJob:
     rng: np.random.RandomState
 
     def examine(self, X: Any, y: Any, name: str) -> RowsOnCluster:
-        """Check the targets of Dask collections, and count the rows of each partition."""
-        parts = Partitions.of(X, 1).parts
-        return RowsOnCluster.examine(self.client, parts, targets_of(y), name, self.options.verbose)
+        """Check columns and targets of Dask collections, and count the rows of each partition."""
+        return RowsOnCluster.examine(self.client, Partitions.of(X, 1), targets_of(y), name, self.options.verbose)
 
     def facts(self, found: TargetRange, targets: list[Any]) -> TargetFacts:
         """Let the families look at the targets; those that learn from all of them do so in one task."""

@@ -136,10 +136,10 @@ class LocationScale(Distribution):
         far = np.isfinite(score) & (np.abs(score) > _FAR_SCORE)
         for at, quantile in ((~far & (score > 0), self._isf), (~far & ~(score > 0), self._ppf)):
             z[at] = quantile(ndtr(-np.abs(score[at])), *(each[at] for each in shape))
-        for at, quantile in ((far & (score > 0), self._from_log_sf), (far & (score < 0), self._from_log_cdf)):
+        for at, from_log in ((far & (score > 0), self._from_log_sf), (far & (score < 0), self._from_log_cdf)):
             if np.any(at):
                 tail = np.asarray(log_ndtr(-np.minimum(np.abs(score[at]), FARTHEST)))
-                z[at] = quantile(tail, *(each[at] for each in shape))
+                z[at] = from_log(tail, *(each[at] for each in shape))
         with np.errstate(over="ignore"):
             value = np.asarray(loc + scale * z)
         return np.where(np.isfinite(score), np.clip(value, -_LARGEST_VALUE, _LARGEST_VALUE), value)

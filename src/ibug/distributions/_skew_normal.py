@@ -96,7 +96,7 @@ class SkewNormal(LocationScale):
             step = (log_p[going] - tail) / slope
             z[going] = np.minimum(z[going] + step, -np.finfo(float).tiny)
             going = going[np.abs(step) > -_TOLERANCE * z[going]]
-        return z
+        return np.asarray(z)
 
     @classmethod
     def _from_log_sf(cls, log_p: Floats, *shape: Floats) -> Floats:
