@@ -245,3 +245,22 @@ def adaptive_level(scores, tau, steps, horizon, correction):
         q = [qi + step * ((s > qi) - (1 - tau)) for qi, step in zip(q, steps, strict=True)]
         c += correction * ((s > levels[-1]) - (1 - tau))
     return np.array(levels), np.array(means)
+
+
+def leave_one_out_by_hand(leaves, values, y, slopes, *, start, rates, weights=None, l1=0.0, l2=0.0, max_step=0.0):
+    """Return each row's raw prediction by trees whose leaf values are made again without it, row by row.
+
+    Gradients are those at the raw predictions of the model itself, whose leaf values, one array for each tree, stay.
+    """
+    weights = np.ones(len(y)) if weights is None else weights
+    raw, left_out = np.full(len(y), float(start)), np.full(len(y), float(start))
+    for tree, own in enumerate(values):
+        gradients, hessians = (weights * part for part in slopes(raw, y))
+        for row in range(len(y)):
+            others = (leaves[:, tree] == leaves[row, tree]) & (np.arange(len(y)) != row)
+            gradient, hessian = gradients[others].sum(), hessians[others].sum()
+            gradient = np.sign(gradient) * max(abs(gradient) - l1, 0)
+            step = -gradient / (hessian + l2) if hessian > 0 else 0.0
+            left_out[row] += rates[tree] * (np.clip(step, -max_step, max_step) if max_step else step)
+        raw = raw + own[leaves[:, tree]]
+    return left_out

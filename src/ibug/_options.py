@@ -205,9 +205,7 @@ class Options:
         """Return an unfitted conformal calibrator, or None."""
         return conformal_calibrator(self.conformal)
 
-    def check(
-        self, n_rows: int, fit_params: Mapping[str, Any], *, has_validation: bool, has_weights: bool = False
-    ) -> None:
+    def check(self, n_rows: int, fit_params: Mapping[str, Any], *, has_validation: bool) -> None:
         """Check the options against what `fit` was given.
 
         Parameters
@@ -215,17 +213,15 @@ class Options:
         n_rows
             The number of training rows.
         fit_params
-            For the estimator's own `fit`, but for weights.
+            For the estimator's own `fit`.
         has_validation
             Whether there are validation rows.
-        has_weights
-            Whether the training rows have weights.
         """
         self.check_k(n_rows)
         if self.prefit:
-            has_use = self.asks_model and has_validation  # the model was trained with them
-            names = [*fit_params, "sample_weight"] if has_weights and not has_use else list(fit_params)
-            self._check_prefit(names, has_validation)
+            weights_of_use = self.asks_model and has_validation  # if the model was trained with them
+            unused = [name for name in fit_params if not (weights_of_use and is_weight(name))]
+            self._check_prefit(unused, has_validation)
         elif self.residuals == "model" and self.spread.requires_residuals and not self.needs_validation:
             raise InvalidInputError(
                 'spread="residuals" with residuals="model" needs rows that tell the level of the residuals, which the '
@@ -248,13 +244,13 @@ class Options:
                 "of all training rows."
             )
 
-    def _check_prefit(self, fit_params: list[str], has_validation: bool) -> None:
+    def _check_prefit(self, unused: list[str], has_validation: bool) -> None:
         """Check what a trained model needs beside it: rows that it has not seen, or the permission to train clones."""
         if self.cv is not None:
             return
-        if fit_params:
+        if unused:
             raise InvalidInputError(
-                f"With prefit=True the estimator is not trained, so {sorted(fit_params)} would have no effect: "
+                f"With prefit=True the estimator is not trained, so {sorted(unused)} would have no effect: "
                 "leave them out, or set prefit=False."
             )
         if has_validation:
@@ -293,14 +289,17 @@ class Options:
             )
 
 
+def is_weight(name: str) -> bool:
+    """Tell whether a parameter of `fit` has the weights of rows: as it is, or for a step of a pipeline."""
+    return name.rpartition("__")[2] == "sample_weight"
+
+
 def _check_residuals(given: Mapping[str, Any]) -> None:
     residuals = given["residuals"]
     if not isinstance(residuals, str) or residuals not in RESIDUALS:
         raise InvalidInputError(f"residuals must be one of {RESIDUALS}; got {residuals!r}.")
     if residuals == "none" and SPREADS[given["spread"]].requires_residuals:
-        raise InvalidInputError(
-            'spread="residuals" needs residuals; residuals="none" leaves them out. Drop one of them.'
-        )
+        raise InvalidInputError('spread="residuals" needs residuals, and residuals="none" means none. Drop one.')
     if residuals == "model" and given["cv"] is not None:
         raise InvalidInputError(
             f'cv={given["cv"]!r} trains clones for honest residuals, and residuals="model" asks the trained model for '

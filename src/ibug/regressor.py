@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import Tags, check_random_state, get_tags
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ibug._estimator import ProbabilisticRegressorMixin, view
 from ibug._frames import check_output, neighbor_frames
@@ -53,13 +53,11 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     spread : {"auto", "targets", "residuals"}
         What the variance is made of. ``"targets"``: the variance of the k nearest rows' targets, as in the paper.
         ``"residuals"``: the mean square of their honest residuals. ``"auto"``: a combination of spreads at several
-        numbers of neighbours, fitted on validation rows; the better of both where the paper's rule scores better than
-        it. Where no honest residuals of training rows can be had, ``"residuals"`` takes those of the validation rows.
+        numbers of neighbours, fitted on validation rows; the better of both where the paper's rule scores better. Where
+        training rows have no honest residuals, ``"residuals"`` takes those of the validation rows.
     residuals : {"auto", "model", "none"}
-        Who makes honest residuals of the training rows. ``"auto"``: clones, where the estimator is trained here or `cv`
-        is set, else the trained model itself, without the row in its leaves or by trees that have not seen it; they are
-        raised to the level of the errors on the validation rows. ``"model"``: the model itself, and no clones are
-        trained. ``"none"``: nobody, targets tell all.
+        Who makes honest residuals of training rows. ``"auto"``: clones (see `cv`), or else the trained model, without
+        the row in its leaves; validation errors tell their level. ``"model"``: never clones. ``"none"``: nobody.
     scoring : {"crps", "nll"} or function (y, distribution) -> float
         The score that chooses spread and k and calibrates; lower is better.
     calibrate : bool, "grid" or "continuous"
@@ -70,22 +68,19 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         ``"distribution"`` each side by itself, so that quantiles of every level are calibrated. From 200 validation
         rows on, a random half chooses and calibrates, the other half is for this. The guarantee is an approximation
         with fewer rows, with out-of-fold predictions in place of validation rows, and where `refit` trains anew.
-    tree_fraction : float in (0, 1]
-        The share of the trees that count for affinities; predictions use all trees.
+    tree_fraction, row_fraction : float in (0, 1]
+        The share of the trees that count for affinities, and of the training rows, at random, that can be neighbours.
     tree_order : {"first", "last", "random"}
-        Which trees these are.
-    row_fraction : float in (0, 1]
-        The share of the training rows, drawn at random, that can be neighbours.
+        Which trees count.
     validation_fraction : float in (0, 1)
         The share of the rows that is held out, where there are no validation rows and no cross-fitting.
     cv : int, splitter, list of splits or None
         The folds in which clones of the estimator are trained: each training row is predicted by one that has not seen
         it. They give honest residuals, and rows to tune on where `fit` is given none. ``None``: five random folds if
         `spread` needs them and the estimator is trained here, which takes about five more trainings; else no clones.
-    refit : bool
-        Fit the estimator anew on all rows in the end, as the paper does.
-    prefit : bool
-        The estimator is trained already, and used as it is; so is a ``FrozenEstimator``.
+    refit, prefit : bool
+        Fit the estimator anew on all rows in the end, as the paper does. Or it is trained already, and used as it is,
+        like a ``FrozenEstimator``.
     n_jobs : int or None
         Threads for the search, and clones trained at a time, in joblib's convention. Results do not depend on it.
     random_state : int, RandomState or None
@@ -97,28 +92,22 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     ----------
     estimator_ : estimator
         The fitted model whose predictions these are.
-    k_ : int
-        The number of neighbours that variance or shape are made of; the middle one for a combination of spreads.
-    spread_ : str
-        What the variance is made of: ``"targets"``, ``"residuals"`` or ``"combination"``.
-    residuals_ : ndarray or None
-        Honest residuals of the training rows; of validation rows for the last kind.
-    residuals_kind_ : {"clones", "leave-one-out", "out-of-bag", "validation", "none"}
-        Who has made them: clones that had not seen the row, the model itself without the row in its leaves, those of
-        its trees that had not seen the row (both raised to the level of validation errors), the model on validation
-        rows, or nobody.
-    residuals_reason_ : str
-        Why the model itself could not make them, if it was asked.
+    spread_, k_ : str, int
+        What the variance is made of: ``"targets"``, ``"residuals"`` or ``"combination"``; and the number of neighbours
+        that it, or the shape, is made of, the middle one for a combination.
+    residuals_, residuals_kind_, residuals_reason_ : ndarray or None, str, str
+        Honest residuals of the training rows, and who made them: ``"clones"``; the model itself, ``"leave-one-out"`` or
+        ``"out-of-bag"``, raised to the level of validation errors; ``"none"``, with the reason why the model could not.
+        With ``"validation"``, these are residuals of the validation rows.
     min_variance_, gamma_, delta_ : float
         The floor ρ of the variance, and its calibration: γ · max(variance, ρ) + δ.
     conformal_ : ConformalCalibrator or None
         The fitted conformal calibrator.
     affinity_threshold_ : float
         The `affinity_score` that all but 1 % of the validation rows exceed; NaN without validation rows.
-    distribution_ : str
-        ``"stack"``, or the name of the family.
-    stack_ : dict of ndarray
-        The experts of the stack as columns, ready for a DataFrame: ``expert``, ``k``, ``weight`` and ``score``.
+    distribution_, stack_ : str, dict of ndarray
+        ``"stack"``, or the name of the family; and the experts of the stack as columns, ready for a DataFrame:
+        ``expert``, ``k``, ``weight`` and ``score``.
     tuning_ : dict of ndarray
         The candidates as columns, ready for a DataFrame: ``spread``, ``distribution``, ``k``, ``score``, ``calibrated``
         (the score after calibration, of the best of each spread) and ``reason`` (why a family or the stack is out).
@@ -128,10 +117,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         How leaves are found: by ibug's compiled walk, where it agrees with the library, or by the library.
     source_, rule_ : LocalSource, Rule
         Where neighbours come from, and what is made of them. The attributes above are views of these two.
-    n_features_in_, feature_names_in_ : int, ndarray of str
-        The number of features, and their names where X had names.
-    feature_types_ : list of dict
-        For each column of X its ``name``, its ``dtype`` and, where it has some, its ``categories``.
+    n_features_in_, feature_names_in_, feature_types_ : int, ndarray of str, list of dict
+        The number of features, their names where X had names, and for each its ``name``, ``dtype`` and, where it has
+        some, ``categories``.
 
     Examples
     --------
@@ -214,8 +202,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
             The training rows and their targets. With `prefit`, those that the model was trained on.
         sample_weight : array-like of shape (n_rows,), optional
-            Passed on to the estimator's `fit`, and to that of its clones. With `prefit`, those that the model was
-            trained with, which its own residuals need. Neighbours are not weighted.
+            For the `fit` of estimator and clones; with `prefit`, those of the model's own. Neighbours are not weighted.
         X_val, y_val : optional
             Validation rows, which the model has not been trained on. Without them, and without `prefit`, rows of X
             serve: predicted by clones that have not seen them, or held out (see `spread` and `cv`).
@@ -227,12 +214,10 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         model = checked_model(self.estimator, options, rng)  # fails before anything is trained
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
-        options.check(len(y), fit_params, has_validation=validation is not None, has_weights=sample_weight is not None)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
         fit_params = with_sample_weight(model, fit_params, sample_weight)
+        options.check(len(y), fit_params, has_validation=validation is not None)
         columns, facts = getattr(self, "feature_names_in_", None), TargetFacts.of(y, options)
-        job = Job(model, columns, X, y, facts, validation, fit_params, options, rng, weights)
-        self.source_, self.rule_ = learned(job)
+        self.source_, self.rule_ = learned(Job(model, columns, X, y, facts, validation, fit_params, options, rng))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of
-from ibug.neighbors import CrossFittedSource, JoinedIndex, LeafIndex, LocalSource, Sampling
+from ibug.neighbors import CrossFittedSource, JoinedIndex, LeafIndex, LocalSource, Residuals, Sampling
 from tests.oracles import nearest_rows
 
 
@@ -24,7 +24,8 @@ def data():
 def build(data, residuals=None, **sampling):
     X, y, _, _, model = data
     rng = np.random.RandomState(0)
-    return LocalSource.build(model, read_leaves_of(model), X, y, Sampling(**sampling), rng, residuals=residuals)
+    honest = None if residuals is None else Residuals(residuals, "clones")
+    return LocalSource.build(model, read_leaves_of(model), X, y, Sampling(**sampling), rng, honest=honest)
 
 
 def test_a_batch_has_all_that_belongs_to_its_rows(data):
@@ -90,7 +91,9 @@ def test_a_pickle_is_the_state(data):
         ({"n_model_trees": 21}, "has 20 trees, and 21 were indexed"),
         ({"trees": np.array([3, 1])}, "not ascending"),
         ({"trees": np.array([1, 3])}, "number of trees is another one"),
-        ({"residuals": np.zeros(3)}, "residuals do not match its targets"),
+        ({"residuals": np.zeros(3), "residual_kind": "clones"}, "residuals do not match its targets"),
+        ({"residuals": np.zeros(3)}, "kind of residuals is impossible"),
+        ({"residual_kind": "guesses"}, "kind of residuals is impossible"),
     ],
 )
 def test_parts_that_do_not_belong_together_are_refused(data, change, message):

@@ -17,6 +17,12 @@ def model(diabetes):
     return GradientBoostingRegressor(n_estimators=60, random_state=0).fit(*diabetes["train"])
 
 
+@pytest.fixture(scope="session")
+def sampled_model(diabetes):
+    """A model that cannot tell residuals of its training rows: its trees have seen samples of them."""
+    return GradientBoostingRegressor(n_estimators=60, subsample=0.7, random_state=0).fit(*diabetes["train"])
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

@@ -82,7 +82,7 @@ def test_chunks_do_not_change_the_distributions(skewed, monkeypatch):
 
 
 def test_tuning_chooses_family_and_k_together(skewed):
-    u = fit(skewed, distribution="tune", scoring="nll")
+    u = fit(skewed, distribution="tune", scoring="nll", residuals="none")
     X_val, y_val = skewed[2]
     table = u.tuning_
     assert set(table["distribution"]) == set(families())
@@ -97,7 +97,7 @@ def test_tuning_chooses_family_and_k_together(skewed):
         "empirical",
     }  # the noise is skewed
     # a candidate's score is that of the regressor with just that family and k
-    one = fit(skewed, distribution="gumbel", k=31, scoring="nll", calibrate=False)
+    one = fit(skewed, distribution="gumbel", k=31, scoring="nll", calibrate=False, residuals="none")
     row = (table["distribution"] == "gumbel") & (table["k"] == 31)
     distribution = one.predict_dist(X_val)
     assert table["score"][row][0] == pytest.approx(nll(y_val, distribution), rel=1e-6)

@@ -43,8 +43,8 @@ def test_variance_of_a_combination_is_its_formula(diabetes):
     np.testing.assert_allclose(u.predict_var(X), np.maximum(raw, u.min_variance_))
 
 
-@pytest.mark.parametrize("spread", ["residuals", "auto"])
-def test_residuals_of_validation_rows_leave_the_row_itself_out(model, diabetes, spread):
+def test_residuals_of_validation_rows_leave_the_row_itself_out(sampled_model, diabetes):
+    model = sampled_model
     X, y = diabetes["train"]
     X_val, y_val = diabetes["validation"]
     u = IBUGRegressor(model, prefit=True, distribution="normal", spread="residuals", calibrate=False)
@@ -253,7 +253,8 @@ def test_family_and_spread_are_chosen_together(diabetes):
     assert again.spread_ in ("targets", "residuals", "combination")
 
 
-def test_selecting_again_on_other_validation_rows_takes_their_residuals(model, diabetes):
+def test_selecting_again_on_other_validation_rows_takes_their_residuals(sampled_model, diabetes):
+    model = sampled_model
     X_val, y_val = diabetes["validation"]
     u = IBUGRegressor(model, prefit=True, spread="residuals")
     u.fit(*diabetes["train"], X_val=X_val[:40], y_val=y_val[:40])

@@ -54,7 +54,8 @@ def test_it_is_the_default():
         ("expert", "k", "weight", "score"), len(weights)
     )
     assert u.stack_["expert"][:2].tolist() == ["normal", "errors"]
-    assert not any("residuals" in name for name in u.stack_["expert"])
+    other = prefit(residuals="none")
+    assert not any("residuals" in name for name in other.stack_["expert"])
 
 
 def test_its_score_is_told():
@@ -97,7 +98,8 @@ def test_a_given_k_bounds_the_experts(k, trained):
 
 
 def test_residuals_of_validation_rows_are_no_experts():
-    u = prefit(spread="residuals")
+    model = GradientBoostingRegressor(n_estimators=30, subsample=0.7, random_state=0)  # it has no residuals of its own
+    u = prefit(model=model, spread="residuals")
     assert u.distribution_ == "stack"
     assert not any("residuals" in name for name in u.stack_["expert"])
     assert np.isfinite(u.predict_interval(two_heaps(20)[0])).all()

@@ -36,13 +36,11 @@ class LocalSource:
     index
         The leaves of the training rows.
     rows : ndarray of shape (n_index_rows,) or None
-        The training rows that the index has, ascending; ``None`` for all.
+        Those that the index has, ascending; ``None`` for all.
     targets : ndarray of shape (n_train,)
         Their targets.
-    honest
-        Honest residuals: of the training rows, or of the rows of `residual_index`.
-    residual_index
-        Validation rows, if it is these that have residuals.
+    honest, residual_index
+        Honest residuals of the training rows; or of validation rows, which have an index of their own.
     leaves_out_self
         The rows that are asked for are those of `residual_index`: none is its own neighbour there.
     """
@@ -97,7 +95,7 @@ class LocalSource:
 
     @property
     def residuals(self) -> Floats | None:
-        """Honest residuals of the training rows or of those of `residual_index`, (n_rows,), if there are any."""
+        """The values of `honest`."""
         return self.honest.values
 
     @property
@@ -130,21 +128,6 @@ class LocalSource:
     def with_training_residuals(self, honest: Residuals) -> LocalSource:
         """Return a source with these residuals of the training rows, or with none."""
         return replace(self, honest=honest, residual_index=None)
-
-    def complete_index(self, X: Any, *, n_jobs: int | None = None, verbose: bool = False) -> LeafIndex | JoinedIndex:
-        """Return the leaves of all training rows in all trees: the index, unless it is that of a sample.
-
-        Parameters
-        ----------
-        X
-            The training rows.
-        n_jobs, verbose
-            As in IBUGRegressor.
-        """
-        if self.rows is None and self.leaves.trees is None:
-            return self.index
-        every = LeafNumbers(self.leaves.reader, self.leaves.n_model_trees)
-        return every.index_of(X, n_jobs=n_jobs, title="reading all leaves", verbose=verbose)
 
     def leaving_out_self(self) -> LocalSource:
         """Return the source for the very rows that have residuals."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -75,22 +75,17 @@ def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
     row = 1.0 if plan.options.score.given == "nll" else abs(least)
     if score < least - row / len(statistics.y):
         return rule
-    k = max(rule.needs.values())
-    return replace(plain, tuning=tuning_table(_with_unused(plain.tuning, rule.distribution_name, k, score)))
+    return replace(plain, tuning=tuning_table(_with_unused(plain, score, least)))
 
 
-def _with_unused(table: Mapping[str, Iterable[Any]], distribution: str, k: int, score: float) -> dict[str, list[Any]]:
-    """Return the table of candidates with a row for the best one that uses the model's own residuals."""
-    reason = "Residuals by the model itself gained less than one validation row is worth."
-    row = {
-        "spread": "own residuals",
-        "distribution": distribution,
-        "k": k,
-        "score": score,
-        "calibrated": score,
-        "reason": reason,
-    }
-    return {name: [*table[name], row[name]] for name in table}
+def _with_unused(rule: Rule, score: float, least: float) -> dict[str, list[Any]]:
+    """Return the table of candidates after a row that tells why the model's own residuals are not used."""
+    reason = (
+        f"With residuals by the model itself the score on the validation rows is {score:.6g}, without {least:.6g}: "
+        "they gain less than one row is worth."
+    )
+    row = {"spread": "own residuals", "distribution": rule.family.name, "k": 0, "reason": reason}
+    return {name: [row.get(name, np.nan), *column] for name, column in rule.tuning.items()}
 
 
 def _chosen(plan: Plan, statistics: Statistics, n_trees: int) -> tuple[Rule, float]:

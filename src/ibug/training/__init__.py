@@ -3,6 +3,7 @@
 from ibug.training._clones import checked_model, fresh, trainable, with_sample_weight
 from ibug.training._cross_fit import CrossFit, cross_fit, make_folds, tuning_rows
 from ibug.training._later import updated_source
+from ibug.training._own_residuals import own_residuals
 from ibug.training._splits import divide, divide_rows, halves, split
 from ibug.training._ways import ROWS_FOR_FLOOR, Job, Learned, learn_from, learned
 
@@ -20,6 +21,7 @@ __all__ = [
     "learn_from",
     "learned",
     "make_folds",
+    "own_residuals",
     "split",
     "trainable",
     "tuning_rows",

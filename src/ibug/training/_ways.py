@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 from ibug._inputs import check_feature_names
-from ibug._options import Options
+from ibug._options import Options, is_weight
 from ibug._typing import Floats, Rows
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of
-from ibug.neighbors import CrossFittedSource, LocalSource, Residuals, ValidationRows
+from ibug.neighbors import CrossFittedSource, LeafNumbers, LocalSource, Residuals, ValidationRows
 from ibug.rule import (
     K_CANDIDATES,
     Rule,
@@ -62,8 +62,6 @@ class Job:
         The parameters.
     rng
         Draws splits, folds, trees and rows.
-    sample_weight : ndarray of shape (n_train,) or None
-        The weights of the training rows.
     """
 
     model: Any
@@ -75,7 +73,12 @@ class Job:
     fit_params: dict[str, Any]
     options: Options
     rng: np.random.RandomState
-    sample_weight: Floats | None = None
+
+    @property
+    def sample_weight(self) -> Floats | None:
+        """The weights of the training rows, (n_train,), if they were given."""
+        found = [value for name, value in self.fit_params.items() if is_weight(name) and value is not None]
+        return np.asarray(_check_sample_weight(found[0], self.y, dtype=np.float64)) if found else None
 
     def trained(self) -> Any:
         """Return a copy of the model, trained on all rows."""
@@ -101,7 +104,11 @@ class Job:
         source = LocalSource.build(model, reader, self.X, self.y, options.sampling, self.rng, honest=honest, **work)
         if not own:
             return source
-        index = source.complete_index(self.X, **work)
+        index = source.index
+        if source.rows is not None or source.leaves.trees is not None:  # residuals need all rows in all trees
+            index = LeafNumbers(reader, source.leaves.n_model_trees).index_of(
+                self.X, title="reading all leaves", **work
+            )
         return source.with_training_residuals(own_residuals(reader, index, self.y, self.sample_weight, **work))
 
     def cross_fit(self, rows: Any = None, k: int = 0) -> CrossFit:
@@ -145,7 +152,6 @@ class Job:
             facts=TargetFacts.of(y, self.options),
             validation=(_safe_indexing(self.X, held_out), self.y[held_out]),
             fit_params=_check_method_params(self.X, self.fit_params, indices=train),
-            sample_weight=None if self.sample_weight is None else self.sample_weight[train],
         )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import _forest
 
 from ibug._typing import Floats
 from ibug.leaves.recipe._base import (
@@ -99,7 +101,9 @@ def forest(model: Any, y: Floats, weights: Floats | None) -> Bagging:
     if not model.bootstrap:
         raise NotRedoneError("each of its trees has seen all rows (bootstrap=False), so that none are out of bag")
     leaves = LeafValues.of([_leaf_means(estimator.tree_) for estimator in model.estimators_])
-    return Bagging(leaves, model.estimators_samples_, y, weights, identity)
+    # From 1.8 on, scikit-learn draws a row as often as it weighs, and then all draws weigh the same.
+    drawn_by_weight = "sample_weight" in signature(_forest._generate_sample_indices).parameters
+    return Bagging(leaves, model.estimators_samples_, y, None if drawn_by_weight else weights, identity)
 
 
 def _leaf_means(tree: Any) -> Floats:

@@ -54,6 +54,8 @@ def boosting(booster: Any, n_rounds: int, y: Floats, weights: Floats | None) -> 
     if not l1 and not max_step:
         l2 = _penalty(trees, l2)
         rates = np.array([tree.rate(l2, rate) for tree, rate in zip(trees, rates, strict=True)])
+    # A tree whose rows weigh less than min_child_weight all together says nothing.
+    rates[[not tree.leaf_values.any() for tree in trees]] = 0.0
     return Boosting(
         LeafValues.of([tree.leaf_values for tree in trees]),
         loss,
