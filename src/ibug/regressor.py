@@ -68,19 +68,22 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         ``"distribution"`` each side by itself, so that quantiles of every level are calibrated. From 200 validation
         rows on, a random half chooses and calibrates, the other half is for this. The guarantee is an approximation
         with fewer rows, with out-of-fold predictions in place of validation rows, and where `refit` trains anew.
-    tree_fraction, row_fraction : float in (0, 1]
-        The share of the trees that count for affinities, and of the training rows, at random, that can be neighbours.
+    tree_fraction : float in (0, 1]
+        The share of the trees that count for affinities; predictions use all trees.
     tree_order : {"first", "last", "random"}
-        Which trees count.
+        Which trees these are.
+    row_fraction : float in (0, 1]
+        The share of the training rows, drawn at random, that can be neighbours.
     validation_fraction : float in (0, 1)
         The share of the rows that is held out, where there are no validation rows and no cross-fitting.
     cv : int, splitter, list of splits or None
         The folds in which clones of the estimator are trained: each training row is predicted by one that has not seen
         it. They give honest residuals, and rows to tune on where `fit` is given none. ``None``: five random folds if
         `spread` needs them and the estimator is trained here, which takes about five more trainings; else no clones.
-    refit, prefit : bool
-        Fit the estimator anew on all rows in the end, as the paper does. Or it is trained already, and used as it is,
-        like a ``FrozenEstimator``.
+    refit : bool
+        Fit the estimator anew on all rows in the end, as the paper does.
+    prefit : bool
+        The estimator is trained already, and used as it is; so is a ``FrozenEstimator``.
     n_jobs : int or None
         Threads for the search, and clones trained at a time, in joblib's convention. Results do not depend on it.
     random_state : int, RandomState or None

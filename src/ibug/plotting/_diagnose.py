@@ -47,7 +47,7 @@ _ROWS_OF_DENSITIES = 5
 class Diagnosis:
     """What `diagnose` has drawn.
 
-    Attributes
+    Parameters
     ----------
     displays : dict
         The displays by name: ``calibration``, ``pit``, ``intervals``, ``spread_error``, ``densities``, ``tuning`` and

@@ -119,7 +119,13 @@ class Plan:
 
 
 def most_needed(*needs: Mapping[str, int]) -> dict[str, int]:
-    """Return the largest number of neighbours, by quantity; quantities of which none are needed are left out."""
+    """Return the largest number of neighbours, by quantity; quantities of which none are needed are left out.
+
+    Parameters
+    ----------
+    needs : mappings of str to int
+        Numbers of neighbours by quantity.
+    """
     quantities = dict.fromkeys(quantity for one in needs for quantity, k in one.items() if k)
     return {quantity: max(one.get(quantity, 0) for one in needs) for quantity in quantities}
 
