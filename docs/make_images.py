@@ -77,7 +77,7 @@ def main() -> None:
     for code, image in _BLOCK.findall((HERE / "plotting.md").read_text(encoding="utf-8")):
         exec(code, given)
         if image:
-            plt.gcf().savefig(out / image, dpi=120)
+            plt.gcf().savefig(out / image, dpi=min(120.0, 1000.0 / plt.gcf().get_figwidth()))
             plt.close("all")
             print(out / image)
 

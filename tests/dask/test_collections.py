@@ -30,7 +30,7 @@ def test_frames_keep_index_partitions_and_divisions(far, data, frames):
     assert list(interval.columns) == ["lower", "upper"]
     computed = interval.compute()
     assert computed.index.equals(X.compute().index)
-    assert list(far.predict_quantiles(X, alpha=[0.2, 0.8]).columns) == [0.2, 0.8]
+    assert list(far.predict_quantiles(X, alpha=[0.2, 0.8]).columns) == ["q0.2", "q0.8"]
     for series in (far.predict(X), far.predict_var(X), far.affinity_score(X), far.leaf_density(X)):
         assert isinstance(series, dd.Series)
         assert series.divisions == X.divisions

@@ -12,6 +12,7 @@ from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 from sklearn.utils import check_random_state
 
+from ibug._frames import quantile_names
 from ibug.dask._partitions import Key, Partitions, dask_compute, is_dask, targets_of
 from ibug.dask._spec import as_tasks
 from ibug.dask._tasks import join_distributions
@@ -24,9 +25,9 @@ class LazyDistribution:
 
     ``mean var std median pdf logpdf cdf sf ppf interval rvs crps`` are those of ``ibug.distributions.Distribution``,
     and return what the methods of ``ibug.dask.IBUGRegressor`` return: a Dask Array for an Array, a Series or a
-    DataFrame with the same index and divisions for a DataFrame. An argument is one number for all rows, an array of
-    shape (1, m) with the same m numbers for all rows, or a Dask Array or Series with one number per row in the same
-    partitions.
+    DataFrame with the same index and divisions for a DataFrame. ``d.compute().to_frame()`` makes a local table. An
+    argument is one number for all rows, an array of shape (1, m) with the same m numbers for all rows, or a Dask Array
+    or Series with one number per row in the same partitions.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ class LazyDistribution:
                 return self._map(lambda j: (_call, method, dependencies[j].key), None, dependencies)
             values = np.asarray(argument, np.float64)
             if values.ndim == 2 and len(values) == 1:
-                columns = list(range(values.shape[1]) if method != "ppf" else values[0].tolist())
+                columns = list(range(values.shape[1])) if method != "ppf" else quantile_names(values[0])
             elif values.ndim != 0:
                 raise InvalidInputError(
                     f"An argument of shape {values.shape} cannot be divided among {self.npartitions} partitions: give "

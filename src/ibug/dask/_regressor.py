@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ibug._columns import FeatureType, feature_types
 from ibug._estimator import view
+from ibug._frames import quantile_names
 from ibug._inputs import check_count, check_probabilities
 from ibug._options import Options
 from ibug.dask._distribution import LazyDistribution
@@ -203,41 +204,72 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         return lazy.compute() if rows.are_local else lazy
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
-        """Return the central interval of the given coverage: columns ``lower`` and ``upper``."""
+        """Return the central interval of the given coverage: columns ``lower`` and ``upper``.
+
+        Parameters
+        ----------
+        X : Dask collection, or local rows
+            The rows to predict. The answer is of the same kind: frames for frames, with the same index, so that there
+            is no ``output`` to choose.
+        coverage : float
+            The probability that the interval shall hold, between 0 and 1. On a cluster it is one number.
+        """
         if np.ndim(coverage) != 0:
             raise InvalidInputError(
-                f"coverage must be one number, not {coverage!r}; several are for predict_quantiles."
+                f"On a cluster coverage is one number; got {coverage!r}. Several intervals are quantiles: "
+                "predict_quantiles(X, alpha=[0.05, 0.25, 0.75, 0.95]) has those of 90 % and of 50 %."
             )
         check_probabilities(coverage, "coverage")
         return self._answer(X, interval_of, ["lower", "upper"], coverage)
 
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Any:
-        """Return the quantiles at the probabilities `alpha`, one column each; in frames these are their names."""
+        """Return the quantiles at the probabilities `alpha`, one column each; in frames ``q0.05`` and so on.
+
+        Parameters
+        ----------
+        X : Dask collection, or local rows
+            The rows to predict. The answer is of the same kind.
+        alpha : float or array-like of shape (n_alpha,)
+            Probabilities between 0 and 1.
+        """
         probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
-        return self._answer(X, quantiles_of, probabilities.tolist(), probabilities)
+        return self._answer(X, quantiles_of, quantile_names(probabilities), probabilities)
 
     def predict_var(self, X: Any) -> Any:
-        """Return the variances of the distributions, one per row."""
+        """Return the variances of the distributions, one per row.
+
+        Parameters
+        ----------
+        X : Dask collection, or local rows
+            The rows to predict. The answer is of the same kind.
+        """
         return self._answer(X, variance_of, None)
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> Any:
         """Find the training rows behind each prediction.
 
+        Parameters
+        ----------
+        X : Dask collection, or local rows
+            The rows to predict. The answers are of the same kind.
+        n_neighbors : int, optional
+            How many training rows; ``None`` means ``k_``.
+
         Returns
         -------
         affinities, indices
-            Both with n_neighbors columns (``None`` means ``k_``). Indices are row numbers in all of the X that was
-            given to `fit`, counted through its partitions.
+            Both with n_neighbors columns, in frames ``affinity_1``, … and ``neighbor_1``, … Indices are row numbers in
+            all of the X that was given to `fit`, counted through its partitions.
         """
         check_is_fitted(self)
         k = self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
         graph = self._graph(X)
         batches = self.source_.batches(graph, {"targets": k})
         both = graph.each("kneighbors", lambda j, batch: (nearest_of, batch, k), batches)
-        columns = list(range(k))
+        parts = enumerate([("affinities", np.int32, "affinity"), ("indices", np.int64, "neighbor")])
         return tuple(
-            gathered(graph, both, columns, dtype, name, part)
-            for part, (name, dtype) in enumerate({"affinities": np.int32, "indices": np.int64}.items())
+            gathered(graph, both, [f"{each}_{i}" for i in range(1, k + 1)], dtype, name, part)
+            for part, (name, dtype, each) in parts
         )
 
     def affinity_score(self, X: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from textwrap import fill
 from typing import Any
 
@@ -63,8 +63,8 @@ class Diagnosis:
     displays: dict[str, Any]
     reasons: dict[str, str]
     scores: Scores
-    figure_: Any
-    axes_: dict[str, Any]
+    figure_: Any = field(init=False)
+    axes_: dict[str, Any] = field(init=False)
 
 
 def diagnose(
@@ -105,7 +105,9 @@ def diagnose(
     _tell_scores(axes["scores"], scores)
     for name, ax in axes.items():
         _title(ax, _TITLES[name], in_legend=name != "calibration")  # whose legend is inside
-    return Diagnosis(displays, reasons, scores, figure, axes)
+    found_out = Diagnosis(displays, reasons, scores)
+    found_out.figure_, found_out.axes_ = figure, axes
+    return found_out
 
 
 def _predict(estimator: Any, X: Any, n_rows: int) -> tuple[Predictions, Any]:

@@ -123,8 +123,8 @@ def most_needed(*needs: Mapping[str, int]) -> dict[str, int]:
 
     Parameters
     ----------
-    needs : mappings of str to int
-        Numbers of neighbours by quantity.
+    *needs : mapping of str to int
+        Numbers of neighbours, by quantity.
     """
     quantities = dict.fromkeys(quantity for one in needs for quantity, k in one.items() if k)
     return {quantity: max(one.get(quantity, 0) for one in needs) for quantity in quantities}
