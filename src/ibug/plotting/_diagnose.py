@@ -56,6 +56,9 @@ class Diagnosis:
         Why the others could not be drawn.
     scores : Scores
         All scores.
+
+    Attributes
+    ----------
     figure_, axes_ : Figure, dict of Axes
         What was drawn, and the axes by name.
     """
