@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from ibug._columns import FeatureType, feature_types
 from ibug._frames import check_output, frame, index_of, interval_columns, quantile_columns
 from ibug._inputs import as_rows, check_probabilities, check_targets
+from ibug._mistakes import tell_infinite
 from ibug._typing import Floats, Rows
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
@@ -88,6 +89,8 @@ class ProbabilisticRegressorMixin:
         if check_probabilities(coverage, "coverage").ndim > 1:
             raise InvalidInputError(f"coverage must be one number, or several in a list; got {coverage!r}.")
         ends = self._from_distributions(X, lambda distribution: np.stack(distribution.interval(coverage), axis=1))
+        if getattr(self, "conformal_", None) is not None:
+            tell_infinite(ends, coverage, "predict_interval")
         return ends if output is None else frame(interval_columns(ends, coverage), output, index_of(X))
 
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95), *, output: str | None = None) -> Any:

@@ -15,7 +15,16 @@ Each error is also the built-in error that scikit-learn users expect, so that ``
     ├── NameConflictWarning                   another distribution has a package named ibug, too
     ├── NotCalibratedWarning                  calibration was asked for, but there is no data to do it on
     ├── NotStoredWarning                      a parameter that predictions do not need is left out of a saved file
-    └── OlderLibraryWarning                   a file was written with a newer version of a library than is installed
+    ├── OlderLibraryWarning                   a file was written with a newer version of a library than is installed
+    ├── OtherUnitWarning                      ibug predicts in the unit of the target, where the model itself does not
+    └── LikelyMistakeWarning                  what was asked for works, but is probably not what was meant:
+        ├── SeenRowsWarning                   rows that should be new to the model are training rows
+        ├── TrainedAnewWarning                a trained estimator is cloned and trained again
+        ├── TooFewRowsWarning                 there are too few validation rows for what was asked for
+        └── NotCentralWarning                 the model's prediction is not a centre: it was trained for a quantile, say
+
+``warnings.simplefilter("error", LikelyMistakeWarning)`` turns these mistakes into errors, and ``"ignore"`` turns them
+off; on the command line they are notes, and errors with ``--strict``.
 """
 
 from __future__ import annotations
@@ -27,14 +36,20 @@ __all__ = [
     "IBUGError",
     "IBUGWarning",
     "InvalidInputError",
+    "LikelyMistakeWarning",
     "MissingDependencyError",
     "MissingExtensionError",
     "ModelNotFittedError",
     "NameConflictWarning",
     "NotCalibratedWarning",
+    "NotCentralWarning",
     "NotStorableError",
     "NotStoredWarning",
     "OlderLibraryWarning",
+    "OtherUnitWarning",
+    "SeenRowsWarning",
+    "TooFewRowsWarning",
+    "TrainedAnewWarning",
     "UnsupportedModelError",
 ]
 
@@ -99,3 +114,27 @@ class NotStoredWarning(IBUGWarning):
 
 class OlderLibraryWarning(IBUGWarning):
     """A file was written with a newer version of a library than the one that is to read it."""
+
+
+class OtherUnitWarning(IBUGWarning):
+    """ibug predicts in the unit of the target, where the model itself predicts logarithms."""
+
+
+class LikelyMistakeWarning(IBUGWarning):
+    """The base of warnings of classic mistakes: what was asked for works, but is probably not what was meant."""
+
+
+class SeenRowsWarning(LikelyMistakeWarning):
+    """Rows that choose, calibrate or score, and so should be new to the model, are rows that it was trained on."""
+
+
+class TrainedAnewWarning(LikelyMistakeWarning):
+    """An estimator that is trained already was given without ``prefit=True``: a clone of it is trained again."""
+
+
+class TooFewRowsWarning(LikelyMistakeWarning):
+    """There are too few validation rows for what was asked for."""
+
+
+class NotCentralWarning(LikelyMistakeWarning):
+    """The model's prediction is no centre of the distribution: it was trained for a quantile, or too little."""

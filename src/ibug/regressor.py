@@ -107,7 +107,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     conformal_ : ConformalCalibrator or None
         The fitted conformal calibrator.
     affinity_threshold_ : float
-        The `affinity_score` that all but 1 % of the validation rows exceed; NaN without validation rows.
+        The `affinity_score` that all but 1 % of the validation rows exceed; NaN with fewer than 100 of these.
     distribution_, stack_ : str, dict of ndarray
         ``"stack"``, or the name of the family; and the experts of the stack as columns, ready for a DataFrame:
         ``expert``, ``k``, ``weight`` and ``score``.

@@ -22,9 +22,15 @@ def test_affinity_score_is_the_mean_share_of_leaves(fitted, diabetes):
     np.testing.assert_allclose(fitted.affinity_score(X), affinities.mean(axis=1) / 60)
 
 
-def test_threshold_is_the_first_percentile_of_the_validation_rows(fitted, diabetes):
-    scores = fitted.affinity_score(diabetes["validation"][0])
-    assert fitted.affinity_threshold_ == pytest.approx(np.quantile(scores, 0.01))
+def test_threshold_is_the_first_percentile_of_the_validation_rows(model, diabetes):
+    X, y = (np.concatenate(parts) for parts in zip(diabetes["validation"], diabetes["test"], strict=True))
+    u = IBUGRegressor(model, prefit=True).fit(*diabetes["train"], X_val=X, y_val=y)
+    assert u.affinity_threshold_ == pytest.approx(np.quantile(u.affinity_score(X), 0.01))
+
+
+def test_fewer_than_a_hundred_validation_rows_tell_no_threshold(fitted, diabetes):
+    assert len(diabetes["validation"][1]) == 80
+    assert np.isnan(fitted.affinity_threshold_)
 
 
 def test_without_validation_rows_there_is_no_threshold(model, diabetes):

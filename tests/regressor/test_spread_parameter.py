@@ -73,6 +73,7 @@ def test_validation_rows_that_are_twins(rng):
     assert np.all(u.predict_var(X) > 0)
 
 
+@pytest.mark.filterwarnings("ignore::ibug.exceptions.TooFewRowsWarning")
 @pytest.mark.parametrize("scoring", ["crps", "nll"])
 @pytest.mark.parametrize("distribution", ["normal", "auto"])
 def test_auto_is_never_worse_than_the_papers_rule_on_the_validation_rows(model, diabetes, scoring, distribution):

@@ -108,6 +108,7 @@ def test_residuals_of_validation_rows_are_no_experts():
 # Where there is none, and why.
 
 
+@pytest.mark.filterwarnings("ignore::ibug.exceptions.TooFewRowsWarning")
 @pytest.mark.parametrize(
     ("n_val", "parameters", "reason"),
     [
@@ -234,6 +235,7 @@ def test_on_whole_numbers_the_neighbours_part_says_whole_numbers():
     assert u.rule_.stack.pooled.resolution == 1.0
 
 
+@pytest.mark.filterwarnings("ignore::ibug.exceptions.TooFewRowsWarning")
 @pytest.mark.parametrize("conformal", [None, "scale", "distribution"])
 def test_nothing_is_outside_the_support(conformal):
     X, y = two_heaps(850)

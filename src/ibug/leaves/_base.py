@@ -117,6 +117,16 @@ class LeafReader(ABC):
         """The names of the columns that the model was trained on, where it knows them."""
         return feature_names_of(self.model)
 
+    @property
+    def changes_unit(self) -> bool:
+        """Whether `predict` is in another unit than what the model itself predicts: that of the target."""
+        return False
+
+    @property
+    def quantile(self) -> float | None:
+        """The level of the quantile that the model was trained for; None if it was for the mean or something else."""
+        return None
+
     def written_as(self, name: str) -> str:
         """Return a column's name as the library writes it."""
         return name

@@ -20,7 +20,7 @@ from ibug.leaves.walk._catboost import read_trees
 
 _NO_REGRESSION = (
     "Logloss", "CrossEntropy", "MultiClass", "MultiLogloss", "MultiCrossEntropy", "MultiRMSE", "MultiQuantile",
-    "PairLogit", "YetiRank", "QueryRMSE", "QuerySoftMax", "StochasticRank", "LambdaMart", "Focal",
+    "PairLogit", "YetiRank", "QueryRMSE", "QuerySoftMax", "StochasticRank", "LambdaMart", "Focal", "Cox",
 )  # fmt: skip
 
 _LOG_LINK = ("Poisson", "Tweedie")
@@ -55,9 +55,20 @@ class CatBoostReader(WalkingReader):
 
         self._names = [str(name) for name in model.feature_names_]
         self._has_log_link = loss.startswith(_LOG_LINK)
+        self._quantile = _level(loss)
         # `CatBoostRegressor` predicts in the unit of the target; plain `CatBoost` stays on the log scale unless told.
         log_scale = self._has_log_link and not isinstance(model, catboost.CatBoostRegressor)
         self._options = {"prediction_type": "Exponent"} if log_scale else {}
+
+    @property
+    def changes_unit(self) -> bool:
+        """Whether `predict` returns the exponential of what the model itself predicts."""
+        return bool(self._options)
+
+    @property
+    def quantile(self) -> float | None:
+        """The level of the quantile or expectile."""
+        return self._quantile
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the model's predictions in the unit of the target, of shape (n_rows,)."""
@@ -97,6 +108,15 @@ class CatBoostReader(WalkingReader):
 
     def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
         return self.leaves(matrix), self.predict(matrix)
+
+
+def _level(loss: str) -> float | None:
+    """Return the level of a loss such as ``"Quantile:alpha=0.9"``; CatBoost's own default is 0.5."""
+    name, _, parameters = loss.partition(":")
+    if name not in ("Quantile", "Expectile", "LogLinQuantile"):
+        return None
+    given = dict(part.partition("=")[::2] for part in parameters.split(";"))
+    return float(given.get("alpha", 0.5))
 
 
 def trained_names(model: Any) -> list[str] | None:

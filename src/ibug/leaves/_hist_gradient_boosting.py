@@ -38,6 +38,11 @@ class HistGradientBoostingReader(WalkingReader):
         return {**super().__getstate__(), "_walks": None}  # made from the model again, as the compiled walk is
 
     @property
+    def quantile(self) -> float | None:
+        """The level of the quantile."""
+        return float(self.model.quantile) if self.model.loss == "quantile" else None
+
+    @property
     def n_trees(self) -> int:
         """The number of trees."""
         return len(self.model._predictors)

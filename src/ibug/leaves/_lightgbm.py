@@ -39,6 +39,7 @@ class LightGBMReader(WalkingReader):
         require_fitted(model, model.num_trees() > 0 if native else model.__sklearn_is_fitted__())
         booster = model if native else model.booster_
         objective = _objective(booster)
+        self._quantile = _alpha(booster) if objective == "quantile" else None
         if objective in _NO_REGRESSION:
             raise unsupported(model, f"its objective is {objective!r}, and ibug needs a regression model")
         if booster.num_model_per_iteration() != 1:
@@ -63,6 +64,11 @@ class LightGBMReader(WalkingReader):
     def n_features(self) -> int:
         """The number of columns."""
         return int(self._n_columns)
+
+    @property
+    def quantile(self) -> float | None:
+        """The level of the quantile."""
+        return self._quantile
 
     def written_as(self, name: str) -> str:
         """Return a column's name as LightGBM writes it: with underscores for white space."""
@@ -108,3 +114,9 @@ def _objective(booster: Any) -> str | None:
     header = booster.model_to_string(num_iteration=1).partition("\nTree=")[0]
     found = re.search(r"^objective=(\w+)", header, re.MULTILINE)
     return found and found[1]
+
+
+def _alpha(booster: Any) -> float:
+    """Return the level of a quantile model, from the parameters at the end of the model text."""
+    found = re.search(r"^\[alpha: ([^\]]+)\]", booster.model_to_string(num_iteration=1), re.MULTILINE)
+    return float(found[1]) if found else 0.9  # LightGBM's default

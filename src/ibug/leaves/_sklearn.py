@@ -68,6 +68,11 @@ class SklearnReader(LeafReader):
         """The number of trees."""
         return len(self.model.estimators_)
 
+    @property
+    def quantile(self) -> float | None:
+        """The level of the quantile."""
+        return float(self.model.alpha) if getattr(self.model, "loss", None) == "quantile" else None
+
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree; ``apply`` numbers all nodes."""
         nodes = as_leaf_numbers(self.model.apply(X), _num_samples(X), self.model)
@@ -108,6 +113,11 @@ class WrapperReader(LeafReader):
     def feature_names(self) -> list[str] | None:
         """The names of the wrapped model's columns."""
         return self.inner.feature_names
+
+    @property
+    def quantile(self) -> float | None:
+        """The level of the quantile that the wrapped model was trained for."""
+        return self.inner.quantile
 
     def written_as(self, name: str) -> str:
         """Return a column's name as the wrapped model's library writes it."""

@@ -45,6 +45,7 @@ class XGBoostReader(WalkingReader):
         booster = self._booster
         _check_booster(model, booster)
         self._names = booster.feature_names
+        self._quantile = _quantile(booster)
         self._has_categories = "c" in (booster.feature_types or ())
         self._categories: list[list[Any]] = []
 
@@ -66,6 +67,11 @@ class XGBoostReader(WalkingReader):
     def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
         """Return how the booster came to its leaf values."""
         return boosting(self._booster, self._n_rounds, y, sample_weight)
+
+    @property
+    def quantile(self) -> float | None:
+        """The level of the quantile."""
+        return self._quantile
 
     def _trees(self) -> tuple[Trees, Link | None]:
         return read_trees(self._booster, self._n_rounds, self._missing)
@@ -181,6 +187,13 @@ def _rounds_of(booster: Any) -> int:
         return int(booster.num_boosted_rounds())
     except xgboost.core.XGBoostError:  # an empty Booster() cannot even count
         return 0
+
+
+def _quantile(booster: Any) -> float | None:
+    """Return the level of a model with the objective reg:quantileerror, which has one level here."""
+    objective = json.loads(booster.save_config())["learner"]["objective"]
+    levels = objective.get("quantile_loss_param", {}).get("quantile_alpha")
+    return None if levels is None else float(str(levels).strip("[]()").split(",")[0])
 
 
 def _check_booster(model: Any, booster: Any) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._mistakes import tell, tell_infinite
 from ibug._typing import Floats
-from ibug.exceptions import InvalidInputError
+from ibug.exceptions import InvalidInputError, SeenRowsWarning
 from ibug.metrics._check_score import check_score
 from ibug.metrics._coverage import coverage
 from ibug.metrics._crps import crps
@@ -49,6 +51,17 @@ def _skill(y: Floats, distribution: Any, reference: ArrayLike | None) -> float:
         return float("nan")
 
 
+def _guard(estimator: Any, y: Floats) -> None:
+    """Tell of training rows, whose scores are too good; equal targets in the same order are no chance."""
+    targets = getattr(estimator, "training_targets_", None)
+    if targets is not None and len(y) > 1 and np.array_equal(y, targets):
+        tell(
+            "evaluate: these are the training rows. The model knows them, and each is its own nearest neighbour, so "
+            "that the scores are too good. Give rows that it was not trained on.",
+            SeenRowsWarning,
+        )
+
+
 def evaluate(
     estimator: Any,
     X: Any,
@@ -87,6 +100,7 @@ def evaluate(
     (['False', 'True'], [74, 68])
     """
     values = as_targets(y)
+    _guard(estimator, values)
     distribution = as_distribution(predict_dist(estimator, X), len(values))
     # The point prediction is the model's own; a conformal distribution may have another mean.
     points = estimator.predict(X) if hasattr(estimator, "predict") else distribution
@@ -106,5 +120,8 @@ def evaluate(
         ):
             scores[f"{kind}_{percent}"] = level_metric(values, distribution, float(level))
             meanings[f"{kind}_{percent}"] = meaning
+    infinite = [level for level in check_levels(levels, "levels") if scores[f"width_{100 * level:g}"] == np.inf]
+    if infinite:
+        tell_infinite(np.inf, float(min(infinite)), "evaluate")
     by_group = None if groups is None else group_table(values, distribution, coverages, groups, X)
     return Scores(scores, meanings, len(values), by_group)

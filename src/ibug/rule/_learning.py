@@ -26,8 +26,9 @@ from ibug.rule._statistics import Statistics
 from ibug.rule.spread import SingleSpread
 from ibug.rule.stack import Stacked, too_few
 
-# The share of validation rows below the threshold of the affinity score.
+# The share of validation rows below the threshold of the affinity score; one row of a hundred is the least to tell it.
 _SHARE_CALLED_UNFAMILIAR = 0.01
+_LEAST_ROWS_FOR_THRESHOLD = 100
 
 
 def learn(
@@ -107,7 +108,7 @@ def _chosen(plan: Plan, statistics: Statistics, n_trees: int) -> tuple[Rule, flo
         choice.candidate.min_variance,
         choice.gamma,
         choice.delta,
-        affinity_threshold=float(np.quantile(familiar, _SHARE_CALLED_UNFAMILIAR)),
+        affinity_threshold=_threshold(familiar),
         tuning=tuning_table(tried),
         stack=stack,
         reference=Reference(kept(familiar), kept(pit(statistics.y, _predicted(choice, stack, statistics)))),
@@ -123,6 +124,13 @@ def _predicted(choice: Choice, stack: Stacked | None, statistics: Statistics) ->
     values = statistics.values.get(choice.spread.shape)
     nearest = None if values is None else values[:, : candidate.k]
     return candidate.family.distribution(statistics.mean, variance, nearest)
+
+
+def _threshold(familiar: Floats) -> float:
+    """Return the affinity score below which a row is called unlike the training rows; NaN of too few rows."""
+    if len(familiar) < _LEAST_ROWS_FOR_THRESHOLD:
+        return float("nan")
+    return float(np.quantile(familiar, _SHARE_CALLED_UNFAMILIAR))
 
 
 def conformalized(rule: Rule, rows: ValidationRows, options: Options) -> Rule:

@@ -85,7 +85,7 @@ class Rule:
     conformal
         The fitted conformal calibrator, if there is one.
     affinity_threshold
-        The affinity score that all but 1 % of the validation rows exceed; NaN without validation rows.
+        The affinity score that all but 1 % of the validation rows exceed; NaN with fewer than 100 validation rows.
     tuning
         The candidates that validation rows chose from, as columns.
     stack

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from ibug._options import Options
 from ibug.exceptions import InvalidInputError, UnsupportedModelError
 from ibug.leaves import reader_type
+from ibug.training._guards import guard_training
 
 
 def fresh(model: Any) -> Any:
@@ -55,7 +56,7 @@ def checked_model(estimator: Any, options: Options, rng: np.random.RandomState) 
         estimator = HistGradientBoostingRegressor(random_state=rng.randint(2**31 - 1))
     reader_type(estimator)
     if not options.prefit:
-        fresh(estimator)
+        guard_training(estimator, fresh(estimator))
     return estimator
 
 

@@ -60,6 +60,17 @@ def divide_rows(
     return (tuned_on, held_out) if len(tuned_on) < n_rows else None
 
 
+def rows_for_conformal(n_rows: int) -> int:
+    """Return the number of validation rows that conformal calibration gets: half of them from 200 on, else all.
+
+    Parameters
+    ----------
+    n_rows
+        The number of validation rows.
+    """
+    return n_rows if n_rows < 2 * _LEAST_CONFORMAL_ROWS else n_rows - n_rows // 2
+
+
 def halves(n_rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows to tune on and those for conformal calibration; from 200 rows on, no row is in both.
 
@@ -70,7 +81,7 @@ def halves(n_rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], N
     rng
         Draws the halves.
     """
-    if n_rows < 2 * _LEAST_CONFORMAL_ROWS:
+    if rows_for_conformal(n_rows) == n_rows:
         return np.arange(n_rows), np.arange(n_rows)
     half = rng.permutation(n_rows) < n_rows // 2
     return np.flatnonzero(half), np.flatnonzero(~half)

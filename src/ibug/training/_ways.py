@@ -25,7 +25,8 @@ from ibug.rule import (
     without_validation,
 )
 from ibug.training._clones import fresh, trainable
-from ibug.training._cross_fit import DEFAULT_FOLDS, CrossFit, cross_fit, make_folds, tuning_rows
+from ibug.training._cross_fit import DEFAULT_FOLDS, MOST_TUNING_ROWS, CrossFit, cross_fit, make_folds, tuning_rows
+from ibug.training._guards import guard_model, guard_stack, guard_validation
 from ibug.training._own_residuals import own_residuals
 from ibug.training._splits import divide_rows, split
 
@@ -163,6 +164,18 @@ def learned(job: Job) -> Learned:
     job
         What `fit` was given.
     """
+    validation = job.validation
+    n_tuned = min(len(job.y), MOST_TUNING_ROWS) if validation is None else len(validation[1])
+    fresh_rows = guard_validation((job.X, job.y), validation, n_tuned, job.options)
+    source, rule = _by_its_way(job)
+    guard_model(source.leaves.reader)
+    if validation is not None and fresh_rows:
+        X, needs = validation[0], rule.needs
+        guard_stack(rule, lambda some: source.batches(_safe_indexing(X, some), needs), validation[1])
+    return Learned(source, rule)
+
+
+def _by_its_way(job: Job) -> Learned:
     options = job.options
     if options.prefit:
         return _as_given(job)
@@ -236,6 +249,7 @@ def _from_cross_fit(job: Job, honest: CrossFittedSource, y: Floats, model: Any) 
     every = np.arange(len(y))
     tuned_on, held_out = divide_rows(len(y), job.options, job.rng) or (every, every)
     rule = learn(ValidationRows(honest, tuned_on, y[tuned_on]), job.options, job.facts, has_residuals=used)
+    guard_stack(rule, lambda some: honest.batches(some, rule.needs), y)
     rule = conformalized(rule, ValidationRows(honest, held_out, y[held_out]), job.options)
     return Learned(source, rule.with_k(job.options.k))
 

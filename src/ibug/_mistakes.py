@@ -1,0 +1,61 @@
+"""Warnings of classic mistakes, told where the user's own code is."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from ibug.exceptions import TooFewRowsWarning
+
+
+def tell(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside of ibug that has led here.
+
+    Parameters
+    ----------
+    message : str
+        What was found, and what to do.
+    category : type
+        The warning's class.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ibug":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+#: By the name of a conformal calibrator: the number of rows from which on an interval of coverage p has finite ends.
+ROWS_FOR_COVERAGE: dict[str, Callable[[float], int]] = {
+    "scale": lambda p: ceil(p / (1 - p) - 1e-9),
+    "distribution": lambda p: ceil(2 / (1 - p) - 1 - 1e-9),
+}
+
+
+def tell_infinite(ends: Any, coverage: Any, action: str) -> None:
+    """Warn once of intervals that have infinite ends, whatever the number of rows.
+
+    Parameters
+    ----------
+    ends : ndarray of shape (n_rows, 2), or (n_rows, 2, n_coverages)
+        Lower and upper ends.
+    coverage : float or array-like of shape (n_coverages,)
+        The coverage that was asked for, or several.
+    action : str
+        What found them, for the message: "predict_interval", say.
+    """
+    if np.isfinite(ends).all():
+        return
+    endless = np.isinf(np.asarray(ends).reshape(-1, np.size(coverage))).any(axis=0)
+    least = float(np.min(np.ravel(coverage)[endless], initial=1 - 1e-9))
+    needs = ", ".join(f'{rows(least)} with "{name}"' for name, rows in ROWS_FOR_COVERAGE.items())
+    tell(
+        f"{action}: intervals of coverage {least:g} have infinite ends. Conformal calibration cannot guarantee this "
+        f"coverage with the few validation rows that it had: it needs {needs}. Give more validation rows to fit, ask "
+        "for less coverage, or leave conformal out.",
+        TooFewRowsWarning,
+    )

@@ -1,0 +1,170 @@
+"""Guards against classic mistakes: what works, but is probably not what was meant, is told by a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ibug._mistakes import ROWS_FOR_COVERAGE, tell
+from ibug._options import Options
+from ibug._typing import Floats, Rows
+from ibug.calibration import ScaleConformal
+from ibug.exceptions import (
+    IBUGError,
+    NotCentralWarning,
+    OtherUnitWarning,
+    SeenRowsWarning,
+    TooFewRowsWarning,
+    TrainedAnewWarning,
+)
+from ibug.leaves import LeafReader, read_leaves_of
+from ibug.neighbors import Batch
+from ibug.rule import Rule
+from ibug.training._seen_rows import seen_share
+from ibug.training._splits import rows_for_conformal
+
+# Below it, what validation rows choose is mostly chance; a stack is not even tried.
+LEAST_ROWS = 10
+_USUAL_COVERAGE = 0.9
+# The number of rows on which the model's prediction is compared with the intervals.
+_COMPARED_ROWS = 200
+# An interval of targets that are 0 or 1 may be [0, 0]: as near as this share of their standard deviation is inside.
+_NEAR = 0.1
+
+
+def guard_training(model: Any, copy: Any) -> None:
+    """Tell of an estimator that is trained already, and about to be trained again.
+
+    Parameters
+    ----------
+    model
+        The estimator that was given, without ``prefit=True``.
+    copy
+        Its clone, which is trained as well only where a part of it is frozen: that is meant.
+    """
+    if not _is_trained(model) or _is_trained(copy):
+        return
+    tell(
+        f"This {type(model).__name__} is trained already, and prefit is not set: a clone of it is trained again, and "
+        "its own trees are not used. Set prefit=True to wrap it as it is, and pass X_val and y_val; or give an "
+        "untrained estimator, sklearn.base.clone(model).",
+        TrainedAnewWarning,
+    )
+
+
+def _is_trained(model: Any) -> bool:
+    try:
+        read_leaves_of(model)
+    except IBUGError:
+        return False
+    return True
+
+
+def guard_validation(train: Rows, validation: Rows | None, n_tuned: int, options: Options) -> bool:
+    """Tell of validation rows that are training rows, or too few; return whether there are some that are new.
+
+    Parameters
+    ----------
+    train
+        X and y of the training rows.
+    validation
+        X and y of the validation rows, if any were given.
+    n_tuned
+        The number of rows that choose and calibrate: the validation rows, or rows with out-of-fold predictions.
+    options
+        What was asked for.
+    """
+    share = 0.0 if validation is None else seen_share(train, validation)
+    if share:
+        tell(
+            f"{share:.0%} of the validation rows are training rows, with the same values and targets. The model knows "
+            "them, so that its errors on them are too small, and intervals will be too narrow. Pass rows that it was "
+            "not trained on as X_val and y_val; or leave them out, and let cv=5 train clones.",
+            SeenRowsWarning,
+        )
+    if options.needs_validation:
+        _guard_numbers(validation, n_tuned, options)
+    return validation is not None and not share
+
+
+def _guard_numbers(validation: Rows | None, n_tuned: int, options: Options) -> None:
+    if validation is not None and n_tuned < LEAST_ROWS:
+        rows = "row chooses and calibrates" if n_tuned == 1 else "rows choose and calibrate"
+        tell(
+            f"Only {n_tuned} validation {rows}: what comes of it is mostly chance. Give {LEAST_ROWS} at least, better "
+            "some hundreds; or let cv=5 train clones, so that the training rows serve.",
+            TooFewRowsWarning,
+        )
+    _guard_conformal(n_tuned, options)
+
+
+def _guard_conformal(n_tuned: int, options: Options) -> None:
+    calibrator = options.conformal_calibrator()
+    if calibrator is None:
+        return
+    name = "scale" if isinstance(calibrator, ScaleConformal) else "distribution"
+    n, needed = rows_for_conformal(n_tuned) // (calibrator.n_bins or 1), ROWS_FOR_COVERAGE[name](_USUAL_COVERAGE)
+    if n < needed:
+        most = n / (n + 1) if name == "scale" else (n - 1) / (n + 1)
+        each = " in each bin" if calibrator.n_bins else ""
+        tell(
+            f"Conformal calibration ({name}) has {n} rows{each}. Intervals of coverage above {max(most, 0):.2f} will "
+            f"have infinite ends: {_USUAL_COVERAGE:g} needs {needed} rows. Give more validation rows, or leave "
+            "conformal out.",
+            TooFewRowsWarning,
+        )
+
+
+def guard_model(reader: LeafReader) -> None:
+    """Tell of a model whose prediction is not a centre, as it was trained for a quantile, or is in another unit.
+
+    Parameters
+    ----------
+    reader
+        Has the trained model.
+    """
+    if reader.quantile is not None and reader.quantile != 0.5:
+        tell(
+            f"The model was trained for the {reader.quantile:g} quantile, so its prediction is not a centre, and "
+            "intervals around it are off to one side. Give a model of the mean or the median; ibug finds any quantile "
+            f"by itself: predict_quantiles(X, {reader.quantile:g}).",
+            NotCentralWarning,
+        )
+    if reader.changes_unit:
+        tell(
+            f"This {type(reader.model).__name__} predicts logarithms; ibug's predict returns their exponential, in the "
+            'unit of the target: what model.predict(X, prediction_type="Exponent") and CatBoostRegressor return.',
+            OtherUnitWarning,
+        )
+
+
+def guard_stack(rule: Rule, batches: Callable[[Any], Iterable[Batch]], y: Floats) -> None:
+    """Tell of a model whose prediction is outside of most intervals: it has learned too little, or other data.
+
+    Only a stack can have its intervals elsewhere. All other distributions have the prediction as their mean.
+
+    Parameters
+    ----------
+    rule
+        Makes the distributions.
+    batches : function of row numbers
+        Finds the neighbours of some of the rows that the model has not seen.
+    y : ndarray of shape (n_rows,)
+        The targets of these rows.
+    """
+    if rule.stack is None:
+        return
+    outside, near = [], _NEAR * float(np.std(y))
+    for batch in batches(np.unique(np.linspace(0, len(y) - 1, _COMPARED_ROWS).astype(np.intp))):
+        lower, upper = rule.distribution(batch).interval(_USUAL_COVERAGE)
+        outside.append((batch.mean < lower - near) | (batch.mean > upper + near))
+    share = float(np.concatenate(outside).mean())
+    if share > 0.5:
+        tell(
+            f"The model's own prediction is outside of the {_USUAL_COVERAGE:.0%} interval for {share:.0%} of the "
+            "validation rows: the neighbours' targets say something else than the model. It may be trained too little "
+            "(few trees, a small learning rate), or on other data. predict_dist(X).mean() is the better prediction.",
+            NotCentralWarning,
+        )

@@ -1,0 +1,193 @@
+"""Classic mistakes are told by warnings of one category, which can be filtered and turned into errors."""
+
+import warnings
+
+import numpy as np
+import pytest
+from catboost import CatBoost, CatBoostRegressor
+from lightgbm import LGBMRegressor
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from xgboost import XGBRegressor
+
+from ibug import IBUGRegressor
+from ibug.exceptions import (
+    LikelyMistakeWarning,
+    NotCentralWarning,
+    OtherUnitWarning,
+    SeenRowsWarning,
+    TooFewRowsWarning,
+    TrainedAnewWarning,
+    UnsupportedModelError,
+)
+from ibug.metrics import evaluate
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(500, 3))
+Y = 3 * X[:, 0] + rng.normal(size=500)
+TRAIN, VALID, TEST = slice(0, 250), slice(250, 400), slice(400, 500)
+
+
+LIGHT = LGBMRegressor(n_estimators=9, verbose=-1, n_jobs=1)
+
+
+def hist(**options):
+    return HistGradientBoostingRegressor(max_iter=40, random_state=0, **options)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return hist().fit(X[TRAIN], Y[TRAIN])
+
+
+def fit(model, n_valid=150, **options):
+    u = IBUGRegressor(model, prefit=True, random_state=0, **options)
+    return u.fit(X[TRAIN], Y[TRAIN], X_val=X[VALID][:n_valid], y_val=Y[VALID][:n_valid])
+
+
+def test_a_right_use_is_silent(model):
+    """Warnings are errors in these tests."""
+    u = fit(model, conformal="scale")
+    u.predict_interval(X[TEST], 0.99)
+    evaluate(u, X[TEST], Y[TEST])
+    IBUGRegressor(hist(), random_state=0).fit(X[TRAIN], Y[TRAIN])
+
+
+def test_validation_rows_that_are_training_rows(model):
+    u = IBUGRegressor(model, prefit=True)
+    for rows in (slice(0, 250), slice(0, 100)):
+        with pytest.warns(SeenRowsWarning, match="100% of the validation rows are training rows"):
+            u.fit(X[TRAIN], Y[TRAIN], X_val=X[rows].copy(), y_val=Y[rows])
+    with pytest.warns(SeenRowsWarning, match="60%"):
+        u.fit(X[TRAIN], Y[TRAIN], X_val=X[100:350], y_val=Y[100:350])
+
+
+def test_training_rows_are_not_for_scores(model):
+    u = fit(model)
+    with pytest.warns(SeenRowsWarning, match="evaluate: these are the training rows"):
+        evaluate(u, X[TRAIN], Y[TRAIN])
+
+
+def test_a_trained_estimator_without_prefit(model):
+    for trained in (model, make_pipeline(StandardScaler(), hist()).fit(X, Y), LIGHT.fit(X, Y)):
+        with pytest.warns(TrainedAnewWarning, match=r"trained already.*prefit=True"):
+            IBUGRegressor(trained, k=5, calibrate=False).fit(X[TRAIN], Y[TRAIN])
+
+
+@pytest.mark.parametrize(("n", "text"), [(1, "Only 1 validation row chooses"), (5, "Only 5 validation rows choose")])
+def test_too_few_validation_rows(model, n, text):
+    with pytest.warns(TooFewRowsWarning, match=text):
+        u = fit(model, n)
+    assert np.isnan(u.affinity_threshold_)
+
+
+@pytest.mark.parametrize(("conformal", "least"), [("scale", 9), ("distribution", 19)])
+def test_infinite_ends_are_told_by_fit_predict_and_evaluate(model, conformal, least):
+    with pytest.warns(TooFewRowsWarning) as found:
+        u = fit(model, 5, conformal=conformal)
+    assert any(f"0.9 needs {least} rows" in str(warning.message) for warning in found)
+    for ask in (
+        lambda: u.predict_interval(X[TEST], 0.95),
+        lambda: evaluate(u, X[TEST], Y[TEST]),
+    ):
+        with pytest.warns(TooFewRowsWarning, match="infinite ends") as told:
+            ask()
+        assert len(told) == 1  # not once per row
+    with warnings.catch_warnings(record=True) as none:
+        u.predict_interval(X[TEST], 0.6)
+    assert not none
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TooFewRowsWarning)
+        fewest = fit(model, least - 1, conformal=conformal)
+        assert not np.isfinite(fewest.predict_interval(X[TEST], 0.9)).all()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Only 9")
+        assert np.isfinite(fit(model, least, conformal=conformal).predict_interval(X[TEST], 0.9)).all()
+
+
+def test_an_affinity_threshold_of_few_rows_alarms_nobody(model):
+    assert np.isnan(fit(model, 99).affinity_threshold_)
+    assert np.isfinite(fit(model, 100).affinity_threshold_)
+
+
+QUANTILES = {
+    "lightgbm": (LGBMRegressor(objective="quantile", alpha=0.8, n_estimators=9, verbose=-1, n_jobs=1), 0.8),
+    "lightgbm's default": (LGBMRegressor(objective="quantile", n_estimators=9, verbose=-1, n_jobs=1), 0.9),
+    "xgboost": (XGBRegressor(objective="reg:quantileerror", quantile_alpha=0.8, n_estimators=9), 0.8),
+    "catboost": (CatBoostRegressor(loss_function="Quantile:alpha=0.8", iterations=9, verbose=0), 0.8),
+    "expectile": (CatBoostRegressor(loss_function="Expectile:alpha=0.8", iterations=9, verbose=0), 0.8),
+    "histogram": (hist(loss="quantile", quantile=0.8), 0.8),
+    "gradient": (GradientBoostingRegressor(loss="quantile", alpha=0.8, n_estimators=9), 0.8),
+    "wrapped": (make_pipeline(TransformedTargetRegressor(hist(loss="quantile", quantile=0.8))), 0.8),
+}
+
+
+@pytest.mark.parametrize("name", list(QUANTILES))
+def test_a_model_of_a_quantile_is_no_centre(name):
+    model, level = QUANTILES[name]
+    if name in ("catboost", "expectile"):
+        model.set_params(allow_writing_files=False)
+    with pytest.warns(NotCentralWarning, match=f"trained for the {level:g} quantile"):
+        fit(model.fit(X[TRAIN], Y[TRAIN]), k=10, distribution="normal", spread="targets")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LGBMRegressor(objective="quantile", alpha=0.5, n_estimators=9, verbose=-1, n_jobs=1),
+        LGBMRegressor(objective="l1", n_estimators=9, verbose=-1, n_jobs=1),
+        XGBRegressor(objective="reg:quantileerror", quantile_alpha=0.5, n_estimators=9),
+        CatBoostRegressor(loss_function="Quantile", iterations=9, verbose=0, allow_writing_files=False),
+        hist(loss="quantile", quantile=0.5),
+    ],
+    ids=["lightgbm", "l1", "xgboost", "catboost", "histogram"],
+)
+def test_a_median_is_a_centre(model):
+    fit(model.fit(X[TRAIN], Y[TRAIN]), k=10, distribution="normal", spread="targets")
+
+
+def test_a_model_that_is_trained_too_little():
+    y = np.sign(X[:, 0]) * 5 + 0.1 * X[:, 1]
+    model = hist(learning_rate=0.001).fit(X[TRAIN], y[TRAIN])
+    u = IBUGRegressor(model, prefit=True)
+    with pytest.warns(NotCentralWarning, match=r"outside of the 90% interval for \d+% of the validation rows"):
+        u.fit(X[TRAIN], y[TRAIN], X_val=X[VALID], y_val=y[VALID])
+    with pytest.warns(NotCentralWarning, match="outside"):  # on out-of-fold predictions, too
+        IBUGRegressor(hist(learning_rate=0.001), random_state=0).fit(X[TRAIN], y[TRAIN])
+
+
+def test_mistakes_can_be_errors_or_silent(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LikelyMistakeWarning)
+        with pytest.raises(TooFewRowsWarning, match="Only 1"):
+            fit(model, 1)
+        warnings.simplefilter("ignore", LikelyMistakeWarning)
+        fit(model, 1)
+
+
+def test_warnings_point_to_the_users_line(model):
+    with pytest.warns(LikelyMistakeWarning) as found:
+        fit(model, 1)
+    assert {warning.filename for warning in found} == {__file__}
+
+
+def test_plain_catboost_predicts_logarithms_and_we_say_so():
+    y = np.exp(Y / 3)
+    plain = CatBoost({"loss_function": "Poisson", "iterations": 9, "verbose": 0, "allow_writing_files": False})
+    plain.fit(X[TRAIN], y[TRAIN])
+    u = IBUGRegressor(plain, prefit=True, k=10, distribution="normal", spread="targets")
+    with pytest.warns(OtherUnitWarning, match="predicts logarithms"):
+        u.fit(X[TRAIN], y[TRAIN], X_val=X[VALID], y_val=y[VALID])
+    np.testing.assert_allclose(u.predict(X[TEST]), np.exp(plain.predict(X[TEST])))
+
+
+@pytest.mark.parametrize("cls", [CatBoost, CatBoostRegressor])
+def test_cox_models_are_refused(cls):
+    options = {"loss_function": "Cox", "iterations": 3, "verbose": 0, "allow_writing_files": False}
+    model = cls(options) if cls is CatBoost else cls(**options)
+    with pytest.raises(UnsupportedModelError, match="Cox"):
+        fit(model.fit(X[TRAIN], np.abs(Y[TRAIN])))
+    with pytest.raises(UnsupportedModelError, match="cox"):
+        fit(XGBRegressor(objective="survival:cox", n_estimators=3).fit(X[TRAIN], np.abs(Y[TRAIN])))
