@@ -2,6 +2,7 @@
 
 from ibug.leaves._base import LeafReader, catboost_training, read_leaves_of, reader_type, require_fitted
 from ibug.leaves._matrix import is_pandas
+from ibug.leaves._names import RenamingReader, names_taken, renamed, renamed_parameters
 from ibug.leaves.recipe import Bagging, Boosting, NotRedoneError
 
 __all__ = [
@@ -9,9 +10,13 @@ __all__ = [
     "Boosting",
     "LeafReader",
     "NotRedoneError",
+    "RenamingReader",
     "catboost_training",
     "is_pandas",
+    "names_taken",
     "read_leaves_of",
     "reader_type",
+    "renamed",
+    "renamed_parameters",
     "require_fitted",
 ]

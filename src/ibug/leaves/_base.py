@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from importlib import import_module
@@ -145,6 +146,31 @@ class LeafReader(ABC):
             Where that is not known; the message says why.
         """
         raise NotRedoneError("it is not known how its leaf values are made")
+
+    #: The characters that the library refuses in names of columns, as a class of a regular expression; none by default.
+    refused_characters = ""
+
+    @classmethod
+    def refuses(cls, name: str) -> bool:
+        """Tell whether the library refuses a column of this name.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+        """
+        return bool(cls.refused_characters and re.search(cls.refused_characters, name))
+
+    @classmethod
+    def spelled(cls, name: str) -> str:
+        """Return the nearest name that the library takes.
+
+        Parameters
+        ----------
+        name : str
+            The name.
+        """
+        return re.sub(cls.refused_characters, "_", name) if cls.refused_characters else name
 
     @abstractmethod
     def leaves(self, X: Any) -> NDArray[np.int32]:

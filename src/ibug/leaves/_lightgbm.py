@@ -32,6 +32,7 @@ class LightGBMReader(WalkingReader):
     """Reads ``LGBMRegressor`` and ``Booster``; both stop at the best iteration of early stopping in every call."""
 
     library = "LightGBM"
+    refused_characters = r'[",:\[\]{}\r\n]'
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -73,6 +74,16 @@ class LightGBMReader(WalkingReader):
     def written_as(self, name: str) -> str:
         """Return a column's name as LightGBM writes it: with underscores for white space."""
         return re.sub(r"\s", "_", name)
+
+    @classmethod
+    def refuses(cls, name: str) -> bool:
+        """Tell whether LightGBM refuses a column of this name: an empty one, or one with a character that JSON uses."""
+        return not name or super().refuses(name)
+
+    @classmethod
+    def spelled(cls, name: str) -> str:
+        """Return the nearest name that LightGBM takes; it makes underscores of white space by itself."""
+        return re.sub(r"\s", "_", super().spelled(name)) or "_"
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``num_leaves - 1`` in each tree."""

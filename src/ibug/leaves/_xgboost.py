@@ -39,6 +39,7 @@ class XGBoostReader(WalkingReader):
     """What the two readers share: the booster, and how it reads rows."""
 
     library = "XGBoost"
+    refused_characters = r"[\[\]<]"
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)

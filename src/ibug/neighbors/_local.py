@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from ibug._inputs import require
 from ibug._typing import Floats, Integers
-from ibug.leaves import LeafReader, read_leaves_of
+from ibug.leaves import LeafReader, RenamingReader
 from ibug.neighbors._checks import ascending, plain_floats
 from ibug.neighbors._index import LeafIndex
 from ibug.neighbors._joined import JoinedIndex
@@ -282,7 +282,7 @@ class LocalSource:
         rest : dict
             All other parts of the state.
         """
-        reader, n_trees = read_leaves_of(model), rest["n_model_trees"]
+        reader, n_trees = RenamingReader.recalled(model, rest["reader"]), rest["n_model_trees"]
         require(
             reader.n_trees == n_trees,
             f"its model does not match its index: it has {reader.n_trees} trees, and {n_trees!r:.50} were indexed",

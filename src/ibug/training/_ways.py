@@ -13,7 +13,7 @@ from ibug._inputs import check_feature_names
 from ibug._options import Options, is_weight
 from ibug._typing import Floats, Rows
 from ibug.exceptions import InvalidInputError
-from ibug.leaves import read_leaves_of
+from ibug.leaves import RenamingReader, names_taken, read_leaves_of, renamed, renamed_parameters
 from ibug.neighbors import CrossFittedSource, LeafNumbers, LocalSource, Residuals, ValidationRows
 from ibug.rule import (
     K_CANDIDATES,
@@ -63,6 +63,8 @@ class Job:
         The parameters.
     rng
         Draws splits, folds, trees and rows.
+    renames
+        Whether the columns have other names than the user's.
     """
 
     model: Any
@@ -74,6 +76,20 @@ class Job:
     fit_params: dict[str, Any]
     options: Options
     rng: np.random.RandomState
+    renames: bool = False
+
+    def as_model_takes_names(self) -> Job:
+        """Return the same with other names of the columns, where the model's library would not be trained with these.
+
+        The validation rows keep theirs: what reads rows renames them.
+        """
+        if self.options.prefit or self.columns is None:
+            return self
+        taken = names_taken(self.model, self.columns)
+        if taken is None:
+            return self
+        fit_params = renamed_parameters(self.fit_params, self.columns, taken)
+        return replace(self, columns=taken, X=renamed(self.X, taken), fit_params=fit_params, renames=True)
 
     @property
     def sample_weight(self) -> Floats | None:
@@ -98,6 +114,7 @@ class Job:
             Whether the model itself is asked for them.
         """
         options, reader = self.options, read_leaves_of(model)
+        reader = RenamingReader(reader, self.columns) if self.renames else reader
         given = None if self.columns is None else [reader.written_as(str(name)) for name in self.columns]
         check_feature_names(reader.feature_names, given, self.columns)
         work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
@@ -167,7 +184,7 @@ def learned(job: Job) -> Learned:
     validation = job.validation
     n_tuned = min(len(job.y), MOST_TUNING_ROWS) if validation is None else len(validation[1])
     fresh_rows = guard_validation((job.X, job.y), validation, n_tuned, job.options)
-    source, rule = _by_its_way(job)
+    source, rule = _by_its_way(job.as_model_takes_names())
     guard_model(source.leaves.reader)
     if validation is not None and fresh_rows:
         X, needs = validation[0], rule.needs
