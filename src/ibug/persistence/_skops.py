@@ -84,7 +84,7 @@ def parse(name: str, loading: Loading) -> Any:
         ) from error
     raise FormatProblemError(
         f"its scikit-learn model holds types that are not trusted: {untrusted}. If you know them and trust whoever "
-        "wrote the file, pass them: ibug.load(path, trusted=[...])"
+        "wrote the file, pass them: ibug.load(path, trusted=[...]), or --trusted NAME on the command line"
     )
 
 

@@ -80,8 +80,8 @@ def guard_validation(train: Rows, validation: Rows | None, n_tuned: int, options
     if share:
         tell(
             f"{share:.0%} of the validation rows are training rows, with the same values and targets. The model knows "
-            "them, so that its errors on them are too small, and intervals will be too narrow. Pass rows that it was "
-            "not trained on as X_val and y_val; or leave them out, and let cv=5 train clones.",
+            "them, so that its errors on them are too small, and intervals will be too narrow. Give rows that it was "
+            "not trained on (X_val and y_val, --valid); or let clones be trained (cv=5).",
             SeenRowsWarning,
         )
     if options.needs_validation:
@@ -94,7 +94,7 @@ def _guard_numbers(validation: Rows | None, n_tuned: int, options: Options) -> N
         rows = "row chooses and calibrates" if n_tuned == 1 else "rows choose and calibrate"
         tell(
             f"Only {n_tuned} validation {rows}: what comes of it is mostly chance. Give {LEAST_ROWS} at least, better "
-            "some hundreds; or let cv=5 train clones, so that the training rows serve.",
+            "some hundreds; or let clones be trained (cv=5), so that the training rows serve.",
             TooFewRowsWarning,
         )
     _guard_conformal(n_tuned, options)

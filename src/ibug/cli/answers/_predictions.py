@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ibug._mistakes import tell_infinite
 from ibug._typing import Floats
 from ibug.cli.rows import ModelRows, Unseen
 from ibug.describe import Predictions
@@ -34,6 +36,13 @@ class Wanted:
         for i in range(1, self.neighbors + 1):
             names += [f"neighbor_{i}", f"target_{i}", f"affinity_{i}"]
         return names + [f"sample_{i}" for i in range(1, self.samples + 1)]
+
+    def empty(self, ids: Sequence[str]) -> Any:
+        """Return the table of no rows, after the columns to keep."""
+        special = {"unfamiliar": pa.bool_(), "unseen": pa.string()}
+        types = {name: special.get(name, pa.float64()) for name in self.columns()}
+        types |= {f"neighbor_{i}": pa.int64() for i in range(1, self.neighbors + 1)}
+        return pa.schema([*((name, pa.string()) for name in ids), *types.items()]).empty_table()
 
 
 @dataclass
@@ -71,7 +80,9 @@ class Predictor:
         unseen = self.unseen.add(rows.unseen, rows.texts, self.n_rows)
         columns: list[Any] = [found.points, distribution.std()]
         for level in wanted.intervals:
-            columns += distribution.interval(level)
+            ends = distribution.interval(level)
+            tell_infinite(ends, level, "predict")
+            columns += ends
         if wanted.quantiles:
             columns += list(distribution.ppf(np.asarray(wanted.quantiles)[None, :]).T)
         if wanted.flags:

@@ -7,20 +7,22 @@ from ibug.cli.columns._inferred_schema import (
     schema_of_model,
     schema_of_table,
 )
-from ibug.cli.columns._match import features, listed, match, require_column
+from ibug.cli.columns._match import divided, features, listed, match, require_column
 from ibug.cli.columns._model_columns import ModelColumns, columns_of
-from ibug.cli.columns._schema import ANY, BOOLEAN, CATEGORY, MISSING_TEXT, NUMBER, Column, Schema
+from ibug.cli.columns._schema import ANY, BOOLEAN, CATEGORY, DATE, MISSING_TEXT, NUMBER, Column, Schema
 
 __all__ = [
     "ANY",
     "BOOLEAN",
     "CATEGORY",
+    "DATE",
     "MISSING_TEXT",
     "NUMBER",
     "Column",
     "ModelColumns",
     "Schema",
     "columns_of",
+    "divided",
     "features",
     "found_categories",
     "listed",

@@ -6,19 +6,22 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ibug.cli.columns._match import closest, listed
 from ibug.cli.columns._model_columns import ModelColumns
-from ibug.cli.columns._schema import ANY, BOOLEAN, CATEGORY, MISSING_TEXT, NUMBER, Column, Schema
+from ibug.cli.columns._schema import ANY, BOOLEAN, CATEGORY, DATE, MISSING_TEXT, NUMBER, Column, Schema
 from ibug.cli.tables import as_texts, kind_of_type
 from ibug.exceptions import InvalidInputError
+
+_NUMBER_WITH_COMMA = r"^\s*[+-]?\d[\d.' ]*(,\d+)+(\.\d+)?\s*$"
 
 
 def schema_of_table(
     data: Any, columns: Sequence[str], categorical: Sequence[str], target: str, file: str, *, texts: bool
 ) -> Schema:
-    """Return the schema of a training table; texts are categories.
+    """Return the schema of a training table; texts are categories, dates become days.
 
     Parameters
     ----------
@@ -36,16 +39,35 @@ def schema_of_table(
     described = []
     for name in columns:
         kind = kind_of_type(data.schema.field(name).type)
+        if kind == "text" and name not in categorical:
+            _refuse_numbers(data.column(name), name, file)
         if name in categorical or kind == "text":
             described.append(Column(name, CATEGORY, found_categories(data.column(name), name, file, texts)))
         elif kind in ("number", "boolean"):
             described.append(Column(name, NUMBER if kind == "number" else BOOLEAN))
+        elif kind == "dates or times":
+            described.append(Column(name, DATE))
         else:
             raise InvalidInputError(
                 f"{file}: column {name!r} has {kind}, which trees cannot use. Make numbers of it, or leave it out "
                 f"(--drop {name}), or take it as a category (--categorical {name})."
             )
     return Schema(tuple(described), target, texts=texts)
+
+
+def _refuse_numbers(column: Any, name: str, file: str) -> None:
+    """Refuse texts that are numbers with commas: as categories they would be useless, and nobody would notice."""
+    if pa.types.is_dictionary(column.type):
+        return
+    texts = pc.unique(column.drop_null()).cast(pa.string())
+    numbers = texts.filter(pc.match_substring_regex(texts, _NUMBER_WITH_COMMA))
+    if len(numbers) > len(texts) / 2:
+        raise InvalidInputError(
+            f"{file}: column {name!r} has numbers with commas ({numbers[0]}, say), which would be read as "
+            f"{len(texts)} different texts. If the comma is the decimal mark, say --decimal , and take marks between "
+            f"thousands out; if the comma is between thousands, take it out; if these are categories, say "
+            f"--categorical {name}."
+        )
 
 
 def found_categories(column: Any, name: str, file: str, texts: bool) -> tuple[str, ...]:

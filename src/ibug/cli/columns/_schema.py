@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from ibug.exceptions import InvalidInputError
 
-#: Numbers; true and false; texts out of a list; and values of any kind, for a Pipeline that encodes them itself.
-NUMBER, BOOLEAN, CATEGORY, ANY = "number", "boolean", "category", "any"
-_TYPES = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), CATEGORY: pa.string(), ANY: None}
+#: Numbers; true and false; texts out of a list; dates and times, as days; and values of any kind, for a Pipeline that
+#: encodes them itself.
+NUMBER, BOOLEAN, CATEGORY, DATE, ANY = "number", "boolean", "category", "date", "any"
+_TYPES = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), CATEGORY: pa.string(), DATE: pa.string(), ANY: None}
 
 #: The text for a missing category where the model takes categories as texts: pandas writes it so.
 MISSING_TEXT = "nan"
@@ -29,7 +30,7 @@ class Column:
     name
         As it is written in data files.
     kind
-        Number, boolean, category or any.
+        Number, boolean, category, date or any.
     categories
         The texts that the model knows, in its order; None where they are not known, and for other kinds.
     values

@@ -45,18 +45,31 @@ Missing = Annotated[
         "--missing", help="A text that stands for a missing value, beside '', NA, NaN, null, …", rich_help_panel=_INPUT
     ),
 ]
+Decimal = Annotated[
+    str | None,
+    typer.Option("--decimal", help="The decimal mark of text: ',' or '.'.", rich_help_panel=_INPUT),
+]
+Trusted = Annotated[
+    list[str] | None,
+    typer.Option("--trusted", metavar="NAME", help="A type or function of yours that the model file may hold."),
+]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse columns that the model does not know.", rich_help_panel=_INPUT)
+    bool,
+    typer.Option("--strict", help="Refuse likely mistakes, and columns that the model does not know."),
 ]
 
 
-def read_options(format: Format | None, delimiter: str | None, encoding: str, missing: list[str] | None) -> ReadOptions:
+def read_options(
+    format: Format | None, delimiter: str | None, encoding: str, missing: list[str] | None, decimal: str | None
+) -> ReadOptions:
     """Return how the input is to be read."""
+    if decimal not in (None, ",", "."):
+        raise typer.BadParameter(f"a comma or a point is expected, not {decimal!r}.", param_hint="--decimal")
     if delimiter is not None:
         delimiter = "\t" if delimiter in ("\\t", "tab") else delimiter
         if len(delimiter) != 1 or delimiter in '"\r\n':
             raise typer.BadParameter(f"one character is expected, not {delimiter!r}.", param_hint="--delimiter")
-    return ReadOptions(None if format is None else format.value, delimiter, encoding, tuple(missing or ()))
+    return ReadOptions(None if format is None else format.value, delimiter, encoding, tuple(missing or ()), decimal)
 
 
 def names(given: list[str] | None) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from ibug.cli.answers import ROWS_OF_DENSITIES, draw_all, require_matplotlib
-from ibug.cli.columns import match, require_column
+from ibug.cli.columns import divided, match, require_column
 from ibug.cli.commands import _options as o
 from ibug.cli.models import load
 from ibug.cli.rows import LabelledRows, groups_of, read_labelled, with_groups
@@ -52,24 +52,27 @@ def evaluate(
     groups: o.Groups = None,
     id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
     jobs: o.Jobs = -1,
+    trusted: o.Trusted = None,
     format: o.InputFormat = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = "utf-8",
     missing: o.Missing = None,
+    decimal: o.Decimal = None,
     strict: o.Strict = False,
 ) -> None:
     """Score the model; see HELP."""
-    reading = o.read_options(format, delimiter, encoding, missing)
+    reading = o.read_options(format, delimiter, encoding, missing, decimal)
     coverages = o.probabilities(levels or [_LEVELS], "--levels")
     if plots is not None:
         require_matplotlib()
-    stored = load(model, jobs=jobs)
+    stored = load(model, jobs=jobs, trusted=trusted)
     name = o.target_column(target, stored.schema.target)
     table = open_table(test, reading, session)
     require_column(table, name, "target")
+    ids = divided(id or (), table.columns)
     if groups is not None:
         require_column(table, groups, "groups")
-    schema = match(table, stored.schema, [name, stored.id, groups, *o.names(id)], session, strict=strict)
+    schema = match(table, stored.schema, [name, stored.id, groups, *ids], session, strict=strict)
     columns = with_groups(schema.names, groups, name)
     rows, _ = read_labelled(table, columns, schema.types, name, None, lambda data: schema, session)
     with session.stages():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -49,22 +50,25 @@ def explain(
     train: o.TrainFile = None,
     features: o.Features = True,
     jobs: o.Jobs = -1,
+    trusted: o.Trusted = None,
     format: o.InputFormat = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = "utf-8",
     missing: o.Missing = None,
+    decimal: o.Decimal = None,
+    strict: o.Strict = False,
 ) -> None:
     """Explain one prediction; see HELP."""
-    reading = o.read_options(format, delimiter, encoding, missing)
+    reading = o.read_options(format, delimiter, encoding, missing, decimal)
     level = o.coverage(coverage)
     if (row is None) == (id is None):
         raise typer.BadParameter("name one row: --row 17, or --id column=value.", param_hint="--row / --id")
     column, value = _parse_id(id)
-    stored = load(model, jobs=jobs)
+    stored = load(model, jobs=jobs, trusted=trusted)
     table = open_table(data, reading, session)
     if column is not None:
         require_column(table, column, "id")
-    schema = match(table, stored.schema, [column, stored.id], session, strict=False)
+    schema = match(table, stored.schema, [column, stored.id], session, strict=strict)
     number, chunk, at = _find(table, schema, row, column, value)
     first = max(0, min(at, chunk.num_rows - _COMPARED_WITH))
     rows = rows_of(chunk.slice(first, _COMPARED_WITH), schema, table.name)  # the row, and others to compare it with
@@ -119,6 +123,6 @@ def _training(
     if path is None:
         return None
     # The format is that of DATA alone; the other options probably hold for both files.
-    table = open_table(path, ReadOptions(None, reading.delimiter, reading.encoding, reading.missing), session)
+    table = open_table(path, replace(reading, format=None), session)
     rows = [neighbor["row"] for neighbor in facts["neighbors"]]
     return read_training_rows(table, stored.schema, rows, stored.estimator.training_targets_, stored.id, session)

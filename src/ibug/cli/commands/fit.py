@@ -89,10 +89,11 @@ def fit(
     ] = None,
     id: Annotated[
         list[str] | None,
-        typer.Option("--id", help="Columns that name rows; they are no features.", rich_help_panel=_COLUMNS),
+        typer.Option("--id", help="Columns that name rows, no features: a,b or one by one.", rich_help_panel=_COLUMNS),
     ] = None,
     drop: Annotated[
-        list[str] | None, typer.Option("--drop", help="Columns to leave out: a,b,c.", rich_help_panel=_COLUMNS)
+        list[str] | None,
+        typer.Option("--drop", help="Columns to leave out: a,b or one by one.", rich_help_panel=_COLUMNS),
     ] = None,
     categorical: Annotated[
         list[str] | None,
@@ -145,6 +146,8 @@ def fit(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = "utf-8",
     missing: o.Missing = None,
+    decimal: o.Decimal = None,
+    strict: o.Strict = False,
 ) -> None:
     """Wrap a trained model, or train one; see HELP."""
     options = {
@@ -161,11 +164,11 @@ def fit(
         train_file,
         target,
         valid,
-        tuple(o.names(id)),
-        tuple(o.names(drop)),
-        tuple(o.names(categorical)),
+        tuple(id or ()),
+        tuple(drop or ()),
+        tuple(categorical or ()),
         weight,
-        o.read_options(format, delimiter, encoding, missing),
+        o.read_options(format, delimiter, encoding, missing, decimal),
         options,
         jobs,
     )
@@ -179,7 +182,7 @@ def fit(
         name = default_booster() if booster is None else booster.value
         training = Training(trees, parse_parameters(param or []), seed, jobs)
         fitted = train(BOOSTERS[name], training, request, session)
-    origin = Origin(_seen_from(output, train_file), fitted.n_rows, next(iter(request.ids), None))
+    origin = Origin(_seen_from(output, train_file), fitted.n_rows, fitted.id)
     save(output, fitted.estimator, fitted.schema, origin)
     facts = {"output": output, "bytes": os.path.getsize(output), **fitted.facts()}
     if session.json:

@@ -28,9 +28,9 @@ Describe a model file: model, training rows, columns and their categories, calib
 
 
 @guarded
-def info(session: Session, model: o.ModelFile) -> None:
+def info(session: Session, model: o.ModelFile, trusted: o.Trusted = None) -> None:
     """Describe a model file; see HELP."""
-    stored = load(model, jobs=1)
+    stored = load(model, jobs=1, trusted=trusted)
     facts: dict[str, Any] = {"file": model, "bytes": os.path.getsize(model), **stored.versions}
     facts |= model_facts(stored.estimator)
     origin = stored.origin

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
 
 from ibug.cli.answers import Predictor, Wanted
-from ibug.cli.columns import match, require_column
+from ibug.cli.columns import divided, match, require_column
 from ibug.cli.commands import _options as o
 from ibug.cli.models import load
 from ibug.cli.rows import rows_of
@@ -60,6 +61,7 @@ def predict(
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of --samples.")] = 0,
     jobs: o.Jobs = -1,
+    trusted: o.Trusted = None,
     chunk_rows: Annotated[
         int | None, typer.Option("--chunk-rows", min=1, help="Rows at a time; fewer take less memory.")
     ] = None,
@@ -67,27 +69,23 @@ def predict(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = "utf-8",
     missing: o.Missing = None,
+    decimal: o.Decimal = None,
     strict: o.Strict = False,
 ) -> None:
     """Predict every row; see HELP."""
     started = time.perf_counter()
-    reading = o.read_options(format, delimiter, encoding, missing)
+    reading = o.read_options(format, delimiter, encoding, missing, decimal)
     wanted = _wanted(interval, quantiles, samples, neighbors, flags)
-    ids = o.names(id)
-    twice = [name for name in ids if name in wanted.columns()]
-    if twice:
-        raise typer.BadParameter(f"{twice[0]!r} is also the name of a column of the output.", param_hint="--id")
     check_output(output, data, model)
     if output != STANDARD_STREAM:
         format_of(output)
-    stored = load(model, jobs=jobs)
+    stored = load(model, jobs=jobs, trusted=trusted)
     if neighbors > stored.estimator.index_.n_rows:
         raise InvalidInputError(
             f"--neighbors {neighbors}: the model has only {stored.estimator.index_.n_rows} training rows."
         )
     table = open_table(data, reading, session)
-    for name in ids:
-        require_column(table, name, "id")
+    ids = _ids(id or (), table, wanted)
     schema = match(table, stored.schema, [*ids, stored.id], session, strict=strict)
     table.verbatim = frozenset(ids) - set(schema.names)
     types = {**dict.fromkeys(ids, pa.string()), **schema.types}
@@ -99,8 +97,19 @@ def predict(
             writer.write(predictor.predict(rows_of(chunk, schema, table.name), kept))
             progress(table.position)
         if not predictor.n_rows:
-            raise InvalidInputError(f"{table.name} has no rows.")
+            writer.write(wanted.empty(ids))
+            session.note(f"{table.name} has a header, but no rows; so has the output.")
     _tell(predictor, table, output, time.perf_counter() - started, session)
+
+
+def _ids(given: Sequence[str], table: Table, wanted: Wanted) -> tuple[str, ...]:
+    """Return the columns to keep, which the table must have, and the predictions must not."""
+    ids = divided(given, table.columns)
+    for name in ids:
+        if name in wanted.columns():
+            raise typer.BadParameter(f"{name!r} is also the name of a column of the output.", param_hint="--id")
+        require_column(table, name, "id")
+    return ids
 
 
 def _wanted(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -54,20 +55,22 @@ def report(
     train: o.TrainFile = None,
     features: o.Features = True,
     jobs: o.Jobs = -1,
+    trusted: o.Trusted = None,
     format: o.InputFormat = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = "utf-8",
     missing: o.Missing = None,
+    decimal: o.Decimal = None,
     strict: o.Strict = False,
 ) -> None:
     """Write the report; see HELP."""
-    reading = o.read_options(format, delimiter, encoding, missing)
+    reading = o.read_options(format, delimiter, encoding, missing, decimal)
     level = o.coverage(coverage)
     if output == STANDARD_STREAM:
         raise typer.BadParameter("name a file.", param_hint="--output")
     require_plotly()  # before anything takes time
     check_output(output, model, test, train)
-    stored = load(model, jobs=jobs)
+    stored = load(model, jobs=jobs, trusted=trusted)
     name = o.target_column(target, stored.schema.target)
     table = open_table(test, reading, session)
     require_column(table, name, "target")
@@ -134,7 +137,7 @@ def _training(
     target = stored.schema.target
     if path is None or target is None:
         return None, None
-    table = open_table(path, ReadOptions(None, reading.delimiter, reading.encoding, reading.missing), session)
+    table = open_table(path, replace(reading, format=None), session)
     require_column(table, target, "target")
     known = id if id in table.columns else None
     schema = match(table, stored.schema, table.columns, session, strict=False)

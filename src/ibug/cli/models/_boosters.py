@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import json
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,9 @@ from sklearn.utils import _safe_indexing
 
 from ibug._typing import Floats
 from ibug.cli.models._library_files import library
+from ibug.cli.models._parameters import check_parameters
 from ibug.exceptions import IBUGError, InvalidInputError
+from ibug.leaves import names_taken, renamed
 
 _MOST_TREES = 2000
 _PATIENCE = 50  # trees without progress
@@ -60,13 +61,18 @@ class Booster(ABC):
     def best_trees(self, training: Training, train: tuple[Any, ...], held_out: tuple[Any, ...]) -> int:
         """Train with early stopping and return the best number of trees; rows are (X, y, weights or None)."""
 
+    def check(self, training: Training) -> None:
+        """Refuse parameters that the library does not know."""
+        check_parameters(training.parameters, self.make(replace(training, parameters={})), self.library)
+
     def estimator(self, training: Training, X: Any, y: Any, weight: Any) -> tuple[Any, int]:
         """Return an untrained estimator with the best number of trees, and that number."""
         trees = training.trees if training.trees is not None else training.parameters.get(self.trees)
         if trees is None and len(y) < _LEAST_ROWS_TO_STOP_ON:
             trees = _TREES_WITHOUT_STOPPING
         if trees is None:
-            parts = _split(X, y, weight, training.seed)
+            taken = names_taken(self._checked(training), X.columns)
+            parts = _split(X if taken is None else renamed(X, taken), y, weight, training.seed)
             trees = self.best_trees(training, *parts)
         return self._checked(training, **{self.trees: int(trees)}), int(trees)
 
@@ -186,20 +192,6 @@ BOOSTERS: dict[str, Booster] = {
     "catboost": _CatBoost(),
     "sklearn": _Sklearn(),
 }
-
-
-def parse_parameters(given: list[str]) -> dict[str, Any]:
-    """Return ``name=value`` pairs as parameters; values are JSON where they can be, and text otherwise."""
-    parameters = {}
-    for pair in given:
-        name, equals, text = pair.partition("=")
-        if not equals or not name.isidentifier():
-            raise InvalidInputError(f"--param {pair}: name=value is expected, num_leaves=63 say.")
-        try:
-            parameters[name] = json.loads(text)
-        except ValueError:
-            parameters[name] = text
-    return parameters
 
 
 def default_booster() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +19,7 @@ from ibug.cli.columns import (
     ModelColumns,
     Schema,
     columns_of,
+    divided,
     features,
     found_categories,
     listed,
@@ -30,11 +31,12 @@ from ibug.cli.columns import (
     schema_of_table,
 )
 from ibug.cli.models._boosters import Booster, Training
+from ibug.cli.models._column_notes import check_categories, note_columns
 from ibug.cli.rows import LabelledRows, read_labelled
 from ibug.cli.screen import Session
 from ibug.cli.tables import ReadOptions, Table, kind_of_type, open_table
 from ibug.describe import model_facts
-from ibug.exceptions import IBUGError, InvalidInputError
+from ibug.exceptions import IBUGError, IBUGWarning, InvalidInputError
 from ibug.leaves import read_leaves_of
 
 _NUMBERS_FOR_ONE_THREAD = 200_000
@@ -55,6 +57,11 @@ class Request:
     options: dict[str, Any]  # of IBUGRegressor
     jobs: int
 
+    def for_columns(self, columns: Sequence[str]) -> Request:
+        """Return the same with the names of columns as the table has them, told apart where they came with commas."""
+        ids, drop, categorical = (divided(given, columns) for given in (self.ids, self.drop, self.categorical))
+        return replace(self, ids=ids, drop=drop, categorical=categorical)
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -64,6 +71,16 @@ class Fitted:
     schema: Schema
     n_rows: int
     n_valid: int | None  # None without a file of validation rows
+    id: str | None  # the column that names rows
+
+    @classmethod
+    def of(
+        cls, estimator: Any, schema: Schema, rows: LabelledRows, valid: LabelledRows | None, request: Request
+    ) -> Fitted:
+        """Return what was fitted on these rows."""
+        return cls(
+            estimator, schema, len(rows.y), None if valid is None else len(valid.y), next(iter(request.ids), None)
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return the model as plain values, with the score that it had on validation rows."""
@@ -79,7 +96,7 @@ class Fitted:
 def wrap(model: Any, request: Request, session: Session) -> Fitted:
     """Wrap a trained model."""
     columns, written_as = columns_of(model), read_leaves_of(model).written_as
-    table, names = _open(request, session)
+    request, table, names = _open(request, session)
     names = names_in_file(columns, written_as, names, table.name)
     types = {names[i]: pa.string() for i in columns.categories}
     types |= {name: pa.string() for name in request.categorical if name in names}
@@ -95,13 +112,16 @@ def wrap(model: Any, request: Request, session: Session) -> Fitted:
     estimator = IBUGRegressor(model, prefit=True, n_jobs=request.jobs, **request.options)
     with session.stages():
         _fit(estimator, rows, valid)
-    return Fitted(estimator, schema, len(rows.y), None if valid is None else len(valid.y))
+    return Fitted(
+        estimator, schema, len(rows.y), None if valid is None else len(valid.y), next(iter(request.ids), None)
+    )
 
 
 def train(booster: Booster, training: Training, request: Request, session: Session) -> Fitted:
     """Train a model, and its clones, and wrap it."""
     booster.require()
-    table, names = _open(request, session)
+    booster.check(training)
+    request, table, names = _open(request, session)
     for name in request.categorical:
         require_column(table, name, "category")
     types = dict.fromkeys(request.categorical, pa.string())
@@ -110,7 +130,8 @@ def train(booster: Booster, training: Training, request: Request, session: Sessi
         return schema_of_table(data, names, request.categorical, request.target, table.name, texts=booster.texts)
 
     rows, schema = read_labelled(table, names, types, request.target, request.weight, schema_for, session)
-    _check_categories(schema, len(rows.y), booster, table.name, session)
+    check_categories(schema, len(rows.y), booster.most_categories, table.name)
+    note_columns(schema, rows.data, table.name, session)
     valid = _read_valid(request, schema, session)
     categorical = tuple(column.name for column in schema.columns if column.kind == CATEGORY)
     # On small data threads mostly wait for each other.
@@ -123,11 +144,14 @@ def train(booster: Booster, training: Training, request: Request, session: Sessi
         estimator = IBUGRegressor(model, n_jobs=1, **request.options)
         with _explained(booster.library):
             _fit(estimator, rows, valid)
-    return Fitted(estimator, schema, len(rows.y), None if valid is None else len(valid.y))
+    return Fitted(
+        estimator, schema, len(rows.y), None if valid is None else len(valid.y), next(iter(request.ids), None)
+    )
 
 
-def _open(request: Request, session: Session) -> tuple[Table, list[str]]:
+def _open(request: Request, session: Session) -> tuple[Request, Table, list[str]]:
     table = open_table(request.train, request.reading, session)
+    request = request.for_columns(table.columns)
     require_column(table, request.target, "target")
     for name, role in [(request.weight, "weight"), *((name, "id") for name in request.ids)]:
         if name is not None:
@@ -141,7 +165,7 @@ def _open(request: Request, session: Session) -> tuple[Table, list[str]]:
     aside = [name or "(no name)" for name in table.columns if name not in names and name not in others]
     if aside:
         session.note(f"{table.name}: row numbers of pandas are left out: {listed(aside)}.")
-    return table, names
+    return request, table, names
 
 
 def _read_valid(request: Request, schema: Schema, session: Session) -> LabelledRows | None:
@@ -175,21 +199,6 @@ def _completed(schema: Schema, model: ModelColumns, data: Any, table: Table, ses
     return replace(schema, columns=tuple(columns))
 
 
-def _check_categories(schema: Schema, n_rows: int, booster: Booster, file: str, session: Session) -> None:
-    for column in schema.columns:
-        n = len(column.categories or ())
-        if n > booster.most_categories:
-            raise InvalidInputError(
-                f"{file}: column {column.name!r} has {n} categories; scikit-learn takes {booster.most_categories} at "
-                f"most. Choose another --booster, or leave it out (--drop {column.name})."
-            )
-        if n > 100 and n > n_rows / 2:
-            session.note(
-                f"{file}: column {column.name!r} has {n} different texts in {n_rows} rows. If it is an id, say so: "
-                f"--id {column.name}."
-            )
-
-
 def _fit(estimator: Any, rows: LabelledRows, valid: LabelledRows | None) -> None:
     given: dict[str, Any] = {} if rows.weight is None else {"sample_weight": rows.weight}
     if valid is not None:
@@ -202,7 +211,7 @@ def _explained(library: str) -> Iterator[None]:
     """Turn the errors of a library, which are of many kinds, into one of ours."""
     try:
         yield
-    except (IBUGError, MemoryError, OSError):
+    except (IBUGError, IBUGWarning, MemoryError, OSError):
         raise
     except Exception as error:
         text = str(error).strip() or type(error).__name__

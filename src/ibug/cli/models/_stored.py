@@ -76,18 +76,28 @@ def save(path: str, estimator: Any, schema: Schema, origin: Origin) -> None:
     estimator.save(path, metadata={_KEY: kept})
 
 
-def save_again(path: str, stored: StoredModel) -> None:
+def save_again(path: str, stored: StoredModel, trusted: Sequence[str] | None = None) -> None:
     """Write a model file that was loaded, with what it kept, after its estimator has learned more."""
     for name, value in stored.parameters.items():
         setattr(stored.estimator, name, value)
-    stored.estimator.save(path, metadata=stored.metadata)
+    stored.estimator.save(path, metadata=stored.metadata, trusted=trusted or ())
 
 
-def load(path: str, *, jobs: int) -> StoredModel:
-    """Load a model file that ``ibug fit`` or ``u.save`` has written; it is opened once."""
+def load(path: str, *, jobs: int, trusted: Sequence[str] | None = None) -> StoredModel:
+    """Load a model file that ``ibug fit`` or ``u.save`` has written; it is opened once.
+
+    Parameters
+    ----------
+    path
+        The file.
+    jobs
+        The number of threads of its predictions.
+    trusted
+        Types of the user's own that it may hold, as --trusted names them.
+    """
     if not Path(path).is_file():
         raise InvalidInputError(f"The model file {path} does not exist.")
-    estimator, manifest = load_with_manifest(path)
+    estimator, manifest = load_with_manifest(path, trusted=trusted or ())
     if not hasattr(estimator, "predict_with_neighbors"):
         raise InvalidInputError(f"{path} holds a {type(estimator).__name__}; the command works with IBUGRegressor.")
     parameters = {name: getattr(estimator, name) for name in ("n_jobs", "verbose")}

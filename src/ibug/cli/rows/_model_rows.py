@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ibug.cli.columns import ANY, CATEGORY, MISSING_TEXT, Column, Schema
-from ibug.cli.tables import as_numbers, as_texts, decoded, kind_of_type
+from ibug.cli.columns import ANY, CATEGORY, DATE, MISSING_TEXT, Column, Schema
+from ibug.cli.tables import as_days, as_numbers, as_texts, decoded, kind_of_type
 
 _MOST_EXAMPLES = 5
 
@@ -76,6 +76,8 @@ def rows_of(chunk: Any, schema: Schema, file: str) -> ModelRows:
             data[column.name], mask = _categories(as_text, column, schema.texts)
             if mask.any():
                 unseen[column.name], texts[column.name] = mask, as_text
+        elif column.kind == DATE:
+            data[column.name] = as_days(values, column.name, file)
         elif column.kind == ANY:
             plain = decoded(values)
             numeric = kind_of_type(plain.type) in ("number", "boolean")

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
-from ibug.cli.columns import CATEGORY, NUMBER, Schema
+from ibug.cli.columns import CATEGORY, DATE, NUMBER, Schema
 from ibug.cli.tables import as_numbers, as_texts
 
 
@@ -30,6 +31,8 @@ def shown_features(data: Any, schema: Schema, file: str) -> pd.DataFrame:
             columns[column.name] = np.array(as_texts(values, column.name, file).to_pylist(), object)
         elif column.kind == NUMBER:
             columns[column.name] = as_numbers(values, column.name, file)
+        elif column.kind == DATE:
+            columns[column.name] = np.array(values.cast(pa.string()).to_pylist(), object)
         else:
             columns[column.name] = np.array(values.to_pylist(), object)
     return pd.DataFrame(columns, copy=False)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ibug._typing import Floats
-from ibug.cli.columns import CATEGORY, NUMBER, Schema, match, require_column
+from ibug.cli.columns import CATEGORY, DATE, NUMBER, Schema, match, require_column
 from ibug.cli.screen import Session
 from ibug.cli.tables import Table, as_numbers, as_texts
 from ibug.exceptions import InvalidInputError
@@ -84,7 +84,7 @@ def plain_values(row: dict[str, Any], schema: Schema) -> dict[str, Any]:
         value = row[column.name]
         if column.kind == CATEGORY:
             value = as_texts(pa.array([value.as_py()], value.type), column.name, "")[0]
-        plain = value.as_py()
+        plain = value.cast(pa.string()).as_py() if column.kind == DATE else value.as_py()
         if column.kind == NUMBER and isinstance(plain, str):  # as `as_numbers` reads it
             plain = float(plain)
         values[column.name] = None if isinstance(plain, float) and np.isnan(plain) else plain

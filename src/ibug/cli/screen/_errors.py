@@ -17,7 +17,7 @@ import typer
 from rich.markup import escape
 
 from ibug.cli.screen._session import Session
-from ibug.exceptions import IBUGError, IBUGWarning, MissingDependencyError
+from ibug.exceptions import IBUGError, IBUGWarning, LikelyMistakeWarning, MissingDependencyError
 
 #: The exit codes; 2, for wrong usage, is typer's own.
 OK, UNUSABLE, USAGE, MISSING_LIBRARY, MOVED, BUG, INTERRUPTED, TERMINATED, BROKEN_PIPE = (
@@ -54,7 +54,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         before = _on_termination()
         try:
             with warnings.catch_warnings(), session.resources:
-                _tell_warnings(session)
+                _tell_warnings(session, strict=bool(options.get("strict")))
                 command(session=session, **options)
                 sys.stdout.flush()
         except (typer.Exit, typer.Abort, typer.BadParameter):
@@ -98,6 +98,8 @@ def _meaning(error: BaseException) -> tuple[int, str]:
         return TERMINATED, "terminated."
     if isinstance(error, MissingDependencyError):
         return MISSING_LIBRARY, str(error)
+    if isinstance(error, LikelyMistakeWarning):
+        return UNUSABLE, f"{error} (Without --strict this is a note.)"
     if isinstance(error, IBUGError):
         return UNUSABLE, str(error)
     if isinstance(error, OSError):
@@ -111,14 +113,20 @@ def _meaning(error: BaseException) -> tuple[int, str]:
     )
 
 
-def _tell_warnings(session: Session) -> None:
-    """Show ibug's own warnings as notes; those of the libraries below only with --verbose."""
+def _tell_warnings(session: Session, *, strict: bool) -> None:
+    """Show ibug's own warnings as notes, each once; those of the libraries below only with --verbose.
+
+    With --strict a likely mistake is an error.
+    """
 
     def show(message: Any, category: type[Warning], *args: Any, **options: Any) -> None:
-        if issubclass(category, IBUGWarning) or (session.verbose and issubclass(category, UserWarning)):
+        wanted = issubclass(category, IBUGWarning) or (session.verbose and issubclass(category, UserWarning))
+        if wanted and str(message) not in session.notes:
             session.note(str(message))
 
     warnings.simplefilter("always")
+    if strict:
+        warnings.simplefilter("error", LikelyMistakeWarning)
     warnings.showwarning = show
 
 

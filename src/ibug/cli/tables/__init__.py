@@ -4,13 +4,14 @@ from ibug.cli.tables._formats import FORMATS, STANDARD_STREAM, format_of
 from ibug.cli.tables._input import open_table
 from ibug.cli.tables._output import atomic, check_output, writing
 from ibug.cli.tables._table import ReadOptions, Table
-from ibug.cli.tables._values import as_numbers, as_texts, decoded, kind_of_type
+from ibug.cli.tables._values import as_days, as_numbers, as_texts, decoded, kind_of_type
 
 __all__ = [
     "FORMATS",
     "STANDARD_STREAM",
     "ReadOptions",
     "Table",
+    "as_days",
     "as_numbers",
     "as_texts",
     "atomic",

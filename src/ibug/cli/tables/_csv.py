@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from ibug.cli.tables._table import ReadOptions, Table, damaged
+from ibug.cli.tables._text_form import form_of
 from ibug.exceptions import InvalidInputError
 
 #: The texts that mean a missing value, as in pandas.
@@ -28,23 +29,27 @@ MISSING = (
 )  # fmt: skip
 _BLOCK = 2**22
 _LONGEST_HEADER = 2**24
+_SAMPLE = 2**16  # bytes, from which the form of the file is told
 
 
 class TextTable(Table):
     """A table of text. The header is read at once, rows are read on demand."""
 
     def __init__(
-        self, name: str, stream: Any, zipped: bool, delimiter: str, options: ReadOptions, path: str | None
+        self, name: str, stream: Any, zipped: bool, delimiter: str | None, options: ReadOptions, path: str | None
     ) -> None:
         self.name = name
         self._raw = stream
-        self._delimiter = delimiter
         self._options = options
         self._path = path
         self._zipped = zipped
         self.size = os.path.getsize(path) if path is not None else None
         self._stream = _as_utf8(stream, zipped, options.encoding, name)
-        self.columns, self._header_lines = self._header()
+        header, self._header_lines = self._header()
+        form = form_of(header, self._stream.peek(_SAMPLE)[:_SAMPLE], delimiter, options.decimal)
+        self._delimiter, self._decimal = form.delimiter, form.decimal
+        self.notes = tuple(f"{name}: {note}" for note in form.notes)
+        self.columns = self._names(header)
         self._bad_row: Any = None
         self._read_ahead = False
         self._given = 0  # blocks
@@ -66,7 +71,12 @@ class TextTable(Table):
         settings = self._settings(list(types), types)
         with self._explained():
             self._read_ahead = self._path is None
-            reader = iter(self._wait_for(lambda: pyarrow.csv.open_csv(self._stream, **settings)))
+            try:
+                reader = iter(self._wait_for(lambda: pyarrow.csv.open_csv(self._stream, **settings)))
+            except pa.ArrowInvalid as error:
+                if "Empty CSV file" not in str(error):
+                    raise
+                reader = iter(())  # a header without rows
             while (batch := self._wait_for(lambda: next(reader, None))) is not None:
                 yield self._with_missing(batch)
                 self._given += 1
@@ -103,8 +113,8 @@ class TextTable(Table):
         line = self._line(row + 1)
         return f"row {row}" if line is None else f"row {row} (line {line})"
 
-    def _header(self) -> tuple[list[str], int]:
-        """Return the names of the columns and the number of lines they take; a quoted name may span several."""
+    def _header(self) -> tuple[str, int]:
+        """Return the line with the names of the columns, and the number of lines; a quoted name may span several."""
         text, lines = "", 0
         while not text.strip() or text.count('"') % 2:
             line = _guarded_read(self._stream.readline, self.name)
@@ -115,6 +125,9 @@ class TextTable(Table):
                 text = (text if text.strip() else "") + line.decode("utf-8-sig" if lines == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise self._bad_encoding(f"line {lines}") from error
+        return text, lines
+
+    def _names(self, text: str) -> list[str]:
         names = next(csv.reader(io.StringIO(text), delimiter=self._delimiter))
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -125,7 +138,7 @@ class TextTable(Table):
                 f"{self.name} seems to have a single column, {names[0]!r}: if columns are separated by {other!r}, say "
                 f"--delimiter {_typed(other)}."
             )
-        return names, lines
+        return names
 
     def _settings(self, columns: Sequence[str], types: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -140,6 +153,7 @@ class TextTable(Table):
                 column_types={name: kind for name, kind in types.items() if kind is not None},
                 include_columns=list(columns),
                 null_values=[*MISSING, *self._options.missing],
+                decimal_point=self._decimal,
                 strings_can_be_null=False,  # see _with_missing
             ),
         }  # fmt: skip
@@ -190,8 +204,13 @@ class TextTable(Table):
         expected = {"double": "a number", "bool": "true or false"}.get(found[3], found[3])
         return InvalidInputError(
             f"{self.name}, {where}: column {column!r} must be {expected}, and has {_short(value)}. Mend the value; if "
-            "it stands for a missing one, name it by --missing."
+            f"it stands for a missing one, name it by --missing.{self._hint(value)}"
         )
+
+    def _hint(self, value: str) -> str:
+        if "," not in value or self._decimal == ",":
+            return ""
+        return " If commas are decimal marks, say --decimal ,"
 
     def _bad_encoding(self, where: str) -> InvalidInputError:
         return InvalidInputError(

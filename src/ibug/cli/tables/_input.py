@@ -27,10 +27,12 @@ def open_table(path: str, options: ReadOptions, session: Session) -> Table:
     options
         How it is to be read, where its name does not tell.
     session
-        Closes it.
+        Closes it, and gets notes on its form.
     """
     table = _opened(path, options)
     session.resources.callback(table.close)
+    for note in table.notes:
+        session.note(note)
     return table
 
 
@@ -59,7 +61,7 @@ def _table_of(stream: Any, path: str, name: str, options: ReadOptions) -> Table:
         with stream:
             source = pa.BufferReader(stream.read()) if path == STANDARD_STREAM else pa.memory_map(path)
         return ParquetTable(name, source) if binary == "parquet" else FeatherTable(name, source)
-    delimiter = options.delimiter or ("\t" if told == "tsv" else ",")
+    delimiter = options.delimiter or ("\t" if told == "tsv" else None)
     again = None if path == STANDARD_STREAM else path
     return TextTable(name, stream, start.startswith(GZIP), delimiter, options, again)
 

@@ -20,6 +20,7 @@ class ReadOptions:
     delimiter: str | None = None
     encoding: str = "utf-8"
     missing: tuple[str, ...] = ()  # texts that stand for a missing value, beside the usual ones
+    decimal: str | None = None  # the decimal mark; None: found out from the first rows
 
 
 class Table(ABC):
@@ -37,6 +38,8 @@ class Table(ABC):
         Columns of text that are kept letter by letter: "NA" is not a missing value in them.
     size
         The :attr:`position` at the end, in rows or bytes; None where it is not known.
+    notes
+        What was found out about the file's form, to be told.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Table(ABC):
     types: dict[str, Any] | None = None
     verbatim: frozenset[str] = frozenset()
     size: float | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     @abstractmethod

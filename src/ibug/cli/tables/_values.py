@@ -51,6 +51,62 @@ def as_numbers(column: Any, name: str, file: str) -> NDArray[np.float64]:
     return np.array(numbers, np.float64)  # a copy: Arrow's memory is read-only
 
 
+def as_days(column: Any, name: str, file: str) -> NDArray[np.float64]:
+    """Return dates and times as days, (n_rows,), NaN where missing.
+
+    Dates and moments count from 1970-01-01, those with a time zone in UTC; times of day from midnight.
+
+    Parameters
+    ----------
+    column
+        Of Arrow: dates, times, or texts of them as ISO 8601 writes them.
+    name, file
+        The column's and the table's name in messages.
+    """
+    column = decoded(column)
+    if kind_of_type(column.type) == "text":
+        column = _parsed_dates(column, name, file)
+    if kind_of_type(column.type) != "dates or times":
+        if column.null_count == len(column):
+            return np.full(len(column), np.nan)
+        raise InvalidInputError(f"{file}: column {name!r} has {column.type}, and dates are expected.")
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("s"))
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us"), safe=False)
+    elif pa.types.is_time(column.type):
+        column = column.cast(pa.time64("us"), safe=False)
+    else:  # durations
+        column = column.cast(pa.duration("us"), safe=False)
+    microseconds = column.cast(pa.int64())
+    days: NDArray[np.float64] = pc.divide(microseconds.cast(pa.float64()), 86_400e6).to_numpy(zero_copy_only=False)
+    return np.array(days, np.float64)
+
+
+def _parsed_dates(column: Any, name: str, file: str) -> Any:
+    """Return texts as moments or times of day."""
+    on_day_zero = pc.binary_join_element_wise("1970-01-01", column, " ")  # for times of day
+    for texts, zone in ((column, None), (column, "UTC"), (on_day_zero, None)):
+        try:
+            return texts.cast(pa.timestamp("us", zone))
+        except pa.ArrowInvalid:
+            continue
+    first = next((text for text in column.drop_null().to_pylist() if not _is_date(text)), None)
+    what = "a mixture of forms" if first is None else f"{first!r:.80}, say"
+    raise InvalidInputError(
+        f"{file}: column {name!r} has something else than dates ({what}): 2024-12-31 or 2024-12-31 23:59:00 is "
+        "expected, as in the training data."
+    )
+
+
+def _is_date(text: str) -> bool:
+    try:
+        pa.array([text]).cast(pa.timestamp("us"))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def _parsed(column: Any, name: str, file: str) -> Any:
     """Return texts as numbers, as they are read from CSV."""
     try:
