@@ -57,7 +57,7 @@ def test_rows_are_held_out_and_the_model_is_trained_again(processes, data, array
     far = IBUGRegressor(estimator("lightgbm"), random_state=0)
     far.fit(arrays(X, 200), arrays(y, 200), sample_weight=arrays(weights, 200))
     assert far.index_.n_rows == 400
-    assert np.isfinite(far.affinity_threshold_)
+    assert np.isnan(far.affinity_threshold_)  # about 80 rows were held out, which are too few to tell it
     kept = IBUGRegressor(estimator("lightgbm"), refit=False, random_state=0).fit(arrays(X, 200), arrays(y, 200))
     assert 250 < kept.index_.n_rows < 390
     assert kept.k_ == far.k_

@@ -161,6 +161,7 @@ PREFIT = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::ibug.exceptions.OtherUnitWarning")  # of plain CatBoost
 @pytest.mark.parametrize("name", PREFIT)
 def test_trained_models(name, rows, tmp_path):
     X, y = rows["numbers"], rows["y"]

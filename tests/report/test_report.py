@@ -263,6 +263,7 @@ def test_without_neighbours(model, tmp_path):
         ibug.report.write(Plain(), X[300:], y[300:], tmp_path / "report.html", X_train=X[:200])
 
 
+@pytest.mark.filterwarnings("ignore::ibug.exceptions.TooFewRowsWarning")
 def test_infinite_intervals_are_told(model, tmp_path):
     u, X, _, y = model
     few = IBUGRegressor(u.estimator_, prefit=True, k=10, conformal="scale")
