@@ -104,7 +104,15 @@ class RenamingReader(LeafReader):
 
     @classmethod
     def recalled(cls, model: Any, findings: Mapping[str, Any]) -> LeafReader:
-        """Return the reader of a model, which was one of this class if its findings have names."""
+        """Return the reader of a model, which was one of this class if its findings have names.
+
+        Parameters
+        ----------
+        model : fitted model
+            The model.
+        findings : dict
+            What the reader's `findings` has returned.
+        """
         inner, names = read_leaves_of(model), findings.get("names")
         if names is None:
             return inner

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ibug.cli.columns import match, require_column
+from ibug.cli.columns import divided, match, require_column
 from ibug.cli.commands import _options as o
 from ibug.cli.models import load
 from ibug.cli.rows import read_labelled, read_unlabelled
@@ -37,19 +37,21 @@ def monitor(
     interval: o.Coverage = "0.9",
     id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
     jobs: o.Jobs = -1,
+    trusted: o.Trusted = None,
     format: o.InputFormat = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = "utf-8",
     missing: o.Missing = None,
+    decimal: o.Decimal = None,
     strict: o.Strict = False,
 ) -> None:
     """Compare rows with those of before; see HELP."""
-    reading = o.read_options(format, delimiter, encoding, missing)
+    reading = o.read_options(format, delimiter, encoding, missing, decimal)
     level, coverage = o.probabilities([alpha], "--alpha")[0], o.coverage(interval)
-    stored = load(model, jobs=jobs)
+    stored = load(model, jobs=jobs, trusted=trusted)
     table = open_table(data, reading, session)
     name = target or stored.schema.target
-    schema = match(table, stored.schema, [name, stored.id, *o.names(id)], session, strict=strict)
+    schema = match(table, stored.schema, [name, stored.id, *divided(id or (), table.columns)], session, strict=strict)
     if target is None and name not in table.columns:
         X, y = read_unlabelled(table, schema, session), None
     else:

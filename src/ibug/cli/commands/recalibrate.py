@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ibug.cli.columns import match, require_column
+from ibug.cli.columns import divided, match, require_column
 from ibug.cli.commands import _options as o
 from ibug.cli.models import load, save_again
 from ibug.cli.rows import read_labelled
@@ -40,29 +40,31 @@ def recalibrate(
     target: o.Target = None,
     id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
     jobs: o.Jobs = -1,
+    trusted: o.Trusted = None,
     format: o.InputFormat = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = "utf-8",
     missing: o.Missing = None,
+    decimal: o.Decimal = None,
     strict: o.Strict = False,
 ) -> None:
     """Calibrate again; see HELP."""
-    reading = o.read_options(format, delimiter, encoding, missing)
+    reading = o.read_options(format, delimiter, encoding, missing, decimal)
     if output == STANDARD_STREAM:
         raise typer.BadParameter("a model is a file of its own: name it.", param_hint="--output")
     check_output(output, new)
-    stored = load(model, jobs=jobs)
+    stored = load(model, jobs=jobs, trusted=trusted)
     name = o.target_column(target, stored.schema.target)
     table = open_table(new, reading, session)
     require_column(table, name, "target")
-    schema = match(table, stored.schema, [name, stored.id, *o.names(id)], session, strict=strict)
+    schema = match(table, stored.schema, [name, stored.id, *divided(id or (), table.columns)], session, strict=strict)
     rows, _ = read_labelled(table, schema.names, schema.types, name, None, lambda data: schema, session)
     u = stored.estimator
     with session.stages():
         before = _scores(u, rows.X, rows.y)
         u.recalibrate(rows.X, rows.y)
         after = _scores(u, rows.X, rows.y)
-    save_again(output, stored)
+    save_again(output, stored, trusted)
     facts = {"output": output, "bytes": os.path.getsize(output), "rows": len(rows.y), "before": before, "after": after}
     if session.json:
         session.report(facts)
