@@ -19,7 +19,7 @@ CHUNK_BYTES = 2**24
 #: Members have plain relative names: no absolute ones, no drive, no way up, nothing hidden.
 MEMBER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*(/[A-Za-z0-9_][A-Za-z0-9_.\-]*){0,7}")
 MAX_MEMBERS = 20_000
-MAX_MANIFEST_BYTES = 2**27
+MAX_MANIFEST_BYTES = 2**26
 #: No honest deflate stream grows by more than this when it is decompressed.
 MAX_DEFLATE_RATIO = 1032
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from ibug._installed import DISTRIBUTION, VERSION
 from ibug.exceptions import InvalidInputError, OlderLibraryWarning
+from ibug.persistence._budget import json_bytes
 from ibug.persistence._digest import digest
-from ibug.persistence._format import CHECKSUM, FORMAT, FORMAT_VERSION, MANIFEST, STORED
+from ibug.persistence._format import CHECKSUM, FORMAT, FORMAT_VERSION, MANIFEST, STORED, FormatProblemError
 from ibug.persistence._reading import Container
 
 _PACKAGES = {"sklearn": "scikit-learn"}
@@ -54,7 +55,10 @@ def read_manifest(container: Container) -> dict[str, Any]:
     if expected.split() != [digest(data).encode("ascii"), MANIFEST.encode("ascii")]:
         raise container.error(f"its {MANIFEST} is damaged (its checksum is another one)")
     try:
+        json_bytes(data)  # that there are not too many values
         manifest = json.loads(data.decode("utf-8"))
+    except FormatProblemError as problem:
+        raise container.error(str(problem)) from problem
     except (ValueError, RecursionError) as error:
         raise container.error(f"its {MANIFEST} is not valid JSON ({error})") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:

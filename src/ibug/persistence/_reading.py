@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import stat
@@ -10,7 +11,6 @@ import zipfile
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass
-from io import BytesIO
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +29,13 @@ from ibug.persistence._format import (
     MEMBER_NAME,
     STORED,
 )
+from ibug.persistence._npy import read_header
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")  # signature, …, method, …, lengths of name and extra field
 _METHODS = {zipfile.ZIP_STORED: STORED, zipfile.ZIP_DEFLATED: DEFLATED}
-_MOST_HEADER_BYTES = 10_000  # of a .npy file
-_ARRAY_KINDS = "biufU"
 
 
 @dataclass(frozen=True)
@@ -130,15 +129,15 @@ class Container:
         else:
             buffer = bytearray(self.read(name))  # a writable array, as others are
         try:
-            found_shape, fortran, found = _read_npy_header(buffer)
-            offset = len(buffer) - int(np.prod(found_shape, dtype=object)) * found.itemsize
+            found_shape, fortran, found, offset = read_header(buffer)
+            n_bytes = math.prod(found_shape) * found.itemsize
             fits = found_shape == tuple(shape) and found == np.dtype(dtype) and not fortran
-            if not fits or found.kind not in _ARRAY_KINDS or found.itemsize == 0 or offset != _header_bytes(buffer):
+            if not fits or found.itemsize == 0 or offset + n_bytes != len(buffer):
                 raise self.error(f"its array {name!r} is not the one that its manifest describes")
             if offset == len(buffer):
                 return np.empty(found_shape, found)
             return np.frombuffer(buffer, found, offset=offset).reshape(found_shape)
-        except (ValueError, TypeError, SyntaxError, OverflowError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             if isinstance(error, FileFormatError):
                 raise
             raise self.error(f"its array {name!r} cannot be read ({error})") from error
@@ -219,17 +218,3 @@ class Container:
 
 def _is_plain(mode: int) -> bool:
     return stat.S_IFMT(mode) in (0, stat.S_IFREG)
-
-
-def _read_npy_header(buffer: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, order and type that a .npy file announces."""
-    head = BytesIO(bytes(buffer[:_MOST_HEADER_BYTES]))
-    if np.lib.format.read_magic(head) != (1, 0):
-        raise ValueError("unknown version of the .npy format")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(head, max_header_size=_MOST_HEADER_BYTES)
-    return shape, fortran, dtype
-
-
-def _header_bytes(buffer: Any) -> int:
-    """Return how long the header of a .npy file is: ten bytes, two of which tell the rest."""
-    return 10 + int.from_bytes(bytes(buffer[8:10]), "little")

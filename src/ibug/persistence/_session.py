@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ibug.persistence._budget import Budget
 from ibug.persistence._digest import digest
 from ibug.persistence._format import FormatProblemError
 from ibug.persistence._reading import Container
@@ -103,11 +104,13 @@ class Loading:
         self.members = members
         self.mapped = mapped
         self.trusted = trusted
+        self.budget = Budget(sum(facts["size"] for facts in members.values()))
         self.model_digests: list[str] = []
         self.decoder = Decoder(self.array)
+        self._read: set[str] = set()
 
     def array(self, name: str) -> NDArray[Any]:
-        """Return the array of a member."""
+        """Return the array of a member, which nothing else in the file mentions."""
         facts = self._facts(name)
         mapped = self.mapped and facts["size"] >= LEAST_MAPPED_BYTES
         return self.container.array(name, facts["dtype"], facts["shape"], mapped=mapped)
@@ -122,7 +125,12 @@ class Loading:
     def _facts(self, name: Any) -> dict[str, Any]:
         if not isinstance(name, str) or name not in self.members:
             raise FormatProblemError(f"it has no member {name!r:.100}")
-        return self.members[name]
+        if name in self._read:
+            raise FormatProblemError(f"it mentions its member {name!r} more than once")
+        self._read.add(name)
+        facts = self.members[name]
+        self.budget.spend(facts["size"], f"its member {name!r}")
+        return facts
 
 
 def _plain(where: str) -> str:

@@ -3,74 +3,171 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
+from sklearn.ensemble._forest import BaseForest
+from sklearn.tree._tree import Tree
 
 from ibug.persistence._format import FormatProblemError
 from ibug.persistence._search_trees import is_whole
 
 _KEYS_OF_MERSENNE_TWISTER = 624
+_WORDS_OF_A_SET, _CATEGORIES = 8, 256  # of a categorical split: one bit per category
 
 
 def check_trees(model: Any) -> None:
-    """Raise FormatProblemError for trees that lead out of their own arrays, wherever in the model they are.
+    """Raise FormatProblemError for trees that no fit has made, wherever in the model they are.
 
-    A walk down such a tree would read memory that is not its own.
+    A walk down such a tree might read memory that is not its own, never end, or lead to no number. scikit-learn checks
+    that rows have as many columns as the estimator tells: so that is the number which trees are compared with, not
+    their own.
+
+    Parameters
+    ----------
+    model : scikit-learn object
+        Of a file, before anything was asked of it.
     """
     for part in _parts(model):
-        kind = type(part).__name__
-        if kind == "Tree":
-            _check_tree(part)
-        elif kind == "TreePredictor":
-            _check_predictor(part)
-        elif kind in ("KDTree", "BallTree"):
-            _require(is_whole(part))
-        elif kind == "BSpline":
+        if isinstance(part, Tree):
+            _check_tree(part, part.n_features)
+        elif isinstance(part, BaseForest) and hasattr(part, "estimators_"):  # else it is not fitted
+            _check_members(part, np.asarray(part.estimators_, object))
+        elif isinstance(part, GradientBoostingRegressor) and hasattr(part, "estimators_"):
+            _check_boosting(part)
+        elif isinstance(part, HistGradientBoostingRegressor) and hasattr(part, "_predictors"):
+            _check_hist_boosting(part)
+        elif type(part).__name__ in ("KDTree", "BallTree"):
+            _require(is_whole(part), "a search tree that leads out of its own arrays")
+        elif type(part).__name__ == "BSpline":
             _check_spline(part)
         elif isinstance(part, np.random.RandomState):
             state: Any = part.get_state(legacy=True)
             _require(0 <= state[2] <= _KEYS_OF_MERSENNE_TWISTER)
+        elif hasattr(part, "tree_"):
+            _check_tree(part.tree_, part.n_features_in_)
 
 
-def _check_tree(tree: Any) -> None:
-    n, width = tree.node_count, tree.n_features
+def _check_members(ensemble: Any, trees: NDArray[Any]) -> None:
+    width = ensemble.n_features_in_
+    _require(trees.size > 0 and len(trees) == trees.size, "no trees, or several in one place")
+    for tree in trees.ravel():
+        _require(tree.n_features_in_ == width, "a tree of another number of features than the model")
+        _check_tree(tree.tree_, width)
+
+
+def _check_boosting(model: Any) -> None:
+    trees = np.asarray(model.estimators_, object)
+    _require(trees.ndim == 2 and getattr(model, "n_trees_per_iteration_", 1) == 1, "several trees in one place")
+    _check_members(model, trees)
+    _require(all(tree.tree_.n_outputs == 1 for tree in trees.ravel()), "a tree with several outputs")
+
+
+def _check_tree(tree: Any, n_features: Any) -> None:
+    """Check a tree of the kind that forests and GradientBoosting have."""
+    _require(type(tree) is Tree, "something else in the place of a tree")
+    # Before any array is looked at: they are made as long as this number tells.
+    _require(1 <= tree.node_count == tree.capacity, "a tree that leads out of its own arrays")
+    _require(tree.n_features == n_features, "a tree of another number of features than the model")
     left, right = tree.children_left, tree.children_right
-    _check_children(left, right, left == -1, n)
-    inner = left != -1
-    _require(len(left) == n and np.all((tree.feature[inner] >= 0) & (tree.feature[inner] < width)))
+    leaf = left == -1
+    _check_children(left, right, leaf)
+    _check_features(tree.feature[~leaf], n_features)
+    _require(np.isfinite(tree.value[leaf]).all(), "a leaf whose value is not finite")
 
 
-def _check_predictor(predictor: Any) -> None:
-    nodes = predictor.nodes
-    is_leaf = nodes["is_leaf"].astype(bool)
-    _check_children(nodes["left"].astype(np.int64), nodes["right"].astype(np.int64), is_leaf, len(nodes))
-    inner = nodes[~is_leaf]
-    n_sets = len(predictor.raw_left_cat_bitsets)
-    categorical = inner[inner["is_categorical"].astype(bool)]
-    _require(np.all(categorical["bitset_idx"] < n_sets) and predictor.raw_left_cat_bitsets.shape[1:] == (8,))
+def _check_hist_boosting(model: Any) -> None:
+    width, mapper = model.n_features_in_, model._bin_mapper
+    _require(isinstance(width, (int, np.integer)) and width > 0, "an impossible number of features")
+    categorical = np.asarray(mapper.is_categorical_)
+    fits = categorical.shape == (width,) == np.shape(mapper.n_bins_non_missing_) and categorical.dtype.kind in "bui"
+    _require(fits and len(mapper.bin_thresholds_) == width, "features that are not those of the model")
+    for feature in np.flatnonzero(categorical):
+        _check_categories(mapper.bin_thresholds_[feature])
+    _check_preprocessor(model._preprocessor, width)
+    _require(np.shape(model._baseline_prediction) in ((), (1,), (1, 1)), "an impossible start of its predictions")
+    _require(np.isfinite(model._baseline_prediction).all(), "a start of its predictions that is not finite")
+    _require(len(model._predictors) > 0, "no trees")
+    for trees in model._predictors:
+        _require(len(trees) == 1, "several trees in one place")
+        _check_predictor(trees[0], width, categorical != 0)
+
+
+def _check_categories(known: Any) -> None:
+    """Categories are bits of a set, which scikit-learn sets without asking whether there are so many."""
+    values = np.asarray(known)
+    _require(values.dtype.kind in "uif" and values.ndim == 1, "categories that are no numbers")
+    _require(np.all((values >= 0) & (values < _CATEGORIES)), "a category beyond the sets of its splits")
+
+
+def _check_preprocessor(preprocessor: Any, width: int) -> None:
+    """Where there are categories, a transformer makes the columns that trees are walked with; nobody counts them."""
+    if preprocessor is None:
+        return
+    _require(type(preprocessor) is ColumnTransformer, "an unknown way to read columns")
+    made = 0
+    for name, transformer, columns in preprocessor.transformers_:
+        chosen = np.asarray(columns)
+        n = int(chosen.sum()) if chosen.dtype == bool else chosen.size
+        _require(
+            np.size(preprocessor._transformer_to_input_indices[name]) == n, "other columns in frames than in arrays"
+        )
+        if hasattr(transformer, "categories_"):
+            _require(len(transformer.categories_) == n, "categories that are not those of its columns")
+        else:
+            function = getattr(transformer, "func", None)
+            plain = isinstance(function, partial) and function.func.__name__ == "check_array"
+            _require(transformer == "passthrough" or function is None or plain, "an unknown way to read columns")
+        made += n
+    _require(made == width and preprocessor.n_features_in_ == width, "another number of columns than features")
+
+
+def _check_predictor(predictor: Any, n_features: int, categorical: NDArray[np.bool_]) -> None:
+    """Check a tree of HistGradientBoosting."""
+    _require(type(predictor).__name__ == "TreePredictor", "something else in the place of a tree")
+    nodes, sets = predictor.nodes, predictor.raw_left_cat_bitsets
+    _require(nodes.ndim == 1 and len(nodes) > 0, "a tree without nodes")
+    leaf = nodes["is_leaf"].astype(bool)
+    _check_children(nodes["left"].astype(np.int64), nodes["right"].astype(np.int64), leaf)
+    inner = nodes[~leaf]
+    _check_features(inner["feature_idx"], n_features)
+    by_set = inner["is_categorical"].astype(bool)
+    _require(np.all(categorical[inner["feature_idx"][by_set]]), "a split by categories of a feature that has none")
+    _require(sets.ndim == 2 and sets.shape[1] == _WORDS_OF_A_SET and sets.dtype == np.uint32, "impossible sets")
+    _require(np.all(inner["bitset_idx"][by_set] < len(sets)), "a split by categories that are not there")
+    _require(np.isfinite(nodes["value"][leaf]).all(), "a leaf whose value is not finite")
 
 
 def _check_spline(spline: Any) -> None:
     """SciPy takes knots and coefficients of a spline as they are once it is made."""
     t, c, k = np.asarray(spline.t), np.asarray(spline.c), spline.k
-    _require(isinstance(k, (int, np.integer)) and k >= 0 and t.ndim == 1 and c.ndim >= 1)
-    _require(len(t) >= 2 * k + 2 and len(c) >= len(t) - k - 1 and np.all(np.diff(t) >= 0))
+    whole = isinstance(k, (int, np.integer)) and k >= 0 and t.ndim == 1 and c.ndim >= 1
+    whole = whole and len(t) >= 2 * k + 2 and len(c) >= len(t) - k - 1 and bool(np.all(np.diff(t) >= 0))
+    _require(whole, "a spline that leads out of its own arrays")
 
 
-def _check_children(left: NDArray[Any], right: NDArray[Any], is_leaf: NDArray[Any], n_nodes: int) -> None:
-    """Children come after their parent and are inside: then every walk ends."""
-    _require(n_nodes > 0)
-    parents = np.flatnonzero(~is_leaf)
+def _check_children(left: NDArray[Any], right: NDArray[Any], leaf: NDArray[np.bool_]) -> None:
+    """Children come after their parent and are inside, so that every walk ends; each has one parent."""
+    parents = np.flatnonzero(~leaf)
     for children in (left[parents], right[parents]):
-        _require(np.all((children > parents) & (children < n_nodes)))
+        inside = np.all((children > parents) & (children < len(leaf)))
+        _require(inside, "a tree that leads out of its own arrays, or back")
+    n_parents = np.bincount(np.concatenate([left[parents], right[parents]]), minlength=len(leaf))
+    _require(np.all(n_parents[1:] == 1), "a node with several parents, or none")
 
 
-def _require(condition: Any) -> None:
+def _check_features(features: NDArray[Any], n_features: int) -> None:
+    _require(np.all((features >= 0) & (features < n_features)), "a split by a feature that it does not have")
+
+
+def _require(condition: Any, otherwise: str = "a random number generator that leads out of its own keys") -> None:
     if not condition:
-        raise FormatProblemError("its scikit-learn model has a tree that leads out of its own arrays")
+        raise FormatProblemError(f"its scikit-learn model has {otherwise}")
 
 
 def _parts(value: Any) -> Iterator[Any]:

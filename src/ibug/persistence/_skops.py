@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterable
-from io import BytesIO
 from typing import Any
 
 from ibug.exceptions import MissingDependencyError, NotStorableError
 from ibug.persistence._format import FormatProblemError
 from ibug.persistence._session import Loading, Saving
+from ibug.persistence._skops_sizes import READING, check_sizes
 from ibug.persistence._trusted import TRUSTED
 
 
@@ -72,11 +71,12 @@ def parse(name: str, loading: Loading) -> Any:
     """Return the object of a member, if all types in it are trusted."""
     io = _skops()
     data = loading.model(name)
-    _check_sizes(data)
+    check_sizes(data, loading.budget)
     try:
-        untrusted = _untrusted(io, data, loading.trusted)
-        if not untrusted:
-            return io.loads(data, trusted=[*TRUSTED, *loading.trusted])
+        with READING:
+            untrusted = _untrusted(io, data, loading.trusted)
+            if not untrusted:
+                return io.loads(data, trusted=[*TRUSTED, *loading.trusted])
     except Exception as error:  # of many kinds, on files that skops has not written, or for another scikit-learn
         raise FormatProblemError(
             f"its scikit-learn model cannot be read by this version of skops and scikit-learn ({type(error).__name__}: "
@@ -90,17 +90,6 @@ def parse(name: str, loading: Loading) -> Any:
 
 def _untrusted(io: Any, data: bytes, trusted: Iterable[str] = ()) -> list[str]:
     return sorted(set(io.get_untrusted_types(data=data)) - {*TRUSTED, *trusted})
-
-
-def _check_sizes(data: bytes) -> None:
-    """Check that nothing in the inner container grows when it is read: skops compresses nothing here."""
-    try:
-        with zipfile.ZipFile(BytesIO(data)) as archive:
-            infos = archive.infolist()
-    except Exception as error:
-        raise FormatProblemError(f"its scikit-learn model is damaged ({error})") from error
-    if any(info.compress_type != zipfile.ZIP_STORED for info in infos) or sum(i.file_size for i in infos) > len(data):
-        raise FormatProblemError("its scikit-learn model claims an absurd size")
 
 
 def _skops() -> Any:
