@@ -1,6 +1,6 @@
 """Saving and loading without pickle: one file, checked before it is believed."""
 
-from ibug.persistence._atomic import replacing
+from ibug.persistence._atomic import check_replaceable, replacing
 from ibug.persistence._files import (
     Store,
     checksum_of,
@@ -27,6 +27,7 @@ __all__ = [
     "NotStored",
     "Saving",
     "Store",
+    "check_replaceable",
     "checksum_of",
     "encode_parameters",
     "inspect",

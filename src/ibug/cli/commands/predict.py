@@ -76,7 +76,7 @@ def predict(
     started = time.perf_counter()
     reading = o.read_options(format, delimiter, encoding, missing, decimal)
     wanted = _wanted(interval, quantiles, samples, neighbors, flags)
-    check_output(output, data, model)
+    check_output(output, data, model, streams=True)
     if output != STANDARD_STREAM:
         format_of(output)
     stored = load(model, jobs=jobs, trusted=trusted)

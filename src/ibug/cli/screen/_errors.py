@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
@@ -20,17 +21,8 @@ from ibug.cli.screen._session import Session
 from ibug.exceptions import IBUGError, IBUGWarning, LikelyMistakeWarning, MissingDependencyError
 
 #: The exit codes; 2, for wrong usage, is typer's own.
-OK, UNUSABLE, USAGE, MISSING_LIBRARY, MOVED, BUG, INTERRUPTED, TERMINATED, BROKEN_PIPE = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    70,
-    130,
-    143,
-    141,
-)
+OK, UNUSABLE, USAGE, MISSING_LIBRARY, MOVED, BUG, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 4, 70, 130, 141
+_BY_SIGNAL = 128  # and the signal's number: 143 where the process was terminated, 129 where its terminal was closed
 
 # The options of every command.
 _PANEL = "Messages"
@@ -42,7 +34,11 @@ _COMMON: list[tuple[str, Any]] = [
 
 
 class Terminated(BaseException):
-    """The process was asked to end (SIGTERM)."""
+    """The process was asked to end (SIGTERM), or its terminal was closed (SIGHUP)."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -64,8 +60,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 traceback.print_exc()
             raise typer.Exit(_explain(error, session)) from None
         finally:
-            if before is not None:
-                signal.signal(signal.SIGTERM, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     # typer reads the options from the signature, which must have those of the session in its place.
     hints = get_type_hints(command, include_extras=True)
@@ -95,7 +91,7 @@ def _meaning(error: BaseException) -> tuple[int, str]:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED, "interrupted."
     if isinstance(error, Terminated):
-        return TERMINATED, "terminated."
+        return _BY_SIGNAL + error.number, "terminated."
     if isinstance(error, MissingDependencyError):
         return MISSING_LIBRARY, str(error)
     if isinstance(error, LikelyMistakeWarning):
@@ -130,15 +126,21 @@ def _tell_warnings(session: Session, *, strict: bool) -> None:
     warnings.showwarning = show
 
 
-def _on_termination() -> Any:
-    """Let SIGTERM unwind like Ctrl-C, so that temporary files are removed; this works in the main thread only."""
+def _on_termination() -> dict[int, Any]:
+    """Let signals to end unwind like Ctrl-C, so that temporary files are removed, and return who had them before.
 
-    def unwind(signum: int, frame: Any) -> None:
-        raise Terminated
+    This works in the main thread only. A signal that is ignored (by ``nohup``, say) stays ignored.
+    """
+
+    def unwind(number: int, frame: Any) -> None:
+        raise Terminated(number)
 
     # pyarrow would take Ctrl-C for itself while it reads, and forget it at the end of the input.
     pa.enable_signal_handlers(False)
-    try:
-        return signal.signal(signal.SIGTERM, unwind)
-    except ValueError:
-        return None
+    before: dict[int, Any] = {}
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            with contextlib.suppress(ValueError):
+                before[number] = signal.signal(number, unwind)
+    return before

@@ -17,16 +17,29 @@ import pyarrow.parquet
 
 from ibug.cli.tables._formats import FORMATS, STANDARD_STREAM, format_of
 from ibug.exceptions import InvalidInputError
-from ibug.persistence import replacing
+from ibug.persistence import check_replaceable, replacing
 
 
-def check_output(path: str, *inputs: str | None) -> None:
-    """Refuse early an output that cannot be written, or that is one of the inputs."""
+def check_output(path: str, *inputs: str | None, streams: bool = False) -> None:
+    """Refuse early an output that cannot be written, or that is one of the inputs.
+
+    Parameters
+    ----------
+    path
+        The output; ``-`` is standard output.
+    *inputs
+        The command's other files.
+    streams
+        Whether the output is written from its beginning to its end, so that it may be a device or a pipe.
+    """
     if path == STANDARD_STREAM:
         return
     target = Path(path)
     if target.is_dir():
         raise InvalidInputError(f"{path} is a folder: name a file in it.")
+    if streams and target.exists() and not target.is_file():
+        return
+    check_replaceable(target)
     if not target.parent.is_dir():
         raise InvalidInputError(f"The folder {target.parent} of the output {path} does not exist.")
     if not os.access(target.parent, os.W_OK):
@@ -38,9 +51,12 @@ def check_output(path: str, *inputs: str | None) -> None:
 
 @contextmanager
 def atomic(path: str) -> Iterator[BinaryIO]:
-    """Open a file to write that appears under its name only when all is written; an error leaves no trace of it."""
+    """Open a file to write that appears under its name only when all is written; an error leaves no trace of it.
+
+    A device or a pipe (``/dev/stdout``, say) is written to as it is.
+    """
     target = Path(path)
-    if target.exists() and not target.is_file():  # a device or a pipe cannot be replaced
+    if target.exists() and not target.is_file():
         with open(target, "wb") as stream:
             yield stream
         return
