@@ -1,6 +1,8 @@
 """Data that do not fit: each message names the file, the column and the way out; no output is left behind."""
 
 import gzip
+import os
+import stat
 
 import pandas as pd
 import pytest
@@ -212,3 +214,20 @@ def test_a_missing_library_is_exit_code_3(files, monkeypatch):
     monkeypatch.setitem(sys.modules, "catboost", None)
     fit = ("fit", files["train.csv"], "-t", "target", "-o", files["m.ibug"], "-b", "catboost")
     assert 'pip install "ibug-learn[catboost]"' in refused(files, *fit, code=3)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices and pipes are POSIX's")
+def test_outputs_that_are_no_files(files):
+    """A model and a report take the place of a file, and so refuse devices and pipes; rows can be written to them."""
+    os.mkfifo(files["pipe"])
+    for output, kind in {"/dev/null": "device", files["pipe"]: "pipe", files.folder: "folder"}.items():
+        for command in (
+            ["fit", files["train.csv"], "--target", "target"],
+            ["report", files["model.ibug"], files["test.csv"]],
+        ):
+            result = files.run(*command, "-o", output, ok=False)
+            assert result.exit_code == 1, result.stderr
+            assert kind in result.stderr
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert stat.S_ISFIFO(os.stat(files["pipe"]).st_mode)
+    os.unlink(files["pipe"])

@@ -2,6 +2,8 @@
 
 import base64
 import json
+import os
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ import pytest
 
 import ibug
 from ibug.metrics import evaluate
+from tests.persistence.forge import manifest_of, put_together, take_apart
 
 
 @pytest.fixture
@@ -168,3 +171,32 @@ def test_report_needs_the_right_training_file(files):
     (files.folder / "train.csv").unlink()
     assert "--train" in files.run(*command).stderr
     assert files.run(*command[:-1], "-", ok=False).exit_code == 2
+
+
+@pytest.mark.parametrize("command", [["explain", "--row", "3"], ["report", "-o"]], ids=["explain", "report"])
+def test_a_training_file_that_is_not_beside_the_model_must_be_confirmed(files, command, tmp_path):
+    """Whoever made a model file could name any file of the reader's machine in it."""
+    tmp_path = tmp_path / "from elsewhere"
+    tmp_path.mkdir()
+    model = tmp_path / "model.ibug"
+    shutil.copy(files["model.ibug"], model)
+    elsewhere = os.path.relpath(files["train.csv"], tmp_path)
+    members = take_apart(model)
+    manifest = manifest_of(members)
+    manifest["metadata"]["ibug.cli"]["train"]["path"] = elsewhere
+    put_together(model, members, manifest)
+    arguments = [command[0], model, files["test.csv"], *command[1:]]
+    arguments += [tmp_path / "report.html"] if command[0] == "report" else []
+    said = " ".join(files.run(*arguments).stderr.split())
+    assert "not beside it" in said
+    assert "--train" in said
+    assert "not beside it" not in files.run(*arguments, "--train", files["train.csv"]).stderr
+    shutil.copy(files["train.csv"], tmp_path / "train.csv")
+    manifest["metadata"]["ibug.cli"]["train"]["path"] = "train.csv"
+    put_together(model, members, manifest)
+    result = files.run(*arguments)
+    assert "features are not compared" not in result.stderr
+    if hasattr(os, "symlink"):
+        (tmp_path / "train.csv").unlink()
+        (tmp_path / "train.csv").symlink_to(files["train.csv"])
+        assert "not beside it" in " ".join(files.run(*arguments).stderr.split())

@@ -60,7 +60,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     kept, and its owner where that is allowed. Links are followed. What is no regular file is refused.
 
     On Linux the new file has no name until it is complete, so that nothing is left of a process that is killed.
-    Elsewhere a hidden file with the ending ``.tmp`` may be; signals to end remove it, and what a killed process has left
+    Elsewhere a hidden file with the ending ``.tmp`` may be; signals to end remove it, and what a killed process left
     is removed by the next one that writes the same file.
 
     Parameters

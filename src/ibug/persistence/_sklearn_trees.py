@@ -48,7 +48,7 @@ def check_trees(model: Any) -> None:
             _check_spline(part)
         elif isinstance(part, np.random.RandomState):
             state: Any = part.get_state(legacy=True)
-            _require(0 <= state[2] <= _KEYS_OF_MERSENNE_TWISTER)
+            _require(0 <= state[2] <= _KEYS_OF_MERSENNE_TWISTER, "random numbers that lead out of their own keys")
         elif hasattr(part, "tree_"):
             _check_tree(part.tree_, part.n_features_in_)
 
@@ -165,7 +165,7 @@ def _check_features(features: NDArray[Any], n_features: int) -> None:
     _require(np.all((features >= 0) & (features < n_features)), "a split by a feature that it does not have")
 
 
-def _require(condition: Any, otherwise: str = "a random number generator that leads out of its own keys") -> None:
+def _require(condition: Any, otherwise: str = "a part that leads out of its own arrays") -> None:
     if not condition:
         raise FormatProblemError(f"its scikit-learn model has {otherwise}")
 

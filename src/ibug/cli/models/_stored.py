@@ -49,6 +49,9 @@ class StoredModel:
     def training_file(self, train: str | None, session: Session) -> str | None:
         """Return the path of the training file, or None, with a note, where it is not known.
 
+        A model file of someone else may name any file as its training file. What it names is opened only if it stands
+        beside the model file; a file elsewhere must be named by the user.
+
         Parameters
         ----------
         train
@@ -61,6 +64,12 @@ class StoredModel:
         path = train
         if path is None and self.origin is not None and self.origin.path is not None:
             path = os.path.join(os.path.dirname(self.path), self.origin.path)
+            if not _is_beside(path, self.path):
+                session.note(
+                    f"The model file names {path} as its training file, which is not beside it: features are not "
+                    f"compared. If that is the right file, confirm it: --train {path}."
+                )
+                return None
             if not Path(path).is_file():
                 session.note(f"The training file {path} is not there: features are not compared. --train names it.")
                 return None
@@ -68,6 +77,11 @@ class StoredModel:
             session.note("The model file does not tell its training file: features are not compared. --train names it.")
             return None
         return path
+
+
+def _is_beside(path: str, model: str) -> bool:
+    """Tell whether a file is in the folder of the model file, with links followed."""
+    return os.path.dirname(os.path.realpath(path)) == os.path.dirname(os.path.realpath(model))
 
 
 def save(path: str, estimator: Any, schema: Schema, origin: Origin) -> None:
