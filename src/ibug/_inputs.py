@@ -39,6 +39,19 @@ def check_targets(X: Any, y: Any, name: str) -> Floats:
     return np.asarray(targets)
 
 
+def check_weights(weights: Any, n_rows: int, name: str = "sample_weight") -> Floats:
+    """Return the weights of rows, (n_rows,): finite, at least zero, and not all zero."""
+    array = np.asarray(weights, np.float64)
+    if array.shape != (n_rows,):
+        raise InvalidInputError(f"{name} must have one number for each of the {n_rows} rows; got shape {array.shape}.")
+    if not np.isfinite(array).all() or (array < 0).any():
+        bad = int(np.argmax(~(np.isfinite(array) & (array >= 0))))
+        raise InvalidInputError(f"{name} must be finite numbers of at least 0; entry {bad} is {array[bad]:g}.")
+    if not array.any():
+        raise InvalidInputError(f"{name} must not be all zero: no row would count.")
+    return array
+
+
 def check_count(value: Any, least: int, most: int, name: str) -> int:
     """Return an integer from `least` to `most`, the number of training rows."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= most:

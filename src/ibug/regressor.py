@@ -18,6 +18,7 @@ from ibug._frames import check_output, neighbor_frames
 from ibug._inputs import check_count
 from ibug._options import Options
 from ibug._typing import Floats
+from ibug._weights import as_weights
 from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
@@ -196,6 +197,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         *,
         X_val: Any = None,
         y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
         **fit_params: Any,
     ) -> IBUGRegressor:
         """Index the training rows, and let validation rows choose and calibrate; train before, unless `prefit` is set.
@@ -209,6 +211,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X_val, y_val : optional
             Validation rows, which the model has not been trained on. Without them, and without `prefit`, rows of X
             serve: predicted by clones that have not seen them, or held out (see `spread` and `cv`).
+        sample_weight_val : array-like of shape (n_validation,), optional
+            Weights of the validation rows, in tuning, stack, calibration and conformal calibration; only their ratios
+            matter. Where rows of X serve, they have the weights of `sample_weight`.
         **fit_params
             Passed on to the estimator's `fit`. Arrays with one entry per row of X are divided along with X.
         """
@@ -217,10 +222,12 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         model = checked_model(self.estimator, options, rng)  # fails before anything is trained
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
+        weights = as_weights(sample_weight_val, 0 if validation is None else len(validation[1]), "sample_weight_val")
         fit_params = with_sample_weight(model, fit_params, sample_weight)
         options.check(len(y), fit_params, has_validation=validation is not None)
         columns, facts = getattr(self, "feature_names_in_", None), TargetFacts.of(y, options)
-        self.source_, self.rule_ = learned(Job(model, columns, X, y, facts, validation, fit_params, options, rng))
+        job = Job(model, columns, X, y, facts, validation, fit_params, options, rng, weights)
+        self.source_, self.rule_ = learned(job)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -289,7 +296,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return self._learn_from(X_val, y_val, {"distribution": families}, "select_distribution needs X_val and y_val.")
 
-    def recalibrate(self, X: Any, y: ArrayLike) -> IBUGRegressor:
+    def recalibrate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> IBUGRegressor:
         """Let newer labelled rows choose and calibrate again, as the validation rows of `fit` did.
 
         Spread, k, family or weights of the stack, and the conformal calibration are learned anew, with the parameters
@@ -300,9 +307,11 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
             Rows that the model has not been trained on, the latest ones say. They must be enough to calibrate on: some
             hundreds.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows: larger for the latest, say. Only their ratios matter; rows of weight 0 do not count.
         """
         check_is_fitted(self)
-        return self._learn_from(X, y, {}, "recalibrate needs rows and their targets, X and y.")
+        return self._learn_from(X, y, {}, "recalibrate needs rows and their targets, X and y.", sample_weight)
 
     def update(self, X: Any, y: ArrayLike, *, keep: int | None = None) -> IBUGRegressor:
         """Make newer labelled rows neighbours as well; the model stays, and so does the rule until `recalibrate`.
@@ -407,11 +416,14 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         parts = [function(self.rule_.distribution(batch)) for batch in self.batches(X)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _learn_from(self, X: Any, y: Any, parameters: Mapping[str, Any], missing: str) -> IBUGRegressor:
+    def _learn_from(
+        self, X: Any, y: Any, parameters: Mapping[str, Any], missing: str, sample_weight: Any = None
+    ) -> IBUGRegressor:
         validation = self._check_labelled_rows(X, y, missing)
+        weights = as_weights(sample_weight, len(validation[1]), "sample_weight")
         options, rng = Options.of({**self.get_params(deep=False), **parameters}), check_random_state(self.random_state)
         facts = TargetFacts.of(self.source_.targets, options)
-        self.source_, self.rule_ = learn_from(self.source_, validation, options, facts, rng)
+        self.source_, self.rule_ = learn_from(self.source_, validation, options, facts, rng, weights)
         return self
 
     def _check_n_neighbors(self, n_neighbors: int | None) -> int:

@@ -33,6 +33,15 @@ def test_recalibrated_like_in_python(files, newer):
     )
 
 
+def test_weights(files, newer):
+    newer.assign(share=0.0).assign(share=np.arange(len(newer)) % 2).to_csv(files["weighted.csv"], index=False)
+    newer[1::2].to_csv(files["some.csv"], index=False)
+    for name, options in (("a", ["weighted.csv", "--weight", "share"]), ("b", ["some.csv"])):
+        files.run("recalibrate", files["model.ibug"], files[options[0]], *options[1:], "-o", files[f"{name}.ibug"])
+    a, b = (ibug.load(files[f"{name}.ibug"]) for name in "ab")
+    np.testing.assert_array_equal(a.rule_.stack.weights, b.rule_.stack.weights)
+
+
 def test_the_model_file_itself_is_replaced_all_or_nothing(files, newer):
     files.run("recalibrate", files["model.ibug"], files["newer.csv"], "-o", files["own.ibug"])
     before = (files.folder / "own.ibug").read_bytes()

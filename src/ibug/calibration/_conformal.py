@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from ibug._inputs import check_weights
 from ibug._typing import Floats
 from ibug.calibration._recalibrated import Recalibrated
 from ibug.calibration._score_map import ScoreMap
@@ -36,7 +38,13 @@ class ConformalCalibrator(BaseEstimator):
     def __init__(self, *, n_bins: int | None = None) -> None:
         self.n_bins = n_bins
 
-    def fit(self, distribution: Distribution, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        distribution: Distribution,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn from held-out rows.
 
         Parameters
@@ -47,6 +55,10 @@ class ConformalCalibrator(BaseEstimator):
             Their observed values.
         groups : array-like of shape (n,), optional
             A label per row, a column of the data, say: each group is calibrated by itself.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows. With weights that do not depend on the data, the guarantee is that of Barber et al.
+            (2023): coverage falls short by at most the weighted mean of the total variation distances to the new row.
+            With likelihood ratios of covariates, see `transform`.
         """
         if not isinstance(distribution, Distribution):
             raise InvalidInputError(
@@ -63,13 +75,16 @@ class ConformalCalibrator(BaseEstimator):
         scores = distribution.middle_score(values)  # on whole numbers narrower than the normal score, and as sure
         self._learn_groups(distribution, groups)
         codes = self._codes(distribution, groups)
-        pooled = self._map(scores)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(values))
+        pooled = _map_of(self._map, scores, weights, np.ones(len(values), bool))
         members = [codes == code for code in range(len(self.groups_))]
         # The last map, of all rows, is for groups that were not seen, and for bins that tied spreads leave empty.
-        self.maps_ = [*(self._map(scores[rows]) if rows.any() else pooled for rows in members), pooled]
+        self.maps_ = [*(_map_of(self._map, scores, weights, rows, pooled) for rows in members), pooled]
         return self
 
-    def transform(self, distribution: Distribution, groups: ArrayLike | None = None) -> Recalibrated:
+    def transform(
+        self, distribution: Distribution, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Recalibrated:
         """Return the calibrated distributions of new rows.
 
         Parameters
@@ -78,14 +93,24 @@ class ConformalCalibrator(BaseEstimator):
             The distributions predicted for the new rows.
         groups : array-like of shape (n,), optional
             Their labels, if `fit` was given labels. A label that was not seen there gets the calibration of all rows.
+        sample_weight : array-like of shape (n,), optional
+            Their weights, where those of the held-out rows are likelihood ratios of covariates: the density of new rows
+            over that of held-out rows, up to one factor. Then intervals hold with probability p at least if only the
+            covariates have moved and the ratios are right (Tibshirani et al., 2019). By default a new row has the
+            largest weight of the held-out ones.
         """
         check_is_fitted(self)
-        return Recalibrated(distribution, self.maps_, self._codes(distribution, groups))
+        own = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        if own is not None and (own.shape != distribution.shape or not np.all(np.isfinite(own) & (own >= 0))):
+            raise InvalidInputError(
+                f"Likelihood ratios of new rows must be finite numbers of at least 0, one per row; got {own!r:.100}."
+            )
+        return Recalibrated(distribution, self.maps_, self._codes(distribution, groups), own)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "maps_")
 
-    def _map(self, scores: Floats) -> ScoreMap:
+    def _map(self, scores: Floats, weights: Floats | None) -> ScoreMap:
         raise NotImplementedError("Use ScaleConformal or DistributionConformal.")
 
     def _learn_groups(self, distribution: Distribution, groups: ArrayLike | None) -> None:
@@ -146,8 +171,8 @@ class ScaleConformal(ConformalCalibrator):
     array([4.7])
     """
 
-    def _map(self, scores: Floats) -> ScoreMap:
-        return ScoreMap.of_absolute_scores(scores)
+    def _map(self, scores: Floats, weights: Floats | None) -> ScoreMap:
+        return ScoreMap.of_absolute_scores(scores, weights)
 
 
 class DistributionConformal(ConformalCalibrator):
@@ -162,8 +187,22 @@ class DistributionConformal(ConformalCalibrator):
         Calibrate rows of small, middle and large spread each by themselves: the number of bins of the predicted σ.
     """
 
-    def _map(self, scores: Floats) -> ScoreMap:
-        return ScoreMap.of_scores(scores)
+    def _map(self, scores: Floats, weights: Floats | None) -> ScoreMap:
+        return ScoreMap.of_scores(scores, weights)
+
+
+def _map_of(
+    make: Callable[[Floats, Floats | None], ScoreMap],
+    scores: Floats,
+    weights: Floats | None,
+    rows: NDArray[np.bool_],
+    otherwise: ScoreMap | None = None,
+) -> ScoreMap:
+    """Return the map of some rows, as far as they count; another one where none of them does."""
+    if weights is None:
+        return otherwise if otherwise is not None and not rows.any() else make(scores[rows], None)
+    rows = rows & (weights > 0)
+    return otherwise if otherwise is not None and not rows.any() else make(scores[rows], weights[rows])
 
 
 def _as_labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:

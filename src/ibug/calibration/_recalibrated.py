@@ -35,11 +35,16 @@ class Recalibrated(Distribution):
         One map per group.
     groups : ndarray of int, shape (n,) or ()
         Which map counts for which row.
+    own : ndarray of shape (n,) or (), or None
+        The weight of each row, where held-out rows have weights; None for the largest of these.
     """
 
     parameters: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, base: Distribution, maps: Sequence[ScoreMap], groups: NDArray[np.intp]) -> None:
+    def __init__(
+        self, base: Distribution, maps: Sequence[ScoreMap], groups: NDArray[np.intp], own: Floats | None = None
+    ) -> None:
+        self.own = own
         self.base = base
         self.maps = tuple(maps)
         self.groups = groups
@@ -50,10 +55,12 @@ class Recalibrated(Distribution):
         """Join batches that the same calibrator has made to one."""
         inner = [one.base for one in distributions]
         groups = np.concatenate([one.groups for one in distributions])
-        return cls(type(inner[0]).concatenate(inner), distributions[0].maps, groups)
+        weights = [one.own for one in distributions if one.own is not None]
+        own = np.concatenate(weights) if weights else None
+        return cls(type(inner[0]).concatenate(inner), distributions[0].maps, groups, own)
 
     def __getitem__(self, rows: Any) -> Recalibrated:
-        return Recalibrated(self.base[rows], self.maps, self.groups[rows])
+        return Recalibrated(self.base[rows], self.maps, self.groups[rows], None if self.own is None else self.own[rows])
 
     def __repr__(self) -> str:
         return f"<Recalibrated {self.base!r}>"
@@ -83,10 +90,15 @@ class Recalibrated(Distribution):
 
     def _central(self, confidence: float) -> tuple[Floats, Floats]:
         """Return the ends of an interval that holds a new value with at least this probability, each of shape (n,)."""
-        lower, upper = (
-            self._by_group(lambda g, base, x, end=end: base.from_normal_score(g.interval(confidence)[end] + x), 0.0)
-            for end in (0, 1)
-        )
+        own = np.zeros(self._shape) if self.own is None else self.own  # which maps without weights do not look at
+
+        def at(end: int) -> Callable[..., Floats]:
+            def value(g: ScoreMap, base: Distribution, x: Floats) -> Floats:
+                return base.from_normal_score(g.interval(confidence, None if self.own is None else x)[end] + 0.0 * x)
+
+            return value
+
+        lower, upper = (self._by_group(at(end), own) for end in (0, 1))
         return lower, upper
 
     def mean(self) -> Floats:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from ibug._typing import Floats
+from ibug._weights import effective_rows, quantile
 
 _MOST_KNOTS = 40
 _LARGEST_KNOT = 1e12  # a distribution can call a value impossible: its score is infinite, and only the interval says so
@@ -29,10 +31,13 @@ class ScoreMap:
     slope: float  # beyond the outermost knots
     scores: Floats  # (n,), the held-out scores in ascending order; of their absolute values if symmetric
     symmetric: bool
+    weights: Floats | None = None  # (n,), of the held-out scores, in their order; None where they count alike
 
     @classmethod
-    def of_absolute_scores(cls, scores: Floats) -> ScoreMap:
+    def of_absolute_scores(cls, scores: Floats, weights: Floats | None = None) -> ScoreMap:
         """Match the absolute scores: intervals stay symmetric around the median."""
+        if weights is not None:
+            return cls._weighted(np.abs(scores), weights, True)
         ordered = np.sort(np.abs(scores))
         n = len(ordered)
         grid = np.linspace(0.0, ndtri(0.5 + 0.5 * n / (n + 1)), _n_knots(n) + 1)[1:]
@@ -44,8 +49,10 @@ class ScoreMap:
         return cls(np.append(-v[:0:-1], v), np.append(-w[:0:-1], w), slope, ordered, True)
 
     @classmethod
-    def of_scores(cls, scores: Floats) -> ScoreMap:
+    def of_scores(cls, scores: Floats, weights: Floats | None = None) -> ScoreMap:
         """Match the scores themselves, so that quantiles of every level are right, each side by itself."""
+        if weights is not None:
+            return cls._weighted(scores, weights, False)
         ordered = np.sort(scores)
         n = len(ordered)
         end = ndtri(n / (n + 1))
@@ -54,6 +61,15 @@ class ScoreMap:
         v, w = _increasing(ndtri(ranks / (n + 1)), knots)
         slope = float((w[-1] - w[0]) / (v[-1] - v[0])) if len(v) > 1 else 1.0
         return cls(v, w, slope, ordered, False)
+
+    @classmethod
+    def _weighted(cls, scores: Floats, weights: Floats, symmetric: bool) -> ScoreMap:
+        """Match scores that have weights: the map of as many scores as they are worth, at their weighted quantiles."""
+        order = np.argsort(scores, kind="stable")
+        n = max(1, round(effective_rows(weights, len(scores))))
+        some = np.asarray(quantile(scores, np.arange(1, n + 1) / (n + 1), weights))
+        plain = cls.of_absolute_scores(some) if symmetric else cls.of_scores(some)
+        return replace(plain, scores=scores[order], weights=weights[order])
 
     def forward(self, v: Floats) -> Floats:
         """Return w = g(v)."""
@@ -76,12 +92,22 @@ class ScoreMap:
         """Return g'(v)."""
         return np.asarray(self.slopes[np.searchsorted(self.v, v)])
 
-    def interval(self, confidence: float) -> tuple[float, float]:
+    def interval(self, confidence: float, own: Any = None) -> tuple[Any, Any]:
         """Return the scores between which a new row's score is with at least this probability; infinite if n is small.
 
         By exchangeability a new score is at most the r-th smallest of n held-out ones with probability r/(n + 1) at
-        least, and below the l-th smallest with l/(n + 1) at most, whatever its distribution.
+        least, and below the l-th smallest with l/(n + 1) at most, whatever its distribution. With weights, ranks are
+        sums of weights, and the new row has one as well, which counts on the unfavourable side.
+
+        Parameters
+        ----------
+        confidence
+            The probability.
+        own : float or ndarray of shape (n_new,), optional
+            The weight of the new row; by default the largest of the held-out rows.
         """
+        if self.weights is not None:
+            return self._weighted_interval(confidence, self.weights, self.weights.max() if own is None else own)
         n = len(self.scores)
         # Rounding in (n + 1) · level must not ask for one rank more than is needed.
         if self.symmetric:
@@ -92,6 +118,19 @@ class ScoreMap:
         high = int(np.ceil((n + 1) * (1 + confidence) / 2 - 1e-9))
         lower = float(self.scores[low - 1]) if low >= 1 else -np.inf
         return lower, float(self.scores[high - 1]) if high <= n else np.inf
+
+    def _weighted_interval(self, confidence: float, weights: Floats, own: Any) -> tuple[Any, Any]:
+        below = np.append(0.0, np.cumsum(weights))  # the weight of the scores before each one, and of all
+        total = below[-1] + np.asarray(own, np.float64)
+        ends = np.append(self.scores, np.inf)
+        small = 1e-12 * total
+        if self.symmetric:
+            end = ends[np.searchsorted(below[1:], confidence * total - small)]
+            return -end, end
+        upper = ends[np.searchsorted(below[1:], (1 + confidence) / 2 * total - small)]
+        # The last score that, with the weight of the new row, has no more than its share below it.
+        place = np.searchsorted(below[:-1], (1 - confidence) / 2 * total - own + small, side="right")
+        return np.append(-np.inf, self.scores)[place], upper
 
 
 def _n_knots(n: int) -> int:

@@ -31,7 +31,7 @@ def calibrator_state(calibrator: ConformalCalibrator | None) -> dict[str, Any] |
     state: dict[str, Any] = {"kind": kinds[0], "n_bins": calibrator.n_bins}
     if not hasattr(calibrator, "maps_"):
         return state
-    names = ("v", "w", "slope", "scores", "symmetric")
+    names = ("v", "w", "slope", "scores", "symmetric", "weights")
     return {
         **state,
         "groups": calibrator.groups_,
@@ -67,4 +67,9 @@ def _map(state: Mapping[str, Any]) -> ScoreMap:
     v, w, scores = (np.asarray(state[name], np.float64) for name in ("v", "w", "scores"))
     if v.ndim != 1 or v.shape != w.shape or not v.size or scores.ndim != 1 or not scores.size:
         raise InvalidInputError("A map of a calibrator has as many values as knots, one at least.")
-    return ScoreMap(v, w, float(state["slope"]), scores, bool(state["symmetric"]))
+    weights = state.get("weights")  # which files of before have not
+    if weights is not None:
+        weights = np.asarray(weights, np.float64)
+        if weights.shape != scores.shape or not np.all(np.isfinite(weights) & (weights > 0)):
+            raise InvalidInputError("A map of a calibrator has as many weights as scores, all above zero.")
+    return ScoreMap(v, w, float(state["slope"]), scores, bool(state["symmetric"]), weights)

@@ -11,10 +11,12 @@ from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ibug._inputs import check_weights
 from ibug._typing import Floats
+from ibug._weights import mean as average
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
-from ibug.metrics import Scoring, resolve_scoring
+from ibug.metrics import Scoring, resolve_scoring, weighted_scoring
 
 GRID: tuple[float, ...] = tuple(m * 10.0**e for e in range(-8, 4) for m in (1.0, 2.5, 5.0))
 
@@ -65,18 +67,24 @@ class VarianceCalibrator(BaseEstimator):
         self.scoring = scoring
         self.method = method
 
-    def fit(self, mean: ArrayLike, variance: ArrayLike, y: ArrayLike) -> VarianceCalibrator:
+    def fit(
+        self, mean: ArrayLike, variance: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> VarianceCalibrator:
         """Choose γ and δ.
 
         Parameters
         ----------
         mean, variance, y : array-like of shape (n,)
             Predicted means and variances (above zero) and the observed values of held-out rows.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
         """
-        score = resolve_scoring(self.scoring)
+        resolve_scoring(self.scoring)
         if not isinstance(self.method, str) or self.method not in METHODS:
             raise InvalidInputError(f"method must be one of {sorted(METHODS)}; got {self.method!r}.")
         mean, variance, y = _columns(mean=mean, variance=variance, y=y)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(y))
+        score = weighted_scoring(self.scoring, weights)
         if np.any(variance <= 0):
             raise InvalidInputError(
                 f"Variances must be above zero; the smallest is {variance.min():g}. Set a floor before calibrating."
@@ -86,7 +94,7 @@ class VarianceCalibrator(BaseEstimator):
             return _score(score, y, mean, gamma * variance + delta)
 
         # The identity first: among equal scores the first candidate wins.
-        candidates = [(1.0, 0.0), *METHODS[self.method](scored, variance, y - mean)]
+        candidates = [(1.0, 0.0), *METHODS[self.method](scored, variance, y - mean, weights)]
         scores = [scored(*candidate) for candidate in candidates]
         self.gamma_, self.delta_ = candidates[int(np.argmin(scores))]
         gammas, deltas = zip(*candidates, strict=True)
@@ -102,19 +110,24 @@ class VarianceCalibrator(BaseEstimator):
         return hasattr(self, "gamma_")
 
 
-def grid_candidates(scored: Callable[[float, float], float], variance: Floats, error: Floats) -> list[Candidate]:
+def grid_candidates(
+    scored: Callable[[float, float], float], variance: Floats, error: Floats, weights: Floats | None
+) -> list[Candidate]:
     """Return the paper's candidates."""
     return [*((gamma, 0.0) for gamma in GRID), *((1.0, delta) for delta in GRID)]
 
 
-def continuous_candidates(scored: Callable[[float, float], float], variance: Floats, error: Floats) -> list[Candidate]:
+def continuous_candidates(
+    scored: Callable[[float, float], float], variance: Floats, error: Floats, weights: Floats | None
+) -> list[Candidate]:
     """Return the best γ and δ together, and the best γ alone.
 
     The search is over log γ and log δ, relative to the size of the errors, so that another unit of the target gives
     the same calibration in that unit.
     """
-    size = float(np.mean(np.square(error))) or float(np.mean(variance))
-    factor = size / float(np.mean(variance))
+    typical = float(average(variance, weights))
+    size = float(average(np.square(error), weights)) or typical
+    factor = size / typical
 
     def pair(logs: Floats) -> Candidate:
         gamma, delta = np.exp(np.clip(logs, -_LARGEST_LOG, _LARGEST_LOG))
@@ -139,7 +152,7 @@ def _search(function: Callable[[Floats], float], starts: list[Floats]) -> Floats
     return np.asarray(minimize(function, best, method="Nelder-Mead", options=options).x)
 
 
-METHODS: dict[str, Callable[[Callable[[float, float], float], Floats, Floats], list[Candidate]]] = {
+METHODS: dict[str, Callable[[Callable[[float, float], float], Floats, Floats, Floats | None], list[Candidate]]] = {
     "grid": grid_candidates,
     "continuous": continuous_candidates,
 }

@@ -23,7 +23,7 @@ from ibug.metrics._rms_calibration_error import rms_calibration_error
 from ibug.metrics._rmse import rmse
 from ibug.metrics._scorers import DistributionScorer, crps_scorer, interval_scorer, nll_scorer, predict_dist
 from ibug.metrics._scores import Scores
-from ibug.metrics._scoring import Scoring, resolve_scoring
+from ibug.metrics._scoring import Scoring, resolve_scoring, weighted_scoring
 from ibug.metrics._sharpness import sharpness
 
 __all__ = [
@@ -61,4 +61,5 @@ __all__ = [
     "rms_calibration_error",
     "rmse",
     "sharpness",
+    "weighted_scoring",
 ]

@@ -12,7 +12,14 @@ from ibug.metrics._inputs import Reduce, as_quantiles, as_targets, check_levels,
 PERCENTS = np.linspace(0.01, 0.99, 99)
 
 
-def check_score(y: ArrayLike, distribution: Any, alpha: ArrayLike = PERCENTS, *, reduce: Reduce = "mean") -> Any:
+def check_score(
+    y: ArrayLike,
+    distribution: Any,
+    alpha: ArrayLike = PERCENTS,
+    *,
+    reduce: Reduce = "mean",
+    sample_weight: ArrayLike | None = None,
+) -> Any:
     """Return the check score (pinball loss) of quantiles, averaged over their probabilities; lower is better.
 
     Over the 99 percents of the default this is the paper's check score, nearly half the CRPS.
@@ -27,8 +34,10 @@ def check_score(y: ArrayLike, distribution: Any, alpha: ArrayLike = PERCENTS, *,
         The probabilities of the quantiles.
     reduce : {"mean", None}
         The mean, or the score of each row.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
     """
     values = as_targets(y)
     probabilities = check_levels(alpha, "alpha")
     excess = as_quantiles(distribution, len(values), probabilities) - values[:, None]
-    return reduced(np.mean(((excess >= 0) - probabilities) * excess, axis=1), reduce)
+    return reduced(np.mean(((excess >= 0) - probabilities) * excess, axis=1), reduce, sample_weight)

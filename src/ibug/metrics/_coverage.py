@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike
 from ibug.metrics._inputs import Reduce, as_interval, as_targets, reduced
 
 
-def coverage(y: ArrayLike, distribution: Any, level: float = 0.9, *, reduce: Reduce = "mean") -> Any:
+def coverage(
+    y: ArrayLike,
+    distribution: Any,
+    level: float = 0.9,
+    *,
+    reduce: Reduce = "mean",
+    sample_weight: ArrayLike | None = None,
+) -> Any:
     """Return the share of values inside the central interval of the given level; it should be the level.
 
     Parameters
@@ -23,7 +30,9 @@ def coverage(y: ArrayLike, distribution: Any, level: float = 0.9, *, reduce: Red
         The nominal coverage of the interval; not used for intervals that are given as an array.
     reduce : {"mean", None}
         The share, or for each row 1.0 inside and 0.0 outside.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
     """
     values = as_targets(y)
     lower, upper = as_interval(distribution, len(values), level)
-    return reduced(((lower <= values) & (values <= upper)).astype(np.float64), reduce)
+    return reduced(((lower <= values) & (values <= upper)).astype(np.float64), reduce, sample_weight)

@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.metrics._crps import crps
-from ibug.metrics._inputs import as_targets
+from ibug.metrics._inputs import as_targets, reduced
 
 
-def crps_skill(y: ArrayLike, distribution: Any, *, reference: ArrayLike | None = None) -> float:
+def crps_skill(
+    y: ArrayLike, distribution: Any, *, reference: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+) -> float:
     """Return 1 − CRPS / CRPS of the unconditional distribution: 1 is perfect, 0 is no better than knowing no features.
 
     Parameters
@@ -25,10 +27,13 @@ def crps_skill(y: ArrayLike, distribution: Any, *, reference: ArrayLike | None =
     reference : array-like of shape (m,)
         Targets whose empirical distribution is the one to beat: the training targets. ``None`` takes y itself, which
         makes the reference a little too good.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
     """
     values = as_targets(y)
-    own = float(crps(values, distribution))
-    unconditional = float(np.mean(_empirical_crps(values, as_targets(values if reference is None else reference))))
+    own = float(crps(values, distribution, sample_weight=sample_weight))
+    guess = _empirical_crps(values, as_targets(values if reference is None else reference))
+    unconditional = float(reduced(guess, "mean", sample_weight))
     if unconditional == 0:
         raise InvalidInputError("All targets are equal, so there is no skill to measure.")
     return 1.0 - own / unconditional

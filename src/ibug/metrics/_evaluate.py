@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._inputs import check_weights
 from ibug._mistakes import tell, tell_infinite
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError, SeenRowsWarning
@@ -43,10 +44,10 @@ _METRICS: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-def _skill(y: Floats, distribution: Any, reference: ArrayLike | None) -> float:
+def _skill(y: Floats, distribution: Any, reference: ArrayLike | None, weights: ArrayLike | None) -> float:
     """Return the skill, against the training targets if the estimator keeps them; NaN where targets do not vary."""
     try:
-        return crps_skill(y, distribution, reference=reference)
+        return crps_skill(y, distribution, reference=reference, sample_weight=weights)
     except InvalidInputError:
         return float("nan")
 
@@ -69,6 +70,7 @@ def evaluate(
     *,
     levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95),
     groups: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Scores:
     """Return all scores of an estimator on rows that it has not seen.
 
@@ -84,6 +86,8 @@ def evaluate(
         Coverage and width are reported for each group of rows, too: ``scores.groups`` has them as columns, ready for a
         DataFrame. One entry per row, the name of a column of X, or a function of X that returns such an array. More
         than 20 different numbers or dates are divided into five ranges with about as many rows each.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows in all scores but those of groups.
 
     Examples
     --------
@@ -101,15 +105,17 @@ def evaluate(
     """
     values = as_targets(y)
     _guard(estimator, values)
+    if sample_weight is not None:
+        sample_weight = check_weights(sample_weight, len(values))
     distribution = as_distribution(predict_dist(estimator, X), len(values))
     # The point prediction is the model's own; a conformal distribution may have another mean.
     points = estimator.predict(X) if hasattr(estimator, "predict") else distribution
     scores: dict[str, float] = {}
     meanings: dict[str, str] = {}
     for name, (metric, meaning) in _METRICS.items():
-        scores[name] = metric(values, points if metric in (rmse, mae) else distribution)
+        scores[name] = metric(values, points if metric in (rmse, mae) else distribution, sample_weight=sample_weight)
         meanings[name] = meaning
-    scores["crps_skill"] = _skill(values, distribution, getattr(estimator, "training_targets_", None))
+    scores["crps_skill"] = _skill(values, distribution, getattr(estimator, "training_targets_", None), sample_weight)
     meanings["crps_skill"] = "1 is perfect, 0 as good as no model"
     coverages = check_levels(levels, "levels")
     for level in coverages:
@@ -118,7 +124,7 @@ def evaluate(
             ("coverage", coverage, f"share of values inside the {percent} % interval"),
             ("width", mean_width, f"mean width of the {percent} % interval"),
         ):
-            scores[f"{kind}_{percent}"] = level_metric(values, distribution, float(level))
+            scores[f"{kind}_{percent}"] = level_metric(values, distribution, float(level), sample_weight=sample_weight)
             meanings[f"{kind}_{percent}"] = meaning
     infinite = [level for level in check_levels(levels, "levels") if scores[f"width_{100 * level:g}"] == np.inf]
     if infinite:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._inputs import check_weights
 from ibug._typing import Floats
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
@@ -133,7 +134,7 @@ def check_levels(levels: ArrayLike, name: str) -> Floats:
     return array
 
 
-def reduced(values: Floats, reduce: Reduce) -> Any:
+def reduced(values: Floats, reduce: Reduce, sample_weight: ArrayLike | None = None) -> Any:
     """Return the mean of per-row values, or with ``reduce=None`` the values.
 
     Parameters
@@ -142,9 +143,14 @@ def reduced(values: Floats, reduce: Reduce) -> Any:
         One score per row.
     reduce : {"mean", None}
         What to return.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows in the mean.
     """
     if reduce not in ("mean", None):
         raise InvalidInputError(f'reduce must be "mean" or None; got {reduce!r}.')
+    if sample_weight is not None:
+        weights = check_weights(sample_weight, len(values))
+        return values if reduce is None else float(np.average(values[weights > 0], weights=weights[weights > 0]))
     return values if reduce is None else float(np.mean(values))
 
 

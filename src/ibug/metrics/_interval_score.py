@@ -12,7 +12,14 @@ from ibug.metrics._check_score import PERCENTS
 from ibug.metrics._inputs import Reduce, as_distribution, as_interval, as_targets, check_levels, reduced
 
 
-def interval_score(y: ArrayLike, distribution: Any, level: ArrayLike = PERCENTS, *, reduce: Reduce = "mean") -> Any:
+def interval_score(
+    y: ArrayLike,
+    distribution: Any,
+    level: ArrayLike = PERCENTS,
+    *,
+    reduce: Reduce = "mean",
+    sample_weight: ArrayLike | None = None,
+) -> Any:
     r"""Return the interval score, averaged over the levels; lower is better.
 
     Of the central interval [l, u] of level p it is :math:`u - l + \frac{2}{1 - p} \max(l - y, y - u, 0)`: its width,
@@ -29,6 +36,8 @@ def interval_score(y: ArrayLike, distribution: Any, level: ArrayLike = PERCENTS,
         The nominal coverage of the interval, or several.
     reduce : {"mean", None}
         The mean, or the score of each row.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
     """
     values = as_targets(y)
     levels = check_levels(level, "level")
@@ -37,7 +46,7 @@ def interval_score(y: ArrayLike, distribution: Any, level: ArrayLike = PERCENTS,
         lower, upper = _ends(distribution, len(values), float(p))
         outside = np.maximum(np.maximum(lower - values, values - upper), 0.0)
         total += upper - lower + 2.0 / (1.0 - p) * outside
-    return reduced(total / len(levels), reduce)
+    return reduced(total / len(levels), reduce, sample_weight)
 
 
 def _ends(distribution: Any, n: int, level: float) -> tuple[Floats, Floats]:

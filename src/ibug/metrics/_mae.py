@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ibug.metrics._inputs import Reduce, as_points, as_targets, reduced
 
 
-def mae(y: ArrayLike, prediction: Any, *, reduce: Reduce = "mean") -> Any:
+def mae(y: ArrayLike, prediction: Any, *, reduce: Reduce = "mean", sample_weight: ArrayLike | None = None) -> Any:
     """Return the mean absolute error of the point prediction; lower is better.
 
     Parameters
@@ -21,6 +21,8 @@ def mae(y: ArrayLike, prediction: Any, *, reduce: Reduce = "mean") -> Any:
         What ``predict`` or ``predict_dist`` returned for the same rows; the mean of a distribution counts.
     reduce : {"mean", None}
         The mean, or the absolute error of each row.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
     """
     values = as_targets(y)
-    return reduced(np.abs(as_points(prediction, len(values)) - values), reduce)
+    return reduced(np.abs(as_points(prediction, len(values)) - values), reduce, sample_weight)

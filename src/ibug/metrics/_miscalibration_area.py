@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from ibug.metrics._calibration_curve import calibration_curve
 
 
-def miscalibration_area(y: ArrayLike, distribution: Any, *, n_levels: int = 100) -> float:
+def miscalibration_area(
+    y: ArrayLike, distribution: Any, *, n_levels: int = 100, sample_weight: ArrayLike | None = None
+) -> float:
     """Return the area between the curve of observed over nominal coverage and the diagonal, from 0 to 0.5.
 
     The curve is piecewise linear; where a piece crosses the diagonal both triangles count.
@@ -23,8 +25,10 @@ def miscalibration_area(y: ArrayLike, distribution: Any, *, n_levels: int = 100)
         What ``predict_dist`` returned for the same rows.
     n_levels
         Levels of central intervals, evenly spaced from 0 to 1.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
     """
-    expected, observed = calibration_curve(y, distribution, n_levels=n_levels)
+    expected, observed = calibration_curve(y, distribution, n_levels=n_levels, sample_weight=sample_weight)
     gap = observed - expected
     left, right = np.abs(gap[:-1]), np.abs(gap[1:])
     width = np.diff(expected)

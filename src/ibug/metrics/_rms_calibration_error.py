@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from ibug.metrics._calibration_curve import calibration_curve
 
 
-def rms_calibration_error(y: ArrayLike, distribution: Any, *, n_levels: int = 100) -> float:
+def rms_calibration_error(
+    y: ArrayLike, distribution: Any, *, n_levels: int = 100, sample_weight: ArrayLike | None = None
+) -> float:
     """Return the root of the mean squared difference of observed and nominal coverage.
 
     Parameters
@@ -21,6 +23,8 @@ def rms_calibration_error(y: ArrayLike, distribution: Any, *, n_levels: int = 10
         What ``predict_dist`` returned for the same rows.
     n_levels
         Levels of central intervals, evenly spaced from 0 to 1.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
     """
-    expected, observed = calibration_curve(y, distribution, n_levels=n_levels)
+    expected, observed = calibration_curve(y, distribution, n_levels=n_levels, sample_weight=sample_weight)
     return float(np.sqrt(np.mean(np.square(expected - observed))))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ibug.metrics._inputs import Reduce, as_points, as_targets, reduced
 
 
-def rmse(y: ArrayLike, prediction: Any, *, reduce: Reduce = "mean") -> Any:
+def rmse(y: ArrayLike, prediction: Any, *, reduce: Reduce = "mean", sample_weight: ArrayLike | None = None) -> Any:
     """Return the root mean squared error of the point prediction; lower is better.
 
     Parameters
@@ -21,7 +21,9 @@ def rmse(y: ArrayLike, prediction: Any, *, reduce: Reduce = "mean") -> Any:
         What ``predict`` or ``predict_dist`` returned for the same rows; the mean of a distribution counts.
     reduce : {"mean", None}
         The root of the mean, or the squared error of each row.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
     """
     values = as_targets(y)
-    mean = reduced(np.square(as_points(prediction, len(values)) - values), reduce)
+    mean = reduced(np.square(as_points(prediction, len(values)) - values), reduce, sample_weight)
     return mean if reduce is None else float(np.sqrt(mean))

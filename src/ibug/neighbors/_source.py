@@ -84,6 +84,8 @@ class ValidationRows:
         Their targets.
     n_jobs, verbose
         As in IBUGRegressor.
+    weights : ndarray of shape (n_rows,) or None
+        Of the rows, all above zero; None where they count alike.
     """
 
     source: NeighborSource
@@ -91,6 +93,7 @@ class ValidationRows:
     y: Floats
     n_jobs: int | None = None
     verbose: bool = False
+    weights: Floats | None = None
 
     def batches(self, needs: Mapping[str, int]) -> Iterator[Batch]:
         """Yield the neighbours of one batch of rows after another."""

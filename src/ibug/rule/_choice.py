@@ -72,7 +72,7 @@ def single(quantity: str, plan: Plan, statistics: Statistics) -> Choice:
     if options.calibrate:
         method = options.calibrate if isinstance(options.calibrate, str) else _CALIBRATION[quantity]
         calibrator = VarianceCalibrator(scoring=options.score.given, method=method)
-        calibrator.fit(statistics.mean, candidate.variance, statistics.y)
+        calibrator.fit(statistics.mean, candidate.variance, statistics.y, statistics.weights)
         gamma, delta = calibrator.gamma_, calibrator.delta_
     return _for_its_own_family(SingleSpread(quantity, candidate.k), candidate, gamma, delta, plan, statistics)
 
@@ -90,7 +90,9 @@ def combined(plan: Plan, statistics: Statistics) -> Choice | None:
     features = combination_features("residuals" in plan.quantities, plan.scales, own=plan.own_residuals)
     variances = np.stack([statistics.columns(quantity, [k])[:, 0] for quantity, k in features], axis=1)
     error = statistics.y - statistics.mean
-    spread = CombinedSpread.fit(features, variances, error, loss=options.score.loss, tiny=plan.tiny)
+    spread = CombinedSpread.fit(
+        features, variances, error, loss=options.score.loss, tiny=plan.tiny, weights=statistics.weights
+    )
     variance = spread.combine(variances)
     if not np.all((variance > 0) & np.isfinite(variance)):
         return None
@@ -120,7 +122,7 @@ def combination_features(has_residuals: bool, scales: Sequence[int], *, own: boo
 
 
 def _best(plan: Plan, statistics: Statistics, ks: Sequence[int], variances: Floats, values: Floats | None) -> Candidate:
-    score = plan.options.score.function
+    score = statistics.scoring(plan.options.score.given)
     return best_candidate(statistics.mean, variances, values, statistics.y, ks, plan.facts.families, score, plan.tiny)
 
 
@@ -132,9 +134,11 @@ def _for_its_own_family(
     values = statistics.values.get(spread.shape)
     nearest = None if values is None else values[:, : candidate.k]
 
+    score = statistics.scoring(plan.options.score.given)
+
     def scored(factor: float) -> float:
         distribution = candidate.family.distribution(statistics.mean, factor * variance, nearest)
-        return _comparable(plan.options.score.function(statistics.y, distribution))
+        return _comparable(score(statistics.y, distribution))
 
     factor, best = 1.0, scored(1.0)
     if plan.options.calibrate and candidate.family.needs_own_calibration:

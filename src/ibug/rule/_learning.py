@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ibug._options import Options
 from ibug._typing import Floats, Integers
+from ibug._weights import quantile
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import pit
@@ -50,7 +51,7 @@ def learn(
         Whether these were made by the model itself.
     """
     plan = Plan.of(options, facts, rows.source.n_neighbors, has_residuals=has_residuals, own_residuals=own_residuals)
-    statistics = Statistics.collect(rows.batches(plan.needs), rows.y, plan)
+    statistics = Statistics.collect(rows.batches(plan.needs), rows.y, plan, rows.weights)
     return choose(plan, statistics, rows.source.n_trees)
 
 
@@ -74,7 +75,7 @@ def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
         return rule
     plain, least = _chosen(plan.without_residuals(), statistics, n_trees)
     row = 1.0 if plan.options.score.given == "nll" else abs(least)
-    if score < least - row / len(statistics.y):
+    if score < least - row / statistics.n_rows:
         return rule
     return replace(plain, tuning=tuning_table(_with_unused(plain, score, least)))
 
@@ -108,10 +109,13 @@ def _chosen(plan: Plan, statistics: Statistics, n_trees: int) -> tuple[Rule, flo
         choice.candidate.min_variance,
         choice.gamma,
         choice.delta,
-        affinity_threshold=_threshold(familiar),
+        affinity_threshold=_threshold(familiar, statistics.weights),
         tuning=tuning_table(tried),
         stack=stack,
-        reference=Reference(kept(familiar), kept(pit(statistics.y, _predicted(choice, stack, statistics)))),
+        reference=Reference(
+            kept(familiar, statistics.weights),
+            kept(pit(statistics.y, _predicted(choice, stack, statistics)), statistics.weights),
+        ),
     )
     return rule, choice.score if stack is None else float(rule.tuning["calibrated"][-1])
 
@@ -126,11 +130,11 @@ def _predicted(choice: Choice, stack: Stacked | None, statistics: Statistics) ->
     return candidate.family.distribution(statistics.mean, variance, nearest)
 
 
-def _threshold(familiar: Floats) -> float:
+def _threshold(familiar: Floats, weights: Floats | None) -> float:
     """Return the affinity score below which a row is called unlike the training rows; NaN of too few rows."""
     if len(familiar) < _LEAST_ROWS_FOR_THRESHOLD:
         return float("nan")
-    return float(np.quantile(familiar, _SHARE_CALLED_UNFAMILIAR))
+    return float(quantile(familiar, _SHARE_CALLED_UNFAMILIAR, weights))
 
 
 def conformalized(rule: Rule, rows: ValidationRows, options: Options) -> Rule:
@@ -147,10 +151,14 @@ def conformalized(rule: Rule, rows: ValidationRows, options: Options) -> Rule:
     """
     if options.conformal is None:
         return rule
-    return with_conformal(rule, [rule.distribution(batch) for batch in rows.batches(rule.needs)], rows.y, options)
+    return with_conformal(
+        rule, [rule.distribution(batch) for batch in rows.batches(rule.needs)], rows.y, options, rows.weights
+    )
 
 
-def with_conformal(rule: Rule, distributions: list[Distribution], y: Floats, options: Options) -> Rule:
+def with_conformal(
+    rule: Rule, distributions: list[Distribution], y: Floats, options: Options, weights: Floats | None = None
+) -> Rule:
     """Return the rule with a conformal calibrator fitted to predicted distributions.
 
     Parameters
@@ -163,11 +171,13 @@ def with_conformal(rule: Rule, distributions: list[Distribution], y: Floats, opt
         The observed values of all batches.
     options
         What was asked for; it names a calibrator.
+    weights : ndarray of shape (n_rows,) or None
+        Of the rows.
     """
     assert options.conformal is not None, "a calibrator was asked for"
     found = joined(distributions)
-    calibrator = options.conformal_calibrator().fit(found, y)
-    reference = replace(rule.reference, pit=kept(pit(y, calibrator.transform(found))))
+    calibrator = options.conformal_calibrator().fit(found, y, sample_weight=weights)
+    reference = replace(rule.reference, pit=kept(pit(y, calibrator.transform(found)), weights))
     return replace(rule, conformal=calibrator, reference=reference)
 
 

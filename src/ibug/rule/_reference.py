@@ -10,6 +10,7 @@ import numpy as np
 
 from ibug._inputs import require
 from ibug._typing import Floats
+from ibug._weights import effective_rows, quantile
 
 #: More values than this are represented by as many quantiles.
 MOST_KEPT = 1000
@@ -46,14 +47,19 @@ class Reference:
         return cls(*arrays)
 
 
-def kept(values: Floats) -> Floats:
+def kept(values: Floats, weights: Floats | None = None) -> Floats:
     """Return the values in ascending order, or 1,000 quantiles of more.
+
+    With weights, they are as many quantiles as the rows are worth.
 
     Parameters
     ----------
     values : ndarray of shape (n,)
         Affinity scores, or transforms.
+    weights : ndarray of shape (n,) or None
+        Of the rows.
     """
-    if len(values) <= MOST_KEPT:
+    n = min(max(1, round(effective_rows(weights, len(values)))), MOST_KEPT)
+    if weights is None and len(values) <= MOST_KEPT:
         return np.sort(values)
-    return np.quantile(values, (np.arange(MOST_KEPT) + 0.5) / MOST_KEPT)
+    return np.asarray(quantile(values, (np.arange(n) + 0.5) / n, weights))

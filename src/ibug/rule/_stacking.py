@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,11 @@ def stacked(
     """
     evidence = statistics.evidence(choice.gamma * choice.candidate.variance + choice.delta)
     support = plan.options.support or (-np.inf, np.inf)
+    weights = statistics.weights
     near = evidence.targets[:_ROWS_FOR_RESOLUTION]
     finest = resolution(np.concatenate([near.ravel(), statistics.y[:_ROWS_FOR_RESOLUTION]]))
-    pooled = pool(evidence.mean, evidence.scale, statistics.y, resolution=finest, support=support)
-    seen = ExpertStatistics.of(experts, pooled, evidence, statistics.y)
+    pooled = pool(evidence.mean, evidence.scale, statistics.y, weights, resolution=finest, support=support)
+    seen = replace(ExpertStatistics.of(experts, pooled, evidence, statistics.y), weights=weights)
     scored = [
         (_score(plan, one, evidence, statistics), one)
         for one in (fit(experts, pooled, seen, loss) for loss in _losses(plan))
@@ -66,5 +68,5 @@ def _losses(plan: Plan) -> tuple[str, ...]:
 
 
 def _score(plan: Plan, stack: Stacked, evidence: Evidence, statistics: Statistics) -> float:
-    value = float(plan.options.score.function(statistics.y, stack.distribution(evidence)))
+    value = float(statistics.scoring(plan.options.score.given)(statistics.y, stack.distribution(evidence)))
     return np.inf if np.isnan(value) else value

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ibug._typing import Floats
+from ibug._weights import effective_rows
+from ibug.metrics import Scoring, weighted_scoring
 from ibug.neighbors import Batch
 from ibug.rule._plan import Plan
 from ibug.rule.spread import QUANTITIES, prefix_means
@@ -32,6 +34,8 @@ class Statistics:
         By quantity, where families need them; else empty.
     nearest : dict of ndarray
         The neighbours' ``targets``, ``shares`` and ``residuals`` that experts look at; empty without a stack.
+    weights : ndarray of shape (n_rows,) or None
+        Of the validation rows, all above zero; None where they count alike.
     """
 
     mean: Floats
@@ -41,9 +45,10 @@ class Statistics:
     affinities: Floats
     values: dict[str, Floats]
     nearest: dict[str, Floats]
+    weights: Floats | None = None
 
     @classmethod
-    def collect(cls, batches: Iterable[Batch], y: Floats, plan: Plan) -> Statistics:
+    def collect(cls, batches: Iterable[Batch], y: Floats, plan: Plan, weights: Floats | None = None) -> Statistics:
         """Read the neighbours of all validation rows once.
 
         Parameters
@@ -54,8 +59,10 @@ class Statistics:
             The targets of the validation rows.
         plan
             The candidates.
+        weights : ndarray of shape (n_rows,) or None
+            Of the validation rows.
         """
-        return cls.join([cls._of(batch, y[batch.where], plan) for batch in batches])
+        return replace(cls.join([cls._of(batch, y[batch.where], plan) for batch in batches]), weights=weights)
 
     @classmethod
     def _of(cls, batch: Batch, y: Floats, plan: Plan) -> Statistics:
@@ -80,6 +87,15 @@ class Statistics:
             _joined([part.values for part in parts]),
             _joined([part.nearest for part in parts]),
         )
+
+    @property
+    def n_rows(self) -> float:
+        """The number of validation rows, as far as they count."""
+        return effective_rows(self.weights, len(self.y))
+
+    def scoring(self, given: str | Scoring) -> Scoring:
+        """Return the score of ``(y, distribution)`` in which the validation rows have their weights."""
+        return weighted_scoring(given, self.weights)
 
     def evidence(self, variance: Floats) -> Evidence:
         """Return what experts look at, for calibrated variances, (n_rows,)."""

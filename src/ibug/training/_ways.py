@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
 from ibug._inputs import check_feature_names
 from ibug._options import Options, is_weight
 from ibug._typing import Floats, Rows
+from ibug._weights import counting
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import RenamingReader, names_taken, read_leaves_of, renamed, renamed_parameters
 from ibug.neighbors import CrossFittedSource, LeafNumbers, LocalSource, Residuals, ValidationRows
@@ -65,6 +67,8 @@ class Job:
         Draws splits, folds, trees and rows.
     renames
         Whether the columns have other names than the user's.
+    validation_weight : ndarray of shape (n_validation,) or None
+        The weights of the validation rows.
     """
 
     model: Any
@@ -77,6 +81,7 @@ class Job:
     options: Options
     rng: np.random.RandomState
     renames: bool = False
+    validation_weight: Floats | None = None
 
     def as_model_takes_names(self) -> Job:
         """Return the same with other names of the columns, where the model's library would not be trained with these.
@@ -170,6 +175,7 @@ class Job:
             facts=TargetFacts.of(y, self.options),
             validation=(_safe_indexing(self.X, held_out), self.y[held_out]),
             fit_params=_check_method_params(self.X, self.fit_params, indices=train),
+            validation_weight=None if self.sample_weight is None else self.sample_weight[held_out],
         )
 
 
@@ -251,29 +257,38 @@ def _require_residuals(options: Options, reason: str) -> None:
         )
 
 
-def _honest(job: Job) -> tuple[CrossFittedSource, Floats]:
-    """Return training rows with the neighbours that clones found which have not seen them, and their targets."""
+def _honest(job: Job) -> tuple[CrossFittedSource, Floats, Floats | None]:
+    """Return training rows with the neighbours that clones found which have not seen them, targets and weights."""
     k = K_CANDIDATES[-1] if job.options.k is None else job.options.k
     found = job.cross_fit(tuning_rows(len(job.y), job.rng), k)
     residuals = job.y - found.mean
     source = CrossFittedSource(found.mean[found.rows], found.affinities, found.neighbors, job.y, residuals)
-    return source, job.y[found.rows]
+    return source, job.y[found.rows], None if job.sample_weight is None else job.sample_weight[found.rows]
 
 
-def _from_cross_fit(job: Job, honest: CrossFittedSource, y: Floats, model: Any) -> Learned:
+def _from_cross_fit(job: Job, honest: CrossFittedSource, y: Floats, weights: Floats | None, model: Any) -> Learned:
     used = job.options.wants_residuals
     source = job.source(model, honest.residuals if used else None)
-    every = np.arange(len(y))
-    tuned_on, held_out = divide_rows(len(y), job.options, job.rng) or (every, every)
-    rule = learn(ValidationRows(honest, tuned_on, y[tuned_on]), job.options, job.facts, has_residuals=used)
+    every, shares = np.arange(len(y)), np.ones(len(y))
+    if weights is not None and (weights > 0).any():
+        every, some = counting(np.maximum(weights, 0.0))
+        shares[every] = 1.0 if some is None else some
+    parts = divide_rows(len(every), job.options, job.rng)
+    tuned_on, held_out = (every, every) if parts is None else (every[parts[0]], every[parts[1]])
+
+    def rows(chosen: NDArray[np.intp]) -> ValidationRows:
+        own = None if np.all(shares == 1.0) else shares[chosen]
+        return ValidationRows(honest, chosen, y[chosen], weights=own)
+
+    rule = learn(rows(tuned_on), job.options, job.facts, has_residuals=used)
     guard_stack(rule, lambda some: honest.batches(some, rule.needs), y)
-    rule = conformalized(rule, ValidationRows(honest, held_out, y[held_out]), job.options)
+    rule = conformalized(rule, rows(held_out), job.options)
     return Learned(source, rule.with_k(job.options.k))
 
 
 def _from_validation(job: Job, source: LocalSource) -> Learned:
     if job.validation is not None:
-        return learn_from(source, job.validation, job.options, job.facts, job.rng)
+        return learn_from(source, job.validation, job.options, job.facts, job.rng, job.validation_weight)
     options = job.options
     rule = without_validation(options, job.facts, source.index.n_rows)
     sample = _safe_indexing(job.X, slice(None, None, -(-len(job.y) // ROWS_FOR_FLOOR)))
@@ -282,7 +297,12 @@ def _from_validation(job: Job, source: LocalSource) -> Learned:
 
 
 def learn_from(
-    source: LocalSource, validation: Rows, options: Options, facts: TargetFacts, rng: np.random.RandomState
+    source: LocalSource,
+    validation: Rows,
+    options: Options,
+    facts: TargetFacts,
+    rng: np.random.RandomState,
+    weights: Floats | None = None,
 ) -> Learned:
     """Return the rule that validation rows choose and calibrate, and the source that it asks.
 
@@ -300,8 +320,13 @@ def learn_from(
         The training targets, and the families that can take them.
     rng
         Divides the validation rows where conformal calibration takes a part.
+    weights : ndarray of shape (n_rows,) or None
+        Of the validation rows; those that have none do not count at all.
     """
     X, y = validation
+    if weights is not None:
+        rows_that_count, weights = counting(weights)
+        validation = X, y = _safe_indexing(X, rows_that_count), y[rows_that_count]
     work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
     parts = divide_rows(len(y), options, rng)
     X_tuned, y_tuned = validation if parts is None else (_safe_indexing(X, parts[0]), y[parts[0]])
@@ -314,9 +339,11 @@ def learn_from(
         errors = y_tuned - np.asarray(source.leaves.reader.predict(X_tuned), np.float64)
         level = float(np.sqrt(np.mean(np.square(errors))))
         asked = source = source.with_training_residuals(source.honest.at_level(level))
-    rows = ValidationRows(asked, X_tuned, y_tuned, **work)
+    some = weights if weights is None or parts is None else weights[parts[0]]
+    rows = ValidationRows(asked, X_tuned, y_tuned, weights=some, **work)
     own, has_residuals = source.honest.are_own, source.has_training_residuals
     rule = learn(rows, options, facts, has_residuals=has_residuals, own_residuals=own)
     if parts is not None:  # the other rows are in no index
-        rows = ValidationRows(source, _safe_indexing(X, parts[1]), y[parts[1]], **work)
+        some = None if weights is None else weights[parts[1]]
+        rows = ValidationRows(source, _safe_indexing(X, parts[1]), y[parts[1]], weights=some, **work)
     return Learned(source, conformalized(rule, rows, options))

@@ -38,6 +38,7 @@ def recalibrate(
     new: Annotated[str, typer.Argument(metavar="NEW", help="Labelled rows: .csv .csv.gz .tsv .parquet .feather or -")],
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write; it may be MODEL.ibug itself.")],
     target: o.Target = None,
+    weight: Annotated[str | None, typer.Option("--weight", help="The column of weights.")] = None,
     id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
     jobs: o.Jobs = -1,
     trusted: o.Trusted = None,
@@ -57,12 +58,15 @@ def recalibrate(
     name = o.target_column(target, stored.schema.target)
     table = open_table(new, reading, session)
     require_column(table, name, "target")
-    schema = match(table, stored.schema, [name, stored.id, *divided(id or (), table.columns)], session, strict=strict)
-    rows, _ = read_labelled(table, schema.names, schema.types, name, None, lambda data: schema, session)
+    if weight is not None:
+        require_column(table, weight, "weight")
+    kept_out = [name, weight, stored.id, *divided(id or (), table.columns)]
+    schema = match(table, stored.schema, kept_out, session, strict=strict)
+    rows, _ = read_labelled(table, schema.names, schema.types, name, weight, lambda data: schema, session)
     u = stored.estimator
     with session.stages():
         before = _scores(u, rows.X, rows.y)
-        u.recalibrate(rows.X, rows.y)
+        u.recalibrate(rows.X, rows.y, sample_weight=rows.weight)
         after = _scores(u, rows.X, rows.y)
     save_again(output, stored, trusted)
     facts = {"output": output, "bytes": os.path.getsize(output), "rows": len(rows.y), "before": before, "after": after}

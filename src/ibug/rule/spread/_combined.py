@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ibug._typing import Floats
+from ibug._weights import mean
 from ibug.rule.spread._base import Neighbors, Spread
 from ibug.rule.spread._log_scale import fit_log_scale
 from ibug.rule.spread._registry import QUANTITIES
@@ -53,7 +54,14 @@ class CombinedSpread(Spread):
 
     @classmethod
     def fit(
-        cls, features: Sequence[Feature], variances: Floats, error: Floats, *, loss: str, tiny: float
+        cls,
+        features: Sequence[Feature],
+        variances: Floats,
+        error: Floats,
+        *,
+        loss: str,
+        tiny: float,
+        weights: Floats | None = None,
     ) -> CombinedSpread:
         """Fit intercept and exponents to the errors of validation rows.
 
@@ -69,11 +77,13 @@ class CombinedSpread(Spread):
             The score of the normal distribution to be minimised.
         tiny
             The least floor, for variances that are zero everywhere.
+        weights : ndarray of shape (n_rows,) or None
+            Of the rows.
         """
-        floors = np.maximum(_FLOOR * variances.mean(axis=0), tiny)
+        floors = np.maximum(_FLOOR * mean(variances, weights), tiny)
         logs = 0.5 * np.log(variances + floors)
-        centers = logs.mean(axis=0)
-        intercept, exponents = fit_log_scale(logs[:, 0], logs - centers, error, loss)
+        centers = mean(logs, weights)
+        intercept, exponents = fit_log_scale(logs[:, 0], logs - centers, error, loss, weights)
         return cls(tuple(features), floors, centers, logs.min(axis=0), logs.max(axis=0), intercept, exponents)
 
     @property

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 
 from ibug._typing import Floats
+from ibug._weights import effective_rows, mean, quantile
 
 #: What the penalty is worth, in validation rows: PENALTY/n · Σ bⱼ², in units of the score.
 PENALTY = 20.0
@@ -17,7 +18,9 @@ PENALTY = 20.0
 _LARGEST_LOG = 30.0
 
 
-def fit_log_scale(start: Floats, features: Floats, error: Floats, loss: str) -> tuple[float, Floats]:
+def fit_log_scale(
+    start: Floats, features: Floats, error: Floats, loss: str, weights: Floats | None = None
+) -> tuple[float, Floats]:
     """Return the intercept and the coefficients of log σ = start + intercept + features · coefficients.
 
     Parameters
@@ -30,24 +33,27 @@ def fit_log_scale(start: Floats, features: Floats, error: Floats, loss: str) -> 
         Observed minus predicted values.
     loss : {"crps", "nll"}
         The score.
+    weights : ndarray of shape (n_rows,) or None
+        Of the rows; None where they count alike.
     """
     rows = _LOSSES[loss]
     # In the unit of the errors themselves, so that the result does not depend on the target's unit.
-    unit = float(np.sqrt(np.mean(np.square(error)))) or float(np.exp(np.median(start)))
-    shift = float(np.median(np.log(unit) - start))
+    unit = float(np.sqrt(mean(np.square(error), weights))) or float(np.exp(np.median(start)))
+    shift = float(quantile(np.log(unit) - start, 0.5, weights))
     base, z = start + shift - np.log(unit), error / unit
     design = np.column_stack([np.ones(len(z)), features])
-    scale = 1.0
+    scale, n = 1.0, effective_rows(weights, len(error))
+    share = 1 / len(error) if weights is None else weights / weights.sum()
 
     def penalised(b: Floats, columns: Floats) -> tuple[float, Floats]:
         value, slope = rows(z, base + columns @ b)
-        penalty = PENALTY / len(z) * b * (np.arange(len(b)) > 0)
-        gradient = columns.T @ slope / (len(z) * scale) + 2 * penalty
-        return float(value.mean() / scale + np.sum(penalty * b)), gradient
+        penalty = PENALTY / n * b * (np.arange(len(b)) > 0)
+        gradient = columns.T @ (slope * share) / scale + 2 * penalty
+        return float(mean(value, weights) / scale + np.sum(penalty * b)), gradient
 
     alone = _descend(lambda b: penalised(b, design[:, :1]), np.zeros(1))
     if loss == "crps":  # the penalty is in units of the score that the start alone has
-        scale = float(rows(z, base + alone[0])[0].mean()) or 1.0
+        scale = float(mean(rows(z, base + alone[0])[0], weights)) or 1.0
     b = _descend(lambda b: penalised(b, design), np.append(alone, np.zeros(features.shape[1])))
     return float(b[0] + shift), b[1:]
 

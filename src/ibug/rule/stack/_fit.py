@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ibug._typing import Floats
+from ibug._weights import mean
 from ibug.exceptions import InvalidInputError
 from ibug.rule.stack._pooled import Pooled
 from ibug.rule.stack._simplex import likeliest, quadratic_minimum
@@ -88,7 +89,7 @@ Found = tuple[Floats, float, float, Floats]  # weights, bandwidth, score of the 
 
 
 def _for_crps(statistics: ExpertStatistics, shrinkage: float) -> Found:
-    n = len(statistics)
+    n = statistics.n_rows
     to_target, to_each_other = statistics.means()
     scores = to_target - 0.5 * np.diag(to_each_other)
     unit = max(float(scores[0]), float(np.finfo(float).tiny))
@@ -102,16 +103,16 @@ def _for_crps(statistics: ExpertStatistics, shrinkage: float) -> Found:
 
 
 def _for_nll(statistics: ExpertStatistics, shrinkage: float) -> Found:
-    n, density = len(statistics), statistics.log_density
+    n, density, rows = statistics.n_rows, statistics.log_density, statistics.weights
     tried = []
     for number, bandwidth in enumerate(BANDWIDTHS):
-        weights = _with_normal(likeliest(density[:, number], max(_ROWS_PER_PULL * shrinkage, 1e-9)), n)
-        tried.append((_log_score(density[:, number], weights), number, float(bandwidth), weights))
+        weights = _with_normal(likeliest(density[:, number], max(_ROWS_PER_PULL * shrinkage, 1e-9), rows), n)
+        tried.append((_log_score(density[:, number], weights, rows), number, float(bandwidth), weights))
     score, number, bandwidth, weights = min(tried, key=lambda each: each[:2])
-    return weights, bandwidth, score, np.asarray(-density[:, number].mean(axis=0))
+    return weights, bandwidth, score, np.asarray(-mean(density[:, number], rows))
 
 
-def _with_normal(weights: Floats, n: int) -> Floats:
+def _with_normal(weights: Floats, n: float) -> Floats:
     """Return the weights with at least 1/(n + 1) for the first one.
 
     They are between the weights and the normal expert alone, and both scores are convex: the result is no worse than
@@ -126,15 +127,17 @@ def _with_normal(weights: Floats, n: int) -> Floats:
 
 
 def _best_bandwidth(statistics: ExpertStatistics, weights: Floats) -> tuple[float, float]:
-    scores = [_log_score(statistics.log_density[:, number], weights) for number in range(len(BANDWIDTHS))]
+    scores = [
+        _log_score(statistics.log_density[:, number], weights, statistics.weights) for number in range(len(BANDWIDTHS))
+    ]
     best = int(np.argmin(scores))
     return float(BANDWIDTHS[best]), scores[best]
 
 
-def _log_score(log_density: Floats, weights: Floats) -> float:
+def _log_score(log_density: Floats, weights: Floats, rows: Floats | None) -> float:
     """Return the mean negative log density of the mixture."""
     top = log_density.max(axis=1)
-    return float(-(np.log(np.exp(log_density - top[:, None]) @ weights) + top).mean())
+    return float(-mean(np.log(np.exp(log_density - top[:, None]) @ weights) + top, rows))
 
 
 _FITS = {"crps": _for_crps, "nll": _for_nll}

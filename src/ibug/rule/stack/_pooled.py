@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ibug._typing import Floats
+from ibug._weights import effective_rows, quantile
+from ibug._weights import mean as average
 from ibug.exceptions import InvalidInputError
 
 #: The largest number of pooled errors; more are represented by their quantiles.
@@ -64,6 +66,7 @@ def pool(
     mean: Floats,
     scale: Floats,
     y: Floats,
+    weights: Floats | None = None,
     *,
     resolution: float = 0.0,
     support: tuple[float, float] = (-np.inf, np.inf),
@@ -77,21 +80,26 @@ def pool(
     ----------
     mean, scale, y : ndarray of shape (n,)
         Predictions, scales and targets of all validation rows.
+    weights : ndarray of shape (n,) or None
+        Of the rows; with weights, errors are always kept as quantiles.
     resolution : float
         The distance of two values of the target.
     support : pair of float
         The bounds of the target.
     """
-    errors = np.sort((y - mean) / scale)
+    unsorted = (y - mean) / scale
+    errors = np.sort(unsorted)
     if not np.isfinite(errors).all():
         raise InvalidInputError("Errors can be pooled only where predictions, scales and targets are finite numbers.")
     if len(errors) == 0:
         return Pooled(errors, resolution=resolution, support=support)
-    quartiles = np.quantile(errors, [0.25, 0.75])
-    widths = [width for width in (float(np.std(errors)), float(quartiles[1] - quartiles[0]) / 1.349) if width > 0]
-    bandwidth = max(0.9 * min(widths, default=0.0) * len(errors) ** -0.2, _NARROWEST)
-    if len(errors) > MOST_ERRORS:
-        errors = np.quantile(errors, (np.arange(MOST_ERRORS) + 0.5) / MOST_ERRORS)
+    n = effective_rows(weights, len(errors))
+    quartiles = quantile(unsorted, [0.25, 0.75], weights)
+    deviation = float(np.sqrt(average(np.square(unsorted - average(unsorted, weights)), weights)))
+    widths = [width for width in (deviation, float(quartiles[1] - quartiles[0]) / 1.349) if width > 0]
+    bandwidth = max(0.9 * min(widths, default=0.0) * n**-0.2, _NARROWEST)
+    if len(errors) > MOST_ERRORS or weights is not None:
+        errors = quantile(unsorted, (np.arange(MOST_ERRORS) + 0.5) / MOST_ERRORS, weights)
     return Pooled(errors, bandwidth, resolution, support)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ibug._typing import Floats
+from ibug._weights import effective_rows
 
 _MOST_STEPS = 100  # of Newton's method; about ten are usual
 _PRECISE = 1e-12  # of the gain in a score
@@ -63,7 +64,7 @@ def _on_face(gradient: Floats, curvature: Floats, free: list[int]) -> Floats:
     return np.asarray(slope + level * (1 - slope.sum()) / level.sum())
 
 
-def likeliest(log_density: Floats, prior: float = 1.0) -> Floats:
+def likeliest(log_density: Floats, prior: float = 1.0, rows: Floats | None = None) -> Floats:
     """Return the weights with the highest log likelihood of their mixture, by Newton's method on the simplex.
 
     It is the maximum that the EM algorithm approaches, of Σ log Σⱼ wⱼ pᵢⱼ + prior · log w₀: the prior is worth
@@ -76,20 +77,24 @@ def likeliest(log_density: Floats, prior: float = 1.0) -> Floats:
         The log densities of the experts at the targets; those of the first one are finite.
     prior : float
         The weight of the prior, above zero.
+    rows : ndarray of shape (n,) or None
+        Weights of the rows, which count as many as they are worth; None where they count alike.
     """
-    n, j = len(log_density), log_density.shape[1]
+    n, j = effective_rows(rows, len(log_density)), log_density.shape[1]
+    share = np.ones(len(log_density)) if rows is None else rows * (n / rows.sum())
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
 
     def loss(w: Floats) -> float:  # per row
         with np.errstate(divide="ignore"):
-            return -float(np.log(density @ w).sum() + prior * np.log(w[0])) / n
+            return -float((share * np.log(density @ w)).sum() + prior * np.log(w[0])) / n
 
     weights = np.full(j, 0.5 / j)
     weights[0] += 0.5
     value = loss(weights)
     for _ in range(_MOST_STEPS):
         ratio = density / (density @ weights)[:, None]
-        gradient, curvature = -ratio.sum(axis=0) / n, ratio.T @ ratio / n
+        weighted = share[:, None] * ratio
+        gradient, curvature = -weighted.sum(axis=0) / n, weighted.T @ ratio / n
         gradient[0] -= prior / n / weights[0]
         curvature[0, 0] += prior / n / weights[0] ** 2
         step = quadratic_minimum(gradient - curvature @ weights, curvature) - weights

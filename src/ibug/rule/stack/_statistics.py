@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ibug._typing import Floats
+from ibug._weights import effective_rows, mean
 from ibug.exceptions import InvalidInputError
 from ibug.rule.stack._load import kernel
 from ibug.rule.stack._pooled import Pooled
@@ -67,11 +68,19 @@ class ExpertStatistics:
         E|Xⱼ − Xₖ| for k ≤ j, row after row of the lower triangle.
     log_density : ndarray of shape (n, n_bandwidths, J)
         The log densities of the smoothed experts at y.
+    weights : ndarray of shape (n,) or None
+        Of the rows; None where they count alike.
     """
 
     to_target: Floats
     to_each_other: Floats
     log_density: Floats
+    weights: Floats | None = None
+
+    @property
+    def n_rows(self) -> float:
+        """The number of rows, as far as they count."""
+        return effective_rows(self.weights, len(self))
 
     def __len__(self) -> int:
         return len(self.to_target)
@@ -124,8 +133,13 @@ class ExpertStatistics:
 
     def means(self) -> tuple[Floats, Floats]:
         """Return the mean distances to targets, (J,), and to each other, (J, J)."""
-        j, n = self.to_target.shape[1], len(self)
+        j = self.to_target.shape[1]
         pairs = np.zeros((j, j))
         rows, columns = np.tril_indices(j)
-        pairs[rows, columns] = pairs[columns, rows] = self.to_each_other.sum(axis=0) / n
-        return self.to_target.sum(axis=0) / n, pairs
+        pairs[rows, columns] = pairs[columns, rows] = self._mean(self.to_each_other)
+        return self._mean(self.to_target), pairs
+
+    def _mean(self, values: Floats) -> Floats:
+        if self.weights is None:
+            return np.asarray(values.sum(axis=0) / len(self))
+        return np.asarray(mean(values, self.weights))

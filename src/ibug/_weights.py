@@ -1,0 +1,42 @@
+"""Weights of rows: means, quantiles, and how many rows they are worth. None stands for rows that count alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug._inputs import check_weights
+from ibug._typing import Floats
+
+
+def as_weights(given: Any, n_rows: int, name: str) -> Floats | None:
+    """Return checked weights of rows; None for None."""
+    return None if given is None else check_weights(given, n_rows, name)
+
+
+def counting(weights: Floats) -> tuple[NDArray[np.intp], Floats | None]:
+    """Return the rows that count, and their weights, of which the mean is 1; None where they count alike."""
+    rows = np.flatnonzero(weights)
+    own = weights[rows]
+    return rows, None if np.all(own == own[0]) else own / own.mean()
+
+
+def effective_rows(weights: Floats | None, n_rows: int) -> float:
+    """Return (Σw)²/Σw², the number of rows that count alike and tell as much (Kish); n_rows without weights."""
+    return float(n_rows) if weights is None else float(weights.sum() ** 2 / np.square(weights).sum())
+
+
+def mean(values: Floats, weights: Floats | None) -> Any:
+    """Return the mean over the first axis."""
+    return values.mean(axis=0) if weights is None else np.average(values, axis=0, weights=weights)
+
+
+def quantile(values: Floats, probabilities: Any, weights: Floats | None) -> Any:
+    """Return quantiles of numbers, (n,); with weights, each number stands in the middle of its share."""
+    if weights is None:
+        return np.quantile(values, probabilities)
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weights[order])
+    return np.interp(probabilities, (total - weights[order] / 2) / total[-1], values[order])
