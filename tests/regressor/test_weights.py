@@ -156,7 +156,7 @@ def test_routing(rows):
     seen = np.linspace(0.5, 2, 300)
     with config_context(enable_metadata_routing=True):
         u = IBUGRegressor(HistGradientBoostingRegressor(max_iter=5), k=5, spread="targets", random_state=0)
-        u.set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+        u.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), u)
         pipeline.fit(X[:300], y[:300], sample_weight=seen)
         search = GridSearchCV(pipeline, {"ibugregressor__k": [5, 9]}, cv=2)
