@@ -226,7 +226,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         fit_params = with_sample_weight(model, fit_params, sample_weight)
         options.check(len(y), fit_params, has_validation=validation is not None)
         columns, facts = getattr(self, "feature_names_in_", None), TargetFacts.of(y, options)
-        job = Job(model, columns, X, y, facts, validation, fit_params, options, rng, weights)
+        job = Job(model, columns, X, y, facts, validation, fit_params, options, rng, validation_weight=weights)
         self.source_, self.rule_ = learned(job)
         return self
 
