@@ -14,6 +14,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 PAGE = Path(__file__).parents[1] / "docs" / "compatibility.md"
 MARK = "<!-- tools/compatibility.py writes from here -->"
@@ -34,15 +35,14 @@ def supported() -> dict[str, tuple[str, str]]:
     return {name: (oldest, ", ".join(f"`{e}`" for e in extras if e)) for name, (oldest, extras) in found.items()}
 
 
-def installed(environments: list[Path]) -> dict[str, list[str]]:
-    """Return the versions of all libraries in some environments."""
-    found: dict[str, list[str]] = {}
+def installed(environments: list[Path]) -> dict[str, Version]:
+    """Return the newest versions of all libraries in some environments."""
+    found: dict[str, Version] = {}
     for environment in environments:
         folders = [str(path) for path in environment.glob("lib/python*/site-packages")]
         for distribution in distributions(path=folders):
-            versions = found.setdefault(canonicalize_name(distribution.name), [])
-            if distribution.version not in versions:
-                versions.append(distribution.version)
+            name, version = canonicalize_name(distribution.name), Version(distribution.version)
+            found[name] = max(version, found.get(name, version))
     return found
 
 
@@ -51,7 +51,7 @@ def table(environments: list[Path]) -> str:
     newest = installed(environments)
     lines = ["| library | extra | oldest supported | newest tested |", "|---|---|---|---|"]
     for name, (oldest, extras) in supported().items():
-        lines.append(f"| {name} | {extras or 'always'} | {oldest} | {', '.join(newest.get(name, [])) or '–'} |")
+        lines.append(f"| {name} | {extras or 'always'} | {oldest} | {newest.get(name, '–')} |")
     return "\n".join(lines)
 
 
