@@ -222,11 +222,8 @@ class Options:
             weights_of_use = self.asks_model and has_validation  # if the model was trained with them
             unused = [name for name in fit_params if not (weights_of_use and is_weight(name))]
             self._check_prefit(unused, has_validation)
-        elif self.residuals == "model" and self.spread.requires_residuals and not self.needs_validation:
-            raise InvalidInputError(
-                'spread="residuals" with residuals="model" needs rows that tell the level of the residuals, which the '
-                'model itself underestimates: set calibrate=True, or let residuals="auto" train clones.'
-            )
+        elif self.spread.requires_residuals and not has_validation:
+            self._check_level()
 
     def check_k(self, n_rows: int) -> None:
         """Check k against the rows that will be in the index at the end; one neighbour alone has no variance."""
@@ -242,6 +239,15 @@ class Options:
                 f'spread="residuals" takes the residuals of validation rows here; {n_rows} of them are too few for '
                 f"k={self.given_k!r}: at least {least} are needed. Give more, or let cv=5 train clones for residuals "
                 "of all training rows."
+            )
+
+    def _check_level(self) -> None:
+        """Check that residuals alone can be had of a model that is trained here, at their right level."""
+        held_out = self.needs_validation and not (self.residuals == "none" and self.refit)
+        if self.residuals != "auto" and self.cv is None and not held_out:
+            raise InvalidInputError(
+                f'spread="residuals" with residuals="{self.residuals}" needs rows that the model has not seen: pass '
+                'X_val and y_val, or set residuals="auto", which trains clones.'
             )
 
     def _check_prefit(self, unused: list[str], has_validation: bool) -> None:
@@ -298,8 +304,6 @@ def _check_residuals(given: Mapping[str, Any]) -> None:
     residuals = given["residuals"]
     if not isinstance(residuals, str) or residuals not in RESIDUALS:
         raise InvalidInputError(f"residuals must be one of {RESIDUALS}; got {residuals!r}.")
-    if residuals == "none" and SPREADS[given["spread"]].requires_residuals:
-        raise InvalidInputError('spread="residuals" needs residuals, and residuals="none" means none. Drop one.')
     if residuals == "model" and given["cv"] is not None:
         raise InvalidInputError(
             f'cv={given["cv"]!r} trains clones for honest residuals, and residuals="model" asks the trained model for '

@@ -56,7 +56,7 @@ LEARNED = ("k_", "spread_", "min_variance_", "gamma_", "delta_", "affinity_thres
 
 def fitted(model, data, options, arrays, cuts):
     (X, y), (X_val, y_val) = data["train"], data["validation"]
-    local = ibug.IBUGRegressor(model, prefit=True, **options).fit(X, y, X_val=X_val, y_val=y_val)
+    local = ibug.IBUGRegressor(model, prefit=True, residuals="none", **options).fit(X, y, X_val=X_val, y_val=y_val)
     train, validation, _ = cuts
     far = IBUGRegressor(model, prefit=True, **options).fit(
         arrays(X, train), arrays(y, train), X_val=arrays(X_val, validation), y_val=arrays(y_val, validation)
@@ -159,7 +159,7 @@ def test_frames(client, frame_model, data, frames):
     def local_frame(values):
         return pd.DataFrame(values, columns=list("abcde"))
 
-    local = ibug.IBUGRegressor(frame_model, prefit=True)
+    local = ibug.IBUGRegressor(frame_model, prefit=True, residuals="none")
     local.fit(local_frame(X), y, X_val=local_frame(X_val), y_val=y_val)
     far = IBUGRegressor(frame_model, prefit=True)
     far.fit(frames(X, 5), frames(y, 5), X_val=frames(X_val, 3), y_val=frames(y_val, 3))
@@ -170,7 +170,7 @@ def test_frames(client, frame_model, data, frames):
 
 def test_local_rows_give_numpy_arrays_at_once(client, model, data):
     (X, y), (X_val, y_val), (rows, _) = data["train"], data["validation"], data["test"]
-    local = ibug.IBUGRegressor(model, prefit=True).fit(X, y, X_val=X_val, y_val=y_val)
+    local = ibug.IBUGRegressor(model, prefit=True, residuals="none").fit(X, y, X_val=X_val, y_val=y_val)
     far = IBUGRegressor(model, prefit=True).fit(X, y, X_val=X_val, y_val=y_val)
     assert_learned_alike(far, local)
     assert type(far.predict_interval(rows)) is np.ndarray

@@ -64,7 +64,8 @@ class Killer(threading.Thread):
 @pytest.fixture
 def local(model, data):
     (X, y), (X_val, y_val) = data["train"], data["validation"]
-    return ibug.IBUGRegressor(model, prefit=True, conformal="scale", random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    local = ibug.IBUGRegressor(model, prefit=True, residuals="none", conformal="scale", random_state=0)
+    return local.fit(X, y, X_val=X_val, y_val=y_val)
 
 
 # The first two partitions are seen in the check of the targets, the later ones while shards are made.

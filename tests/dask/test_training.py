@@ -44,7 +44,8 @@ def test_trained_on_the_cluster(processes, data, frames, library):
     assert type(far.estimator_) is LOCAL[library]
     # The same trained model, wrapped locally, tells the same.
     frame, validation = frames(X, 1).compute(), frames(X_val, 1).compute()
-    local = ibug.IBUGRegressor(far.estimator_, prefit=True).fit(frame, y, X_val=validation, y_val=y_val)
+    local = ibug.IBUGRegressor(far.estimator_, prefit=True, residuals="none")
+    local.fit(frame, y, X_val=validation, y_val=y_val)
     queries = frames(rows, 3)
     assert far.k_ == local.k_
     np.testing.assert_array_equal(far.predict(queries).compute(), far.estimator_.predict(queries.compute()))

@@ -283,7 +283,7 @@ def test_boosters_and_their_files(rows, tmp_path):
         (lightgbm_model, {"path_smooth": 1.0}, "smoothed"),
         (lightgbm_model, {"objective": "regression_l1"}, "medians"),
         (lightgbm_model, {"objective": "fair"}, "'fair', is not known"),
-        (xgboost_model, {"monotone_constraints": (0, 1, 0)}, r"do not follow from these rows.*monotone_constraints"),
+        (lightgbm_model, {"use_quantized_grad": True}, r"do not follow from these rows.*use_quantized_grad"),
         (xgboost_model, {"subsample": 0.5}, "subsample=0.5"),
         (xgboost_model, {"booster": "dart"}, "booster is 'dart'"),
         (xgboost_model, {"num_parallel_tree": 2}, "several trees in each round"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -48,35 +49,34 @@ _NO_CLONES = (
     "Cross-fitting trains clones of a local estimator on local rows; on a cluster it is not done. Leave cv out and "
     "pass X_val and y_val, or let validation_fraction hold rows out."
 )
+_NOT_ASKED = f'{ClusterSource.residual_reason} Leave out residuals="model".'
 
 
 class IBUGRegressor(RegressorMixin, BaseEstimator):
     """``ibug.IBUGRegressor`` for training rows that are on a Dask cluster.
 
-    Parameters, learned attributes and results are those of the local estimator: given the same model and the same
-    validation rows, predictions are equal bit for bit, however the rows are partitioned. Each partition of the training
-    rows becomes a shard of the index on the worker where it is; a query goes to all shards, and their answers are
-    merged. What differs:
+    Parameters, learned attributes and results are those of the local estimator with ``residuals="none"``: given the
+    same model and validation rows, predictions are equal bit for bit, however the rows are partitioned. Each partition
+    of the training rows becomes a shard of the index on the worker where it is; a query goes to all shards, and their
+    answers are merged. What differs:
 
     - `fit` takes Dask DataFrames and Arrays, X and y with the same partitions, or local data, which are cut into one
       part per worker. The estimator is trained already (``prefit=True``), or it is ``lightgbm.DaskLGBMRegressor`` or
       ``xgboost.dask.DaskXGBRegressor``, trained on the cluster; ``estimator_`` is then its local model.
-    - No clones are trained: `cv` must be None, and residuals are those of validation rows. Where `fit` is given no
-      validation rows and trains the model, a random `validation_fraction` of each partition is held out.
-    - Predictions of a Dask DataFrame are lazy Series or DataFrames with its index, partitions and divisions; those of a
-      Dask Array are lazy Arrays with its chunks of rows; those of local rows are NumPy arrays, at once.
+    - No clones are trained, nor is the model asked for residuals: they are those of validation rows. Without such rows,
+      a random `validation_fraction` of each partition is held out where the model is trained here.
+    - Predictions of a Dask DataFrame are lazy Series or DataFrames with its index, partitions and divisions, of an Array
+      lazy Arrays with its chunks of rows, of local rows NumPy arrays, at once.
     - The ``client`` attribute is the Dask client to work with; unless it is set, the one that is active.
 
     Attributes
     ----------
     index_
-        Only its size: ``n_rows`` and ``n_trees``.
-    residuals_ : None
-        Residuals are with the shards.
-    shards_ : ShardSet
-        The index in shards, on the cluster.
-    source_, rule_ : ClusterSource, Rule
-        Where neighbours come from, and what is made of them; the rule is that of the local estimator.
+        Only its size, ``n_rows`` and ``n_trees``.
+    residuals_, residuals_kind_, residuals_reason_ : None, str, str
+        Residuals are with the shards: those of validation rows, if any; and why training rows have none.
+    source_, rule_, shards_ : ClusterSource, Rule, ShardSet
+        Where neighbours come from, what is made of them, and the index on the cluster.
 
     Examples
     --------
@@ -104,6 +104,9 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     index_ = view("source_", "size")
     shards_ = view("source_", "shards")
     walk_ = view("source_", "walk")
+    residuals_ = view("source_", "residuals")
+    residuals_kind_ = view("source_", "residual_kind")
+    residuals_reason_ = view("source_", "residual_reason")
     k_ = view("rule_", "k")
     spread_ = view("rule_", "spread.name")
     distribution_ = view("rule_", "distribution_name")
@@ -161,9 +164,10 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         """
         options = Options.of(self.get_params(deep=False))
         client = self.client
-        if options.cv is not None:
-            raise InvalidInputError(_NO_CLONES)
+        if options.cv is not None or options.residuals == "model":
+            raise InvalidInputError(_NOT_ASKED if options.cv is None else _NO_CLONES)
         if options.prefit:
+            options = replace(options, residuals="none")
             model = local_model(self.estimator)
             reader_type(model)
         else:
@@ -183,11 +187,6 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         else:
             self.source_, self.rule_ = held_out(job, self.estimator, X, y, rows, fit_params)
         return self
-
-    @property
-    def residuals_(self) -> None:
-        """Residuals are with the shards."""
-        check_is_fitted(self)
 
     def predict(self, X: Any) -> Any:
         """Return the model's own point predictions, unchanged, one per row."""

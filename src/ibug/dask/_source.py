@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from dask import delayed
@@ -60,6 +60,10 @@ class ClusterSource:
         How leaves are found, in words.
     """
 
+    #: Residuals are with the shards; and why training rows have none.
+    residuals: ClassVar[None] = None
+    residual_reason: ClassVar[str] = "On a cluster, the model is not asked for residuals of its training rows."
+
     model: Any
     leaves: Delayed
     shards: ShardSet
@@ -98,6 +102,11 @@ class ClusterSource:
     def size(self) -> IndexSize:
         """The number of rows and trees of the index."""
         return IndexSize(self.shards.n_rows, self.n_trees)
+
+    @property
+    def residual_kind(self) -> str:
+        """``"validation"`` if validation rows have residuals, else ``"none"``."""
+        return "none" if self.residual_shards is None else "validation"
 
     def with_residuals_of(self, client: Client, rows: RowsOnCluster, options: Options) -> ClusterSource:
         """Return a source whose residuals are those of validation rows: the model has not seen them."""

@@ -22,8 +22,8 @@ class IBUGRegressor(BaseProbaRegressor):
 
     Parameters
     ----------
-    estimator, k, distribution, location, support, spread, scoring, calibrate, conformal, tree_fraction, tree_order, \
-row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verbose
+    estimator, k, distribution, location, support, spread, residuals, scoring, calibrate, conformal, tree_fraction, \
+tree_order, row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verbose
         As in ``ibug.IBUGRegressor``. skpro's `fit` takes no validation rows. So k and calibration come from
         cross-fitting or a held-out part of X; with `prefit` and no `cv`, nothing is calibrated and k must be a number.
 
@@ -60,6 +60,7 @@ row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verb
         location: str = "model",
         support: Any = None,
         spread: str = "auto",
+        residuals: str = "auto",
         scoring: Any = "crps",
         calibrate: Any = True,
         conformal: Any = None,
@@ -80,6 +81,7 @@ row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verb
         self.location = location
         self.support = support
         self.spread = spread
+        self.residuals = residuals
         self.scoring = scoring
         self.calibrate = calibrate
         self.conformal = conformal

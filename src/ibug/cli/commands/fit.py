@@ -41,6 +41,14 @@ class Spread(str, Enum):
     residuals = "residuals"
 
 
+class Residuals(str, Enum):
+    """Who makes honest residuals of the training rows."""
+
+    auto = "auto"
+    model = "model"
+    none = "none"
+
+
 class Conformal(str, Enum):
     """The conformal calibration."""
 
@@ -53,6 +61,7 @@ Family = Enum("Family", {name: name for name in ("auto", *families(), "tune")}, 
 BoosterName = Enum("BoosterName", {name: name for name in BOOSTERS}, type=str)  # type: ignore[misc]  # mypy wants the names written out
 
 _CRPS, _AUTO, _NONE, _STACK = Scoring("crps"), Spread("auto"), Conformal("none"), Family("auto")
+_CLONES = Residuals("auto")
 
 _COLUMNS, _TRAINING, _UNCERTAINTY = "Columns", "Training, without --model", "Uncertainty"
 
@@ -131,6 +140,14 @@ def fit(
     spread: Annotated[
         Spread, typer.Option("--spread", help="The source of the variance.", rich_help_panel=_UNCERTAINTY)
     ] = _AUTO,
+    residuals: Annotated[
+        Residuals,
+        typer.Option(
+            "--residuals",
+            help="Who makes honest residuals: clones or the model, the model alone, nobody.",
+            rich_help_panel=_UNCERTAINTY,
+        ),
+    ] = _CLONES,
     conformal: Annotated[
         Conformal, typer.Option("--conformal", help="Guarantee the coverage.", rich_help_panel=_UNCERTAINTY)
     ] = _NONE,
@@ -155,6 +172,7 @@ def fit(
         "scoring": scoring.value,
         "distribution": distribution.value,
         "spread": spread.value,
+        "residuals": residuals.value,
         "conformal": None if conformal.value == "none" else conformal.value,
         "support": o.support(support),
         "calibrate": calibrate,
