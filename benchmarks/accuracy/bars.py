@@ -12,6 +12,7 @@ from benchmarks.common.statistics import geometric_mean, record
 
 LEAST_CRPS_WINS, LEAST_NLL_WINS = 0.8, 0.5  # of the cases, against the normal distribution
 MOST_RATIO = 0.95  # of the mean CRPS to that of the normal distribution, geometric mean over the cases
+MOST_RATIO_OF_RESIDUALS = 0.99  # the same, of residuals by the model itself to targets alone
 COVERAGE, LEAST_COVERAGE, MOST_COVERAGE = 0.9, 0.87, 0.94  # of 90 % intervals, on every dataset
 HALVED = 200  # validation rows from which on half of them are for the conformal step
 SIGMAS = 3.0  # by which the observed coverage of conformal intervals may differ from what is guaranteed
@@ -25,6 +26,7 @@ def judge(scores: Scores) -> Iterator[Bar]:
         if way in ("prefit", "trained"):
             yield from against_normal(scores, way)
             yield from coverages(scores, way)
+    yield from residuals(scores)
     yield from against_peers(scores)
     yield from conformal(scores)
 
@@ -43,6 +45,23 @@ def against_normal(scores: Scores, way: str) -> Iterator[Bar]:
         if scoring == "crps":
             mean = geometric_mean(ratio(pair) for pair in pairs.values())
             yield Bar(f"{words}, geometric mean of ratios at most {MOST_RATIO}", f"{mean:.4f}", mean <= MOST_RATIO)
+
+
+def residuals(scores: Scores) -> Iterator[Bar]:
+    """Hold residuals by the model itself against none, and against those of clones."""
+    pairs = scores.common("crps", "default", "targets-only", "crps", "prefit")
+    if pairs:
+        found, mean = record(pairs.values()), geometric_mean(ratio(pair) for pair in pairs.values())
+        words = f"{WORDS['prefit']}, CRPS: default against targets-only"
+        yield Bar(f"{words} loses nowhere", str(found), found.losses == 0)
+        text = f"{words}, geometric mean of ratios at most {MOST_RATIO_OF_RESIDUALS}"
+        yield Bar(text, f"{mean:.4f}", mean <= MOST_RATIO_OF_RESIDUALS)
+    for scoring in ("crps", "nll"):
+        pairs = scores.common(scoring, "own", "default", scoring, "trained")
+        if pairs:
+            found = record(pairs.values())
+            text = f"{WORDS['trained']}, {scoring.upper()}: own against default, which trains clones, loses nowhere"
+            yield Bar(text, str(found), found.losses == 0)
 
 
 def against_peers(scores: Scores) -> Iterator[Bar]:

@@ -1,7 +1,7 @@
 """How good are the distributions? The default, other variants of IBUGRegressor, and other packages, on real data.
 
     IBUG_DATA=folder python benchmarks/accuracy.py [--jobs 2] [--datasets concrete,wine] [--methods default,normal]
-        [--bases lightgbm,catboost] [--ways prefit,trained] [--folds 5] [--max-rows 10000]
+        [--bases lightgbm,catboost,xgboost] [--ways prefit,trained] [--folds 5] [--max-rows 10000]
         [--results accuracy.jsonl] [--report docs/accuracy.md] [--only-report]
 
 Each dataset is cut into folds. On each, a fifth of the training rows is held out for validation: it finds the number of
@@ -26,7 +26,7 @@ from pathlib import Path
 
 from benchmarks.accuracy import measure, report, results
 from benchmarks.accuracy.measure import Task
-from benchmarks.accuracy.methods import BASES, METHODS, USUAL, WAYS, settings
+from benchmarks.accuracy.methods import BASES, METHODS, USUAL, USUAL_BASES, WAYS, settings
 from benchmarks.accuracy.results import Experiment
 from benchmarks.common import document
 from benchmarks.common.arguments import add_datasets, add_report, chosen_names, parser_of
@@ -91,7 +91,7 @@ def parse_options() -> argparse.Namespace:
     add_datasets(parser, max_rows=10_000)
     for name, known, usual in (
         ("methods", METHODS, USUAL),
-        ("bases", BASES, BASES),
+        ("bases", BASES, USUAL_BASES),
         ("ways", tuple(WAYS), ("prefit", "trained")),
     ):
         text = f"with commas, of {', '.join(known)}; default: {', '.join(usual)}"

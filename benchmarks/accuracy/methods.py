@@ -12,12 +12,15 @@ from typing import Any
 from benchmarks.accuracy.models import Models
 from ibug import CBURegressor, IBUGRegressor, ProbabilisticEnsemble
 
-BASES = ("lightgbm", "catboost")
+BASES = ("lightgbm", "catboost", "xgboost")
+USUAL_BASES = BASES[:2]
 SCORINGS = ("crps", "nll")
 
 #: The arguments of IBUGRegressor, by the name of the variant.
 VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
+    "targets-only": {"residuals": "none"},
+    "own": {"residuals": "model"},
     "normal": {"distribution": "normal"},
     "paper": {"distribution": "normal", "spread": "targets"},
     "paper-continuous": {"distribution": "normal", "spread": "targets", "calibrate": "continuous"},
@@ -33,6 +36,10 @@ PEERS = ("cbu", "ngboost", "pgbm", "quantile-forest", "cqr")
 
 METHODS = (*VARIANTS, *ENSEMBLES, *PEERS)
 USUAL = ("default", "normal", "paper", "conformal", *PEERS)
+
+#: Ways in which a variant is not fitted: the guarantee is for the way "prefit"; there, the model itself has always made
+#: the residuals of the default.
+_LEFT_OUT = {"conformal": ("trained", "few"), "own": ("prefit",)}
 
 FEW = 60  # validation rows of the way with this name
 
@@ -58,7 +65,7 @@ def settings(methods: list[str], bases: list[str], ways: list[str]) -> list[Sett
         for base in bases
         for way in ways
         for method in methods
-        if method not in PEERS and not (method == "conformal" and way != "prefit")  # its guarantee is for this way
+        if method not in PEERS and way not in _LEFT_OUT.get(method, ())
         for scoring in SCORINGS
     ]
 

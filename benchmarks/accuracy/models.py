@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.accuracy.fold import Fold
-from benchmarks.common.early_stopping import fit_catboost, fit_lightgbm
-from benchmarks.common.remembering import Remembering
+from benchmarks.common.early_stopping import fit_catboost, fit_lightgbm, fit_xgboost
+from benchmarks.common.remembering import Remembering, remember
 from ibug import VarianceCalibrator
 
 PATIENCE = 30
@@ -50,7 +50,7 @@ class Models:
         return self._n_trees[key]
 
     def _stopped_early(self, base: str) -> int:
-        fit = {"lightgbm": fit_lightgbm, "catboost": fit_catboost}[base]
+        fit = {"lightgbm": fit_lightgbm, "catboost": fit_catboost, "xgboost": fit_xgboost}[base]
         fold = self.fold
         return fit(_MAKERS[base](self.max_trees, self), fold.X_part, fold.y_part, fold.X_val, fold.y_val, PATIENCE)
 
@@ -108,4 +108,16 @@ def _catboost(n_trees: int, models: Models) -> Any:
     )
 
 
-_MAKERS = {"lightgbm": _lightgbm, "catboost": _catboost, "cbu": _catboost}
+def _xgboost(n_trees: int, models: Models) -> Any:
+    from xgboost import XGBRegressor
+
+    class RememberingXGB(XGBRegressor):  # whose parameters are asked of its first base class
+        def fit(self, X: Any, y: Any, **options: Any) -> Any:
+            return remember(self, super().fit, X, y, options)
+
+    return RememberingXGB(
+        n_estimators=n_trees, learning_rate=0.05, enable_categorical=True, random_state=0, n_jobs=models.threads
+    )
+
+
+_MAKERS = {"lightgbm": _lightgbm, "catboost": _catboost, "xgboost": _xgboost, "cbu": _catboost}

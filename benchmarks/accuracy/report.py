@@ -22,6 +22,9 @@ SHORTEST = 0.1
 #: What is compared with what.
 PAIRS = (
     ("default", "normal"),
+    ("default", "targets-only"),
+    ("own", "default"),
+    ("own", "targets-only"),
     ("default", "paper"),
     ("normal", "paper"),
     ("residuals", "paper"),
@@ -69,8 +72,9 @@ def comparisons(scores: Scores, scoring: str, way: str) -> str:
     """Return a table of wins, ties and losses, and where the losses are."""
     measure = "ratio" if scoring == "crps" else "difference"
     head = f"{WORDS[way]}, {scoring.upper()}: wins-ties-losses"
+    bases = [base for base in BASES if any(case.base == base for case in scores.cases)]
     lines = [
-        f"{head:40}{'all':>10}" + "".join(f"{base:>10}" for base in BASES) + f"   better mean   {measure:>10}     worst"
+        f"{head:40}{'all':>10}" + "".join(f"{base:>10}" for base in bases) + f"   better mean   {measure:>10}     worst"
     ]
     losses = []
     for one, other in PAIRS:
@@ -78,7 +82,7 @@ def comparisons(scores: Scores, scoring: str, way: str) -> str:
         if not pairs or (other in PEERS and way != "trained"):  # peers get all training rows
             continue
         records = [record(pairs.values())]
-        records += [record(pair for case, pair in pairs.items() if case.base == base) for base in BASES]
+        records += [record(pair for case, pair in pairs.items() if case.base == base) for base in bases]
         differences = [difference(pair) for pair in pairs.values()]
         values = [ratio(pair) for pair in pairs.values()] if scoring == "crps" else differences
         middle = geometric_mean(values) if scoring == "crps" else float(np.mean(values))
@@ -87,17 +91,21 @@ def comparisons(scores: Scores, scoring: str, way: str) -> str:
         lines.append(f"{one + ' against ' + other:40}{shown}   {better:>11}   {middle:10.3f}{max(values):10.3f}")
         lost = [case for case, pair in pairs.items() if compare(*pair) < 0]
         if lost:
-            text = f"{one} against {other} lost: {listed(lost)}"
+            text = f"{one} against {other} lost: {listed(lost, bases)}"
             losses.append(textwrap.fill(text, WIDTH, subsequent_indent="    "))
     return "\n".join([*lines, "", *losses] if losses else lines) if len(lines) > 1 else ""
 
 
-def listed(cases: list[Case]) -> str:
+def listed(cases: list[Case], known: list[str]) -> str:
     """Return datasets and bases in words."""
     bases: dict[str, list[str]] = {}
     for case in cases:
         bases.setdefault(case.dataset, []).append(case.base)
-    return ", ".join(f"{d} ({'both' if len(b) == len(BASES) else ', '.join(b)})" for d, b in sorted(bases.items()))
+    every = "both" if len(known) == 2 else "all"
+    return ", ".join(
+        f"{dataset} ({every if 1 < len(own) == len(known) else ', '.join(own)})"
+        for dataset, own in sorted(bases.items())
+    )
 
 
 def intervals(scores: Scores) -> str:

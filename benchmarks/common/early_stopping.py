@@ -21,3 +21,10 @@ def fit_catboost(model: Any, X: Any, y: Any, X_val: Any, y_val: Any, patience: i
     """Train a CatBoost regressor, cut it at its best number of trees, and return that number."""
     model.fit(X, y, eval_set=(X_val, y_val), early_stopping_rounds=patience)
     return int(model.tree_count_)
+
+
+def fit_xgboost(model: Any, X: Any, y: Any, X_val: Any, y_val: Any, patience: int) -> int:
+    """Train an XGBoost regressor and return its best number of trees."""
+    model.set_params(early_stopping_rounds=patience)
+    model.fit(X, y, eval_set=[(X_val, y_val)], verbose=False)
+    return int(model.best_iteration) + 1

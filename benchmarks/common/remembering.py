@@ -18,12 +18,18 @@ class Remembering:
 
     def fit(self, X: Any, y: Any, **options: Any) -> Any:
         """Train, or take over what an equal estimator has learned from the same rows."""
-        key = joblib.hash((type(self).__name__, sorted(self.get_params().items(), key=str), X, y, options))
-        if key not in self.trained:
-            super().fit(X, y, **options)
-            self.trained[key] = dict(self.__dict__)
-        self.__dict__.update(self.trained[key])
-        return self
+        return remember(self, super().fit, X, y, options)
+
+
+def remember(model: Any, train: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
+    """Train a model, or let it take over what an equal one has learned from the same rows."""
+    trained = Remembering.trained
+    key = joblib.hash((type(model).__name__, sorted(model.get_params().items(), key=str), X, y, options))
+    if key not in trained:
+        train(X, y, **options)
+        trained[key] = dict(model.__dict__)
+    model.__dict__.update(trained[key])
+    return model
 
 
 def remembering(model: Any) -> Any:

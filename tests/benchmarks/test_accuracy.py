@@ -78,6 +78,7 @@ def test_what_is_measured():
     assert len(methods.settings(["default", "cbu"], ["lightgbm", "catboost"], ["prefit", "trained"])) == 2 * 4 + 2
     conformal = methods.settings(["conformal"], ["lightgbm"], ["prefit", "trained"])
     assert {setting.way for setting in conformal} == {"prefit"}
+    assert {setting.way for setting in methods.settings(["own"], ["lightgbm"], ["prefit", "trained"])} == {"trained"}
     assert set(methods.USUAL) <= set(methods.METHODS)
 
 
@@ -173,6 +174,19 @@ def test_conformal_coverage_is_near_its_guarantee(coverage, met):
     low, high = bars.conformal_bounds(Scores(given), Case("wine", "lightgbm", "prefit"))
     error = 3 * np.sqrt(0.09 * (1 / 150 + 1 / 2000))
     assert (low, high) == pytest.approx((0.9 - error, 0.9 + 1 / 151 + error))
+
+
+@pytest.mark.parametrize(("factor", "met"), [(0.9, True), (0.995, False), (1.1, False)])
+def test_residuals_by_the_model_are_held_against_none(factor, met):
+    before = np.array([1.0, 1.2, 1.1, 1.3])
+    given = [*rows("targets-only", before, way="prefit"), *rows("default", factor * before, way="prefit")]
+    judged = {bar.text: bar for bar in bars.judge(Scores(given))}
+    words = "prefit, CRPS: default against targets-only"
+    assert judged[f"{words}, geometric mean of ratios at most 0.99"].met is met
+    assert judged[f"{words} loses nowhere"].met is (factor < 1)
+    given = [*rows("own", factor * before), *rows("default", before)]
+    judged = {bar.text: bar.met for bar in bars.judge(Scores(given))}
+    assert judged["trained here, CRPS: own against default, which trains clones, loses nowhere"] is (factor < 1)
 
 
 def test_more_wins_than_losses_against_a_peer():
