@@ -60,20 +60,23 @@ void register_code(nb::module_& m) {
         "leaf_sums",
         [](Array<const Code, 2> codes, Whole first, Vector values, Vector targets, Vector weights, bool single,
            const std::string& loss, double parameter, Vector raw, std::size_t start, std::size_t stop,
-           Array<double, 2> sums) {
+           Array<double, 3> sums, Array<double, 2> sizes) {
             const std::size_t n = targets.shape(0);
             const refit::Trees<Code> trees = checked_trees<Code>(codes, first, values, n, start, stop);
             const refit::Rows rows = checked_rows(targets, weights, single);
             require(raw.shape(0) == n, "each row needs a raw prediction");
-            require(sums.shape(0) == values.shape(0) && sums.shape(1) == 3, "the sums must be (n_leaves, 3)");
+            require(sums.shape(0) == values.shape(0) && sums.shape(1) == refit::lanes && sums.shape(2) == 2,
+                    "the sums must be (n_leaves, LANES, 2)");
+            require(sizes.shape(0) == trees.n_trees && sizes.shape(1) == 2, "the sizes must be (n_trees, 2)");
             nb::gil_scoped_release released;
             with_loss(loss, parameter, [&](const auto& slopes) {
-                refit::leaf_sums(trees, rows, slopes, raw.data(), start, stop, sums.data());
+                refit::leaf_sums(trees, rows, slopes, raw.data(), start, stop, sums.data(), sizes.data());
             });
         },
         "codes"_a.noconvert(), "first"_a.noconvert(), "values"_a.noconvert(), "targets"_a.noconvert(),
         "weights"_a.noconvert(), "single"_a, "loss"_a, "parameter"_a, "raw"_a.noconvert(), "start"_a, "stop"_a,
-        "sums"_a.noconvert(), "Add each leaf's sums of gradients, hessians and absolute gradients over some rows.");
+        "sums"_a.noconvert(), "sizes"_a.noconvert(),
+        "Add each leaf's sums of gradients and hessians over some rows, and each tree's of their sizes.");
     m.def(
         "leave_out",
         [](Array<const Code, 2> codes, Whole first, Vector values, Vector targets, Vector weights, bool single,
@@ -84,11 +87,15 @@ void register_code(nb::module_& m) {
             const refit::Rows rows = checked_rows(targets, weights, single);
             require(raw.shape(0) == n && left_out.shape(0) == n, "each row needs two raw predictions");
             require(rates.shape(0) == trees.n_trees, "each tree needs a rate");
-            require(sums.shape(0) == values.shape(0) && sums.shape(1) == 3, "the sums must be (n_leaves, 3)");
+            require(sums.shape(0) == values.shape(0) && sums.shape(1) == 2, "the sums must be (n_leaves, 2)");
             const refit::Formula formula = {rates.data(), l1, l2, max_step};
             nb::gil_scoped_release released;
             with_loss(loss, parameter, [&](const auto& slopes) {
-                refit::leave_out(trees, rows, slopes, formula, sums.data(), start, stop, raw.data(), left_out.data());
+                double* moved[] = {raw.data(), left_out.data()};
+                if (slopes.unit_hessian && rows.weights == nullptr && formula.is_linear())
+                    refit::leave_out_linear(trees, rows, slopes, formula, sums.data(), start, stop, moved[0], moved[1]);
+                else
+                    refit::leave_out(trees, rows, slopes, formula, sums.data(), start, stop, moved[0], moved[1]);
             });
         },
         "codes"_a.noconvert(), "first"_a.noconvert(), "values"_a.noconvert(), "targets"_a.noconvert(),
@@ -101,6 +108,7 @@ void register_code(nb::module_& m) {
 
 NB_MODULE(_refit, m) {
     m.doc() = "Leaf values without the row itself, compiled. Use ibug.training instead.";
+    m.attr("LANES") = refit::lanes;
     register_code<std::uint8_t>(m);
     register_code<std::uint16_t>(m);
     register_code<std::uint32_t>(m);

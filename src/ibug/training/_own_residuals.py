@@ -25,8 +25,8 @@ from ibug.leaves import Bagging, Boosting, LeafReader, NotRedoneError
 from ibug.neighbors import JoinedIndex, LeafIndex, Residuals
 from ibug.training._load import kernel
 
-#: The share of rate · Σ|g|/(H + λ) by which a value may differ from the model's own: libraries compute in single
-#: precision, which is a thousand times finer, and a row too many or too few is far coarser in most leaves.
+#: The share of rate · Σ|g|/Σh of a tree, or of the value, by which a value may differ from the model's own: libraries
+#: compute in single precision, a thousand times finer; a row too many or too few is far coarser in most leaves.
 TOLERANCE = 1e-4
 _ROUNDING = 1e-9  # of numbers as large as a raw prediction
 
@@ -95,7 +95,7 @@ def _chunks(recipe: Boosting | Bagging, index: LeafIndex | JoinedIndex) -> Itera
     tiles, numbering, counts = arrays["tiles"], arrays["numbering"], arrays["leaf_counts"]
     if recipe.leaves.n_trees != len(counts):
         raise NotRedoneError("it does not tell the values of all trees")
-    per_tree = max(tiles.shape[0] * tiles.shape[2], int(counts.max()))
+    per_tree = max(tiles.shape[0] * tiles.shape[2], 2 * kernel.LANES * int(counts.max()))
     size = max(1, _CODES_PER_CHUNK // per_tree)
     for start in range(0, len(counts), size):
         stop = min(start + size, len(counts))
@@ -126,18 +126,18 @@ def _leave_one_out(recipe: Boosting, index: LeafIndex | JoinedIndex, n_jobs: int
     ):
         for chunk in _chunks(recipe, index):
             trees = (chunk.codes, chunk.first, chunk.values)
-            sums = np.zeros((len(chunk.values), 3))
+            sums, sizes = np.zeros((len(chunk.values), 2)), np.zeros((len(chunk.first) - 1, 2))
             for some in _groups(ranges, threads):
-                parts = [np.zeros_like(sums) for _ in some]
+                parts = [(np.zeros((len(sums), kernel.LANES, 2)), np.zeros_like(sizes)) for _ in some]
                 parallel(
-                    delayed(kernel.leaf_sums)(*trees, *rows, raw, start, stop, part)
+                    delayed(kernel.leaf_sums)(*trees, *rows, raw, start, stop, *part)
                     for (start, stop), part in zip(some, parts, strict=True)
                 )
-                for part in parts:
-                    sums += part
-            rates = recipe.rates[chunk.trees]
-            _check(recipe, chunk, sums, largest)
-            formula = (rates, recipe.l1, recipe.l2, recipe.max_step)
+                for part, size in parts:
+                    sums += part.sum(axis=1)
+                    sizes += size
+            _check(recipe, chunk, sums, sizes, largest)
+            formula = (recipe.rates[chunk.trees], recipe.l1, recipe.l2, recipe.max_step)
             parallel(
                 delayed(kernel.leave_out)(*trees, *rows, *formula, sums, start, stop, raw, left_out)
                 for start, stop in ranges
@@ -155,17 +155,19 @@ def _groups(ranges: list[tuple[int, int]], size: int) -> Iterator[list[tuple[int
         yield ranges[start : start + size]
 
 
-def _check(recipe: Boosting, chunk: _Chunk, sums: Floats, rounding: float) -> None:
+def _check(recipe: Boosting, chunk: _Chunk, sums: Floats, sizes: Floats, rounding: float) -> None:
     """Raise NotRedoneError unless the values of all rows together are the model's own."""
-    gradient, hessian, size = sums.T
+    gradient, hessian = sums.T
     shrunk = np.sign(gradient) * np.maximum(np.abs(gradient) - recipe.l1, 0.0)
     below = np.maximum(hessian + recipe.l2, np.finfo(float).tiny)
     steps = -shrunk / below
     if recipe.max_step > 0:
         steps = np.clip(steps, -recipe.max_step, recipe.max_step)
     rates = recipe.rates[chunk.trees][chunk.tree_of]
+    usual = sizes[:, 0] / np.maximum(sizes[:, 1], np.finfo(float).tiny)  # the step of a row in each tree
+    allowed = TOLERANCE * rates * np.maximum(usual[chunk.tree_of], np.abs(steps)) + rounding
     # Of a leaf whose rows weigh nothing, nothing is known.
-    wrong = (hessian > 0) & ~(np.abs(rates * steps - chunk.values) <= TOLERANCE * rates * size / below + rounding)
+    wrong = (hessian > 0) & ~(np.abs(rates * steps - chunk.values) <= allowed)
     if not wrong.any():
         return
     tree = chunk.trees.start + int(chunk.tree_of[np.argmax(wrong)])

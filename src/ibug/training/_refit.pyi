@@ -7,6 +7,8 @@ _Floats: TypeAlias = NDArray[np.float64]
 _Codes: TypeAlias = NDArray[Any]
 _Whole: TypeAlias = NDArray[np.int64]
 
+LANES: int
+
 def leaf_sums(
     codes: _Codes,
     first: _Whole,
@@ -20,6 +22,7 @@ def leaf_sums(
     start: int,
     stop: int,
     sums: _Floats,
+    sizes: _Floats,
 ) -> None: ...
 def leave_out(
     codes: _Codes,
