@@ -14,6 +14,7 @@ def test_speed_of_fits_writes_its_report(tmp_path):
 
 
 def test_a_spike_lowers_the_nll_and_nothing_else(tmp_path):
+    pytest.importorskip("pandas")
     page = marked(tmp_path, "posterior_spike.py")
     printed = run("posterior_spike.py", "--report", str(page))
     table = written(page, "posterior_spike.py")
