@@ -32,13 +32,14 @@ def judge(scores: Scores) -> Iterator[Bar]:
 
 
 def against_normal(scores: Scores, way: str) -> Iterator[Bar]:
-    """Hold the default against the normal distribution, the default of before."""
+    """Hold the default against the normal distribution, the default of before, which a trained model left to targets."""
+    other = "normal-targets" if way == "prefit" else "normal"
     for scoring, least in (("crps", LEAST_CRPS_WINS), ("nll", LEAST_NLL_WINS)):
-        pairs = scores.common(scoring, "default", "normal", scoring, way)
+        pairs = scores.common(scoring, "default", other, scoring, way)
         if not pairs:
             continue
         found = record(pairs.values())
-        words = f"{WORDS[way]}, {scoring.upper()}: default against normal"
+        words = f"{WORDS[way]}, {scoring.upper()}: default against {other}"
         yield Bar(f"{words} loses nowhere", str(found), found.losses == 0)
         wins = f"{found.wins} of {len(pairs)}"
         yield Bar(f"{words} wins at least {least:.0%}", wins, found.wins >= least * len(pairs))

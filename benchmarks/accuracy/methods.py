@@ -22,6 +22,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "targets-only": {"residuals": "none"},
     "own": {"residuals": "model"},
     "normal": {"distribution": "normal"},
+    "normal-targets": {"distribution": "normal", "residuals": "none"},
     "paper": {"distribution": "normal", "spread": "targets"},
     "paper-continuous": {"distribution": "normal", "spread": "targets", "calibrate": "continuous"},
     "residuals": {"distribution": "normal", "spread": "residuals"},

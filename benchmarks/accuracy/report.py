@@ -22,6 +22,7 @@ SHORTEST = 0.1
 #: What is compared with what.
 PAIRS = (
     ("default", "normal"),
+    ("default", "normal-targets"),
     ("default", "targets-only"),
     ("own", "default"),
     ("own", "targets-only"),
