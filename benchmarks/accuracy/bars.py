@@ -32,7 +32,7 @@ def judge(scores: Scores) -> Iterator[Bar]:
 
 
 def against_normal(scores: Scores, way: str) -> Iterator[Bar]:
-    """Hold the default against the normal distribution, the default of before, which a trained model left to targets."""
+    """Hold the default against the default of before: normal, and of targets alone for a trained model."""
     other = "normal-targets" if way == "prefit" else "normal"
     for scoring, least in (("crps", LEAST_CRPS_WINS), ("nll", LEAST_NLL_WINS)):
         pairs = scores.common(scoring, "default", other, scoring, way)
