@@ -27,7 +27,8 @@ from benchmarks.speed.models import MODELS, PACKAGES, USUAL_FEATURES, Rows, Sett
 from benchmarks.speed.walk import LeafWalk, top_k
 from ibug import IBUGRegressor, LeafIndex
 from ibug.leaves import LeafReader, read_leaves_of
-from ibug.neighbors import CountingLoop, instruction_sets
+from ibug.neighbors import CountingLoop, chunk_size, instruction_sets
+from ibug.training import own_residuals
 
 K = 100
 WALKED, WALKED_CODES = 16, 2**30  # the least number of queries for the slow walk; more where the index is small
@@ -205,6 +206,7 @@ RATIOS = (
     ("walk alone", "predict_dist alone"),
     ("walk search", "search"),
     ("scan search", "search"),
+    ("residuals", "training leaves"),
 )
 
 
@@ -222,8 +224,10 @@ def _prediction_tasks(subject: Subject) -> dict[str, Task]:
     """Return the model's predictions, ibug's and their parts, in rows."""
     model, reader, index, k = subject.model, subject.reader, subject.index, subject.k
     queries, leaves = subject.rows.queries, subject.leaves
-    singles = single_rows(queries)
+    singles, n_rows = single_rows(queries), len(subject.rows.y)
     return {
+        "training leaves": Task(lambda: _read_training_leaves(model, subject.rows.X), n_rows),
+        "residuals": Task(lambda: own_residuals(reader, index, subject.rows.y, None), n_rows),
         "predict": Task(lambda: model.predict(queries), BATCH),
         "leaves": Task(lambda: reader.leaves(queries), BATCH),
         "read": Task(lambda: reader.read(queries), BATCH),
@@ -242,6 +246,15 @@ def _prediction_tasks(subject: Subject) -> dict[str, Task]:
         "default interval alone": one_by_one(subject.default.predict_interval, singles),
         "normal alone": one_by_one(subject.normal.predict_dist, singles),
     }
+
+
+def _read_training_leaves(model: Any, X: Floats) -> None:
+    """Read the trees of a model and the leaves of its training rows in chunks, as `fit` does."""
+    reader = read_leaves_of(model)
+    reader.prepare(X)
+    size = chunk_size(reader.n_trees)
+    for start in range(0, len(X), size):
+        reader.read_leaves(X[start : start + size])
 
 
 def _frame_tasks(setting: Setting, rows: Rows) -> dict[str, Task]:

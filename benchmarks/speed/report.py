@@ -14,6 +14,7 @@ LEAST_READING_SPEEDUP = 2.0  # of ibug's tree walk to the library's leaf numbers
 MOST_TO_PREDICT = 2.0  # of a single row to the model's own prediction, small
 MOST_TO_NORMAL = {SMALL: 2.0, LARGE: 1.3}  # of the default, a stack, to a normal distribution, batch
 MOST_ALONE = 0.4e-3  # seconds for one row with default settings, small; and less than the model's own prediction
+MOST_TO_READING = 2.0  # of residuals by the model itself to reading its trees and the training rows' leaves, large
 MOST_FIRST_CALL = 1.5  # of the first call after loading to the tenth
 MOST_BYTES = 1.1  # of the index, per row and tree
 MOST_MEMORY, CONSTANT_MEMORY = 1.5, 150e6  # while fitting: a multiple of the index, and some bytes
@@ -94,6 +95,8 @@ def times(f: Result) -> Iterator[str]:
         ("walk over leaf members, whole path", "walk"),
         (f"  of which search, {f['fastest_walk']}", "walk search"),
         ("no walk: search by a dense product", "scan search"),
+        ("training rows: trees and leaves, read", "training leaves"),
+        ("training rows: residuals by the model", "residuals"),
     ):
         if key in per_row or f"{key} alone" in per_row:
             yield line(name, per_row.get(key), per_row.get(f"{key} alone"), scale=1e3, digits=4, unit="ms")
@@ -113,6 +116,7 @@ def ratios(f: Result) -> Iterator[str]:
         ("walk to predict_dist", "walk", "predict_dist"),
         ("walk's search to ibug's search", "walk search", "search"),
         ("dense product's search to ibug's search", "scan search", "search"),
+        ("residuals to reading trees and leaves", "residuals", "training leaves"),
     ):
         batch, alone = found.get(f"{slow} / {fast}"), found.get(f"{slow} alone / {fast} alone")
         if batch is not None or alone is not None:
@@ -184,6 +188,10 @@ def judge_speed(f: Result) -> Iterator[Bar]:
     to_normal, most = found["default / normal"], MOST_TO_NORMAL[size(f)]
     bar = f"{title(f)}: the default at most {most:g} x a normal distribution"
     yield Bar(bar, f"{to_normal:.2f} x", to_normal <= most)
+    if size(f) == LARGE and "residuals / training leaves" in found:
+        ratio, most = found["residuals / training leaves"], MOST_TO_READING
+        bar = f"{title(f)}: residuals by the model at most {most:g} x reading trees and leaves"
+        yield Bar(bar, f"{ratio:.2f} x", ratio <= most)
     if size(f) != SMALL:
         return
     default, model = f["per_row"]["default alone"], f["per_row"]["predict alone"]
