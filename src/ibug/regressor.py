@@ -23,7 +23,7 @@ from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Drift, Scoring, drift
-from ibug.neighbors import Batch, LocalSource
+from ibug.neighbors import Batch, LocalSource, beside
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
 from ibug.rule import Rule, TargetFacts, joined, most_needed, with_neighbors
@@ -283,7 +283,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             The rows; the number of neighbours by quantity, ``rule_.needs`` by default; whether predictions are needed.
         """
         X, needs = self._check_rows(X), self.rule_.needs if needs is None else needs
-        return self.source_.batches(X, needs, predict=predict, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+        aside = self.rule_.aside(X)
+        found = self.source_.batches(X, needs, predict=predict, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+        return beside(found, aside) if aside else found
 
     def select_distribution(self, X_val: Any, y_val: ArrayLike, families: Any = "tune") -> IBUGRegressor:
         """Choose family, k and calibration again on other validation rows, without training or indexing again.

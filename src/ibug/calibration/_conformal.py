@@ -13,12 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from ibug._inputs import check_weights
 from ibug._typing import Floats
 from ibug.calibration._recalibrated import Recalibrated
+from ibug.calibration._rows import check_sources, groups_of, ratios_of
 from ibug.calibration._score_map import ScoreMap
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
+
+_USUAL = 0.9  # the coverage whose intervals tell which group is the widest
 
 
 class ConformalCalibrator(BaseEstimator):
@@ -33,10 +36,25 @@ class ConformalCalibrator(BaseEstimator):
     ----------
     n_bins : int, optional
         Calibrate rows of small, middle and large spread each by themselves: the number of bins of the predicted σ.
+    groups : str, int or function of X, optional
+        In ``IBUGRegressor(conformal=...)``: calibrate each group of rows by itself. The name or the number of a column,
+        or a function that returns labels, (n,), or for groups that overlap a matrix of bool, (n, n_groups). Then a row
+        has the widest of the intervals of its groups, so that coverage holds in each (Barber et al., 2021). Rows of
+        groups that were not seen get the calibration of all rows; ``predict_dist(X).n_unseen`` counts them.
+    ratio : function of X, optional
+        In ``IBUGRegressor(conformal=...)``: the likelihood ratio of rows, the density of rows to be predicted over that
+        of validation rows, up to one factor. Coverage then holds for the rows to be predicted if only covariates have
+        moved, and the ratio is right (Tibshirani et al., 2019).
     """
 
-    def __init__(self, *, n_bins: int | None = None) -> None:
-        self.n_bins = n_bins
+    def __init__(self, *, n_bins: int | None = None, groups: Any = None, ratio: Any = None) -> None:
+        self.n_bins, self.groups, self.ratio = n_bins, groups, ratio
+
+    def aside(self, X: Any) -> dict[str, NDArray[Any]]:
+        """Return what `fit` and `transform` need of rows X beside their distributions: ``groups`` and ``ratio``."""
+        check_sources(self.groups, self.ratio)
+        found = {} if self.groups is None else {"groups": groups_of(self.groups, X)}
+        return found if self.ratio is None else {**found, "ratio": ratios_of(self.ratio, X)}
 
     def fit(
         self,
@@ -72,14 +90,16 @@ class ConformalCalibrator(BaseEstimator):
             )
         if not np.all(np.isfinite(values)):
             raise InvalidInputError("y contains NaN or infinity.")
+        check_sources(self.groups, self.ratio)
+        if self.groups is not None and groups is None:
+            raise InvalidInputError("This calibrator takes groups from rows, which only IBUGRegressor gives it.")
         scores = distribution.middle_score(values)  # on whole numbers narrower than the normal score, and as sure
         self._learn_groups(distribution, groups)
-        codes = self._codes(distribution, groups)
+        members = self._members(distribution, groups)
         weights = None if sample_weight is None else check_weights(sample_weight, len(values))
         pooled = _map_of(self._map, scores, weights, np.ones(len(values), bool))
-        members = [codes == code for code in range(len(self.groups_))]
         # The last map, of all rows, is for groups that were not seen, and for bins that tied spreads leave empty.
-        self.maps_ = [*(_map_of(self._map, scores, weights, rows, pooled) for rows in members), pooled]
+        self.maps_ = [*(_map_of(self._map, scores, weights, rows, pooled) for rows in members[:, :-1].T), pooled]
         return self
 
     def transform(
@@ -105,7 +125,14 @@ class ConformalCalibrator(BaseEstimator):
             raise InvalidInputError(
                 f"Likelihood ratios of new rows must be finite numbers of at least 0, one per row; got {own!r:.100}."
             )
-        return Recalibrated(distribution, self.maps_, self._codes(distribution, groups), own)
+        members = self._members(distribution, groups)
+        unseen = int(members[:, -1].sum()) if len(self.groups_) else 0
+        if not self.overlapping_:
+            return Recalibrated(distribution, self.maps_, members.argmax(axis=1), own, n_unseen=unseen)
+        # Densities are those of the group whose intervals are the widest.
+        widths = np.array([np.subtract(*one.interval(_USUAL)[::-1]) for one in self.maps_])
+        widest = np.where(members, widths, -np.inf).argmax(axis=1)
+        return Recalibrated(distribution, self.maps_, widest, own, members, unseen)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "maps_")
@@ -116,9 +143,12 @@ class ConformalCalibrator(BaseEstimator):
     def _learn_groups(self, distribution: Distribution, groups: ArrayLike | None) -> None:
         self.groups_: NDArray[Any] = np.empty(0)
         self.edges_: Floats | None = None
+        self.overlapping_ = False
         if groups is not None and self.n_bins is not None:
             raise InvalidInputError("Group either by n_bins of the spread or by labels, not by both.")
-        if groups is not None:
+        if groups is not None and np.ndim(groups) == 2:
+            self.overlapping_, self.groups_ = True, np.arange(np.shape(groups)[1])
+        elif groups is not None:
             self.groups_ = np.unique(_as_labels(groups, len(distribution)))
         elif self.n_bins is not None:
             if isinstance(self.n_bins, bool) or not isinstance(self.n_bins, (int, np.integer)) or self.n_bins < 1:
@@ -127,6 +157,18 @@ class ConformalCalibrator(BaseEstimator):
             self.edges_ = np.unique(np.quantile(distribution.std(), inner))
             self.groups_ = np.arange(len(self.edges_) + 1)
 
+    def _members(self, distribution: Distribution, groups: ArrayLike | None) -> NDArray[np.bool_]:
+        """Return which maps of ``maps_`` count for each row, (n, n_groups + 1): the last one where no other does."""
+        if not self.overlapping_:
+            return np.eye(len(self.groups_) + 1, dtype=bool)[self._codes(distribution, groups)]
+        given = np.empty((0, 0), bool) if groups is None else np.asarray(groups)
+        if given.shape != (len(distribution), len(self.groups_)) or given.dtype != bool:
+            raise InvalidInputError(
+                f"This calibrator was fitted with {len(self.groups_)} groups that overlap: a matrix of bool of shape "
+                f"{(len(distribution), len(self.groups_))} is expected; got {given.dtype} of shape {given.shape}."
+            )
+        return np.column_stack([given, ~given.any(axis=1)])
+
     def _codes(self, distribution: Distribution, groups: ArrayLike | None) -> NDArray[np.intp]:
         """Return for each row the place of its map in ``maps_``."""
         if self.edges_ is not None:
@@ -134,13 +176,13 @@ class ConformalCalibrator(BaseEstimator):
         if not len(self.groups_):
             if groups is not None:
                 raise InvalidInputError("This calibrator was fitted without groups.")
-            return np.zeros(distribution.shape, np.intp)
+            return np.zeros(len(distribution), np.intp)
         if groups is None:
             raise InvalidInputError("This calibrator was fitted with groups: give the groups of these rows, too.")
         labels = _as_labels(groups, len(distribution))
         place = np.minimum(np.searchsorted(self.groups_, labels), len(self.groups_) - 1)
         known = self.groups_[place] == labels
-        if labels.size and not known.any():
+        if labels.size and not known.any() and self.groups is None:
             raise InvalidInputError(
                 f"None of the groups is known: given were {labels[:3].tolist()}, fitted {self.groups_[:3].tolist()}."
                 " Labels are compared as text: give them in the same type."
@@ -158,6 +200,15 @@ class ScaleConformal(ConformalCalibrator):
     ----------
     n_bins : int, optional
         Calibrate rows of small, middle and large spread each by themselves: the number of bins of the predicted σ.
+    groups : str, int or function of X, optional
+        In ``IBUGRegressor(conformal=...)``: calibrate each group of rows by itself. The name or the number of a column,
+        or a function that returns labels, (n,), or for groups that overlap a matrix of bool, (n, n_groups). Then a row
+        has the widest of the intervals of its groups, so that coverage holds in each (Barber et al., 2021). Rows of
+        groups that were not seen get the calibration of all rows; ``predict_dist(X).n_unseen`` counts them.
+    ratio : function of X, optional
+        In ``IBUGRegressor(conformal=...)``: the likelihood ratio of rows, the density of rows to be predicted over that
+        of validation rows, up to one factor. Coverage then holds for the rows to be predicted if only covariates have
+        moved, and the ratio is right (Tibshirani et al., 2019).
 
     Examples
     --------
@@ -185,6 +236,15 @@ class DistributionConformal(ConformalCalibrator):
     ----------
     n_bins : int, optional
         Calibrate rows of small, middle and large spread each by themselves: the number of bins of the predicted σ.
+    groups : str, int or function of X, optional
+        In ``IBUGRegressor(conformal=...)``: calibrate each group of rows by itself. The name or the number of a column,
+        or a function that returns labels, (n,), or for groups that overlap a matrix of bool, (n, n_groups). Then a row
+        has the widest of the intervals of its groups, so that coverage holds in each (Barber et al., 2021). Rows of
+        groups that were not seen get the calibration of all rows; ``predict_dist(X).n_unseen`` counts them.
+    ratio : function of X, optional
+        In ``IBUGRegressor(conformal=...)``: the likelihood ratio of rows, the density of rows to be predicted over that
+        of validation rows, up to one factor. Coverage then holds for the rows to be predicted if only covariates have
+        moved, and the ratio is right (Tibshirani et al., 2019).
     """
 
     def _map(self, scores: Floats, weights: Floats | None) -> ScoreMap:

@@ -37,14 +37,24 @@ class Recalibrated(Distribution):
         Which map counts for which row.
     own : ndarray of shape (n,) or (), or None
         The weight of each row, where held-out rows have weights; None for the largest of these.
+    members : ndarray of bool, shape (n, n_maps) or (n_maps,), or None
+        All maps that count for a row, where groups overlap: its interval is the widest of theirs.
+    n_unseen : int
+        The number of rows whose group no held-out row had.
     """
 
     parameters: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
-        self, base: Distribution, maps: Sequence[ScoreMap], groups: NDArray[np.intp], own: Floats | None = None
+        self,
+        base: Distribution,
+        maps: Sequence[ScoreMap],
+        groups: NDArray[np.intp],
+        own: Floats | None = None,
+        members: NDArray[np.bool_] | None = None,
+        n_unseen: int = 0,
     ) -> None:
-        self.own = own
+        self.own, self.members, self.n_unseen = own, members, n_unseen
         self.base = base
         self.maps = tuple(maps)
         self.groups = groups
@@ -57,10 +67,13 @@ class Recalibrated(Distribution):
         groups = np.concatenate([one.groups for one in distributions])
         weights = [one.own for one in distributions if one.own is not None]
         own = np.concatenate(weights) if weights else None
-        return cls(type(inner[0]).concatenate(inner), distributions[0].maps, groups, own)
+        sets = [one.members for one in distributions if one.members is not None]
+        members, unseen = np.concatenate(sets) if sets else None, sum(one.n_unseen for one in distributions)
+        return cls(type(inner[0]).concatenate(inner), distributions[0].maps, groups, own, members, unseen)
 
     def __getitem__(self, rows: Any) -> Recalibrated:
-        return Recalibrated(self.base[rows], self.maps, self.groups[rows], None if self.own is None else self.own[rows])
+        own, members = (None if part is None else part[rows] for part in (self.own, self.members))
+        return Recalibrated(self.base[rows], self.maps, self.groups[rows], own, members)
 
     def __repr__(self) -> str:
         return f"<Recalibrated {self.base!r}>"
@@ -99,6 +112,14 @@ class Recalibrated(Distribution):
             return value
 
         lower, upper = (self._by_group(at(end), own) for end in (0, 1))
+        if self.members is None:
+            return lower, upper
+        for number in range(len(self.maps)):
+            alone = np.full(self._shape, number)
+            other = Recalibrated(self.base, self.maps, alone, self.own)._central(confidence)
+            rows = self.members[..., number]
+            lower = np.where(rows, np.minimum(lower, other[0]), lower)
+            upper = np.where(rows, np.maximum(upper, other[1]), upper)
         return lower, upper
 
     def mean(self) -> Floats:

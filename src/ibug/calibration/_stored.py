@@ -28,13 +28,19 @@ def calibrator_state(calibrator: ConformalCalibrator | None) -> dict[str, Any] |
             f"The conformal calibrator is of the class {type(calibrator).__name__}, which is not ibug's own and cannot "
             "be saved without pickle."
         )
-    state: dict[str, Any] = {"kind": kinds[0], "n_bins": calibrator.n_bins}
+    if callable(calibrator.groups) or calibrator.ratio is not None:
+        raise NotStorableError(
+            "The conformal calibrator takes groups or likelihood ratios from a function, which cannot be saved without "
+            "pickle. Groups in a column can: groups='region', say."
+        )
+    state: dict[str, Any] = {"kind": kinds[0], "n_bins": calibrator.n_bins, "by": calibrator.groups}
     if not hasattr(calibrator, "maps_"):
         return state
     names = ("v", "w", "slope", "scores", "symmetric", "weights")
     return {
         **state,
         "groups": calibrator.groups_,
+        "overlapping": calibrator.overlapping_,
         "edges": calibrator.edges_,
         "maps": [{name: getattr(one, name) for name in names} for one in calibrator.maps_],
     }
@@ -52,9 +58,10 @@ def calibrator_from_state(state: Mapping[str, Any] | None) -> ConformalCalibrato
         return None
     if state.get("kind") not in CALIBRATORS:
         raise InvalidInputError(f"A calibrator of kind {state.get('kind')!r:.100} is not known.")
-    calibrator = CALIBRATORS[state["kind"]](n_bins=state["n_bins"])
+    calibrator = CALIBRATORS[state["kind"]](n_bins=state["n_bins"], groups=state.get("by"))
     if "maps" in state:
         calibrator.groups_, calibrator.edges_ = np.asarray(state["groups"]), state["edges"]
+        calibrator.overlapping_ = bool(state.get("overlapping", False))
         calibrator.maps_ = [_map(one) for one in state["maps"]]
         if len(calibrator.maps_) != len(calibrator.groups_) + 1:
             raise InvalidInputError("A calibrator has one map for each group, and one for all.")

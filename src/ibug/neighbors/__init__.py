@@ -11,7 +11,7 @@ from ibug.neighbors._measure import CountingLoop, instruction_sets, least_querie
 from ibug.neighbors._order import merge_columns, merge_top_k, not_self
 from ibug.neighbors._residuals import Residuals
 from ibug.neighbors._sampling import Sampling
-from ibug.neighbors._source import Batch, NeighborSource, ValidationRows
+from ibug.neighbors._source import Batch, NeighborSource, ValidationRows, beside
 
 __all__ = [
     "Batch",
@@ -27,6 +27,7 @@ __all__ = [
     "Residuals",
     "Sampling",
     "ValidationRows",
+    "beside",
     "chunk_size",
     "instruction_sets",
     "least_queries",

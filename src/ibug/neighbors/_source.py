@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -25,6 +26,7 @@ class Batch(NamedTuple):
     rows: Integers  # (n_rows, k) the training rows
     values: Mapping[str, Floats]  # by quantity ("targets", "residuals"), (n_rows, k of the quantity)
     n_trees: int  # the affinity of twins
+    aside: Mapping[str, NDArray[Any]] = MappingProxyType({})  # what a rule needs of the rows themselves, (n_rows, …)
 
     @property
     def n_rows(self) -> int:
@@ -86,6 +88,8 @@ class ValidationRows:
         As in IBUGRegressor.
     weights : ndarray of shape (n_rows,) or None
         Of the rows, all above zero; None where they count alike.
+    features
+        The rows themselves, where X is something else; None where it is X.
     """
 
     source: NeighborSource
@@ -94,7 +98,22 @@ class ValidationRows:
     n_jobs: int | None = None
     verbose: bool = False
     weights: Floats | None = None
+    features: Any = None
 
     def batches(self, needs: Mapping[str, int]) -> Iterator[Batch]:
         """Yield the neighbours of one batch of rows after another."""
         return self.source.batches(self.X, needs, n_jobs=self.n_jobs, verbose=self.verbose)
+
+
+def beside(batches: Iterable[Batch], aside: Mapping[str, NDArray[Any]]) -> Iterator[Batch]:
+    """Yield the batches with what belongs to their rows, of arrays for all rows.
+
+    Parameters
+    ----------
+    batches
+        Batches of rows.
+    aside : dict of ndarray of shape (n_rows, ...)
+        What belongs to the rows, by name.
+    """
+    for batch in batches:
+        yield batch._replace(aside={name: values[batch.where] for name, values in aside.items()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -151,13 +151,19 @@ def conformalized(rule: Rule, rows: ValidationRows, options: Options) -> Rule:
     """
     if options.conformal is None:
         return rule
+    aside = options.conformal_calibrator().aside(rows.X if rows.features is None else rows.features)
     return with_conformal(
-        rule, [rule.distribution(batch) for batch in rows.batches(rule.needs)], rows.y, options, rows.weights
+        rule, [rule.distribution(batch) for batch in rows.batches(rule.needs)], rows.y, options, rows.weights, aside
     )
 
 
 def with_conformal(
-    rule: Rule, distributions: list[Distribution], y: Floats, options: Options, weights: Floats | None = None
+    rule: Rule,
+    distributions: list[Distribution],
+    y: Floats,
+    options: Options,
+    weights: Floats | None = None,
+    aside: Mapping[str, NDArray[Any]] | None = None,
 ) -> Rule:
     """Return the rule with a conformal calibrator fitted to predicted distributions.
 
@@ -173,11 +179,15 @@ def with_conformal(
         What was asked for; it names a calibrator.
     weights : ndarray of shape (n_rows,) or None
         Of the rows.
+    aside : dict of ndarray
+        Their groups and likelihood ratios, if any.
     """
     assert options.conformal is not None, "a calibrator was asked for"
     found = joined(distributions)
-    calibrator = options.conformal_calibrator().fit(found, y, sample_weight=weights)
-    reference = replace(rule.reference, pit=kept(pit(y, calibrator.transform(found)), weights))
+    groups, ratio = (None if aside is None else aside.get(name) for name in ("groups", "ratio"))
+    shares = weights if ratio is None else ratio if weights is None else weights * ratio
+    calibrator = options.conformal_calibrator().fit(found, y, groups, shares)
+    reference = replace(rule.reference, pit=kept(pit(y, calibrator.transform(found, groups, ratio)), weights))
     return replace(rule, conformal=calibrator, reference=reference)
 
 

@@ -149,7 +149,13 @@ class Rule:
     def distribution(self, batch: Batch) -> Distribution:
         """Return the distributions of a batch of rows; the batch has at least the neighbours that `needs` tells."""
         distribution = self._of_family(batch) if self.stack is None else self._of_stack(batch, self.stack)
-        return distribution if self.conformal is None else self.conformal.transform(distribution)
+        if self.conformal is None:
+            return distribution
+        return self.conformal.transform(distribution, batch.aside.get("groups"), batch.aside.get("ratio"))
+
+    def aside(self, X: Any) -> Mapping[str, NDArray[Any]]:
+        """Return what batches of rows X must have beside neighbours: groups and likelihood ratios, if any."""
+        return {} if self.conformal is None else self.conformal.aside(X)
 
     def _of_family(self, batch: Batch) -> Distribution:
         values = None

@@ -257,17 +257,19 @@ def _require_residuals(options: Options, reason: str) -> None:
         )
 
 
-def _honest(job: Job) -> tuple[CrossFittedSource, Floats, Floats | None]:
-    """Return training rows with the neighbours that clones found which have not seen them, targets and weights."""
+def _honest(job: Job) -> tuple[CrossFittedSource, NDArray[np.intp]]:
+    """Return training rows with the neighbours that clones found which have not seen them, and which rows these are."""
     k = K_CANDIDATES[-1] if job.options.k is None else job.options.k
     found = job.cross_fit(tuning_rows(len(job.y), job.rng), k)
     residuals = job.y - found.mean
     source = CrossFittedSource(found.mean[found.rows], found.affinities, found.neighbors, job.y, residuals)
-    return source, job.y[found.rows], None if job.sample_weight is None else job.sample_weight[found.rows]
+    return source, found.rows
 
 
-def _from_cross_fit(job: Job, honest: CrossFittedSource, y: Floats, weights: Floats | None, model: Any) -> Learned:
-    used = job.options.wants_residuals
+def _from_cross_fit(job: Job, honest: CrossFittedSource, numbers: NDArray[np.intp], model: Any) -> Learned:
+    options, y = job.options, job.y[numbers]
+    weights = None if job.sample_weight is None else job.sample_weight[numbers]
+    used = options.wants_residuals
     source = job.source(model, honest.residuals if used else None)
     every, shares = np.arange(len(y)), np.ones(len(y))
     if weights is not None and (weights > 0).any():
@@ -278,7 +280,8 @@ def _from_cross_fit(job: Job, honest: CrossFittedSource, y: Floats, weights: Flo
 
     def rows(chosen: NDArray[np.intp]) -> ValidationRows:
         own = None if np.all(shares == 1.0) else shares[chosen]
-        return ValidationRows(honest, chosen, y[chosen], weights=own)
+        features = None if options.conformal is None else _safe_indexing(job.X, numbers[chosen])
+        return ValidationRows(honest, chosen, y[chosen], weights=own, features=features)
 
     rule = learn(rows(tuned_on), job.options, job.facts, has_residuals=used)
     guard_stack(rule, lambda some: honest.batches(some, rule.needs), y)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from ibug._inputs import require
 from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibrator_state
@@ -68,7 +69,7 @@ def describe_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters with a conformal calibrator as plain values."""
     conformal = parameters["conformal"]
     if isinstance(conformal, ConformalCalibrator):
-        parameters["conformal"] = {"calibrator": calibrator_state(type(conformal)(n_bins=conformal.n_bins))}
+        parameters["conformal"] = {"calibrator": calibrator_state(clone(conformal))}
     return parameters
 
 

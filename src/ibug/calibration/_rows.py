@@ -1,0 +1,75 @@
+"""What a conformal calibrator takes from rows: their groups, and likelihood ratios."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from ibug._typing import Floats
+from ibug.exceptions import InvalidInputError
+
+
+def groups_of(groups: Any, X: Any) -> NDArray[Any]:
+    """Return labels of rows, (n,), or which groups each row is in, (n, n_groups) of bool.
+
+    Parameters
+    ----------
+    groups : str, int or function of X
+        The name or the number of a column, or a function that returns labels or a matrix.
+    X
+        The rows.
+    """
+    found = groups(X) if callable(groups) else _column(groups, X)
+    labels = np.asarray(found)
+    n = _num_samples(X)
+    if labels.ndim == 2 and labels.dtype == bool and len(labels) == n and labels.shape[1]:
+        return labels
+    if labels.shape != (n,):
+        raise InvalidInputError(
+            f"groups must give one label for each of the {n} rows, or a matrix of True and False with a column for "
+            f"each group; got {labels.dtype} of shape {labels.shape}."
+        )
+    return labels
+
+
+def ratios_of(ratio: Any, X: Any) -> Floats:
+    """Return the likelihood ratios of rows, (n,).
+
+    Parameters
+    ----------
+    ratio : function of X
+        Returns the density of new rows over that of held-out rows, up to one factor.
+    X
+        The rows.
+    """
+    values = np.asarray(ratio(X), np.float64)
+    if values.shape != (_num_samples(X),) or not np.all(np.isfinite(values) & (values >= 0)):
+        raise InvalidInputError(
+            f"ratio must return a finite number of at least 0 for each of the {_num_samples(X)} rows; got "
+            f"{values.dtype} of shape {values.shape}."
+        )
+    return values
+
+
+def check_sources(groups: Any, ratio: Any) -> None:
+    """Raise InvalidInputError for parameters that cannot be groups or a ratio."""
+    named = isinstance(groups, (str, int, np.integer)) and not isinstance(groups, bool)
+    if groups is not None and not named and not callable(groups):
+        raise InvalidInputError(
+            f"groups must be the name or the number of a column, or a function of X; got {type(groups).__name__}. "
+            "Labels that X does not have: lambda X: labels.loc[X.index], say."
+        )
+    if ratio is not None and not callable(ratio):
+        raise InvalidInputError(f"ratio must be a function of X that returns likelihood ratios; got {ratio!r:.100}.")
+
+
+def _column(name: Any, X: Any) -> Any:
+    known = [str(column) for column in X.columns] if hasattr(X, "columns") else None
+    if isinstance(name, str) and (known is None or name not in known):
+        has = "X has no column names" if known is None else f"X has the columns {known[:10]}"
+        raise InvalidInputError(f"The groups are in the column {name!r}, which is not there: {has}.")
+    return X[name] if isinstance(name, str) else _safe_indexing(X, int(name), axis=1)
