@@ -79,7 +79,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         The share of the rows that is held out, where there are no validation rows and no cross-fitting.
     cv : int, splitter, list of splits or None
         The folds in which clones of the estimator are trained: each training row is predicted by one that has not seen
-        it. They give honest residuals, and rows to tune on where `fit` is given none. ``None``: five random folds if
+        it. They give honest residuals, and rows to tune on where `fit` is given none. Rows that no fold predicts, the
+        first ones of ``TimeSeriesSplit``, are not tuned on; then residuals are not used. ``None``: five random folds if
         `spread` needs them and the estimator is trained here, which takes about five more trainings; else no clones.
     refit : bool
         Fit the estimator anew on all rows in the end, as the paper does.

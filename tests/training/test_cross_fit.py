@@ -135,14 +135,23 @@ def test_folds_are_random_and_reproducible(data):
         (True, "cv must be a number of folds"),
         ("five", "cv must be a number of folds"),
         (2.5, "cv must be a number of folds"),
-        (TimeSeriesSplit(3), "24 rows are in none and 0 in several"),
-        (ShuffleSplit(3, random_state=0), "exactly one fold"),
+        (ShuffleSplit(3, test_size=0.5, random_state=0), "may be in the test parts of several folds"),
         ([(range(90), range(90))], "trains on rows of its own test part"),
     ],
 )
 def test_folds_that_are_refused(data, cv, message):
     with pytest.raises(InvalidInputError, match=message):
         folds_of(cv, data[1])
+
+
+def test_rows_that_come_first_in_time_are_not_predicted(data):
+    X, y = data
+    found = fit(GradientBoostingRegressor(n_estimators=3), X, y, folds_of(TimeSeriesSplit(3, gap=4), y), k=5)
+    first = int(np.flatnonzero(~np.isnan(found.mean))[0])
+    assert np.isnan(found.mean[:first]).all()
+    assert not np.isnan(found.mean[first:]).any()
+    np.testing.assert_array_equal(found.rows, np.arange(first, len(y)))
+    assert np.all(found.neighbors.max(axis=1) < found.rows - 4)  # the gap is respected
 
 
 def test_two_rows_are_too_few():

@@ -37,9 +37,9 @@ class CrossFit:
     Parameters
     ----------
     mean : ndarray of shape (n_rows,)
-        Out-of-fold predictions.
+        Out-of-fold predictions; NaN of rows that no fold predicts.
     rows : ndarray of shape (n_tuned,)
-        The rows whose neighbours were searched, ascending.
+        The rows whose neighbours were searched, ascending, all of them predicted.
     affinities : ndarray of shape (n_tuned, k)
         Shares of the trees of the row's own model.
     neighbors : ndarray of shape (n_tuned, k)
@@ -53,7 +53,7 @@ class CrossFit:
 
 
 def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> list[Fold]:
-    """Return the folds; every row is predicted exactly once.
+    """Return the folds; no row is predicted twice, and those that come first in time may not be predicted at all.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> l
         for train, test in check_cv(cv).split(np.zeros((n_rows, 1)), y)
     ]
     times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n_rows)
-    if len(times) != n_rows or np.any(times != 1):
+    if len(times) != n_rows or np.any(times > 1) or not times.any():
         raise InvalidInputError(
-            "Every training row must be in the test part of exactly one fold of cv, so that each has one honest "
-            f"residual; here {np.sum(times == 0)} rows are in none and {np.sum(times > 1)} in several. KFold, "
-            "GroupKFold and PredefinedSplit do this, TimeSeriesSplit and ShuffleSplit do not."
+            "No training row may be in the test parts of several folds of cv, so that none has two residuals, and some "
+            f"rows must be in one; here {np.sum(times > 1)} rows are in several and {np.sum(times == 0)} in none. "
+            "KFold, GroupKFold, PredefinedSplit and TimeSeriesSplit do this, ShuffleSplit does not."
         )
     if any(np.isin(test, train).any() for train, test in folds):
         raise InvalidInputError("A fold of cv trains on rows of its own test part: their residuals would be too small.")
@@ -181,11 +181,13 @@ def cross_fit(
 
 def _joined(results: list[tuple[Any, ...]], n_rows: int, rows: NDArray[np.intp]) -> CrossFit:
     """Put the folds' rows in order; all get as many neighbours as the smallest fold has."""
-    mean = np.empty(n_rows)
+    mean = np.full(n_rows, np.nan)  # of rows that no fold predicts
+    for test, predicted, *_ in results:
+        mean[test] = predicted
+    rows = rows[~np.isnan(mean[rows])]
     k = min((nearest.shape[1] for _, _, queried, _, nearest in results if len(queried)), default=0)
     affinities, neighbors = np.empty((len(rows), k), np.float32), np.empty((len(rows), k), np.int32)
-    for test, predicted, queried, affinity, nearest in results:
-        mean[test] = predicted
+    for _, _, queried, affinity, nearest in results:
         where = np.searchsorted(rows, queried)
         affinities[where], neighbors[where] = affinity[:, :k], nearest[:, :k]
     return CrossFit(mean, rows, affinities, neighbors)

@@ -212,7 +212,7 @@ def _as_given(job: Job) -> Learned:
     options = job.options
     if options.cv is not None and job.validation is None and options.needs_validation:
         return _from_cross_fit(job, *_honest(job), job.model)
-    residuals = job.y - job.cross_fit().mean if options.wants_clones else None
+    residuals = _complete(job.y - job.cross_fit().mean, options) if options.wants_clones else None
     own = options.asks_model and job.validation is not None
     return _from_validation(job, job.source(job.model, residuals, own=own))
 
@@ -222,7 +222,7 @@ def _trained(job: Job) -> Learned:
     options = job.options
     of_use = job.validation is not None
     wanted = options.wants_clones and (of_use or options.spread.requires_residuals)
-    residuals = job.y - job.cross_fit().mean if wanted else None
+    residuals = _complete(job.y - job.cross_fit().mean, options) if wanted else None
     return _from_validation(job, job.source(job.trained(), residuals, own=options.asks_model and of_use))
 
 
@@ -266,11 +266,25 @@ def _honest(job: Job) -> tuple[CrossFittedSource, NDArray[np.intp]]:
     return source, found.rows
 
 
+def _complete(residuals: Floats, options: Options) -> Floats | None:
+    """Return residuals of all training rows; None where some have none, because no fold predicts them."""
+    n_missing = int(np.isnan(residuals).sum())
+    if not n_missing:
+        return residuals
+    if options.spread.requires_residuals:
+        raise InvalidInputError(
+            f'spread="residuals" needs a residual of every training row, and no fold of cv predicts {n_missing} of '
+            f'{len(residuals)}: choose spread="auto" or "targets", or folds that predict all rows.'
+        )
+    return None
+
+
 def _from_cross_fit(job: Job, honest: CrossFittedSource, numbers: NDArray[np.intp], model: Any) -> Learned:
     options, y = job.options, job.y[numbers]
     weights = None if job.sample_weight is None else job.sample_weight[numbers]
-    used = options.wants_residuals
-    source = job.source(model, honest.residuals if used else None)
+    residuals = _complete(honest.residuals, options) if options.wants_residuals else None
+    used = residuals is not None
+    source = job.source(model, residuals)
     every, shares = np.arange(len(y)), np.ones(len(y))
     if weights is not None and (weights > 0).any():
         every, some = counting(np.maximum(weights, 0.0))

@@ -1,0 +1,52 @@
+"""Rows in the order of time: folds that only look back."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.model_selection import TimeSeriesSplit
+
+from ibug import IBUGRegressor
+from ibug.exceptions import InvalidInputError
+
+
+@pytest.fixture(scope="module")
+def series():
+    rng = np.random.default_rng(0)
+    t = np.arange(700)
+    y = np.sin(t / 20) + 0.3 * rng.normal(size=700)
+    return np.column_stack([np.roll(y, lag) for lag in (1, 2, 24)])[24:], y[24:]
+
+
+MODEL = GradientBoostingRegressor(n_estimators=20, random_state=0)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"conformal": "scale"}, {"prefit": True}])
+def test_tuned_on_the_rows_that_folds_predict(series, parameters):
+    X, y = series
+    model = MODEL.fit(X[:500], y[:500]) if "prefit" in parameters else MODEL
+    u = IBUGRegressor(model, cv=TimeSeriesSplit(5, gap=3), random_state=0, **parameters).fit(X[:500], y[:500])
+    assert u.residuals_ is None
+    assert "targets" in u.tuning_["spread"]
+    lower, upper = u.predict_interval(X[500:], 0.9).T
+    assert 0.8 < np.mean((lower <= y[500:]) & (y[500:] <= upper)) < 0.99
+
+
+def test_residuals_alone_cannot_be_had(series):
+    with pytest.raises(InvalidInputError, match="no fold of cv predicts"):
+        IBUGRegressor(MODEL, cv=TimeSeriesSplit(3), spread="residuals").fit(*series)
+
+
+def test_inside_a_forecasting_library():
+    """The estimator is the regressor of a recursive forecaster."""
+    pd = pytest.importorskip("pandas")
+    skforecast = pytest.importorskip("skforecast.recursive")
+    rng = np.random.default_rng(0)
+    y = pd.Series(np.sin(np.arange(300) / 10) + 0.1 * rng.normal(size=300))
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=20, random_state=0), spread="targets", k=10)
+    forecaster = skforecast.ForecasterRecursive(u, lags=12)
+    forecaster.fit(y)
+    assert np.isfinite(forecaster.predict(steps=5)).all()
+    fitted = getattr(forecaster, "estimator", None) or forecaster.regressor
+    assert fitted.predict_interval(
+        pd.DataFrame([y[-12:][::-1].to_numpy()], columns=fitted.feature_names_in_)
+    ).shape == (1, 2)
