@@ -20,7 +20,14 @@ def test_every_script_has_its_place_in_the_documents():
     for script in ("speed.py", "search.py", "search.py --growth", "sharing.py", "tree_fraction.py"):
         assert pages.count(document.begin(script)) == 1, script
     assert pages.count(document.begin("accuracy.py")) == 2  # the spread on one page, the stack on another
-    for script in ("posterior.py", "posterior_choice.py", "posterior_spike.py", "scale_out.py", "serving.py"):
+    for script in (
+        "posterior.py",
+        "posterior_choice.py",
+        "posterior_spike.py",
+        "drift.py",
+        "scale_out.py",
+        "serving.py",
+    ):
         assert pages.count(document.begin(script)) == 1, script
     assert pages.count(document.begin("report_browser.py")) == 1
 

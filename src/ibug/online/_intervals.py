@@ -28,7 +28,7 @@ class AdaptiveIntervals:
     change.
 
     **The guarantee** needs no assumption about the data. After T rows, observed in batches of at most B, the share of
-    truths above the upper end differs from (1 − coverage)/2 by at most (b + 0.02 B)/(0.02 T), and so does that below
+    truths above the upper end differs from (1 − coverage)/2 by at most (b + 0.05 B)/(0.05 T), and so does that below
     the lower end; b is the largest distance so far between the normal score of a truth and its estimate, a few units
     where distributions are about right. It is about the long run: at a given time more or fewer may be inside.
 

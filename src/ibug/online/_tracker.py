@@ -16,7 +16,7 @@ STEP_SIZES = tuple(0.01 * 2.0**i for i in range(8))
 #: The number of rows within which the best step size may change.
 HORIZON = 500
 #: The step size of the correction, which guarantees the long-run coverage.
-CORRECTION = 0.02
+CORRECTION = 0.05
 #: Scores beyond it, which a distribution calls impossible, count as this.
 FARTHEST = 40.0
 

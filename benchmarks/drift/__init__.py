@@ -1,0 +1,1 @@
+"""Data that move: streams, groups, covariates, and an index that grows."""

@@ -1,0 +1,44 @@
+"""Simulations of data that move, with bars.
+
+  python benchmarks/drift.py [--seeds 3] [--splits 200] [--report docs/drift.md]
+
+streams     LightGBM on rows of one kind, then 3,000 rows that move, in batches of 10: coverage of 90 % intervals that
+            stay as they are (split conformal), are calibrated again on the last 500 rows every 250, and adapt
+groups      coverage in groups of rows over many random splits, by partition and by overlapping groups
+covariates  coverage where covariates have moved in a known way, with the likelihood ratio and without it
+update      an index that takes 1 % more rows: the time, and whether it finds what an index of all rows finds
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks.common import document
+from benchmarks.common.arguments import add_report, parser_of
+from benchmarks.common.progress import say
+from benchmarks.drift import groups, streams, update
+
+
+def main() -> None:
+    options = parse_options()
+    parts = []
+    for part in (
+        lambda: streams.measured(options.seeds),
+        lambda: groups.measured(options.splits),
+        lambda: groups.shifted(options.splits),
+        lambda: update.measured(options.rows),
+    ):
+        text = part()
+        say(text)
+        parts.append(text)
+    if options.report is not None:
+        document.write(options.report, "drift.py", "\n\n".join([document.command(), *parts]))
+
+
+def parse_options() -> argparse.Namespace:
+    parser = parser_of(__doc__)
+    parser.add_argument("--seeds", type=int, default=3, help="streams of each kind, with the seeds 0, 1, …")
+    parser.add_argument("--splits", type=int, default=200, help="random splits of groups, and samples of covariates")
+    parser.add_argument("--rows", type=int, default=100_000, help="rows of the index that grows")
+    add_report(parser)
+    return parser.parse_args()
