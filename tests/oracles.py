@@ -264,3 +264,39 @@ def leave_one_out_by_hand(leaves, values, y, slopes, *, start, rates, weights=No
             left_out[row] += rates[tree] * (np.clip(step, -max_step, max_step) if max_step else step)
         raw = raw + own[leaves[:, tree]]
     return left_out
+
+
+def shapley_values(function, row, background):
+    """Return the Shapley values of one row by their definition, a sum over all sets of features."""
+    from itertools import combinations
+    from math import factorial
+
+    n = len(row)
+
+    def value(chosen):
+        rows = np.array(background, copy=True)
+        rows[:, list(chosen)] = row[list(chosen)]
+        return np.mean(function(rows))
+
+    values = np.zeros(n)
+    for j in range(n):
+        others = [i for i in range(n) if i != j]
+        for size in range(n):
+            weight = factorial(size) * factorial(n - size - 1) / factorial(n)
+            values[j] += weight * sum(value({*chosen, j}) - value(chosen) for chosen in combinations(others, size))
+    return values
+
+
+def greedy_cover(affinity, spread, covered, n_chosen):
+    """Choose rows one after another, each the one that raises the sum of spread times nearest affinity most.
+
+    `affinity` has the affinities of all pairs, (n, n), zero where they do not count.
+    """
+    chosen, left = [], list(range(len(spread)))
+    for _ in range(n_chosen):
+        gain = {i: np.maximum(affinity[i] - covered, 0) @ spread for i in left}
+        best = max(left, key=lambda i: (gain[i], spread[i], -i))
+        covered = np.maximum(covered, affinity[best])
+        chosen.append(best)
+        left.remove(best)
+    return chosen

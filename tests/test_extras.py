@@ -12,13 +12,14 @@ ASKED = {
     "import ibug.mlflow": "mlflow",
     "import ibug.dask": "dask",
     "ibug.CBURegressor().fit([[1.0], [2.0], [3.0]], [1.0, 2.0, 4.0])": "catboost",
+    "from ibug.explain import explain_width; explain_width(None, None)": "explain",
     'import ibug.report; ibug.report.write(None, None, None, "x.html")': "report",
     "from ibug.plotting import *; PITDisplay.from_predictions([0.0], ([0.0], [1.0]))": "plot",
     "from ibug.plotting import *; TreeFractionDisplay.from_estimator(None, *[None] * 6)": "plot",
     'from ibug.plotting import *; LeafDensityDisplay({}, "tree").plot()': "plot",
 }
 BOOSTERS = ("lightgbm", "xgboost", "catboost")
-OPTIONAL = (*BOOSTERS, "skops", "dask", "distributed", "matplotlib", "plotly", "skpro", "mlflow")
+OPTIONAL = (*BOOSTERS, "skops", "dask", "distributed", "matplotlib", "plotly", "shap", "skpro", "mlflow")
 
 # One process for all questions: to import scikit-learn takes most of its time.
 WITHOUT_EXTRAS = f"""

@@ -22,6 +22,7 @@ from ibug._weights import as_weights
 from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
+from ibug.explain import Influence, LabellingRank, explain_width, influence, rank_for_labelling
 from ibug.metrics import Drift, Scoring, drift
 from ibug.neighbors import Batch, LocalSource, beside
 from ibug.persistence import storable
@@ -399,6 +400,52 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X = self._check_rows(X)
         by_row, by_tree = self.source_.leaf_density(X, n_jobs=self.n_jobs)
         return by_row if per == "row" else by_tree
+
+    def explain_width(self, X: Any, background: Any = None, **options: Any) -> Any:
+        """Return which features make the distribution of each row wide or narrow, as a ``shap.Explanation``.
+
+        The values are Shapley values of log σ, (n_rows, n_features): positive where a feature makes the distribution
+        wider than those of the background. This needs the `shap` package: ``pip install "ibug[explain]"``.
+
+        Parameters
+        ----------
+        X, background : array-like or data frame of shape (n_rows, n_features)
+            The rows to explain, and those to compare with: the training rows, say, which the estimator does not keep.
+            Without a background the rows of X are compared with each other, if there are at least 20.
+        **options
+            ``of``, ``coverage``, ``choose``, ``n_background``, ``n_evaluations`` and ``random_state`` of
+            :func:`ibug.explain.explain_width`.
+        """
+        return explain_width(self, self._check_rows(X), background, **options)
+
+    def influence(self, X: Any, *, coverage: float = 0.9, n_most: int = 10) -> Influence:
+        """Return the training rows whose removal would change each interval most, and the intervals without them.
+
+        It is exact: each neighbour is removed in turn, and the next one moves up. Model and calibration stay.
+
+        Parameters
+        ----------
+        X, coverage, n_most
+            The rows, the coverage of the intervals, and the number of training rows to return for each row.
+        """
+        X = self._check_rows(X)
+        options: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": bool(self.verbose)}
+        return influence(self.source_, self.rule_, X, coverage=coverage, n_most=n_most, **options)
+
+    def rank_for_labelling(self, X_pool: Any, n_rows: int | None = None) -> LabellingRank:
+        """Return the rows of an unlabelled pool in the order in which their labels would help.
+
+        A row comes first if it shares many leaves with uncertain rows of the pool that are not near a training row, or
+        near one that was chosen before.
+
+        Parameters
+        ----------
+        X_pool, n_rows
+            The rows without a label, and how many of them to choose; all by default.
+        """
+        spread = np.sqrt(self.predict_var(X_pool))
+        options: dict[str, Any] = {"n_rows": n_rows, "n_jobs": self.n_jobs, "verbose": bool(self.verbose)}
+        return rank_for_labelling(self.source_, spread, self._check_rows(X_pool), **options)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "rule_" in vars(self)

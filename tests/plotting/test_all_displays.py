@@ -6,6 +6,7 @@ import pytest
 from ibug import plotting
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
+from ibug.explain import Drivers
 from ibug.metrics import drift
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -26,6 +27,10 @@ def of_predictions(name, y=Y, distribution=DISTRIBUTION, **options):
 def of_results(name, **options):
     if name == "Tuning":
         return plotting.TuningDisplay.from_results({"k": [3, 5, 9], "score": [2.0, 1.0, 1.5]}, **options)
+    if name == "Width":
+        return plotting.WidthDisplay(["a", "b"], ["1", "x"], np.array([0.5, -0.2]), 1.0).plot(**options)
+    if name == "Drivers":
+        return plotting.DriversDisplay.from_results(Drivers(["a", "b"], np.array([3, 1]), np.array([1, 9])), **options)
     if name == "LeafDensity":
         return plotting.LeafDensityDisplay.from_results({"model": [0.1, 0.3, 0.2]}, **options)
     if name == "Drift":
@@ -37,7 +42,7 @@ def draw(name, **options):
     return of_predictions(name, **options) if name in OF_PREDICTIONS else of_results(name, **options)
 
 
-EVERY = [*OF_PREDICTIONS, "Tuning", "LeafDensity", "TreeFraction", "Drift"]
+EVERY = [*OF_PREDICTIONS, "Tuning", "LeafDensity", "TreeFraction", "Drift", "Width", "Drivers"]
 
 
 def test_every_display_is_tested():
@@ -121,6 +126,8 @@ def test_the_unit_is_on_an_axis(name):
         ("Calibration", {"n_levels": 1}, "n_levels"),
         ("LeafDensity", {"n_bins": 0}, "n_bins"),
         ("LeafDensity", {"per": "leaf"}, "per must be one of"),
+        ("Width", {"n_features": 0}, "n_features must be an integer of at least 1"),
+        ("Drivers", {"n_features": 0}, "n_features must be an integer of at least 1"),
     ],
 )
 def test_bad_options(name, options, message):

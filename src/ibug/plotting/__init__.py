@@ -9,18 +9,21 @@ from ibug.plotting._calibration import CalibrationDisplay
 from ibug.plotting._density import DensityDisplay
 from ibug.plotting._diagnose import Diagnosis, diagnose
 from ibug.plotting._drift import DriftDisplay
+from ibug.plotting._drivers import DriversDisplay
 from ibug.plotting._interval import IntervalDisplay
 from ibug.plotting._leaf_density import LeafDensityDisplay
 from ibug.plotting._pit import PITDisplay
 from ibug.plotting._spread_error import SpreadErrorDisplay
 from ibug.plotting._tree_fraction import TreeFractionDisplay
 from ibug.plotting._tuning import TuningDisplay
+from ibug.plotting._width import WidthDisplay
 
 __all__ = [
     "CalibrationDisplay",
     "DensityDisplay",
     "Diagnosis",
     "DriftDisplay",
+    "DriversDisplay",
     "IntervalDisplay",
     "LeafDensityDisplay",
     "PITDisplay",
@@ -28,4 +31,5 @@ __all__ = [
     "TreeFractionDisplay",
     "TuningDisplay",
     "diagnose",
+    "WidthDisplay",
 ]

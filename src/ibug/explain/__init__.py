@@ -1,0 +1,18 @@
+"""Evidence about the width of a distribution: the features and the training rows that make it, and what would help."""
+
+from ibug.explain._drivers import Drivers, drivers
+from ibug.explain._influence import Influence, influence
+from ibug.explain._labelling import LabellingRank, rank_for_labelling
+from ibug.explain._width import Attribution, Attributor, explain_width
+
+__all__ = [
+    "Attribution",
+    "Attributor",
+    "Drivers",
+    "Influence",
+    "LabellingRank",
+    "drivers",
+    "explain_width",
+    "influence",
+    "rank_for_labelling",
+]
