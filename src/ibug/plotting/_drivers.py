@@ -40,10 +40,12 @@ class DriversDisplay:
 
         Parameters
         ----------
-        estimator, X, background, **options
+        estimator, X, background
             As in `ibug.explain.drivers`.
         n_features, ax
             As in `plot`.
+        **options
+            Of `ibug.explain.drivers`.
         """
         pyplot()
         return cls.from_results(drivers(estimator, X, background, **options), n_features=n_features, ax=ax)
