@@ -121,7 +121,8 @@ test-study: $(VENV_STUDY)/stamp
 # libraries must be loaded before all others. Python never gives all of its memory back, so leaks are not looked for. Their reports
 # go past Python, and so past what pytest would capture.
 SANITIZED ?= tests/neighbors $(addprefix tests/leaves/walk/,test_walk_kernel.py test_walk_fuzz.py) \
-  tests/distributions/test_likelihood.py tests/distributions/test_stack.py tests/rule/stack
+  tests/distributions/test_likelihood.py tests/distributions/test_stack.py tests/rule/stack \
+  $(addprefix tests/persistence/,test_damage.py test_file_fuzz.py test_forged_trees.py test_budget.py test_threads.py)
 SANITIZERS = $(foreach library,libasan.so libubsan.so libstdc++.so,$(shell $(CXX) -print-file-name=$(library)))
 
 .PHONY: sanitize
@@ -201,7 +202,7 @@ $(VENV_TREEFFUSER)/stamp: benchmarks/treeffuser/requirements.lock
 $(VENV_SANITIZE)/stamp: $(SOURCES)
 	$(PYTHON) -m venv $(VENV_SANITIZE)
 	$(VENV_SANITIZE)/bin/python -m pip install --quiet --upgrade pip
-	$(VENV_SANITIZE)/bin/python -m pip install --quiet --editable ".[lightgbm]" "pytest>=8.3" "hypothesis>=6.100" \
+	$(VENV_SANITIZE)/bin/python -m pip install --quiet --editable ".[lightgbm,skops]" "pytest>=8.3" "hypothesis>=6.100" "pandas>=2.2" \
 	  --config-settings=build-dir=build/sanitize --config-settings=cmake.build-type=RelWithDebInfo \
 	  --config-settings=cmake.define.IBUG_SANITIZE=ON
 	touch $@

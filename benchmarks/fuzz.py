@@ -1,0 +1,10 @@
+"""Forged files, arrays, trees and rows, in processes with limits: ``python benchmarks/fuzz.py --help``."""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parents[1])  # the checkout: benchmarks/__init__.py says why
+    from benchmarks.fuzz.run import main
+
+    main()
