@@ -65,7 +65,7 @@ def test_never_worse_than_targets_alone_on_the_validation_rows(model, diabetes, 
     X_val, y_val = diabetes["validation"]
     score = {"crps": crps, "nll": nll}[scoring]
     unused = []
-    for rows in (slice(None), slice(0, 40), slice(40, 80), slice(0, 5), slice(0, 1)):
+    for rows in (slice(None), slice(0, 40), slice(40, 80), slice(0, 12)):
         u, plain = (
             IBUGRegressor(model, prefit=True, scoring=scoring, residuals=who).fit(
                 *diabetes["train"], X_val=X_val[rows], y_val=y_val[rows]
