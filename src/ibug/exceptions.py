@@ -29,7 +29,10 @@ off; on the command line they are notes, and errors with ``--strict``.
 
 from __future__ import annotations
 
-from sklearn.exceptions import NotFittedError
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sklearn.exceptions import NotFittedError
 
 __all__ = [
     "FileFormatError",
@@ -64,10 +67,6 @@ class InvalidInputError(IBUGError, ValueError):
 
 class UnsupportedModelError(IBUGError, TypeError):
     """The model is not a single-output tree regressor of a supported library."""
-
-
-class ModelNotFittedError(IBUGError, NotFittedError):
-    """The model that was to be wrapped has not been fitted yet."""
 
 
 class NotStorableError(IBUGError, TypeError):
@@ -138,3 +137,21 @@ class TooFewRowsWarning(LikelyMistakeWarning):
 
 class NotCentralWarning(LikelyMistakeWarning):
     """The model's prediction is no centre of the distribution: it was trained for a quantile, or too little."""
+
+
+if TYPE_CHECKING:
+
+    class ModelNotFittedError(IBUGError, NotFittedError):
+        """The model that was to be wrapped has not been fitted yet."""
+
+
+def __getattr__(name: str) -> Any:
+    """Make ModelNotFittedError when it is first asked for: its base is scikit-learn's, which takes long to import."""
+    if name != "ModelNotFittedError":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sklearn.exceptions import NotFittedError
+
+    told = "The model that was to be wrapped has not been fitted yet."
+    made = type(name, (IBUGError, NotFittedError), {"__doc__": told, "__module__": __name__})
+    globals()[name] = made
+    return made

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, ShuffleSplit, TimeSeriesSplit
 
+from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Sampling
 from ibug.training import cross_fit, make_folds, tuning_rows
@@ -165,3 +166,13 @@ def test_groups_by_their_splits(data):
     splits = list(GroupKFold(5).split(X, y, groups))
     for train, test in make_folds(splits, 90, y, np.random.RandomState(0)):
         assert not set(groups[train]) & set(groups[test])
+
+
+@pytest.mark.parametrize("given", [{}, {"groups": np.arange(60) % 6}])
+def test_groups_are_explained(given):
+    X, y, groups = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60.0), np.arange(60) % 6
+    model = HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=5)
+    u = IBUGRegressor(model, cv=GroupKFold(3), k=5, distribution="normal")
+    with pytest.raises(InvalidInputError, match=r"cv=list\(GroupKFold\(\.\.\.\)\.split\(X, y, groups\)\)"):
+        u.fit(X, y, **given)
+    u.set_params(cv=list(GroupKFold(3).split(X, y, groups))).fit(X, y)

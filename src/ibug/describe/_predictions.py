@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _num_samples
 
 from ibug._typing import Floats, Integers
 
@@ -95,6 +94,8 @@ class Predictions:
         both : bool
             Predict the rows without calibration, too.
         """
+        from sklearn.utils.validation import _num_samples  # takes long to import
+
         n_rows, k = _num_samples(X), max(n_neighbors, estimator.k_)
         kept = np.arange(n_rows) if kept is None else kept
         rules = [estimator.rule_, estimator.rule_.uncalibrated()] if both else [estimator.rule_]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from numpy.typing import ArrayLike
-from scipy.stats import binom
 
 from ibug.describe._numbers import with_unit
 
@@ -20,6 +19,8 @@ def chance_band(n: int, probability: ArrayLike) -> tuple[Any, Any]:
     probability : float or array-like
         The share that is expected: each row counts with this probability.
     """
+    from scipy.stats import binom  # takes long to import
+
     return binom.ppf(0.025, n, probability) / n, binom.ppf(0.975, n, probability) / n
 
 

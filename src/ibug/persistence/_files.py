@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +19,8 @@ from ibug.persistence._session import Loading, Saving
 from ibug.persistence._writing import ContainerWriter
 
 _STORES: dict[str, Store] = {}
+# Where the estimators are that can be stored. They are above this package, which is used without them.
+_HOMES = ("ibug.regressor", "ibug.ensemble")
 
 
 class Store(NamedTuple):
@@ -162,11 +165,19 @@ def load_regressor(spec: Any, loading: Loading) -> Any:
         The file that is being read.
     """
     if spec["class"] not in _STORES:
+        _import_estimators()
+    if spec["class"] not in _STORES:
         raise FormatProblemError(
             f"an estimator of the class {spec['class']!r:.100} is not known to this version of ibug"
         )
     store = _STORES[spec["class"]]
     return store.restore(store.cls, spec, loading)
+
+
+def _import_estimators() -> None:
+    """Import the estimators that have not been asked for yet: each makes itself known."""
+    for home in _HOMES:
+        import_module(home)
 
 
 def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -76,10 +76,13 @@ def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> l
         cv = KFold(min(int(cv), n_rows), shuffle=True, random_state=rng.randint(2**31 - 1))
     elif isinstance(cv, (bool, float, str)):
         raise InvalidInputError(f"cv must be a number of folds, a splitter or a list of splits; got {cv!r}.")
-    folds = [
-        (np.asarray(train, np.intp), np.asarray(test, np.intp))
-        for train, test in check_cv(cv).split(np.zeros((n_rows, 1)), y)
-    ]
+    try:
+        parts = list(check_cv(cv).split(np.zeros((n_rows, 1)), y))
+    except ValueError as error:
+        if "groups" not in str(error):
+            raise
+        raise needs_splits(cv) from error
+    folds = [(np.asarray(train, np.intp), np.asarray(test, np.intp)) for train, test in parts]
     times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n_rows)
     if len(times) != n_rows or np.any(times > 1) or not times.any():
         raise InvalidInputError(
@@ -90,6 +93,21 @@ def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> l
     if any(np.isin(test, train).any() for train, test in folds):
         raise InvalidInputError("A fold of cv trains on rows of its own test part: their residuals would be too small.")
     return folds
+
+
+def needs_splits(cv: Any) -> InvalidInputError:
+    """Return the error for a splitter that wants groups, which `fit` has no place for.
+
+    Parameters
+    ----------
+    cv : splitter
+        The parameter `cv`.
+    """
+    name = type(cv).__name__ if hasattr(cv, "split") else "GroupKFold"
+    return InvalidInputError(
+        f"fit does not pass groups on to cv. Divide the rows yourself: cv=list({name}(...).split(X, y, groups)) is "
+        "a list of splits, which keeps each group in one fold."
+    )
 
 
 def tuning_rows(n_rows: int, rng: np.random.RandomState) -> NDArray[np.intp]:

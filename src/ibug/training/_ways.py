@@ -27,7 +27,15 @@ from ibug.rule import (
     without_validation,
 )
 from ibug.training._clones import fresh, trainable
-from ibug.training._cross_fit import DEFAULT_FOLDS, MOST_TUNING_ROWS, CrossFit, cross_fit, make_folds, tuning_rows
+from ibug.training._cross_fit import (
+    DEFAULT_FOLDS,
+    MOST_TUNING_ROWS,
+    CrossFit,
+    cross_fit,
+    make_folds,
+    needs_splits,
+    tuning_rows,
+)
 from ibug.training._guards import guard_model, guard_stack, guard_validation
 from ibug.training._own_residuals import own_residuals
 from ibug.training._splits import divide_rows, split
@@ -187,6 +195,8 @@ def learned(job: Job) -> Learned:
     job
         What `fit` was given.
     """
+    if "groups" in job.fit_params:
+        raise needs_splits(job.options.cv)
     validation = job.validation
     n_tuned = min(len(job.y), MOST_TUNING_ROWS) if validation is None else len(validation[1])
     fresh_rows = guard_validation((job.X, job.y), validation, n_tuned, job.options)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ibug.exceptions import InvalidInputError
-from ibug.leaves import read_leaves_of
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,8 @@ def columns_of(model: Any, n: int | None = None) -> ModelColumns:
     n
         The number of columns, in case the model does not tell.
     """
+    from ibug.leaves import read_leaves_of  # takes long to import
+
     names = read_leaves_of(model).feature_names
     while hasattr(model, "regressor_") or type(model).__name__ == "FrozenEstimator":
         model = model.regressor_ if hasattr(model, "regressor_") else model.estimator

@@ -12,6 +12,12 @@ from ibug.cli.tables import FORMATS, ReadOptions
 
 _INPUT = "Reading"
 
+#: The families of distributions and the libraries by name: the modules that have them take long to import.
+FAMILIES = (
+    "normal", "skewnormal", "lognormal", "laplace", "student_t", "logistic", "gumbel", "weibull", "kde", "empirical",
+)  # fmt: skip
+BOOSTERS = ("lightgbm", "xgboost", "catboost", "sklearn")
+
 Format = Enum("Format", {name: name for name in FORMATS}, type=str)  # type: ignore[misc]  # mypy wants the names written out
 
 _ROWS = "Rows: .csv .csv.gz .tsv .parquet .feather or -"

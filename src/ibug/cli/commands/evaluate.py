@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-from ibug.cli.answers import ROWS_OF_DENSITIES, draw_all, require_matplotlib
 from ibug.cli.columns import divided, match, require_column
 from ibug.cli.commands import _options as o
-from ibug.cli.models import load
-from ibug.cli.rows import LabelledRows, groups_of, read_labelled, with_groups
 from ibug.cli.screen import Session, groups_text, guarded, scores_text
 from ibug.cli.tables import open_table
 from ibug.describe import Predictions
-from ibug.metrics import Scores
-from ibug.metrics import evaluate as all_scores
+
+if TYPE_CHECKING:
+    from ibug.cli.rows import LabelledRows
+    from ibug.metrics import Scores
 
 _LEVELS = "0.5,0.8,0.9,0.95"
 _TOLD = 0.9  # the coverage that is shown for groups, if it is scored
@@ -61,6 +60,10 @@ def evaluate(
     strict: o.Strict = False,
 ) -> None:
     """Score the model; see HELP."""
+    from ibug.cli.answers import require_matplotlib
+    from ibug.cli.models import load
+    from ibug.cli.rows import read_labelled, with_groups
+
     reading = o.read_options(format, delimiter, encoding, missing, decimal)
     coverages = o.probabilities(levels or [_LEVELS], "--levels")
     if plots is not None:
@@ -97,6 +100,10 @@ def _answer(
     session: Session,
 ) -> tuple[Scores, Scores, list[str]]:
     """Return the scores with and without calibration, and the plots; all are made of the same predictions."""
+    from ibug.cli.answers import ROWS_OF_DENSITIES, draw_all
+    from ibug.cli.rows import groups_of
+    from ibug.metrics import evaluate as all_scores
+
     with_densities = np.arange(min(ROWS_OF_DENSITIES, len(rows.y)))
     found, neighbors = Predictions.with_neighbors(estimator, rows.X, estimator.k_, with_densities, both=True)
     plain = found.before_calibration()

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
 import typer
 
-from ibug.cli.answers import compare, explain_row, reasons
 from ibug.cli.columns import Schema, match, require_column
 from ibug.cli.commands import _options as o
-from ibug.cli.models import StoredModel, load
-from ibug.cli.rows import TrainingRows, plain_values, read_training_rows, rows_of
 from ibug.cli.screen import Session, explanation_text, guarded
 from ibug.cli.tables import ReadOptions, Table, open_table
 from ibug.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from ibug.cli.models import StoredModel
+    from ibug.cli.rows import TrainingRows
 
 _COMPARED_WITH = 1000
 _ROWS_AT_A_TIME = 2**14
@@ -59,6 +60,10 @@ def explain(
     strict: o.Strict = False,
 ) -> None:
     """Explain one prediction; see HELP."""
+    from ibug.cli.answers import compare, explain_row, reasons
+    from ibug.cli.models import load
+    from ibug.cli.rows import plain_values, rows_of
+
     reading = o.read_options(format, delimiter, encoding, missing, decimal)
     level = o.coverage(coverage)
     if (row is None) == (id is None):
@@ -119,6 +124,8 @@ def _training(
     stored: StoredModel, facts: dict[str, Any], train: str | None, reading: ReadOptions, session: Session
 ) -> TrainingRows | None:
     """Read the nearest training rows, if the training file is known and there."""
+    from ibug.cli.rows import read_training_rows
+
     path = stored.training_file(train, session)
     if path is None:
         return None

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import os
 from enum import Enum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ibug.cli.commands import _options as o
-from ibug.cli.models import (
-    BOOSTERS,
-    Origin,
-    Request,
-    Training,
-    default_booster,
-    load_model,
-    parse_parameters,
-    save,
-    train,
-    wrap,
-)
 from ibug.cli.screen import Session, fit_text, guarded
 from ibug.cli.tables import STANDARD_STREAM, check_output
-from ibug.distributions import families
+
+if TYPE_CHECKING:
+    from ibug.cli.models import Request
 
 
 class Scoring(str, Enum):
@@ -57,8 +47,8 @@ class Conformal(str, Enum):
     distribution = "distribution"
 
 
-Family = Enum("Family", {name: name for name in ("auto", *families(), "tune")}, type=str)  # type: ignore[misc]  # mypy wants the names written out
-BoosterName = Enum("BoosterName", {name: name for name in BOOSTERS}, type=str)  # type: ignore[misc]  # mypy wants the names written out
+Family = Enum("Family", {name: name for name in ("auto", *o.FAMILIES, "tune")}, type=str)  # type: ignore[misc]  # mypy wants the names written out
+BoosterName = Enum("BoosterName", {name: name for name in o.BOOSTERS}, type=str)  # type: ignore[misc]  # mypy wants the names written out
 
 _CRPS, _AUTO, _NONE, _STACK = Scoring("crps"), Spread("auto"), Conformal("none"), Family("auto")
 _CLONES = Residuals("auto")
@@ -167,6 +157,19 @@ def fit(
     strict: o.Strict = False,
 ) -> None:
     """Wrap a trained model, or train one; see HELP."""
+    from ibug.cli.models import (
+        BOOSTERS,
+        Origin,
+        Request,
+        Training,
+        default_booster,
+        load_model,
+        parse_parameters,
+        save,
+        train,
+        wrap,
+    )
+
     options = {
         "k": _neighbours(k),
         "scoring": scoring.value,

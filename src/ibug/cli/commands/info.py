@@ -10,7 +10,6 @@ from rich.console import Group
 
 from ibug.cli.columns import CATEGORY, Schema
 from ibug.cli.commands import _options as o
-from ibug.cli.models import load
 from ibug.cli.screen import Session, bytes_text, facts_table, guarded, plain_table
 from ibug.describe import model_facts, model_lines, number
 
@@ -30,6 +29,8 @@ Describe a model file: model, training rows, columns and their categories, calib
 @guarded
 def info(session: Session, model: o.ModelFile, trusted: o.Trusted = None) -> None:
     """Describe a model file; see HELP."""
+    from ibug.cli.models import load
+
     stored = load(model, jobs=1, trusted=trusted)
     facts: dict[str, Any] = {"file": model, "bytes": os.path.getsize(model), **stored.versions}
     facts |= model_facts(stored.estimator)

@@ -8,8 +8,6 @@ import typer
 
 from ibug.cli.columns import divided, match, require_column
 from ibug.cli.commands import _options as o
-from ibug.cli.models import load
-from ibug.cli.rows import read_labelled, read_unlabelled
 from ibug.cli.screen import MOVED, Session, drift_text, guarded
 from ibug.cli.tables import open_table
 
@@ -46,6 +44,9 @@ def monitor(
     strict: o.Strict = False,
 ) -> None:
     """Compare rows with those of before; see HELP."""
+    from ibug.cli.models import load
+    from ibug.cli.rows import read_labelled, read_unlabelled
+
     reading = o.read_options(format, delimiter, encoding, missing, decimal)
     level, coverage = o.probabilities([alpha], "--alpha")[0], o.coverage(interval)
     stored = load(model, jobs=jobs, trusted=trusted)

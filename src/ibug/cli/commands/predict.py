@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
 import typer
 
-from ibug.cli.answers import Predictor, Wanted
 from ibug.cli.columns import divided, match, require_column
 from ibug.cli.commands import _options as o
-from ibug.cli.models import load
-from ibug.cli.rows import rows_of
 from ibug.cli.screen import Session, guarded
 from ibug.cli.tables import STANDARD_STREAM, Table, check_output, format_of, open_table, writing
 from ibug.describe import percent
 from ibug.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from ibug.cli.answers import Predictor, Wanted
 
 _LEVEL = 0.9  # of the interval, where nothing is asked for
 _NUMBERS_PER_CHUNK = 2**22  # read and written: about 32 MB
@@ -73,6 +73,10 @@ def predict(
     strict: o.Strict = False,
 ) -> None:
     """Predict every row; see HELP."""
+    from ibug.cli.answers import Predictor
+    from ibug.cli.models import load
+    from ibug.cli.rows import rows_of
+
     started = time.perf_counter()
     reading = o.read_options(format, delimiter, encoding, missing, decimal)
     wanted = _wanted(interval, quantiles, samples, neighbors, flags)
@@ -115,6 +119,8 @@ def _ids(given: Sequence[str], table: Table, wanted: Wanted) -> tuple[str, ...]:
 def _wanted(
     interval: list[str] | None, quantiles: list[str] | None, samples: int, neighbors: int, flags: bool
 ) -> Wanted:
+    from ibug.cli.answers import Wanted
+
     intervals = o.probabilities(interval, "--interval")
     levels = o.probabilities(quantiles, "--quantiles")
     if not (intervals or levels or samples):

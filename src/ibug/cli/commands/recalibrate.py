@@ -9,11 +9,8 @@ import typer
 
 from ibug.cli.columns import divided, match, require_column
 from ibug.cli.commands import _options as o
-from ibug.cli.models import load, save_again
-from ibug.cli.rows import read_labelled
 from ibug.cli.screen import Session, guarded, recalibrated_text
 from ibug.cli.tables import STANDARD_STREAM, check_output, open_table
-from ibug.metrics import coverage, crps
 
 _LEVEL = 0.9
 
@@ -50,6 +47,9 @@ def recalibrate(
     strict: o.Strict = False,
 ) -> None:
     """Calibrate again; see HELP."""
+    from ibug.cli.models import load, save_again
+    from ibug.cli.rows import read_labelled
+
     reading = o.read_options(format, delimiter, encoding, missing, decimal)
     if output == STANDARD_STREAM:
         raise typer.BadParameter("a model is a file of its own: name it.", param_hint="--output")
@@ -78,5 +78,7 @@ def recalibrate(
 
 def _scores(estimator: Any, X: Any, y: Any) -> dict[str, float]:
     """Return the scores on the new rows; afterwards these are the rows that were calibrated on."""
+    from ibug.metrics import coverage, crps
+
     found = estimator.predict_dist(X)
     return {"crps": crps(y, found), "coverage_90": coverage(y, found, _LEVEL)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +12,12 @@ import typer
 
 from ibug.cli.columns import Schema, match, require_column
 from ibug.cli.commands import _options as o
-from ibug.cli.models import StoredModel, load
-from ibug.cli.rows import groups_of, other_file, read_labelled, shown_features, with_groups
 from ibug.cli.screen import Session, bytes_text, guarded
 from ibug.cli.tables import STANDARD_STREAM, ReadOptions, check_output, open_table
 from ibug.exceptions import MissingDependencyError
-from ibug.report import write
+
+if TYPE_CHECKING:
+    from ibug.cli.models import StoredModel
 
 HELP = """
 Write a report on TEST, rows that the model has not seen: one HTML file that opens in a browser, without a network.
@@ -64,6 +64,10 @@ def report(
     strict: o.Strict = False,
 ) -> None:
     """Write the report; see HELP."""
+    from ibug.cli.models import load
+    from ibug.cli.rows import groups_of, shown_features
+    from ibug.report import write
+
     reading = o.read_options(format, delimiter, encoding, missing, decimal)
     level = o.coverage(coverage)
     if output == STANDARD_STREAM:
@@ -121,6 +125,8 @@ def _read(
     table: Any, schema: Schema, target: str, id: str | None, session: Session, groups: str | None = None
 ) -> tuple[Any, list[Any] | None]:
     """Read rows with their targets, and their names, if a column has them."""
+    from ibug.cli.rows import read_labelled, with_groups
+
     own = [] if id is None or id in schema.names else [id]
     table.verbatim = frozenset(own)
     columns = with_groups([*schema.names, *own], groups, target)
@@ -133,6 +139,8 @@ def _training(
     stored: StoredModel, schema: Schema, id: str | None, train: str | None, reading: ReadOptions, session: Session
 ) -> tuple[Any, list[Any] | None]:
     """Read the features of the training rows, if their file is known and there; and their names."""
+    from ibug.cli.rows import other_file, shown_features
+
     path = stored.training_file(train, session)
     target = stored.schema.target
     if path is None or target is None:

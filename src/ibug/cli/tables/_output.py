@@ -17,7 +17,6 @@ import pyarrow.parquet
 
 from ibug.cli.tables._formats import FORMATS, STANDARD_STREAM, format_of
 from ibug.exceptions import InvalidInputError
-from ibug.persistence import check_replaceable, replacing
 
 
 def check_output(path: str, *inputs: str | None, streams: bool = False) -> None:
@@ -39,6 +38,8 @@ def check_output(path: str, *inputs: str | None, streams: bool = False) -> None:
         raise InvalidInputError(f"{path} is a folder: name a file in it.")
     if streams and target.exists() and not target.is_file():
         return
+    from ibug.persistence import check_replaceable  # takes long to import
+
     check_replaceable(target)
     if not target.parent.is_dir():
         raise InvalidInputError(f"The folder {target.parent} of the output {path} does not exist.")
@@ -60,6 +61,8 @@ def atomic(path: str) -> Iterator[BinaryIO]:
         with open(target, "wb") as stream:
             yield stream
         return
+    from ibug.persistence import replacing  # takes long to import
+
     with replacing(target) as stream:
         yield stream
 

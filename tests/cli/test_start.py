@@ -1,0 +1,84 @@
+"""The command starts at once: what takes long to import waits until it is needed, and Ctrl-C meanwhile is silent."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("typer")
+
+from ibug.cli.commands import _options
+from ibug.cli.models import BOOSTERS
+from ibug.distributions import families
+
+HEAVY = ("catboost", "joblib", "lightgbm", "matplotlib", "pandas", "scipy", "sklearn", "xgboost")
+
+
+def in_a_new_process(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["--help"], ["fit", "--help"], ["report", "--help"], ["--nonsense"]]
+)
+def test_nothing_heavy_is_imported_to_answer(arguments):
+    code = (
+        "import sys\n"
+        "from ibug.cli._app import app\n"
+        f"try:\n    app({arguments!r})\nexcept SystemExit:\n    pass\n"
+        f"print('HEAVY', sorted(set({HEAVY!r}) & set(sys.modules)))"
+    )
+    result = in_a_new_process(code)
+    assert result.stdout.splitlines()[-1] == "HEAVY []", result
+
+
+def test_names_in_options_are_those_of_the_library():
+    assert tuple(families()) == _options.FAMILIES
+    assert tuple(BOOSTERS) == _options.BOOSTERS
+
+
+def test_the_package_has_all_its_names_without_importing_them():
+    code = (
+        "import sys, ibug\n"
+        f"assert not set({HEAVY!r}) & set(sys.modules)\n"
+        "assert set(ibug.__all__) <= set(dir(ibug))\n"
+        "assert ibug.metrics.evaluate and ibug.IBUGRegressor and ibug.exceptions.ModelNotFittedError\n"
+        "from ibug import *\n"
+        "assert IBUGRegressor is ibug.IBUGRegressor and load is ibug.load\n"
+        "try:\n    ibug.nothing\nexcept AttributeError as error:\n    assert 'nothing' in str(error)\n"
+        "import pickle\n"
+        "error = pickle.loads(pickle.dumps(ibug.exceptions.ModelNotFittedError('why')))\n"
+        "assert isinstance(error, ibug.exceptions.IBUGError) and isinstance(error, ValueError)\n"
+    )
+    result = in_a_new_process(code)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_file_loads_before_any_estimator_was_asked_for(files):
+    result = in_a_new_process(f"from ibug.persistence import load; print(type(load({files['model.ibug']!r})).__name__)")
+    assert result.stdout.strip() == "IBUGRegressor", result.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_an_interruption_of_the_imports_is_silent(tmp_path):
+    """The import of the application is made to wait, and told when it does."""
+    code = (
+        "import sys, time, types\n"
+        "class Slow:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'ibug.cli._app':\n"
+        "            print('importing', flush=True)\n"
+        "            time.sleep(60)\n"
+        "sys.meta_path.insert(0, Slow())\n"
+        "from ibug.cli import main\n"
+        "main()\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == b"importing\n"
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (-signal.SIGINT, b"", b"")
