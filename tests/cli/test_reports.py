@@ -88,6 +88,35 @@ def test_explain_by_id_and_for_people(files):
     assert "feature that differs" in text
 
 
+def test_explain_tells_what_makes_it_wide(files, rows):
+    pytest.importorskip("shap", exc_type=ImportError)
+    u, X, _ = rows
+    command = ("explain", files["model.ibug"], files["test.csv"], "--row", "17")
+    assert "width" not in files.json(*command)
+    found = files.json(*command, "--width")
+    width = found["width"]
+    assert width["compared_with"] == 50
+    parts = {each["feature"]: each["log_std"] for each in width["features"]}
+    assert sorted(parts) == sorted(files.features)
+    train = pd.read_parquet(files["train.parquet"])[files.features]
+    train["hour"] = pd.Categorical(train["hour"], categories=X["hour"].cat.categories)
+    drawn = np.sort(np.random.default_rng(0).choice(len(train), 50, replace=False))
+    expected = u.explain_width(X[17:18], train.iloc[drawn])
+    assert [parts[name] for name in files.features] == pytest.approx(expected.values[0].tolist(), rel=1e-9)
+    total = np.log(width["typical_std"]) + sum(parts.values())
+    assert np.exp(total) == pytest.approx(found["std"])
+    sizes = [abs(each["log_std"]) for each in width["features"]]
+    assert sizes == sorted(sizes, reverse=True)
+    text = files.run(*command, "--width").stdout
+    assert "narrows │ widens" in text
+    assert "Compared with 50 rows" in text
+    assert files.json(*command, "--width", "--no-features")["width"]["compared_with"] == 50
+    pd.read_csv(files["test.csv"])[:5].to_csv(files["few.csv"], index=False)
+    few = files.run("explain", files["model.ibug"], files["few.csv"], "--row", "0", "--width", "--no-features", ok=False)
+    assert few.exit_code == 1
+    assert "name the training file by --train" in " ".join(few.stderr.split())
+
+
 def test_explain_without_the_training_file(files):
     (files.folder / "train.csv").unlink()
     result = files.run("explain", files["model.ibug"], files["test.csv"], "--row", "0")

@@ -3,6 +3,7 @@
 from ibug.explain._drivers import Drivers, drivers
 from ibug.explain._influence import Influence, influence
 from ibug.explain._labelling import LabellingRank, rank_for_labelling
+from ibug.explain._shap import shap_package
 from ibug.explain._width import Attribution, Attributor, explain_width
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "explain_width",
     "influence",
     "rank_for_labelling",
+    "shap_package",
 ]

@@ -63,6 +63,7 @@ class Attributor:
         self._n_evaluations = _checked_evaluations(n_evaluations, n_features)
         self._seed = random_state
         rows, self._chosen = background_of(quiet, X, background, choose, n_background, random_state)
+        self.n_background = int(self._chosen.shape[1])
         self.table = table_of(X, rows)
         self.names = _names(estimator, X)
 

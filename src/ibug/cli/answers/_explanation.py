@@ -9,6 +9,7 @@ from sklearn.utils import _safe_indexing
 
 from ibug.cli.rows import TrainingRows
 from ibug.describe import mean_distances, number, percent
+from ibug.explain import Attributor
 
 
 def explain_row(estimator: Any, X: Any, at: int, coverage: float, n_neighbors: int) -> dict[str, Any]:
@@ -80,6 +81,41 @@ def compare(facts: dict[str, Any], here: dict[str, Any], training: TrainingRows)
         if distance > 0:
             found.append({"feature": name, "here": value, "neighbors": there, "distance": distance})
     facts["differences"] = sorted(found, key=lambda difference: -difference["distance"])
+
+
+def widening(estimator: Any, X: Any, at: int, background: Any, here: dict[str, Any]) -> dict[str, Any]:
+    """Return what each feature of one row does to σ, the largest effect first.
+
+    Parameters
+    ----------
+    estimator : IBUGRegressor
+        Fitted.
+    X
+        The row and others.
+    at
+        The place of the row in X.
+    background
+        The rows that it is compared with.
+    here
+        The features of the row, by name.
+    """
+    parts = Attributor(estimator, _safe_indexing(X, [at]), background)
+    _, values, base = parts.row(0)
+    order = np.argsort(-np.abs(values), kind="stable")
+    names = list(here)
+    return {
+        "typical_std": float(np.exp(base)),
+        "compared_with": parts.n_background,
+        "features": [
+            {
+                "feature": names[j],
+                "here": here[names[j]],
+                "log_std": float(values[j]),
+                "factor": float(np.exp(values[j])),
+            }
+            for j in order
+        ],
+    }
 
 
 def reasons(facts: dict[str, Any], unseen: list[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import pyarrow as pa
 import typer
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 _COMPARED_WITH = 1000
 _ROWS_AT_A_TIME = 2**14
 
+# Widths are compared with those of training rows, or of the rows of the same file if these are enough.
+_BACKGROUND = 50
+_LEAST_ROWS = 20
+
 HELP = """
 Explain one prediction: its interval, the nearest training rows, and which features differ. Why is this row uncertain?
 
@@ -32,6 +37,8 @@ by name only; --train names it if it has moved.
   ibug explain model.ibug new.csv --row 17
 
   ibug explain model.ibug new.csv --id order=A-1042 --neighbors 8
+
+  ibug explain model.ibug new.csv --row 17 --width
 
   ibug explain model.ibug new.parquet --row 0 --train /data/train.parquet --json
 """
@@ -50,6 +57,9 @@ def explain(
     ] = 5,
     train: o.TrainFile = None,
     features: o.Features = True,
+    width: Annotated[
+        bool, typer.Option("--width", help="Tell which features make the distribution wide (extra explain).")
+    ] = False,
     jobs: o.Jobs = -1,
     trusted: o.Trusted = None,
     format: o.InputFormat = None,
@@ -60,7 +70,7 @@ def explain(
     strict: o.Strict = False,
 ) -> None:
     """Explain one prediction; see HELP."""
-    from ibug.cli.answers import compare, explain_row, reasons
+    from ibug.cli.answers import compare, explain_row, reasons, widening
     from ibug.cli.models import load
     from ibug.cli.rows import plain_values, rows_of
 
@@ -69,6 +79,10 @@ def explain(
     if (row is None) == (id is None):
         raise typer.BadParameter("name one row: --row 17, or --id column=value.", param_hint="--row / --id")
     column, value = _parse_id(id)
+    if width:
+        from ibug.explain import shap_package
+
+        shap_package()  # before anything takes time
     stored = load(model, jobs=jobs, trusted=trusted)
     table = open_table(data, reading, session)
     if column is not None:
@@ -81,10 +95,14 @@ def explain(
     facts: dict[str, Any] = {"row": number, "where": table.where(number)}
     facts |= explain_row(stored.estimator, rows.X, at - first, level, n_neighbors)
     here = plain_values({name: chunk.column(name)[at] for name in schema.names}, schema)
-    training = _training(stored, facts, train, reading, session) if features else None
+    training = _training(stored, facts, train, reading, session, width) if features else None
     if training is not None:
         compare(facts, here, training)
     facts["features"] = here
+    if width:
+        background = _background(rows.X, training, table)
+        with session.stages():
+            facts["width"] = widening(stored.estimator, rows.X, at - first, background, here)
     facts["unseen"] = [name for name, unseen in rows.unseen.items() if unseen[at - first]]
     facts["reasons"] = reasons(facts, facts["unseen"])
     if session.json:
@@ -121,9 +139,9 @@ def _find(table: Table, schema: Schema, row: int | None, column: str | None, val
 
 
 def _training(
-    stored: StoredModel, facts: dict[str, Any], train: str | None, reading: ReadOptions, session: Session
+    stored: StoredModel, facts: dict[str, Any], train: str | None, reading: ReadOptions, session: Session, width: bool
 ) -> TrainingRows | None:
-    """Read the nearest training rows, if the training file is known and there."""
+    """Read the nearest training rows, if the training file is known and there; and some more, to compare widths."""
     from ibug.cli.rows import read_training_rows
 
     path = stored.training_file(train, session)
@@ -132,4 +150,18 @@ def _training(
     # The format is that of DATA alone; the other options probably hold for both files.
     table = open_table(path, replace(reading, format=None), session)
     rows = [neighbor["row"] for neighbor in facts["neighbors"]]
-    return read_training_rows(table, stored.schema, rows, stored.estimator.training_targets_, stored.id, session)
+    targets = stored.estimator.training_targets_
+    n_drawn = min(_BACKGROUND, len(targets)) if width else 0
+    drawn = np.sort(np.random.default_rng(0).choice(len(targets), n_drawn, replace=False)).tolist()
+    return read_training_rows(table, stored.schema, rows, targets, stored.id, session, drawn)
+
+
+def _background(X: Any, training: TrainingRows | None, table: Table) -> Any:
+    """Return the rows whose widths that of a row is compared with: of the training file, else of the same file."""
+    if training is not None:
+        return training.sample
+    if len(X) < _LEAST_ROWS:
+        raise InvalidInputError(
+            f"--width compares with other rows, and {table.name} has only {len(X)}: name the training file by --train."
+        )
+    return X

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ibug._typing import Floats
 from ibug.cli.columns import CATEGORY, DATE, NUMBER, Schema, match, require_column
+from ibug.cli.rows._model_rows import rows_of
 from ibug.cli.screen import Session
 from ibug.cli.tables import Table, as_numbers, as_texts
 from ibug.exceptions import InvalidInputError
@@ -25,10 +26,17 @@ class TrainingRows:
     values: list[dict[str, Any]]  # by column; numbers, texts or None
     ids: list[Any] | None
     scales: dict[str, float]  # the standard deviation of each numeric column over all training rows
+    sample: Any  # other rows of it as the model takes them, data frame or array; None if none were asked for
 
 
 def read_training_rows(
-    table: Table, schema: Schema, rows: Sequence[int], targets: Floats, id: str | None, session: Session
+    table: Table,
+    schema: Schema,
+    rows: Sequence[int],
+    targets: Floats,
+    id: str | None,
+    session: Session,
+    sample: Sequence[int] = (),
 ) -> TrainingRows:
     """Read some rows, and check that the file is the one that the model was fitted on.
 
@@ -46,6 +54,8 @@ def read_training_rows(
         The column that names rows, if any.
     session
         Shows the progress.
+    sample
+        More rows, ascending, which are returned as the model takes them.
     """
     target = schema.target
     assert target is not None, "without a target there is no training file"
@@ -55,6 +65,7 @@ def read_training_rows(
     table.verbatim = frozenset(ids) - set(schema.names)
     types = {**dict.fromkeys(ids, pa.string()), **schema.types, target: pa.float64()}
     found: dict[int, dict[str, Any]] = {}
+    sampled = []
     moments = {column.name: np.zeros(3) for column in schema.columns if column.kind == NUMBER}
     start = 0
     with session.progress(f"reading {table.name}", table.size) as progress:
@@ -66,6 +77,8 @@ def read_training_rows(
             some = chunk.take(pa.array([row - start for row in inside], pa.int64()))
             for i, row in enumerate(inside):
                 found[row] = {name: some.column(name)[i] for name in [*ids, *schema.names]}
+            drawn = [row - start for row in sample if start <= row < start + chunk.num_rows]
+            sampled.append(chunk.take(pa.array(drawn, pa.int64())))
             start += chunk.num_rows
             progress(table.position)
     if start != len(targets):
@@ -74,7 +87,13 @@ def read_training_rows(
         [plain_values(found[row], schema) for row in rows],
         [found[row][ids[0]].as_py() for row in rows] if ids else None,
         {name: _deviation(sums) for name, sums in moments.items()},
+        rows_of(_joined(sampled), schema, table.name).X if len(sample) else None,
     )
+
+
+def _joined(chunks: list[Any]) -> Any:
+    """Return one table of Arrow; a column can have other categories in each chunk."""
+    return pa.concat_tables([pa.table(chunk) for chunk in chunks], promote_options="permissive").unify_dictionaries()
 
 
 def plain_values(row: dict[str, Any], schema: Schema) -> dict[str, Any]:

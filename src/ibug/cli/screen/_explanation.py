@@ -30,6 +30,8 @@ def explanation_text(facts: dict[str, Any], file: str) -> Any:
     )
     parts: list[Any] = [head, ""]
     parts += [Text(f"• {line}") for line in facts["reasons"]]
+    if "width" in facts:
+        parts += ["", _width(facts["width"])]
     parts += ["", _neighbors(facts)]
     if facts.get("differences"):
         parts += ["", _differences(facts)]
@@ -49,6 +51,23 @@ def _neighbors(facts: dict[str, Any]) -> Table:
         cells = [str(neighbor["row"]), *identity, number(neighbor["target"]), percent(share)]
         table.add_row(*cells, Text(bar.ljust(_BAR, "░"), style="cyan"))
     return table
+
+
+def _width(width: dict[str, Any]) -> Any:
+    """Return what widens and what narrows: a bar to the right or to the left for each feature."""
+    shown = width["features"][:_MOST_FEATURES]
+    longest = max((abs(each["log_std"]) for each in shown), default=0.0) or 1.0
+    table = plain_table("feature", "this row", "factor of std")
+    table.add_column("narrows │ widens")
+    for each in shown:
+        length = round(_BAR * abs(each["log_std"]) / longest) * "█"
+        left, right = (length, "") if each["log_std"] < 0 else ("", length)
+        bar = Text.assemble((left.rjust(_BAR), "cyan"), "│", (right, "yellow"))
+        table.add_row(escape(each["feature"]), Text(_value(each["here"]), style="value"), f"{each['factor']:.2f}", bar)
+    rest = len(width["features"]) - len(shown)
+    more = f"; {rest} more features matter less" if rest else ""
+    note = f"Compared with {width['compared_with']} rows, whose typical std is {number(width['typical_std'])}{more}."
+    return Group(table, Text(note, style="label"))
 
 
 def _differences(facts: dict[str, Any]) -> Any:

@@ -1,0 +1,10 @@
+"""Is the noisy feature found, and how fast: ``python benchmarks/width.py --help``."""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parents[1])  # the checkout: benchmarks/__init__.py says why
+    from benchmarks.explain.width import main
+
+    main()
