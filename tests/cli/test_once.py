@@ -79,7 +79,7 @@ def test_explain(files, counts, n):
 
 def test_report(files, counts, n):
     pytest.importorskip("plotly")
-    found = counts("report", files["model.ibug"], files["test.csv"], "-o", files["report.html"])
+    found = counts("report", files["model.ibug"], files["test.csv"], "-o", files["report.html"], "--width-seconds", "0")
     assert found == {"opened": 1, "searched": n, "predicted": n}  # with and without calibration by one search
 
 

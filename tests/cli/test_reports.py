@@ -112,7 +112,9 @@ def test_explain_tells_what_makes_it_wide(files, rows):
     assert "Compared with 50 rows" in text
     assert files.json(*command, "--width", "--no-features")["width"]["compared_with"] == 50
     pd.read_csv(files["test.csv"])[:5].to_csv(files["few.csv"], index=False)
-    few = files.run("explain", files["model.ibug"], files["few.csv"], "--row", "0", "--width", "--no-features", ok=False)
+    few = files.run(
+        "explain", files["model.ibug"], files["few.csv"], "--row", "0", "--width", "--no-features", ok=False
+    )
     assert few.exit_code == 1
     assert "name the training file by --train" in " ".join(few.stderr.split())
 
@@ -160,7 +162,7 @@ def test_report(files, rows):
     u, X, _ = rows
     output = files.folder / "report.html"
     command = ("report", files["model.ibug"], files["test.csv"], "-o", str(output))
-    result = files.json(*command, "--target", "target", "--rows", "50")
+    result = files.json(*command, "--target", "target", "--rows", "50", "--width-seconds", "1")
     assert result["bytes"] == output.stat().st_size
     assert result["rows"] == len(X)
     text = output.read_text(encoding="utf-8")
@@ -176,13 +178,16 @@ def test_report(files, rows):
     train = pd.read_parquet(files["train.parquet"])
     assert set(data["neighbors"]["id"]) <= set(train["order"])
     assert data["about"]["target"] == "target"
+    assert data["widths"].get("names", files.features) == files.features
 
 
 def test_report_shows_categories_that_the_model_does_not_know(files, table):
     pytest.importorskip("plotly")
     table.loc[3, "hour"] = "<b>new</b>"
     table.to_csv(files["other.csv"], index=False)
-    result = files.run("report", files["model.ibug"], files["other.csv"], "-o", files["report.html"])
+    result = files.run(
+        "report", files["model.ibug"], files["other.csv"], "-o", files["report.html"], "--width-seconds", "0"
+    )
     assert "categories that the model does not know" in " ".join(result.stderr.split())
     text = (files.folder / "report.html").read_text(encoding="utf-8")
     data = json.loads(text[text.index('id="data">') + 10 : text.index("</script>")])
@@ -198,7 +203,7 @@ def test_report_needs_the_right_training_file(files):
     assert "is not the file that the model was fitted on" in " ".join(wrong.stderr.split())
     assert not (files.folder / "report.html").exists()
     (files.folder / "train.csv").unlink()
-    assert "--train" in files.run(*command).stderr
+    assert "--train" in files.run(*command, "--width-seconds", "0").stderr
     assert files.run(*command[:-1], "-", ok=False).exit_code == 2
 
 

@@ -61,6 +61,6 @@ def written(model, tmp_path_factory):
     ids = [f"{HOSTILE[i % len(HOSTILE)]} {i}" for i in range(120)]
     ibug.report.write(
         u, encoded[300:], y[300:], path, X_train=frame[:200], X_shown=frame[300:], ids=ids, target=HOSTILE[1],
-        title=HOSTILE[0], data=HOSTILE[2],
+        title=HOSTILE[0], data=HOSTILE[2], width_seconds=2.0,
     )  # fmt: skip
     return Written(path, u, encoded[300:], y[300:], frame[:200], ids)

@@ -165,6 +165,24 @@ def test_numbers_on_the_page_are_the_models(page, written):
     assert page.run("return location.hash") == f"#row={i}"
 
 
+def test_what_makes_a_row_wide(page, written):
+    pytest.importorskip("shap", exc_type=ImportError)
+    std = written.u.predict_dist(written.X).std()
+    page.run(f"location.hash = 'row={np.argmax(std)}'")
+    page.wait(f"document.getElementById('detail-title').textContent.includes('row {np.argmax(std)})')")
+    names, factors = page.run(
+        "const rows = [...document.querySelectorAll('#widths tbody tr')];"
+        "return [rows.map(r => r.cells[0].textContent), rows.map(r => Number(r.cells[2].textContent.slice(2)))]"
+    )
+    assert sorted(names) == sorted(written.X)
+    typical = float(
+        page.run("return document.querySelector('#widths').parentNode.nextSibling.textContent").split()[8][:-1]
+    )
+    assert typical * np.prod(factors) == pytest.approx(std.max(), rel=0.02)
+    kinds = page.run("return [...document.querySelectorAll('#widths .sides i')].map(e => e.className)")
+    assert kinds == ["widens" if factor >= 1 else "narrows" for factor in factors]
+
+
 def test_works_by_keyboard(page):
     from selenium.webdriver.common.keys import Keys
 

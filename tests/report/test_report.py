@@ -22,6 +22,7 @@ from ibug.report._features import differences, feature
 from ibug.report._pack import pack, to_json
 from ibug.report._predicted import scored
 from ibug.report._summary import Familiarity, caveats, headlines
+from ibug.report._widths import widths
 
 
 def unpack(packed):
@@ -228,13 +229,13 @@ def test_two_thousand_rows_of_a_hundred_features_fit(tmp_path):
 
     forest = ExtraTreesRegressor(3, min_samples_leaf=20, max_features=3, random_state=0).fit(X[:1000], y[:1000])
     u = IBUGRegressor(forest, prefit=True, k=300, calibrate=False).fit(X[:1000], y[:1000])
-    path = ibug.report.write(u, X[1000:], y[1000:], tmp_path / "report.html", X_train=X[:1000])
+    path = ibug.report.write(u, X[1000:], y[1000:], tmp_path / "report.html", X_train=X[:1000], width_seconds=0)
     assert path.stat().st_size < 10e6
 
 
 def test_more_rows_than_fit_are_drawn_at_random(model, tmp_path):
     u, X, _, y = model
-    path = ibug.report.write(u, X[300:], y[300:], tmp_path / "report.html", max_rows=30, n_neighbors=3)
+    path = ibug.report.write(u, X[300:], y[300:], tmp_path / "report.html", max_rows=30, n_neighbors=3, width_seconds=0)
     data = json.loads(Page(path.read_text(encoding="utf-8")).scripts[0])
     rows = unpack(data["rows"]["row"])
     assert len(set(rows)) == 30
@@ -259,6 +260,7 @@ def test_without_neighbours(model, tmp_path):
     assert data["neighbors"] is None
     assert all(row["before"] is None for row in data["scores"])
     assert "reason" in data["charts"]["tuning"]
+    assert data["widths"]["reason"]
     with pytest.raises(InvalidInputError, match="has none"):
         ibug.report.write(Plain(), X[300:], y[300:], tmp_path / "report.html", X_train=X[:200])
 
@@ -269,9 +271,34 @@ def test_infinite_intervals_are_told(model, tmp_path):
     few = IBUGRegressor(u.estimator_, prefit=True, k=10, conformal="scale")
     few.fit(X[:200], y[:200], X_val=X[200:206], y_val=y[200:206])
     assert np.isinf(few.predict_interval(X[300:], 0.9)).any()
-    path = ibug.report.write(few, X[300:], y[300:], tmp_path / "report.html")
+    path = ibug.report.write(few, X[300:], y[300:], tmp_path / "report.html", width_seconds=0)
     data = json.loads(Page(path.read_text(encoding="utf-8")).scripts[0])
     assert any("have no end" in line for line in data["caveats"])
+
+
+def test_what_makes_the_widest_rows_wide(written):
+    pytest.importorskip("shap", exc_type=ImportError)
+    data = json.loads(Page(written.path.read_text(encoding="utf-8")).scripts[0])
+    widths = data["widths"]
+    places, parts = unpack(widths["place"]), unpack(widths["value"]).astype(float)
+    assert widths["names"] == list(written.X)
+    assert len(set(places)) == len(places) >= 1
+    std = written.u.predict_dist(written.X).std()
+    np.testing.assert_array_equal(places, np.argsort(-std, kind="stable")[: len(places)])
+    total = np.log(unpack(widths["base"])) + parts.sum(axis=1) + unpack(widths["rest"])
+    np.testing.assert_allclose(np.exp(total), std[places], rtol=1e-5)
+    assert np.all(np.diff(np.abs(parts), axis=1) <= 0)
+
+
+def test_time_for_the_widths_is_bounded(model, monkeypatch):
+    pytest.importorskip("shap", exc_type=ImportError)
+    u, X, _, _ = model
+    std = u.predict_dist(X[300:]).std()
+    clock = iter(range(1000))
+    monkeypatch.setattr("ibug.report._widths.monotonic", lambda: float(next(clock)))
+    assert unpack(widths(u, X[300:], np.arange(120), std, 2.5)["place"]).shape == (3,)
+    assert "width_seconds=0" in widths(u, X[300:], np.arange(120), std, 0)["reason"]
+    assert "too few" in widths(u, X[300:310], np.arange(10), std[:10], 5)["reason"]
 
 
 def test_words_are_honest(model):

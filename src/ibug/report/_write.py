@@ -33,6 +33,7 @@ from ibug.report._summary import (
     interval_table,
     score_table,
 )
+from ibug.report._widths import widths
 
 _MOST_NEIGHBORS = 100
 
@@ -60,6 +61,7 @@ def write(
     coverage: float = 0.9,
     n_neighbors: int = 10,
     max_rows: int = 2000,
+    width_seconds: float = 10.0,
     title: str | None = None,
     target: str = "target",
     data: str | None = None,
@@ -95,6 +97,9 @@ def write(
     max_rows
         The most rows in the explorer and the point clouds, drawn at random where there are more. The page of 2,000 rows
         stays under 10 MB. Scores and curves are made of all rows.
+    width_seconds
+        The time for Shapley values of log σ, which tell which features make a row wide: for the widest rows of the
+        explorer, as many as there is time for. They need the `shap` package (extra `explain`); 0 leaves them out.
     title
         The title of the page.
     target
@@ -113,12 +118,11 @@ def write(
     Examples
     --------
     >>> import ibug.report, tempfile
-    >>> from pathlib import Path
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> u = ibug.IBUGRegressor(random_state=0).fit(X[:300], y[:300])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = ibug.report.write(u, X[300:], y[300:], Path(folder) / "report.html", X_train=X[:300])
+    ...     path = ibug.report.write(u, X[300:], y[300:], f"{folder}/report.html", X_train=X[:300], width_seconds=1)
     ...     path.read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
@@ -137,6 +141,7 @@ def write(
         found = scored(predictions, shown, targets, float(coverage), groups)
         before = None if plain is None else scored(plain, X, targets, float(coverage))
         content = _explorer(estimator, found, near, rows, shown, X_train, ids, train_ids)
+        content["widths"] = widths(estimator, X, rows, found.distribution.std()[rows], width_seconds)
         progress.advance(1)
         heading = title or f"How sure is the model of {target}?"
         content |= {

@@ -33,6 +33,7 @@ function showDetail(i) {
   const parts = [el("h3", { id: "detail-title", text: title }), numbers, chart];
   parts.push(el("h4", { text: ROWS.wider[i] > 0.5 ? "Why is it uncertain?" : "Why is it rather certain?" }));
   parts.push(el("ul", { class: "why" }, ...reasons(i).map((text) => el("li", { text }))));
+  parts.push(...widening(i));
   if (NEAR) parts.push(...familiarity(i), ...neighbors(i));
   parts.push(...differences(i), everyFeature(i));
   $("detail").replaceChildren(...parts.filter((part) => part !== null));

@@ -51,6 +51,12 @@ def report(
         int, typer.Option("--rows", min=1, help="The most rows in the explorer, drawn at random if there are more.")
     ] = 2000,
     groups: o.Groups = None,
+    width_seconds: Annotated[
+        float,
+        typer.Option(
+            "--width-seconds", min=0, help="Time for what makes the widest rows wide (extra explain); 0: none."
+        ),
+    ] = 10.0,
     title: Annotated[str | None, typer.Option("--title", help="The title of the page.")] = None,
     train: o.TrainFile = None,
     features: o.Features = True,
@@ -99,6 +105,7 @@ def report(
             coverage=level,
             n_neighbors=min(neighbors, stored.estimator.index_.n_rows),
             max_rows=max_rows,
+            width_seconds=width_seconds,
             title=title,
             target=name,
             data=table.name,
