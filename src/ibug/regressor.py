@@ -405,7 +405,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         """Return which features make the distribution of each row wide or narrow, as a ``shap.Explanation``.
 
         The values are Shapley values of log σ, (n_rows, n_features): positive where a feature makes the distribution
-        wider than those of the background. This needs the `shap` package: ``pip install "ibug[explain]"``.
+        wider than those of the background. This needs the `shap` package: ``pip install "ibug-learn[explain]"``.
 
         Parameters
         ----------

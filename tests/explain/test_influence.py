@@ -9,6 +9,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
+from ibug.explain import influence
 
 X, Y = load_diabetes(return_X_y=True)
 TRAIN, VALIDATION, ASKED = slice(0, 200), slice(200, 300), slice(300, 303)
@@ -75,7 +76,8 @@ def test_where_nothing_can_be_removed(model):
     with pytest.raises(InvalidInputError, match="200 neighbours, and there are 200 training rows"):
         fitted(model, distribution="normal", spread="targets", k=200).influence(X[ASKED])
     residuals = fitted(model, distribution="normal", spread="residuals", k=5)
+    others = residuals.source_.with_residuals_of(X[VALIDATION], Y[VALIDATION])
     with pytest.raises(InvalidInputError, match="made of validation rows"):
-        residuals.influence(X[ASKED])
+        influence(others, residuals.rule_, X[ASKED])
     with pytest.raises(InvalidInputError, match="n_most"):
         fitted(model, k=5).influence(X[ASKED], n_most=0)

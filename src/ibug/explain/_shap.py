@@ -24,7 +24,7 @@ def shap_package() -> Any:
     except ImportError as error:
         raise MissingDependencyError(
             "Shapley values of the width need the shap package, which cannot be imported "
-            f'({error}). Install it: pip install "ibug[explain]". It brings numba and llvmlite.'
+            f'({error}). Install it: pip install "ibug-learn[explain]". It brings numba and llvmlite.'
         ) from error
     return shap
 

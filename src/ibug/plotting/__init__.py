@@ -30,6 +30,6 @@ __all__ = [
     "SpreadErrorDisplay",
     "TreeFractionDisplay",
     "TuningDisplay",
-    "diagnose",
     "WidthDisplay",
+    "diagnose",
 ]

@@ -141,7 +141,10 @@ class WidthDisplay:
         self.ax_.margins(x=0.18)
         self.ax_.set(xlabel=self._label(), ylabel="Feature of this row", yticks=places, yticklabels=labels)
         self.ax_.tick_params(axis="y", length=0)
-        self.ax_.xaxis.set_major_formatter(lambda value, _: f"× {np.exp(value):.2g}")
+        low, high = self.ax_.get_xlim()
+        self.ax_.set_xticks(_ticks(low, high))
+        self.ax_.set_xlim(low, high)
+        self.ax_.xaxis.set_major_formatter(lambda value, _: f"× {np.exp(value):.4g}")
         if self.bars_:
             legend_above(self.ax_)
         return self
@@ -149,6 +152,14 @@ class WidthDisplay:
     def _label(self) -> str:
         typical, own = np.exp(self.base), np.exp(self.base + self.values.sum())
         return f"Factor of σ: typical {number(float(typical), 3)}, of this row {number(float(own), 3)}"
+
+
+def _ticks(low: float, high: float) -> Floats:
+    """Return the logarithms of some factors between two logarithms: round ones, close together near 1."""
+    fine = np.array([0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2])
+    coarse = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100])
+    ticks = np.log(coarse if high - low > np.log(2.0) else fine)
+    return ticks[(low <= ticks) & (ticks <= high)]
 
 
 def _checked_row(row: Any, n: int) -> int:
