@@ -234,3 +234,13 @@ def test_a_training_file_that_is_not_beside_the_model_must_be_confirmed(files, c
         (tmp_path / "train.csv").unlink()
         (tmp_path / "train.csv").symlink_to(files["train.csv"])
         assert "not beside it" in " ".join(files.run(*arguments).stderr.split())
+
+
+def test_a_stranger_s_model_is_tried_first(files, monkeypatch):
+    tried = []
+    monkeypatch.setattr("ibug.persistence._files.tried", lambda path, *rest: tried.append(path))
+    plain = files.run("info", files["model.ibug"]).stdout
+    assert not tried
+    assert files.run("info", files["model.ibug"], "--isolate").stdout == plain
+    files.run("predict", files["model.ibug"], files["test.csv"], "--isolate")
+    assert tried == [files["model.ibug"]] * 2

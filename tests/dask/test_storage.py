@@ -78,9 +78,9 @@ def test_shards_of_another_model_are_refused(client, model, data, arrays, tmp_pa
         far = IBUGRegressor(model, prefit=True, k=9, calibrate=False)
         far.fit(arrays(X, 200), arrays(y + (name == "other"), 200)).save(tmp_path / name)
     shutil.copy(tmp_path / "one" / "targets-00001.ibug", tmp_path / "other" / "targets-00001.ibug")
-    with pytest.raises(FileFormatError, match="not the shard that was saved"):
+    with pytest.raises(FileFormatError, match="not the file that was saved"):
         load(tmp_path / "other", local=True)
-    with pytest.raises(FileFormatError, match="not the shard that was saved"):
+    with pytest.raises(FileFormatError, match="not the file that was saved"):
         load(tmp_path / "other")
     (tmp_path / "one" / "targets-00000.ibug").unlink()
     with pytest.raises(FileNotFoundError):

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ibug.exceptions import IBUGError, InvalidInputError, NotStorableError
 from ibug.persistence._atomic import replacing
 from ibug.persistence._format import CHECKSUM, FormatProblemError
+from ibug.persistence._isolated import tried
 from ibug.persistence._manifest import check_libraries, check_members, check_metadata, make_manifest, read_manifest
 from ibug.persistence._reading import Container
 from ibug.persistence._session import Loading, Saving
@@ -202,6 +203,7 @@ def load(
     mmap: bool = True,
     verify: bool = True,
     trusted: Iterable[str] = (),
+    isolate: bool = False,
 ) -> Any:
     """Load a regressor that ``save`` has written.
 
@@ -222,6 +224,10 @@ def load(
     trusted
         Names of types beyond those of scikit-learn, NumPy and SciPy that a scikit-learn model may hold: only for files
         of people you trust.
+    isolate
+        Load the file, and predict a few rows, in a child process with limits of time and memory first, and here only
+        if that went well: the way to open a stranger's file. It takes the time to start Python. On systems other than
+        Linux there is no limit of memory.
 
     Returns
     -------
@@ -235,7 +241,7 @@ def load(
     MissingDependencyError
         If the model's library is not installed.
     """
-    return load_with_manifest(path, mmap=mmap, verify=verify, trusted=trusted)[0]
+    return load_with_manifest(path, mmap=mmap, verify=verify, trusted=trusted, isolate=isolate)[0]
 
 
 def load_with_manifest(
@@ -244,12 +250,13 @@ def load_with_manifest(
     mmap: bool = True,
     verify: bool = True,
     trusted: Iterable[str] = (),
+    isolate: bool = False,
 ) -> tuple[Any, dict[str, Any]]:
     """Load a regressor and its manifest: what `load` and `inspect` return, with the file opened once.
 
     Parameters
     ----------
-    path, mmap, verify, trusted
+    path, mmap, verify, trusted, isolate
         As in `load`.
 
     Returns
@@ -259,12 +266,19 @@ def load_with_manifest(
     manifest : dict
         Versions, members, parameters, learned values and metadata, as they are stored.
     """
-    trusted = check_trusted(trusted)
+    trusted, checksum = check_trusted(trusted), None
+    if isolate:
+        if not verify:
+            raise InvalidInputError("isolate=True needs verify=True: what is loaded must be what was tried.")
+        declared = sum(facts["size"] for facts in inspect(path)["members"].values())
+        checksum = tried(path, trusted, declared)
 
     def restore(spec: dict[str, Any], loading: Loading) -> tuple[Any, dict[str, Any]]:
         return load_regressor(spec, loading), loading.manifest
 
-    loaded: tuple[Any, dict[str, Any]] = read_file(path, restore, mmap=mmap, verify=verify, trusted=trusted)
+    loaded: tuple[Any, dict[str, Any]] = read_file(
+        path, restore, mmap=mmap, verify=verify, trusted=trusted, checksum=checksum
+    )
     return loaded
 
 
@@ -293,7 +307,7 @@ def read_file(
     with Container(path) as container:
         manifest = read_manifest(container)
         if checksum is not None and _checksum(container) != checksum:
-            raise container.error("it is not the shard that was saved with the rest, but another one")
+            raise container.error("it is not the file that was saved with the rest or tried first, but another one")
         members = check_members(container, manifest, verify=verify)
         check_libraries(container, manifest)
         loading = Loading(container, manifest, members, mapped=mmap, trusted=tuple(trusted))

@@ -35,6 +35,9 @@ Groups = Annotated[
 ]
 TrainFile = Annotated[str | None, typer.Option("--train", help="The training file, if it has moved.")]
 Features = Annotated[bool, typer.Option("--features/--no-features", help="Compare features with training rows.")]
+Isolate = Annotated[
+    bool, typer.Option("--isolate", help="Try the model file in a process of its own first: for a stranger's file.")
+]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all processors.")]
 InputFormat = Annotated[
     Format | None,

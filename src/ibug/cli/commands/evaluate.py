@@ -52,6 +52,7 @@ def evaluate(
     id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
     jobs: o.Jobs = -1,
     trusted: o.Trusted = None,
+    isolate: o.Isolate = False,
     format: o.InputFormat = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = "utf-8",
@@ -68,7 +69,7 @@ def evaluate(
     coverages = o.probabilities(levels or [_LEVELS], "--levels")
     if plots is not None:
         require_matplotlib()
-    stored = load(model, jobs=jobs, trusted=trusted)
+    stored = load(model, jobs=jobs, trusted=trusted, isolate=isolate)
     name = o.target_column(target, stored.schema.target)
     table = open_table(test, reading, session)
     require_column(table, name, "target")

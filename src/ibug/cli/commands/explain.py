@@ -62,6 +62,7 @@ def explain(
     ] = False,
     jobs: o.Jobs = -1,
     trusted: o.Trusted = None,
+    isolate: o.Isolate = False,
     format: o.InputFormat = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = "utf-8",
@@ -83,7 +84,7 @@ def explain(
         from ibug.explain import shap_package
 
         shap_package()  # before anything takes time
-    stored = load(model, jobs=jobs, trusted=trusted)
+    stored = load(model, jobs=jobs, trusted=trusted, isolate=isolate)
     table = open_table(data, reading, session)
     if column is not None:
         require_column(table, column, "id")

@@ -27,11 +27,11 @@ Describe a model file: model, training rows, columns and their categories, calib
 
 
 @guarded
-def info(session: Session, model: o.ModelFile, trusted: o.Trusted = None) -> None:
+def info(session: Session, model: o.ModelFile, trusted: o.Trusted = None, isolate: o.Isolate = False) -> None:
     """Describe a model file; see HELP."""
     from ibug.cli.models import load
 
-    stored = load(model, jobs=1, trusted=trusted)
+    stored = load(model, jobs=1, trusted=trusted, isolate=isolate)
     facts: dict[str, Any] = {"file": model, "bytes": os.path.getsize(model), **stored.versions}
     facts |= model_facts(stored.estimator)
     origin = stored.origin

@@ -36,6 +36,7 @@ def monitor(
     id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
     jobs: o.Jobs = -1,
     trusted: o.Trusted = None,
+    isolate: o.Isolate = False,
     format: o.InputFormat = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = "utf-8",
@@ -49,7 +50,7 @@ def monitor(
 
     reading = o.read_options(format, delimiter, encoding, missing, decimal)
     level, coverage = o.probabilities([alpha], "--alpha")[0], o.coverage(interval)
-    stored = load(model, jobs=jobs, trusted=trusted)
+    stored = load(model, jobs=jobs, trusted=trusted, isolate=isolate)
     table = open_table(data, reading, session)
     name = target or stored.schema.target
     schema = match(table, stored.schema, [name, stored.id, *divided(id or (), table.columns)], session, strict=strict)

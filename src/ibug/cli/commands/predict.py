@@ -62,6 +62,7 @@ def predict(
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of --samples.")] = 0,
     jobs: o.Jobs = -1,
     trusted: o.Trusted = None,
+    isolate: o.Isolate = False,
     chunk_rows: Annotated[
         int | None, typer.Option("--chunk-rows", min=1, help="Rows at a time; fewer take less memory.")
     ] = None,
@@ -83,7 +84,7 @@ def predict(
     check_output(output, data, model, streams=True)
     if output != STANDARD_STREAM:
         format_of(output)
-    stored = load(model, jobs=jobs, trusted=trusted)
+    stored = load(model, jobs=jobs, trusted=trusted, isolate=isolate)
     if neighbors > stored.estimator.index_.n_rows:
         raise InvalidInputError(
             f"--neighbors {neighbors}: the model has only {stored.estimator.index_.n_rows} training rows."

@@ -39,6 +39,7 @@ def recalibrate(
     id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
     jobs: o.Jobs = -1,
     trusted: o.Trusted = None,
+    isolate: o.Isolate = False,
     format: o.InputFormat = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = "utf-8",
@@ -54,7 +55,7 @@ def recalibrate(
     if output == STANDARD_STREAM:
         raise typer.BadParameter("a model is a file of its own: name it.", param_hint="--output")
     check_output(output, new)
-    stored = load(model, jobs=jobs, trusted=trusted)
+    stored = load(model, jobs=jobs, trusted=trusted, isolate=isolate)
     name = o.target_column(target, stored.schema.target)
     table = open_table(new, reading, session)
     require_column(table, name, "target")

@@ -62,6 +62,7 @@ def report(
     features: o.Features = True,
     jobs: o.Jobs = -1,
     trusted: o.Trusted = None,
+    isolate: o.Isolate = False,
     format: o.InputFormat = None,
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = "utf-8",
@@ -80,7 +81,7 @@ def report(
         raise typer.BadParameter("name a file.", param_hint="--output")
     require_plotly()  # before anything takes time
     check_output(output, model, test, train)
-    stored = load(model, jobs=jobs, trusted=trusted)
+    stored = load(model, jobs=jobs, trusted=trusted, isolate=isolate)
     name = o.target_column(target, stored.schema.target)
     table = open_table(test, reading, session)
     require_column(table, name, "target")

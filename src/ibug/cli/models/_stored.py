@@ -97,7 +97,7 @@ def save_again(path: str, stored: StoredModel, trusted: Sequence[str] | None = N
     stored.estimator.save(path, metadata=stored.metadata, trusted=trusted or ())
 
 
-def load(path: str, *, jobs: int, trusted: Sequence[str] | None = None) -> StoredModel:
+def load(path: str, *, jobs: int, trusted: Sequence[str] | None = None, isolate: bool = False) -> StoredModel:
     """Load a model file that ``ibug fit`` or ``u.save`` has written; it is opened once.
 
     Parameters
@@ -108,10 +108,12 @@ def load(path: str, *, jobs: int, trusted: Sequence[str] | None = None) -> Store
         The number of threads of its predictions.
     trusted
         Types of the user's own that it may hold, as --trusted names them.
+    isolate
+        Whether a process of its own tries the file first.
     """
     if not Path(path).is_file():
         raise InvalidInputError(f"The model file {path} does not exist.")
-    estimator, manifest = load_with_manifest(path, trusted=trusted or ())
+    estimator, manifest = load_with_manifest(path, trusted=trusted or (), isolate=isolate)
     if not hasattr(estimator, "predict_with_neighbors"):
         raise InvalidInputError(f"{path} holds a {type(estimator).__name__}; the command works with IBUGRegressor.")
     parameters = {name: getattr(estimator, name) for name in ("n_jobs", "verbose")}
