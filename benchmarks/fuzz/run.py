@@ -43,7 +43,7 @@ def _limit():
 
 
 def block(seeds):
-    """Run some cases in one child, and yield kind, seed and end of each; a new child goes on after one that has died."""
+    """Run cases in one child; yield kind, seed and end of each. A new child goes on after one that has died."""
     order = [(kind, share * seed + i) for seed in seeds for kind, share in SHARES.items() for i in range(share)]
     while order:
         process = subprocess.run(

@@ -158,7 +158,7 @@ def _ticks(low: float, high: float) -> Floats:
     """Return the logarithms of some factors between two logarithms: round ones, close together near 1."""
     fine = np.array([0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2])
     coarse = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100])
-    ticks = np.log(coarse if high - low > np.log(2.0) else fine)
+    ticks: Floats = np.log(coarse if high - low > np.log(2.0) else fine)
     return ticks[(low <= ticks) & (ticks <= high)]
 
 
