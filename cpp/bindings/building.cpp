@@ -71,7 +71,8 @@ struct PlacesBefore {
                     starts.shape(1) == (n_chunks + 7) / 8,
                 "masks and starts of before do not fit its leaves");
         const Places places{masks.data(), starts.data(), words.data(), n_chunks};
-        require(fit_together(places, n_leaves, words.shape(0)), "masks, starts and words of before do not fit together");
+        require(fit_together(places, n_leaves, words.shape(0)),
+                "masks, starts and words of before do not fit together");
         return {places, leaf_counts.data(), n_same / superblock_rows};
     }
 };
@@ -82,9 +83,7 @@ void register_places(nb::module_& m) {
             "__init__",
             [](PlacesBefore* self, Array<const std::uint8_t, 1> masks, Array<const std::uint32_t, 2> starts,
                Array<const std::uint64_t, 1> words, Array<const std::int32_t, 1> leaf_counts, std::size_t n_rows,
-               std::size_t n_same) {
-                new (self) PlacesBefore{masks, starts, words, leaf_counts, n_rows, n_same};
-            },
+               std::size_t n_same) { new (self) PlacesBefore{masks, starts, words, leaf_counts, n_rows, n_same}; },
             "masks"_a.noconvert(), "starts"_a.noconvert(), "words"_a.noconvert(), "leaf_counts"_a.noconvert(),
             "n_rows"_a, "n_same"_a);
 }

@@ -1,11 +1,11 @@
 // The extension module `ibug.stacking._experts`. Each function checks that its arrays fit together, releases the GIL
 // and runs in the caller's thread.
+#include "stack/experts.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
 #include <stdexcept>
-
-#include "stack/experts.hpp"
 
 namespace nb = nanobind;
 namespace stack = ibug::stack;
@@ -42,8 +42,8 @@ stack::Neighbors neighbors(const Vector& loc, const Table& targets, const Table&
     require(targets.shape(0) == n && residuals.shape(0) == n && shares.shape(0) == n, "all arrays need the same rows");
     require(shares.shape(1) >= targets.shape(1) && shares.shape(1) >= residuals.shape(1),
             "each neighbour needs the share of trees");
-    return {loc.data(),          targets.data(),     targets.shape(1), residuals.data(),
-            residuals.shape(1), shares.data(), shares.shape(1)};
+    return {loc.data(),         targets.data(), targets.shape(1), residuals.data(),
+            residuals.shape(1), shares.data(),  shares.shape(1)};
 }
 
 }  // namespace
@@ -84,10 +84,9 @@ NB_MODULE(_experts, m) {
             const stack::Experts on_residuals = experts(residual_k, residual_sharpness, residuals.shape(1));
             const std::size_t n = loc.shape(0);
             require(scale.shape(0) == n && y.shape(0) == n && support.shape(0) == 2, "all arrays need the same rows");
-            const stack::Comparison with = {scale.data(),      y.data(),        errors.data(),
-                                            errors.shape(0),   bandwidths.data(), bandwidths.shape(0),
-                                            error_bandwidth,   least,           support.data()[0],
-                                            support.data()[1]};
+            const stack::Comparison with = {
+                scale.data(),        y.data(),        errors.data(), errors.shape(0),   bandwidths.data(),
+                bandwidths.shape(0), error_bandwidth, least,         support.data()[0], support.data()[1]};
             const std::size_t j = 1 + (errors.shape(0) > 0) + on_targets.n + on_residuals.n;
             require(to_target.shape(0) == n && to_target.shape(1) == j && to_each_other.shape(0) == n &&
                         to_each_other.shape(1) == j * (j + 1) / 2 && log_density.shape(0) == n &&

@@ -1,5 +1,5 @@
-// The extension module `ibug.distributions._mixtures`. Each function checks that its arrays fit together, releases the GIL
-// and runs in the caller's thread.
+// The extension module `ibug.distributions._mixtures`. Each function checks that its arrays fit together, releases the
+// GIL and runs in the caller's thread.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -35,15 +35,15 @@ class Batch {
     Batch(Vector loc, Vector scale, Table atoms, Masses masses, Vector errors, Vector weights, Vector support)
         : loc_(loc), scale_(scale), atoms_(atoms), masses_(masses), errors_(errors) {
         const std::size_t n = loc.shape(0);
-        require(scale.shape(0) == n && atoms.shape(0) == n && masses.shape(0) == n, "all parameters need the same rows");
+        require(scale.shape(0) == n && atoms.shape(0) == n && masses.shape(0) == n,
+                "all parameters need the same rows");
         require(masses.shape(1) == atoms.shape(1), "each atom needs a mass");
         require(weights.shape(0) == 3 && support.shape(0) == 2, "weights must be (3,) and the support (2,)");
         const double* w = weights.data();
         require(!(w[1] > 0.0) || errors.shape(0) > 0, "a weight for errors needs errors");
         require(!(w[2] > 0.0) || atoms.shape(1) > 0, "a weight for atoms needs atoms");
-        all_ = {loc.data(),    scale.data(),    atoms.data(),      masses.data(),    atoms.shape(1),
-                errors.data(), errors.shape(0), w[0],              w[1],             w[2],
-                support.data()[0], support.data()[1]};
+        all_ = {loc.data(),      scale.data(), atoms.data(), masses.data(), atoms.shape(1),    errors.data(),
+                errors.shape(0), w[0],         w[1],         w[2],          support.data()[0], support.data()[1]};
     }
 
     void tails(Table x, std::size_t start, std::size_t stop, Out below, Out above) const {
@@ -82,8 +82,9 @@ class Batch {
 
    private:
     void check(const Table& argument, const Out& out, std::size_t start, std::size_t stop) const {
-        require(argument.shape(0) == loc_.shape(0) && out.shape(0) == loc_.shape(0) && out.shape(1) == argument.shape(1),
-                "arguments and results must be (n, m)");
+        require(
+            argument.shape(0) == loc_.shape(0) && out.shape(0) == loc_.shape(0) && out.shape(1) == argument.shape(1),
+            "arguments and results must be (n, m)");
         check_range(start, stop, loc_.shape(0));
     }
 

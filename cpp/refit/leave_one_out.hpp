@@ -1,9 +1,9 @@
-// Leaf values of boosted trees, made again from the gradients of the rows in each leaf: of all rows, and without the row
-// itself.
+// Leaf values of boosted trees, made again from the gradients of the rows in each leaf: of all rows, and without the
+// row itself.
 //
-// With the trees as they are, a leaf's value is -rate · G/(H + l2), where G and H are the sums of its rows' gradients and
-// hessians at the raw predictions of the trees before. These are known, for the model's own values are. So rows can be
-// taken in any ranges: first the sums over all rows, then for each row the value of its leaf without its own share.
+// With the trees as they are, a leaf's value is -rate · G/(H + l2), where G and H are the sums of its rows' gradients
+// and hessians at the raw predictions of the trees before. These are known, for the model's own values are. So rows can
+// be taken in any ranges: first the sums over all rows, then for each row the value of its leaf without its own share.
 #pragma once
 
 #include <algorithm>
@@ -70,8 +70,8 @@ struct Formula {
 // Tell whether a row was alone in its leaf: its hessian was all there was, but for rounding.
 inline bool was_alone(double hessian, double own) { return !(hessian - own > 1e-9 * hessian); }
 
-// Add each leaf's G and H of the rows from start to stop to `sums`, (n_leaves, lanes, 2), and Σ|g| and Σh of each tree to
-// `sizes`, (n_trees, 2).
+// Add each leaf's G and H of the rows from start to stop to `sums`, (n_leaves, lanes, 2), and Σ|g| and Σh of each tree
+// to `sizes`, (n_trees, 2).
 template <class Code, class Loss>
 void leaf_sums(const Trees<Code>& trees, const Rows& rows, const Loss& loss, const double* raw, std::size_t start,
                std::size_t stop, double* sums, double* sizes) {
@@ -102,8 +102,8 @@ void leaf_sums(const Trees<Code>& trees, const Rows& rows, const Loss& loss, con
     }
 }
 
-// Move the raw predictions of the rows from start to stop on by all trees: `raw` by the model's own values, `left_out` by
-// those that the other rows of the leaf give it. `sums` are the G and H of each leaf, (n_leaves, 2).
+// Move the raw predictions of the rows from start to stop on by all trees: `raw` by the model's own values, `left_out`
+// by those that the other rows of the leaf give it. `sums` are the G and H of each leaf, (n_leaves, 2).
 template <class Code, class Loss>
 void leave_out(const Trees<Code>& trees, const Rows& rows, const Loss& loss, const Formula& formula, const double* sums,
                std::size_t start, std::size_t stop, double* raw, double* left_out) {

@@ -49,8 +49,8 @@ struct Before {
 
 // Fills `masks`, (n_leaves, n_chunks), and `starts`, (n_leaves, n_groups), where leaf `code` of a tree comes after all
 // leaves of earlier trees, and `words`. Stops and returns false when there are more than max_words, or where a code is
-// not below the leaves of its tree. The masks must be zero before. With `before`, only the superblocks behind those that
-// have not changed are looked at.
+// not below the leaves of its tree. The masks must be zero before. With `before`, only the superblocks behind those
+// that have not changed are looked at.
 template <class Code>
 bool find_places(const Code* tiles, std::size_t n_rows, std::size_t n_trees, const std::int32_t* leaf_counts,
                  std::size_t max_words, std::uint8_t* masks, std::uint32_t* starts, std::vector<std::uint64_t>& words,

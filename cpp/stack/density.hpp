@@ -34,7 +34,8 @@ inline double between(double low, double high, double loc, double scale) {
     return std::max(a > 0.0 ? above(a) - above(b) : below(b) - below(a), 1e-300);
 }
 
-// The support: what is outside counts as the nearest end, and what a kernel has outside is cut off and given to the rest.
+// The support: what is outside counts as the nearest end, and what a kernel has outside is cut off and given to the
+// rest.
 struct Support {
     double low, high;
 
@@ -45,7 +46,8 @@ struct Support {
 
 // log Σ mass(i) times the kernel at value(i), relative to the nearest kernel so that nothing underflows.
 template <class Value, class Mass>
-double log_kernels(double x, std::size_t n, const Value& value, const Mass& mass, double width, const Support& support) {
+double log_kernels(double x, std::size_t n, const Value& value, const Mass& mass, double width,
+                   const Support& support) {
     double nearest = infinity;
     for (std::size_t i = 0; i < n; ++i)
         if (mass(i) > 0.0) nearest = std::min(nearest, std::abs(standardised(x, support.clamp(value(i)), width)));

@@ -17,8 +17,8 @@ struct Experts {
 
 // The neighbours of the rows: what they say, (n, n_targets) and (n, n_residuals), nearest first.
 struct Neighbors {
-    const double* loc;       // (n,), what residuals are added to
-    const double* targets;   // (n, n_targets)
+    const double* loc;      // (n,), what residuals are added to
+    const double* targets;  // (n, n_targets)
     std::size_t n_targets;
     const double* residuals;  // (n, n_residuals)
     std::size_t n_residuals;
@@ -198,8 +198,7 @@ class RowOfExperts {
     double discrete_distance(std::size_t j, std::size_t k) const {
         const double *f = cumulative_.data() + j * n_, *g = cumulative_.data() + k * n_;
         double total = 0.0;
-        for (std::size_t i = 0; i + 1 < n_; ++i)
-            total += gap_[i] * (f[i] + g[i] - 2.0 * f[i] * g[i]);
+        for (std::size_t i = 0; i + 1 < n_; ++i) total += gap_[i] * (f[i] + g[i] - 2.0 * f[i] * g[i]);
         return total;
     }
 
@@ -207,7 +206,8 @@ class RowOfExperts {
     double log_density(std::size_t j, double width) const {
         const double* weights = weights_.data() + j * n_;
         return log_kernels(
-            y_, n_, [&](std::size_t i) { return value_[i]; }, [&](std::size_t i) { return weights[i]; }, width, support());
+            y_, n_, [&](std::size_t i) { return value_[i]; }, [&](std::size_t i) { return weights[i]; }, width,
+            support());
     }
 
     Support support() const { return {with_.low, with_.high}; }
@@ -226,8 +226,9 @@ class RowOfExperts {
 };
 
 // For rows start to stop: to_target (n, J), to_each_other (n, J(J + 1)/2), log_density (n, n_bandwidths, J).
-inline void compare(const Neighbors& near, const Experts& on_targets, const Experts& on_residuals, const Comparison& with,
-                    std::size_t start, std::size_t stop, double* to_target, double* to_each_other, double* log_density) {
+inline void compare(const Neighbors& near, const Experts& on_targets, const Experts& on_residuals,
+                    const Comparison& with, std::size_t start, std::size_t stop, double* to_target,
+                    double* to_each_other, double* log_density) {
     RowOfExperts row(near, on_targets, on_residuals, with);
     const std::size_t j = row.n_experts(), pairs = j * (j + 1) / 2;
     for (std::size_t i = start; i < stop; ++i) {

@@ -1,4 +1,5 @@
-// Mixtures of a normal distribution, pooled errors and weighted atoms, row by row: what ibug.distributions.Stack computes.
+// Mixtures of a normal distribution, pooled errors and weighted atoms, row by row: what ibug.distributions.Stack
+// computes.
 //
 // The mixture of row i is w₀ N(μᵢ, σᵢ²) + w₁ mean of δ(μᵢ + σᵢ eⱼ) + w₂ Σ mᵢᵣ δ(xᵢᵣ) / Σ mᵢᵣ, and values outside the
 // support count as its nearest end. Functions take arrays, a range of rows and the place for the results; they start no
@@ -198,8 +199,8 @@ class Row {
 };
 
 // For rows start to stop; x, p, q and the results are (n, m).
-inline void tails(const Mixtures& all, const double* x, std::size_t m, std::size_t start, std::size_t stop, double* lower,
-                  double* upper) {
+inline void tails(const Mixtures& all, const double* x, std::size_t m, std::size_t start, std::size_t stop,
+                  double* lower, double* upper) {
     Row row(all);
     for (std::size_t i = start; i < stop; ++i) {
         row.load(i);
@@ -216,7 +217,8 @@ inline void quantiles(const Mixtures& all, const double* p, const double* q, std
     }
 }
 
-inline void crps(const Mixtures& all, const double* y, std::size_t m, std::size_t start, std::size_t stop, double* out) {
+inline void crps(const Mixtures& all, const double* y, std::size_t m, std::size_t start, std::size_t stop,
+                 double* out) {
     Row row(all);
     for (std::size_t i = start; i < stop; ++i) {
         row.load(i);

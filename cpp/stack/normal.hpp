@@ -44,6 +44,7 @@ inline double pair_integral(double z) {
 inline double quantile_below(double p) {
     if (!(p > 0.0)) return p == 0.0 ? -infinity : p;
     double z;
+    // clang-format off: Horner's scheme, two lines for each polynomial
     if (p < 0.02425) {
         const double q = std::sqrt(-2.0 * std::log(p));
         z = (((((-7.784894002430293e-03 * q - 3.223964580411365e-01) * q - 2.400758277161838e+00) * q -
@@ -57,6 +58,7 @@ inline double quantile_below(double p) {
             (((((-5.447609879822406e+01 * r + 1.615858368580409e+02) * r - 1.556989798598866e+02) * r +
                6.680131188771972e+01) * r - 1.328068155288572e+01) * r + 1.0);
     }
+    // clang-format on
     if (p < 1e-300) return z;
     const double step = (below(z) - p) / density(z);
     return z - step / (1.0 + 0.5 * z * step);
