@@ -27,6 +27,41 @@ def test_demo():
     assert printed.count(" of 150 ") == 8
 
 
+def test_the_first_day(monkeypatch, capsys):
+    """All commands in this process, to be quick; tests/cli/test_process.py runs some as a shell does."""
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from ibug.cli._app import app
+
+    def in_process(arguments, folder):
+        monkeypatch.chdir(folder)
+        result = CliRunner().invoke(app, list(arguments))
+        monkeypatch.chdir(FOLDER)  # the folder is about to be removed
+        return result.exit_code, result.stdout, result.stderr
+
+    spec = importlib.util.spec_from_file_location("first_day", FOLDER / "first_day.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "run", in_process)
+    module.main()
+    printed = capsys.readouterr().out
+    for said in (
+        "column 'order' has another whole number in each of the 250 rows",
+        "The model gets them as days since 1970-01-01 (2024-01-05 is 19727)",
+        "empty.csv has a header, but no rows; so has the output",
+        "columns are separated by semicolons",
+        "commas are taken as decimal marks",
+        "column 'a [USD]' has numbers with commas",
+        "did you mean max_depth?",
+        "error: 100% of the validation rows are training rows",
+        "Only 5 validation rows",
+        "predict: intervals of coverage 0.9 have infinite ends",
+        "evaluate: these are the training rows",
+    ):
+        assert said in printed, printed
+
+
 def test_a_distribution_of_ones_own():
     normal, own = run("own_distribution.py").splitlines()
     score = {line.split()[0]: float(line.split("CRPS ")[1].split()[0]) for line in (normal, own)}
