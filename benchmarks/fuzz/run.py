@@ -70,7 +70,7 @@ def main():
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
-    parser.add_argument("--block", type=int, default=200, help="the number of seeds that one process takes")
+    parser.add_argument("--block", type=int, default=50, help="the number of seeds that one process takes")
     parser.add_argument("--only", nargs=2, metavar=("KIND", "SEED"), help="run one case here, to see what happens")
     options = parser.parse_args()
     if options.only:
@@ -86,6 +86,7 @@ def main():
                 bad.append((kind, number, ended))
                 print(f"{kind} {number}: {ended}", flush=True)
         seed += options.block
+        print(f"{sum(ends.values()):,} cases, {len(bad)} ended as they must not", file=sys.stderr, flush=True)
     for kind in SHARES:
         print(f"{kind}: {sum(n for (one, _), n in ends.items() if one == kind):,} cases")
         for (one, ended), n in sorted(ends.items()):

@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 
+_LARGEST_TARGET = 1e153  # squares of larger ones, and soon their sums, are no numbers
+
 
 def as_rows(X: Any) -> Any:
     """Leave arrays and data frames as they are, for the model to read; make lists an array, sparse formats CSR."""
@@ -36,6 +38,13 @@ def check_targets(X: Any, y: Any, name: str) -> Floats:
         raise InvalidInputError(f"{name} must be numbers; got dates or times ({targets.dtype}): choose a unit first.")
     targets = check_array(targets, ensure_2d=False, dtype=np.float64, input_name=name)
     check_consistent_length(X, targets)
+    size = np.abs(targets)
+    if size.max(initial=0.0) > _LARGEST_TARGET:
+        row = int(size.argmax())
+        raise InvalidInputError(
+            f"{name} has the target {targets[row]:g} in row {row}, counted from 0. Targets beyond {_LARGEST_TARGET:g} "
+            "have squares that are no numbers: remove such rows, or divide all targets by a power of ten."
+        )
     return np.asarray(targets)
 
 

@@ -361,3 +361,15 @@ def test_progress_is_shown_when_asked_for(model, diabetes, capsys):
     assert "indexing training rows: done" in capsys.readouterr().err
     IBUGRegressor(model, prefit=True, k=5, calibrate=False).fit(*diabetes["train"])
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("size", [1e300, 1e200, -1e160])
+def test_targets_that_are_too_large_are_named(size):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    y[17] = size
+    with pytest.raises(InvalidInputError, match=r"y has the target -?1e\+\d+ in row 17, .*power of ten"):
+        IBUGRegressor(HistGradientBoostingRegressor(max_iter=3)).fit(X, y)
+    y = np.full(60, size) * rng.uniform(0.5, 1, 60)
+    with pytest.raises(InvalidInputError, match="y has the target"):
+        IBUGRegressor(HistGradientBoostingRegressor(max_iter=3)).fit(X, y)
