@@ -29,18 +29,19 @@ HERE = Path(__file__).parent
 _BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n!\[[^\]]*\]\(images/(\w+\.png)\))?", re.DOTALL)
 
 
-def load() -> tuple[np.ndarray, np.ndarray, str]:
+def load() -> tuple[Any, np.ndarray, str]:
     """Return the rows, their targets, and the targets' unit."""
     folder = os.environ.get("IBUG_DATA")
     if not folder:
-        return *load_diabetes(return_X_y=True), "progression score"
+        X, y = load_diabetes(return_X_y=True, as_frame=True)
+        return X, y.to_numpy(), "progression score"
     import pandas as pd
 
-    table = pd.read_parquet(Path(folder) / "california.parquet").to_numpy(np.float64)
-    return table[:, :-1], table[:, -1], "100,000 USD"
+    table = pd.read_parquet(Path(folder) / "california.parquet").astype(np.float64)
+    return table.iloc[:, :-1], table.iloc[:, -1].to_numpy(), "100,000 USD"
 
 
-def train(X: np.ndarray, y: np.ndarray) -> Any:
+def train(X: Any, y: np.ndarray) -> Any:
     """Return a trained model of moderate size."""
     options = {"learning_rate": 0.05, "random_state": 0}
     try:

@@ -28,6 +28,7 @@ def images():
 
 
 def test_the_command_makes_every_image_of_the_page(make_images, monkeypatch, tmp_path):
+    pytest.importorskip("shap", exc_type=ImportError)
     monkeypatch.delenv("IBUG_DATA", raising=False)
     monkeypatch.setattr(make_images, "train", lambda X, y: GradientBoostingRegressor(n_estimators=20).fit(X, y))
     monkeypatch.setattr(sys, "argv", ["make_images.py", "--out", str(tmp_path)])

@@ -31,16 +31,17 @@ def without(u, row, coverage):
     kept = np.arange(len(source.targets)) if source.rows is None else source.rows
     kept = kept[kept != row]
     smaller = replace(source, index=source.leaves.index_of(X[TRAIN], kept), rows=kept)
-    batches = smaller.batches(X[ASKED], u.rule_.needs)
-    return np.concatenate([np.stack(u.rule_.distribution(batch).interval(coverage), axis=1) for batch in batches])
+    rule = u.rule_.at_most(dict.fromkeys(u.rule_.needs, len(kept)))
+    batches = smaller.batches(X[ASKED], rule.needs)
+    return np.concatenate([np.stack(rule.distribution(batch).interval(coverage), axis=1) for batch in batches])
 
 
 @pytest.mark.parametrize(
     "options",
     [{}, {"distribution": "normal", "spread": "targets", "k": 9}, {"distribution": "kde", "k": 15},
      {"conformal": "distribution"}, {"row_fraction": 0.8},
-     {"cv": 2, "distribution": "kde", "spread": "residuals", "k": 15}],
-    ids=["stack", "paper", "kde", "conformal", "some rows", "residuals"],
+     {"cv": 2, "distribution": "kde", "spread": "residuals", "k": 15}, {"distribution": "kde", "k": 200}],
+    ids=["stack", "paper", "kde", "conformal", "some rows", "residuals", "all rows"],
 )  # fmt: skip
 def test_it_is_what_an_index_without_the_row_gives(model, options):
     u = fitted(model, **options)
@@ -72,9 +73,7 @@ def test_blocks_make_no_difference(model, monkeypatch):
     np.testing.assert_allclose(alone.without, every.without)
 
 
-def test_where_nothing_can_be_removed(model):
-    with pytest.raises(InvalidInputError, match="200 neighbours, and there are 200 training rows"):
-        fitted(model, distribution="normal", spread="targets", k=200).influence(X[ASKED])
+def test_where_no_training_row_matters(model):
     residuals = fitted(model, distribution="normal", spread="residuals", k=5)
     others = residuals.source_.with_residuals_of(X[VALIDATION], Y[VALIDATION])
     with pytest.raises(InvalidInputError, match="made of validation rows"):

@@ -61,7 +61,7 @@ def influence(
     """Remove each neighbour in turn, let the next one move up, and see how the interval changes.
 
     The result is what an index without that row would give; the model and the rule stay as they are. A training row
-    that is no neighbour changes nothing.
+    that is no neighbour changes nothing. A rule that looks at all training rows looks at all that are left.
 
     Parameters
     ----------
@@ -78,19 +78,21 @@ def influence(
     """
     level = float(check_probabilities(coverage, "coverage"))
     at_least_one(n_most, "n_most")
-    others = {"residuals"} if source.residual_index is not None else set()  # neighbours that are no training rows
-    own = {quantity: n for quantity, n in rule.needs.items() if quantity not in others}
-    k = max(own.values(), default=0)
-    if not k:
+    trained = [quantity for quantity in rule.needs if quantity == "targets" or source.has_training_residuals]
+    if not trained:
         raise InvalidInputError("The intervals are made of validation rows: no training row has influence on them.")
-    if k >= source.index.n_rows:
+    left = source.index.n_rows - 1
+    fewer = rule.at_most(dict.fromkeys(trained, left))
+    own = {quantity: fewer.needs[quantity] for quantity in trained}
+    k = max(own.values())
+    if not 1 <= k <= left:
         raise InvalidInputError(
-            f"The rule looks at {k} neighbours, and there are {source.index.n_rows} training rows: none can be removed."
+            f"The rule looks at {k} neighbours, and there are {left + 1} training rows: none can be removed."
         )
-    asked = {quantity: n + (quantity in own) for quantity, n in rule.needs.items()}
+    asked = {quantity: own.get(quantity, n - 1) + 1 for quantity, n in rule.needs.items()}
     size = max(1, _NUMBERS_PER_BLOCK // (k * (k + 1) * len(asked)))
     parts = [
-        _most(rule, _rows(batch, start, size), own, k, min(n_most, k), level)
+        _most((rule, fewer), _rows(batch, start, size), own, n_most, level)
         for batch in source.batches(X, asked, n_jobs=n_jobs, verbose=verbose)
         for start in range(0, batch.n_rows, size)
     ]
@@ -106,25 +108,26 @@ def _rows(batch: Batch, start: int, size: int) -> Batch:
     return Batch(slice(0, len(mean)), mean, affinities, rows, values, batch.n_trees)
 
 
-def _most(rule: Rule, batch: Batch, own: Mapping[str, int], k: int, n_most: int, coverage: float) -> Influence:
+def _most(rules: tuple[Rule, Rule], batch: Batch, own: Mapping[str, int], n_most: int, coverage: float) -> Influence:
     """Return the neighbours of a few rows that matter most.
 
     Parameters
     ----------
-    rule, coverage
-        As in `influence`.
+    rules
+        The rule, and the one where there is one training row less: a rule that looks at all rows looks at all that
+        are left.
     batch
-        The rows, with one neighbour more than the rule looks at.
+        The rows, with one neighbour more than the second rule looks at.
     own
-        The number of neighbours that the rule looks at, by quantity of training rows.
-    k
-        The largest of these numbers.
+        The number of neighbours that it looks at, by quantity of training rows.
     n_most
         The number of neighbours to return.
+    coverage
+        As in `influence`.
     """
-    n_rows = batch.n_rows
-    interval = _intervals(rule, _without(batch, own, np.array([k])), coverage)  # the last one, which is not looked at
-    without = _intervals(rule, _without(batch, own, np.arange(k)), coverage).reshape(n_rows, k, 2)
+    n_rows, k = batch.n_rows, max(rules[0].needs[quantity] for quantity in own)
+    interval = _intervals(rules[0], batch, coverage)
+    without = _intervals(rules[1], _without(batch, own, np.arange(k)), coverage).reshape(n_rows, k, 2)
     change = np.abs(np.where(without == interval[:, None], 0.0, without - interval[:, None])).sum(axis=2)
     chosen = np.argsort(-change, axis=1, kind="stable")[:, :n_most]
     return Influence(

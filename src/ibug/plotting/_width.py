@@ -144,7 +144,7 @@ class WidthDisplay:
         low, high = self.ax_.get_xlim()
         self.ax_.set_xticks(_ticks(low, high))
         self.ax_.set_xlim(low, high)
-        self.ax_.xaxis.set_major_formatter(lambda value, _: f"× {np.exp(value):.4g}")
+        self.ax_.xaxis.set_major_formatter(lambda value, _: f"× {np.exp(value):.3g}")
         if self.bars_:
             legend_above(self.ax_)
         return self
@@ -155,10 +155,13 @@ class WidthDisplay:
 
 
 def _ticks(low: float, high: float) -> Floats:
-    """Return the logarithms of some factors between two logarithms: round ones, close together near 1."""
-    fine = np.array([0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2])
-    coarse = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100])
-    ticks: Floats = np.log(coarse if high - low > np.log(2.0) else fine)
+    """Return the logarithms of round factors between two logarithms, 1 among them, not too close together."""
+    steps = np.log([1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100])
+    kept = [0.0]
+    for step in steps:
+        if step - kept[-1] > (high - low) / 9:
+            kept.append(float(step))
+    ticks: Floats = np.array([*[-each for each in kept[:0:-1]], *kept])
     return ticks[(low <= ticks) & (ticks <= high)]
 
 

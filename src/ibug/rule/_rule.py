@@ -187,6 +187,17 @@ class Rule:
         k = int(table["k"][best])
         return replace(plain, k=k, spread=SingleSpread("targets", k))
 
+    def at_most(self, limits: Mapping[str, int]) -> Rule:
+        """Return the same rule for rows that have fewer neighbours; the experts of a stack need theirs.
+
+        Parameters
+        ----------
+        limits
+            The numbers of neighbours that there are, by quantity.
+        """
+        k = min(self.k, limits.get(self.spread.shape, self.k))
+        return replace(self, k=k, spread=self.spread.at_most(limits))
+
     def with_k(self, k: int | None) -> Rule:
         """Return the rule with k neighbours; as it is for None."""
         if k is None:

@@ -43,6 +43,10 @@ class Spread(ABC):
         """Return the variances, (n_rows,)."""
 
     @abstractmethod
+    def at_most(self, limits: Mapping[str, int]) -> Spread:
+        """Return the same rule for rows that have fewer neighbours: at most these numbers, by quantity."""
+
+    @abstractmethod
     def state(self) -> dict[str, Any]:
         """Return what `from_state` needs: strings, numbers, lists of them, and arrays."""
 

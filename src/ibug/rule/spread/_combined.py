@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,6 +109,10 @@ class CombinedSpread(Spread):
     def variance(self, neighbors: Neighbors) -> Floats:
         """Return the variances, (n_rows,)."""
         return self.combine(prefix_columns(neighbors, self.features))
+
+    def at_most(self, limits: Mapping[str, int]) -> CombinedSpread:
+        """Return the combination of spreads of at most so many neighbours as `limits` tells, by quantity."""
+        return replace(self, features=tuple((name, min(k, limits.get(name, k))) for name, k in self.features))
 
     def combine(self, variances: Floats) -> Floats:
         """Return the variances, (n_rows,), for those of the features, (n_rows, n_features)."""

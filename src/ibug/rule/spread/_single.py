@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ibug._typing import Floats
@@ -50,6 +50,10 @@ class SingleSpread(Spread):
     def variance(self, neighbors: Neighbors) -> Floats:
         """Return the variances of the first k, (n_rows,)."""
         return QUANTITIES[self.quantity].variance(neighbors[self.quantity][:, : self.k])
+
+    def at_most(self, limits: Mapping[str, int]) -> SingleSpread:
+        """Return the spread of at most so many neighbours as `limits` tells, by quantity."""
+        return replace(self, k=min(self.k, limits.get(self.quantity, self.k)))
 
     def state(self) -> dict[str, Any]:
         """Return quantity and k."""
