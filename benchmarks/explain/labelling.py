@@ -1,6 +1,6 @@
 """Which rows to label next: ``rank_for_labelling`` against random choice and against the widest rows.
 
-    IBUG_DATA=folder python benchmarks/labelling.py [--datasets california,bike] [--seeds 8] [--report docs/width.md]
+    IBUG_DATA=folder python benchmarks/labelling.py [--datasets california,power,wine] [--seeds 8] [--report docs/width.md]
 
 A third of the rows is for tests, 150 of the others have a label, and the rest is the pool. In each of five rounds a
 model is trained on all labelled rows and scored on the test rows; then 40 rows of the pool are chosen and get their

@@ -12,6 +12,24 @@ def test_real_data_benchmarks_on_bundled_data(command):
     assert "diabetes" in run(*command)
 
 
+def test_which_rows_to_label(tmp_path):
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("pandas")
+    printed = run("labelling.py", "--seeds", "1")
+    assert [line.split()[:2] for line in printed.splitlines()[-2:]] == [
+        ["diabetes", "the"],
+        ["diabetes", "rank_for_labelling"],
+    ]
+
+
+def test_the_noisy_feature_is_found():
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("shap", exc_type=ImportError)
+    lines = run("width.py", "--rows", "2").splitlines()
+    assert [line.split()[0] for line in lines[-2:]] == ["two", "slope"]
+    assert lines[-2].split()[2] == "100%"
+
+
 def test_ensembles():
     pytest.importorskip("catboost")
     pytest.importorskip("pandas")
