@@ -1,6 +1,6 @@
 """Which rows to label next: ``rank_for_labelling`` against random choice and against the widest rows.
 
-    IBUG_DATA=folder python benchmarks/labelling.py [--datasets california,power,wine] [--seeds 8] [--report docs/width.md]
+    IBUG_DATA=folder python benchmarks/labelling.py [--datasets california,power,wine] [--seeds 8] [--report FILE]
 
 A third of the rows is for tests, 150 of the others have a label, and the rest is the pool. In each of five rounds a
 model is trained on all labelled rows and scored on the test rows; then 40 rows of the pool are chosen and get their
@@ -68,14 +68,15 @@ def rounds(
 ) -> list[list[float]]:
     """Return the scores of each round."""
     labelled, pool, found = rest[:N_LABELLED], rest[N_LABELLED:], []
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
+        if number:
+            chosen = choose(u, X.iloc[pool], min(N_NEW, len(pool)), rng)
+            labelled, pool = np.concatenate([labelled, pool[chosen]]), np.delete(pool, chosen)
         u = fit(X.iloc[labelled], y[labelled])
         distribution = u.predict_dist(X.iloc[test])
         lower, upper = distribution.interval(0.9)
         errors = crps(y[test], distribution), rmse(y[test], u.predict(X.iloc[test]))
         found.append([*map(float, errors), float(np.mean(upper - lower))])
-        chosen = choose(u, X.iloc[pool], min(N_NEW, len(pool)), rng)
-        labelled, pool = np.concatenate([labelled, pool[chosen]]), np.delete(pool, chosen)
     return found
 
 

@@ -26,14 +26,14 @@ from ibug.explain import explain_width
 
 Floats = NDArray[np.float64]
 
-N_TRAIN, N_VALIDATION, N_FEATURES, NOISY = 8000, 2000, 20, 3
+N_FEATURES, NOISY = 20, 3
 
 
 def main() -> None:
     options = parse_options()
     lines = [f"{'noise':14}{'rank 1':>10}{'rank 1, outer half':>20}{'wall s':>10}{'CPU s':>10}{'additive to':>14}"]
     for kind in ("two levels", "slope"):
-        u, X_train, X = fitted(kind, options.rows)
+        u, X_train, X = fitted(kind, options.train, options.rows)
         explain_width(u, X[:1], X_train)  # compiles what shap has compiled
         begin = time.perf_counter(), time.process_time()
         found = explain_width(u, X, X_train)
@@ -48,10 +48,10 @@ def main() -> None:
         document.write(options.report, "width.py", text)
 
 
-def fitted(kind: str, n_rows: int) -> tuple[IBUGRegressor, Floats, Floats]:
+def fitted(kind: str, n_train: int, n_rows: int) -> tuple[IBUGRegressor, Floats, Floats]:
     """Return a regressor, its training rows, and the rows to explain."""
-    X, y = made(kind, N_TRAIN + N_VALIDATION + n_rows, np.random.default_rng(0))
-    train, validation = slice(0, N_TRAIN), slice(N_TRAIN, N_TRAIN + N_VALIDATION)
+    X, y = made(kind, n_train + n_train // 4 + n_rows, np.random.default_rng(0))
+    train, validation = slice(0, n_train), slice(n_train, n_train + n_train // 4)
     model = LGBMRegressor(n_estimators=300, learning_rate=0.05, random_state=0, verbose=-1).fit(X[train], y[train])
     u = IBUGRegressor(model, prefit=True, n_jobs=2)
     return u.fit(X[train], y[train], X_val=X[validation], y_val=y[validation]), X[train], X[validation.stop :]
@@ -73,4 +73,5 @@ def parse_options() -> argparse.Namespace:
     parser = parser_of(__doc__)
     add_report(parser)
     parser.add_argument("--rows", type=int, default=100, help="the number of rows to explain")
+    parser.add_argument("--train", type=int, default=8000, help="the number of training rows")
     return parser.parse_args()

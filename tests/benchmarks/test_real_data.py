@@ -12,7 +12,7 @@ def test_real_data_benchmarks_on_bundled_data(command):
     assert "diabetes" in run(*command)
 
 
-def test_which_rows_to_label(tmp_path):
+def test_which_rows_to_label():
     pytest.importorskip("lightgbm")
     pytest.importorskip("pandas")
     printed = run("labelling.py", "--seeds", "1")
@@ -25,9 +25,8 @@ def test_which_rows_to_label(tmp_path):
 def test_the_noisy_feature_is_found():
     pytest.importorskip("lightgbm")
     pytest.importorskip("shap", exc_type=ImportError)
-    lines = run("width.py", "--rows", "2").splitlines()
+    lines = run("width.py", "--rows", "2", "--train", "400").splitlines()
     assert [line.split()[0] for line in lines[-2:]] == ["two", "slope"]
-    assert lines[-2].split()[2] == "100%"
 
 
 def test_ensembles():
