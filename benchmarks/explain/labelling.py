@@ -68,8 +68,9 @@ def rounds(
 ) -> list[list[float]]:
     """Return the scores of each round."""
     labelled, pool, found = rest[:N_LABELLED], rest[N_LABELLED:], []
-    for number in range(ROUNDS):
-        if number:
+    u: IBUGRegressor | None = None
+    for _ in range(ROUNDS):
+        if u is not None:
             chosen = choose(u, X.iloc[pool], min(N_NEW, len(pool)), rng)
             labelled, pool = np.concatenate([labelled, pool[chosen]]), np.delete(pool, chosen)
         u = fit(X.iloc[labelled], y[labelled])

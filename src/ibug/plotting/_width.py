@@ -144,7 +144,7 @@ class WidthDisplay:
         low, high = self.ax_.get_xlim()
         self.ax_.set_xticks(_ticks(low, high))
         self.ax_.set_xlim(low, high)
-        self.ax_.xaxis.set_major_formatter(lambda value, _: f"× {np.exp(value):.3g}")
+        self.ax_.xaxis.set_major_formatter(lambda value, _: f"× {np.exp(value).round(2):g}")
         if self.bars_:
             legend_above(self.ax_)
         return self
