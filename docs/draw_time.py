@@ -79,7 +79,7 @@ def draw(inside: dict[str, Any], path: Path) -> None:
     for name, (color, dashes) in STYLES.items():
         share = np.convolve(inside[name], np.ones(WINDOW) / WINDOW, "valid")
         days = (np.arange(len(share)) + WINDOW) / 24
-        ax.plot(days, share, color=color, linestyle=dashes, label=f"{name}: {inside[name].mean():.0%} of the year")
+        ax.plot(days, share, color=color, linestyle=dashes, label=f"{name}: {inside[name].mean():.0%}")
     ax.set(
         xlabel="Day of the second year", ylabel="Inside 90 % intervals,\nlast 14 days", ylim=(0.4, 1.0), xlim=(14, 366)
     )

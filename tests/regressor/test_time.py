@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.model_selection import TimeSeriesSplit
 
@@ -23,7 +24,7 @@ MODEL = GradientBoostingRegressor(n_estimators=20, random_state=0)
 @pytest.mark.parametrize("parameters", [{}, {"conformal": "scale"}, {"prefit": True}])
 def test_tuned_on_the_rows_that_folds_predict(series, parameters):
     X, y = series
-    model = MODEL.fit(X[:500], y[:500]) if "prefit" in parameters else MODEL
+    model = clone(MODEL).fit(X[:500], y[:500]) if "prefit" in parameters else MODEL
     u = IBUGRegressor(model, cv=TimeSeriesSplit(5, gap=3), random_state=0, **parameters).fit(X[:500], y[:500])
     assert u.residuals_ is None
     assert "targets" in u.tuning_["spread"]
