@@ -29,8 +29,9 @@ def saved(wrapped, tmp_path_factory):
 def forest(rows, tmp_path_factory):
     path = tmp_path_factory.mktemp("forest") / "model.ibug"
     X, y = rows["numbers"], rows["y"]
-    model = RandomForestRegressor(2, max_leaf_nodes=5, random_state=0).fit(X, y)
-    IBUGRegressor(model, prefit=True, k=5, distribution="normal").fit(X, y, X_val=X[:40], y_val=y[:40]).save(path)
+    model = RandomForestRegressor(2, max_leaf_nodes=5, random_state=0).fit(X[40:], y[40:])
+    u = IBUGRegressor(model, prefit=True, k=5, distribution="normal")
+    u.fit(X[40:], y[40:], X_val=X[:40], y_val=y[:40]).save(path)
     return path
 
 

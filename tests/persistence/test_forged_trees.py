@@ -33,7 +33,7 @@ MODELS = {
     "pipeline": (make_pipeline(StandardScaler(), FOREST), "array"),
     "histogram": (HISTOGRAM, "numbers"),
     "categories": (
-        HistGradientBoostingRegressor(max_iter=4, categorical_features="from_dtype", random_state=0),
+        HistGradientBoostingRegressor(max_iter=20, categorical_features="from_dtype", random_state=0),
         "categories",
     ),
 }
@@ -50,8 +50,8 @@ def saved(rows, tmp_path_factory):
         if name not in paths:
             model, kind = MODELS[name]
             X, y = rows[kind], rows["y"]
-            u = IBUGRegressor(model, k=5, distribution="normal", prefit=True).set_params(estimator=model.fit(X, y))
-            u.fit(X, y, X_val=X[:40], y_val=y[:40]).save(folder / f"{name}.ibug")
+            u = IBUGRegressor(model, k=5, distribution="normal", prefit=True).set_params(estimator=model.fit(X[40:], y[40:]))
+            u.fit(X[40:], y[40:], X_val=X[:40], y_val=y[:40]).save(folder / f"{name}.ibug")
             paths[name] = folder / f"{name}.ibug", u
         return paths[name]
 

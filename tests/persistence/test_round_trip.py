@@ -212,7 +212,7 @@ def test_every_option(name, rows, tmp_path):
 
 def test_residuals_of_validation_rows(rows, tmp_path):
     X, y = rows["numbers"], rows["y"]
-    u = IBUGRegressor(trained(clone(LIGHTGBM), rows), prefit=True, spread="residuals")
+    u = IBUGRegressor(trained(clone(LIGHTGBM), rows), prefit=True, spread="residuals", residuals="none")
     u.fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
     v = saved_and_loaded(u, tmp_path)
     assert v.source_.residual_index is not None
