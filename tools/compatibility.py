@@ -20,7 +20,20 @@ PAGE = Path(__file__).parents[1] / "docs" / "compatibility.md"
 MARK = "<!-- tools/compatibility.py writes from here -->"
 
 #: Extras that users install; the others are for those who work on ibug.
-EXTRAS = ("lightgbm", "xgboost", "catboost", "skops", "plot", "report", "cli", "dask", "skpro", "mlflow", "serve")
+EXTRAS = (
+    "lightgbm",
+    "xgboost",
+    "catboost",
+    "skops",
+    "plot",
+    "report",
+    "explain",
+    "cli",
+    "dask",
+    "skpro",
+    "mlflow",
+    "serve",
+)
 
 
 def supported() -> dict[str, tuple[str, str]]:

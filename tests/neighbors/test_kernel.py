@@ -328,7 +328,7 @@ def test_the_benchmark_loop_needs_a_query():
 
 
 def test_without_the_extension_importing_says_how_to_build_it():
-    code = "import sys; sys.modules['ibug.neighbors._kernel'] = None; import ibug"
+    code = "import sys; sys.modules['ibug.neighbors._kernel'] = None; from ibug import LeafIndex"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode != 0
     assert "MissingExtensionError" in run.stderr

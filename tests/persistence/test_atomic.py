@@ -93,7 +93,8 @@ def test_an_error_leaves_nothing(way, tmp_path):
 
 
 CODE = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which may be ignored here
 from ibug.persistence import _atomic
 if sys.argv[2] == "with a name":
     _atomic._open_unnamed = lambda folder: None

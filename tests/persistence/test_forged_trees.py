@@ -50,7 +50,8 @@ def saved(rows, tmp_path_factory):
         if name not in paths:
             model, kind = MODELS[name]
             X, y = rows[kind], rows["y"]
-            u = IBUGRegressor(model, k=5, distribution="normal", prefit=True).set_params(estimator=model.fit(X[40:], y[40:]))
+            model.fit(X[40:], y[40:])
+            u = IBUGRegressor(model, k=5, distribution="normal", prefit=True)
             u.fit(X[40:], y[40:], X_val=X[:40], y_val=y[:40]).save(folder / f"{name}.ibug")
             paths[name] = folder / f"{name}.ibug", u
         return paths[name]
