@@ -24,6 +24,7 @@ PAIRS = (
     ("default", "normal"),
     ("default", "normal-targets"),
     ("default", "targets-only"),
+    ("targets-only", "normal-targets"),
     ("own", "default"),
     ("own", "targets-only"),
     ("default", "paper"),
