@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
+from sklearn.metrics import make_scorer, r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -159,7 +160,8 @@ def test_routing(rows):
         u.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), u)
         pipeline.fit(X[:300], y[:300], sample_weight=seen)
-        search = GridSearchCV(pipeline, {"ibugregressor__k": [5, 9]}, cv=2)
+        scoring = make_scorer(r2_score).set_score_request(sample_weight=True)
+        search = GridSearchCV(pipeline, {"ibugregressor__k": [5, 9]}, scoring=scoring, cv=2)
         search.fit(X[:300], y[:300], sample_weight=seen)
         direct = IBUGRegressor(HistGradientBoostingRegressor(max_iter=5), k=5, spread="targets", random_state=0)
         direct.fit(StandardScaler().fit_transform(X[:300]), y[:300], sample_weight=seen)
