@@ -4,6 +4,7 @@ import copy
 import faulthandler
 import json
 import random
+import sys
 import warnings
 
 import numpy as np
@@ -20,7 +21,7 @@ BLOCKS, FLIPS_PER_BLOCK, TRUNCATIONS_PER_BLOCK, FORGERIES_PER_BLOCK = 8, 250, 60
 
 @pytest.fixture(autouse=True)
 def watchdog():
-    faulthandler.dump_traceback_later(10 * SECONDS, exit=True)
+    faulthandler.dump_traceback_later(10 * SECONDS, exit=True, file=sys.__stderr__)
     yield
     faulthandler.cancel_dump_traceback_later()
 
