@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 
@@ -38,7 +39,7 @@ def test_the_facts_of_a_stack_are_json():
     u = fitted()
     experts = json.loads(json.dumps(plain(model_facts(u))))["stack"]
     assert [expert["expert"] for expert in experts] == u.stack_["expert"].tolist()
-    assert sum(expert["weight"] for expert in experts) == np.float64(1.0)
+    assert sum(expert["weight"] for expert in experts) == pytest.approx(1.0)
 
 
 def test_without_a_stack():
