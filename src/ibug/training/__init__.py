@@ -2,10 +2,11 @@
 
 from ibug.training._clones import checked_model, fresh, trainable, with_sample_weight
 from ibug.training._cross_fit import CrossFit, cross_fit, make_folds, tuning_rows
+from ibug.training._job import Job
 from ibug.training._later import updated_source
 from ibug.training._own_residuals import own_residuals
 from ibug.training._splits import divide, divide_rows, halves, split
-from ibug.training._ways import ROWS_FOR_FLOOR, Job, Learned, learn_from, learned
+from ibug.training._ways import ROWS_FOR_FLOOR, Learned, learn_from, learned
 
 __all__ = [
     "ROWS_FOR_FLOOR",

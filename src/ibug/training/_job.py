@@ -1,0 +1,156 @@
+"""What `fit` was given, and the steps that every way to learn is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_method_params, _check_sample_weight
+
+from ibug._inputs import check_feature_names
+from ibug._options import Options, is_weight
+from ibug._typing import Floats, Rows
+from ibug.leaves import RenamingReader, names_taken, read_leaves_of, renamed, renamed_parameters
+from ibug.neighbors import LeafNumbers, LocalSource, Residuals
+from ibug.rule import TargetFacts
+from ibug.training._clones import fresh, trainable
+from ibug.training._cross_fit import DEFAULT_FOLDS, CrossFit, cross_fit, make_folds
+from ibug.training._own_residuals import own_residuals
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What `fit` was given, checked.
+
+    Parameters
+    ----------
+    model
+        The estimator: trained already, or to be trained.
+    columns : ndarray of shape (n_features,) or None
+        The names of the columns of X.
+    X, y
+        The training rows.
+    facts
+        Their targets, and the families that can take these.
+    validation
+        X_val and y_val, if they were given.
+    fit_params
+        For the estimator's own `fit`, weights among them.
+    options
+        The parameters.
+    rng
+        Draws splits, folds, trees and rows.
+    renames
+        Whether the columns have other names than the user's.
+    validation_weight : ndarray of shape (n_validation,) or None
+        The weights of the validation rows.
+    """
+
+    model: Any
+    columns: Any
+    X: Any
+    y: Floats
+    facts: TargetFacts
+    validation: Rows | None
+    fit_params: dict[str, Any]
+    options: Options
+    rng: np.random.RandomState
+    renames: bool = False
+    validation_weight: Floats | None = None
+
+    def as_model_takes_names(self) -> Job:
+        """Return the same with other names of the columns, where the model's library would not be trained with these.
+
+        The validation rows keep theirs: what reads rows renames them.
+        """
+        if self.options.prefit or self.columns is None:
+            return self
+        taken = names_taken(self.model, self.columns)
+        if taken is None:
+            return self
+        fit_params = renamed_parameters(self.fit_params, self.columns, taken)
+        return replace(self, columns=taken, X=renamed(self.X, taken), fit_params=fit_params, renames=True)
+
+    @property
+    def sample_weight(self) -> Floats | None:
+        """The weights of the training rows, (n_train,), if they were given."""
+        found = [value for name, value in self.fit_params.items() if is_weight(name) and value is not None]
+        return np.asarray(_check_sample_weight(found[0], self.y, dtype=np.float64)) if found else None
+
+    def trained(self) -> Any:
+        """Return a copy of the model, trained on all rows."""
+        return fresh(self.model).fit(self.X, self.y, **self.fit_params)
+
+    def source(self, model: Any, residuals: Floats | None = None, *, own: bool = False) -> LocalSource:
+        """Return the source of neighbours of a trained model: its training rows, indexed.
+
+        Parameters
+        ----------
+        model
+            The trained model.
+        residuals : ndarray of shape (n_train,) or None
+            Honest residuals of the training rows, by clones.
+        own
+            Whether the model itself is asked for them.
+        """
+        options, reader = self.options, read_leaves_of(model)
+        reader = RenamingReader(reader, self.columns) if self.renames else reader
+        given = None if self.columns is None else [reader.written_as(str(name)) for name in self.columns]
+        check_feature_names(reader.feature_names, given, self.columns)
+        work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
+        honest = None if residuals is None else Residuals(residuals, "clones")
+        source = LocalSource.build(model, reader, self.X, self.y, options.sampling, self.rng, honest=honest, **work)
+        if not own:
+            return source
+        index = source.index
+        if source.rows is not None or source.leaves.trees is not None:  # residuals need all rows in all trees
+            index = LeafNumbers(reader, source.leaves.n_model_trees).index_of(
+                self.X, title="reading all leaves", **work
+            )
+        return source.with_training_residuals(own_residuals(reader, index, self.y, self.sample_weight, **work))
+
+    def cross_fit(self, rows: Any = None, k: int = 0) -> CrossFit:
+        """Predict each row by a clone that has not seen it, and find the k neighbours of some rows.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_tuned,) or None
+            The rows whose neighbours are to be found, ascending; none by default.
+        k
+            The number of neighbours.
+        """
+        options = self.options
+        return cross_fit(
+            trainable(self.model),
+            self.X,
+            self.y,
+            make_folds(DEFAULT_FOLDS if options.cv is None else options.cv, len(self.y), self.y, self.rng),
+            self.fit_params,
+            rows=np.empty(0, np.intp) if rows is None else rows,
+            k=k,
+            sampling=options.sampling,
+            n_jobs=options.n_jobs,
+            rng=self.rng,
+            verbose=options.verbose,
+        )
+
+    def part(self, train: Any, held_out: Any) -> Job:
+        """Return the same with a part of the rows to train on, and the others as validation rows.
+
+        Parameters
+        ----------
+        train, held_out : ndarray
+            Row numbers.
+        """
+        y = self.y[train]
+        return replace(
+            self,
+            X=_safe_indexing(self.X, train),
+            y=y,
+            facts=TargetFacts.of(y, self.options),
+            validation=(_safe_indexing(self.X, held_out), self.y[held_out]),
+            fit_params=_check_method_params(self.X, self.fit_params, indices=train),
+            validation_weight=None if self.sample_weight is None else self.sample_weight[held_out],
+        )
