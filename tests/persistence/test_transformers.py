@@ -144,7 +144,7 @@ USUAL = {
 }
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore")  # of scikit-learn, on few rows
 @pytest.mark.parametrize("name", list(USUAL))
 def test_transformers_as_people_use_them(name, tmp_path):
     transformer, rows = USUAL[name]

@@ -69,4 +69,4 @@ def _own_random_numbers() -> Iterator[None]:
     try:
         yield
     finally:
-        np.random.set_state(state)  # noqa: NPY002
+        np.random.set_state(state)  # noqa: NPY002 - likewise

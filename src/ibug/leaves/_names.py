@@ -126,7 +126,7 @@ class RenamingReader(LeafReader):
         self.inner.prepare(None if X is None else renamed(X, self.names))
 
     @property
-    def how(self) -> str:  # type: ignore[override]
+    def how(self) -> str:  # type: ignore[override]  # a constant of other readers
         """How the inner reader finds leaf numbers, in words."""
         return self.inner.how
 

@@ -157,7 +157,7 @@ class WrapperReader(LeafReader):
             self._agrees = np.allclose(self.read(sample)[1], self.predict(sample), rtol=1e-9, atol=0, equal_nan=True)
 
     @property
-    def how(self) -> str:  # type: ignore[override]
+    def how(self) -> str:  # type: ignore[override]  # a constant of other readers
         """How the inner reader finds leaf numbers, in words."""
         return self.inner.how
 

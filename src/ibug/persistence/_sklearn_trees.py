@@ -99,7 +99,7 @@ def _check_hist_boosting(model: Any) -> None:
 
 
 def _check_categories(known: Any) -> None:
-    """Categories are bits of a set, which scikit-learn sets without asking whether there are so many."""
+    """Check that each category is a bit of the sets: scikit-learn sets bits without asking."""
     values = np.asarray(known)
     _require(values.dtype.kind in "uif" and values.ndim == 1, "categories that are no numbers")
     _require(np.all((values >= 0) & (values < _CATEGORIES)), "a category beyond the sets of its splits")

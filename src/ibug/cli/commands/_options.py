@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ibug.cli.tables import FORMATS, ReadOptions
+
+if TYPE_CHECKING:
+    from ibug.cli.models import StoredModel
 
 _INPUT = "Reading"
 
@@ -33,6 +37,7 @@ Groups = Annotated[
     str | None,
     typer.Option("--groups", help="A column: coverage and width for each of its values, or ranges of numbers."),
 ]
+Ids = Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")]
 TrainFile = Annotated[str | None, typer.Option("--train", help="The training file, if it has moved.")]
 Features = Annotated[bool, typer.Option("--features/--no-features", help="Compare features with training rows.")]
 Isolate = Annotated[
@@ -68,17 +73,40 @@ Strict = Annotated[
 ]
 
 
-def read_options(
-    format: Format | None, delimiter: str | None, encoding: str, missing: list[str] | None, decimal: str | None
-) -> ReadOptions:
-    """Return how the input is to be read."""
-    if decimal not in (None, ",", "."):
-        raise typer.BadParameter(f"a comma or a point is expected, not {decimal!r}.", param_hint="--decimal")
-    if delimiter is not None:
-        delimiter = "\t" if delimiter in ("\\t", "tab") else delimiter
-        if len(delimiter) != 1 or delimiter in '"\r\n':
+@dataclass(frozen=True)
+class Loading:
+    """The options of all commands that open a model file; see `guarded`."""
+
+    jobs: Jobs = -1
+    trusted: Trusted = None
+    isolate: Isolate = False
+
+    def load(self, path: str) -> StoredModel:
+        """Return the model of a file."""
+        from ibug.cli.models import load  # takes long to import
+
+        return load(path, jobs=self.jobs, trusted=self.trusted, isolate=self.isolate)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The options of all commands that read rows; see `guarded`."""
+
+    format: InputFormat = None
+    delimiter: Delimiter = None
+    encoding: Encoding = "utf-8"
+    missing: Missing = None
+    decimal: Decimal = None
+
+    def options(self) -> ReadOptions:
+        """Return how the input is to be read, checked."""
+        if self.decimal not in (None, ",", "."):
+            raise typer.BadParameter(f"a comma or a point is expected, not {self.decimal!r}.", param_hint="--decimal")
+        delimiter = "\t" if self.delimiter in ("\\t", "tab") else self.delimiter
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise typer.BadParameter(f"one character is expected, not {delimiter!r}.", param_hint="--delimiter")
-    return ReadOptions(None if format is None else format.value, delimiter, encoding, tuple(missing or ()), decimal)
+        format = None if self.format is None else self.format.value
+        return ReadOptions(format, delimiter, self.encoding, tuple(self.missing or ()), self.decimal)
 
 
 def names(given: list[str] | None) -> list[str]:

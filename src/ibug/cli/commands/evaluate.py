@@ -49,29 +49,23 @@ def evaluate(
     plots: Annotated[str | None, typer.Option("--plots", help="A folder for plots; needs ibug-learn[plot].")] = None,
     levels: Annotated[list[str] | None, typer.Option("--levels", help="Coverages of the intervals to score.")] = None,
     groups: o.Groups = None,
-    id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
-    jobs: o.Jobs = -1,
-    trusted: o.Trusted = None,
-    isolate: o.Isolate = False,
-    format: o.InputFormat = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = "utf-8",
-    missing: o.Missing = None,
-    decimal: o.Decimal = None,
+    id: o.Ids = None,
+    *,
+    loading: o.Loading,
+    reading: o.Reading,
     strict: o.Strict = False,
 ) -> None:
     """Score the model; see HELP."""
     from ibug.cli.answers import require_matplotlib
-    from ibug.cli.models import load
     from ibug.cli.rows import read_labelled, with_groups
 
-    reading = o.read_options(format, delimiter, encoding, missing, decimal)
+    read = reading.options()
     coverages = o.probabilities(levels or [_LEVELS], "--levels")
     if plots is not None:
         require_matplotlib()
-    stored = load(model, jobs=jobs, trusted=trusted, isolate=isolate)
+    stored = loading.load(model)
     name = o.target_column(target, stored.schema.target)
-    table = open_table(test, reading, session)
+    table = open_table(test, read, session)
     require_column(table, name, "target")
     ids = divided(id or (), table.columns)
     if groups is not None:

@@ -60,22 +60,16 @@ def explain(
     width: Annotated[
         bool, typer.Option("--width", help="Tell which features make the distribution wide (extra explain).")
     ] = False,
-    jobs: o.Jobs = -1,
-    trusted: o.Trusted = None,
-    isolate: o.Isolate = False,
-    format: o.InputFormat = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = "utf-8",
-    missing: o.Missing = None,
-    decimal: o.Decimal = None,
+    *,
+    loading: o.Loading,
+    reading: o.Reading,
     strict: o.Strict = False,
 ) -> None:
     """Explain one prediction; see HELP."""
     from ibug.cli.answers import compare, explain_row, reasons, widening
-    from ibug.cli.models import load
     from ibug.cli.rows import plain_values, rows_of
 
-    reading = o.read_options(format, delimiter, encoding, missing, decimal)
+    read = reading.options()
     level = o.coverage(coverage)
     if (row is None) == (id is None):
         raise typer.BadParameter("name one row: --row 17, or --id column=value.", param_hint="--row / --id")
@@ -84,8 +78,8 @@ def explain(
         from ibug.explain import shap_package
 
         shap_package()  # before anything takes time
-    stored = load(model, jobs=jobs, trusted=trusted, isolate=isolate)
-    table = open_table(data, reading, session)
+    stored = loading.load(model)
+    table = open_table(data, read, session)
     if column is not None:
         require_column(table, column, "id")
     schema = match(table, stored.schema, [column, stored.id], session, strict=strict)
@@ -96,7 +90,7 @@ def explain(
     facts: dict[str, Any] = {"row": number, "where": table.where(number)}
     facts |= explain_row(stored.estimator, rows.X, at - first, level, n_neighbors)
     here = plain_values({name: chunk.column(name)[at] for name in schema.names}, schema)
-    training = _training(stored, facts, train, reading, session, width) if features else None
+    training = _training(stored, facts, train, read, session, width) if features else None
     if training is not None:
         compare(facts, here, training)
     facts["features"] = here

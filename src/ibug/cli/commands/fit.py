@@ -149,11 +149,8 @@ def fit(
     ] = True,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of everything random.")] = 0,
     jobs: o.Jobs = -1,
-    format: o.InputFormat = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = "utf-8",
-    missing: o.Missing = None,
-    decimal: o.Decimal = None,
+    *,
+    reading: o.Reading,
     strict: o.Strict = False,
 ) -> None:
     """Wrap a trained model, or train one; see HELP."""
@@ -189,7 +186,7 @@ def fit(
         tuple(drop or ()),
         tuple(categorical or ()),
         weight,
-        o.read_options(format, delimiter, encoding, missing, decimal),
+        reading.options(),
         options,
         jobs,
     )

@@ -33,25 +33,19 @@ def monitor(
     target: o.Target = None,
     alpha: Annotated[str, typer.Option("--alpha", help="The probability of a false alarm.")] = "0.01",
     interval: o.Coverage = "0.9",
-    id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
-    jobs: o.Jobs = -1,
-    trusted: o.Trusted = None,
-    isolate: o.Isolate = False,
-    format: o.InputFormat = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = "utf-8",
-    missing: o.Missing = None,
-    decimal: o.Decimal = None,
+    id: o.Ids = None,
+    *,
+    loading: o.Loading,
+    reading: o.Reading,
     strict: o.Strict = False,
 ) -> None:
     """Compare rows with those of before; see HELP."""
-    from ibug.cli.models import load
     from ibug.cli.rows import read_labelled, read_unlabelled
 
-    reading = o.read_options(format, delimiter, encoding, missing, decimal)
+    read = reading.options()
     level, coverage = o.probabilities([alpha], "--alpha")[0], o.coverage(interval)
-    stored = load(model, jobs=jobs, trusted=trusted, isolate=isolate)
-    table = open_table(data, reading, session)
+    stored = loading.load(model)
+    table = open_table(data, read, session)
     name = target or stored.schema.target
     schema = match(table, stored.schema, [name, stored.id, *divided(id or (), table.columns)], session, strict=strict)
     if target is None and name not in table.columns:

@@ -60,36 +60,30 @@ def predict(
         bool, typer.Option("--flags", help="Mark rows unlike the training data, and unseen categories.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of --samples.")] = 0,
-    jobs: o.Jobs = -1,
-    trusted: o.Trusted = None,
-    isolate: o.Isolate = False,
+    *,
+    loading: o.Loading,
     chunk_rows: Annotated[
         int | None, typer.Option("--chunk-rows", min=1, help="Rows at a time; fewer take less memory.")
     ] = None,
-    format: o.InputFormat = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = "utf-8",
-    missing: o.Missing = None,
-    decimal: o.Decimal = None,
+    reading: o.Reading,
     strict: o.Strict = False,
 ) -> None:
     """Predict every row; see HELP."""
     from ibug.cli.answers import Predictor
-    from ibug.cli.models import load
     from ibug.cli.rows import rows_of
 
     started = time.perf_counter()
-    reading = o.read_options(format, delimiter, encoding, missing, decimal)
+    read = reading.options()
     wanted = _wanted(interval, quantiles, samples, neighbors, flags)
     check_output(output, data, model, streams=True)
     if output != STANDARD_STREAM:
         format_of(output)
-    stored = load(model, jobs=jobs, trusted=trusted, isolate=isolate)
+    stored = loading.load(model)
     if neighbors > stored.estimator.index_.n_rows:
         raise InvalidInputError(
             f"--neighbors {neighbors}: the model has only {stored.estimator.index_.n_rows} training rows."
         )
-    table = open_table(data, reading, session)
+    table = open_table(data, read, session)
     ids = _ids(id or (), table, wanted)
     schema = match(table, stored.schema, [*ids, stored.id], session, strict=strict)
     table.verbatim = frozenset(ids) - set(schema.names)

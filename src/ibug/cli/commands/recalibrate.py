@@ -36,28 +36,23 @@ def recalibrate(
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write; it may be MODEL.ibug itself.")],
     target: o.Target = None,
     weight: Annotated[str | None, typer.Option("--weight", help="The column of weights.")] = None,
-    id: Annotated[list[str] | None, typer.Option("--id", help="Columns that name rows.")] = None,
-    jobs: o.Jobs = -1,
-    trusted: o.Trusted = None,
-    isolate: o.Isolate = False,
-    format: o.InputFormat = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = "utf-8",
-    missing: o.Missing = None,
-    decimal: o.Decimal = None,
+    id: o.Ids = None,
+    *,
+    loading: o.Loading,
+    reading: o.Reading,
     strict: o.Strict = False,
 ) -> None:
     """Calibrate again; see HELP."""
-    from ibug.cli.models import load, save_again
+    from ibug.cli.models import save_again
     from ibug.cli.rows import read_labelled
 
-    reading = o.read_options(format, delimiter, encoding, missing, decimal)
+    read = reading.options()
     if output == STANDARD_STREAM:
         raise typer.BadParameter("a model is a file of its own: name it.", param_hint="--output")
     check_output(output, new)
-    stored = load(model, jobs=jobs, trusted=trusted, isolate=isolate)
+    stored = loading.load(model)
     name = o.target_column(target, stored.schema.target)
-    table = open_table(new, reading, session)
+    table = open_table(new, read, session)
     require_column(table, name, "target")
     if weight is not None:
         require_column(table, weight, "weight")
@@ -69,7 +64,7 @@ def recalibrate(
         before = _scores(u, rows.X, rows.y)
         u.recalibrate(rows.X, rows.y, sample_weight=rows.weight)
         after = _scores(u, rows.X, rows.y)
-    save_again(output, stored, trusted)
+    save_again(output, stored, loading.trusted)
     facts = {"output": output, "bytes": os.path.getsize(output), "rows": len(rows.y), "before": before, "after": after}
     if session.json:
         session.report(facts)

@@ -60,30 +60,24 @@ def report(
     title: Annotated[str | None, typer.Option("--title", help="The title of the page.")] = None,
     train: o.TrainFile = None,
     features: o.Features = True,
-    jobs: o.Jobs = -1,
-    trusted: o.Trusted = None,
-    isolate: o.Isolate = False,
-    format: o.InputFormat = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = "utf-8",
-    missing: o.Missing = None,
-    decimal: o.Decimal = None,
+    *,
+    loading: o.Loading,
+    reading: o.Reading,
     strict: o.Strict = False,
 ) -> None:
     """Write the report; see HELP."""
-    from ibug.cli.models import load
     from ibug.cli.rows import groups_of, shown_features
     from ibug.report import write
 
-    reading = o.read_options(format, delimiter, encoding, missing, decimal)
+    read = reading.options()
     level = o.coverage(coverage)
     if output == STANDARD_STREAM:
         raise typer.BadParameter("name a file.", param_hint="--output")
     require_plotly()  # before anything takes time
     check_output(output, model, test, train)
-    stored = load(model, jobs=jobs, trusted=trusted, isolate=isolate)
+    stored = loading.load(model)
     name = o.target_column(target, stored.schema.target)
-    table = open_table(test, reading, session)
+    table = open_table(test, read, session)
     require_column(table, name, "target")
     named_by = id or (stored.id if stored.id in table.columns else None)
     if named_by is not None:
@@ -92,7 +86,7 @@ def report(
         require_column(table, groups, "groups")
     schema = match(table, stored.schema, [name, stored.id, named_by, groups], session, strict=strict)
     rows, ids = _read(table, schema, name, named_by, session, groups)
-    training, train_ids = _training(stored, schema, named_by, train, reading, session) if features else (None, None)
+    training, train_ids = _training(stored, schema, named_by, train, read, session) if features else (None, None)
     with session.stages():
         path = write(
             stored.estimator,

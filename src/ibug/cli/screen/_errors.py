@@ -11,6 +11,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
 
 import pyarrow as pa
@@ -42,10 +43,17 @@ class Terminated(BaseException):
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a command ``(session, **options)``: its session is made of the options json, quiet and verbose."""
+    """Wrap a command ``(session, **options)``: its session is made of the options json, quiet and verbose.
+
+    A parameter whose type is a dataclass stands for several options: the fields, with the same names.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint) and name != "session"}
 
     @functools.wraps(command)
     def run(*, json: bool, quiet: bool, verbose: bool, **options: Any) -> None:
+        for name, group in groups.items():
+            options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
         session = Session(json=json, quiet=quiet, verbose=verbose)
         before = _on_termination()
         try:
@@ -63,14 +71,26 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    # typer reads the options from the signature, which must have those of the session in its place.
-    hints = get_type_hints(command, include_extras=True)
-    given = inspect.signature(command).parameters.values()
-    shown = [p.replace(annotation=hints[p.name]) for p in given if p.name != "session"]
-    common = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=a) for n, a in _COMMON]
+    # typer reads the options from the signature, which must have those of the session and the groups in their place.
+    shown = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name in groups:
+            shown += _options_of(groups[parameter.name])
+        elif parameter.name != "session":
+            shown.append(parameter.replace(annotation=hints[parameter.name]))
+    common = [_option(name, annotation, False) for name, annotation in _COMMON]
     setattr(run, "__signature__", inspect.Signature([*shown, *common]))  # noqa: B010 - mypy does not know the name
     run.__annotations__ = {p.name: p.annotation for p in [*shown, *common]}
     return run
+
+
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _options_of(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [_option(field.name, hints[field.name], field.default) for field in fields(group)]
 
 
 def _explain(error: BaseException, session: Session) -> int:

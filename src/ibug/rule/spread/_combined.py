@@ -111,7 +111,7 @@ class CombinedSpread(Spread):
         return self.combine(prefix_columns(neighbors, self.features))
 
     def at_most(self, limits: Mapping[str, int]) -> CombinedSpread:
-        """Return the combination of spreads of at most so many neighbours as `limits` tells, by quantity."""
+        """Return the combination of fewer neighbours, where `limits` has a smaller number for the quantity."""
         return replace(self, features=tuple((name, min(k, limits.get(name, k))) for name, k in self.features))
 
     def combine(self, variances: Floats) -> Floats:

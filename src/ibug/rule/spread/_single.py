@@ -52,7 +52,7 @@ class SingleSpread(Spread):
         return QUANTITIES[self.quantity].variance(neighbors[self.quantity][:, : self.k])
 
     def at_most(self, limits: Mapping[str, int]) -> SingleSpread:
-        """Return the spread of at most so many neighbours as `limits` tells, by quantity."""
+        """Return the spread of fewer neighbours, where `limits` has a smaller number for the quantity."""
         return replace(self, k=min(self.k, limits.get(self.quantity, self.k)))
 
     def state(self) -> dict[str, Any]:
