@@ -90,12 +90,15 @@ def conformal(scores: Scores) -> Iterator[Bar]:
     """Hold the coverage of conformal intervals against what chance allows around the guarantee."""
     cases = [case for case in scores.cases if scores.folds("coverage", "conformal", "crps", case)]
     if cases:
-        shares = [scores.mean("coverage", "conformal", "crps", case) for case in cases]
-        bounds = [conformal_bounds(scores, case) for case in cases]
-        inside = [low <= share <= high for share, (low, high) in zip(shares, bounds, strict=True)]
-        outside = [case for case, good in zip(cases, inside, strict=True) if not good]
-        text = f"conformal: coverage of 90 % intervals within {SIGMAS:g} standard errors of what is guaranteed"
-        yield Bar(text + _listed(outside), f"{min(shares):.1%} – {max(shares):.1%}", not outside)
+        shares = {case: scores.mean("coverage", "conformal", "crps", case) for case in cases}
+        bounds = {case: conformal_bounds(scores, case) for case in cases}
+        below = [case for case, share in shares.items() if share < bounds[case][0]]
+        above = [case for case, share in shares.items() if share > bounds[case][1]]
+        words = f"conformal: coverage of 90 % intervals, with {SIGMAS:g} standard errors of chance,"
+        low, high = min(shares.values()), max(shares.values())
+        yield Bar(f"{words} at least the level, as guaranteed{_listed(below)}", f"{low:.1%}", not below)
+        text = f"{words} at most what is guaranteed for targets without ties{_listed(above)}"
+        yield Bar(text, f"{high:.1%}", not above)
 
 
 def conformal_bounds(scores: Scores, case: Case) -> tuple[float, float]:

@@ -19,12 +19,13 @@ def test_every_script_has_its_place_in_the_documents():
     pages = "".join(path.read_text(encoding="utf-8") for path in (document_folder()).glob("*.md"))
     for script in ("speed.py", "search.py", "search.py --growth", "sharing.py", "tree_fraction.py"):
         assert pages.count(document.begin(script)) == 1, script
-    assert pages.count(document.begin("accuracy.py")) == 2  # the spread on one page, the stack on another
+    assert pages.count(document.begin("accuracy.py")) == 4  # the stack, peers, the spread, residuals
     for script in (
         "posterior.py",
         "posterior_choice.py",
         "posterior_spike.py",
         "drift.py",
+        "treeffuser.py",
         "scale_out.py",
         "serving.py",
     ):
