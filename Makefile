@@ -86,9 +86,9 @@ test-browser: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.report.browser
 	$(BIN)/pytest tests/report/test_browser.py
 
-# skpro, MLflow and the service, in an environment of their own: skpro holds pandas back.
+# skpro, MLflow, skforecast and the service, in an environment of their own: some of them hold pandas back.
 test-bridges: $(VENV_BRIDGES)/stamp
-	$(VENV_BRIDGES)/bin/pytest $(IN_PARALLEL) tests/skpro tests/mlflow tests/examples/test_serve.py src/ibug/skpro src/ibug/mlflow
+	$(VENV_BRIDGES)/bin/pytest $(IN_PARALLEL) tests/skpro tests/mlflow tests/regressor/test_skforecast.py tests/examples/test_serve.py src/ibug/skpro src/ibug/mlflow
 
 bench-serving: $(VENV_BRIDGES)/stamp
 	$(VENV_BRIDGES)/bin/python benchmarks/serving.py --requests 100000 --write

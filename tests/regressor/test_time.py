@@ -35,19 +35,3 @@ def test_tuned_on_the_rows_that_folds_predict(series, parameters):
 def test_residuals_alone_cannot_be_had(series):
     with pytest.raises(InvalidInputError, match="no fold of cv predicts"):
         IBUGRegressor(MODEL, cv=TimeSeriesSplit(3), spread="residuals").fit(*series)
-
-
-def test_inside_a_forecasting_library():
-    """The estimator is the regressor of a recursive forecaster."""
-    pd = pytest.importorskip("pandas")
-    skforecast = pytest.importorskip("skforecast.recursive")
-    rng = np.random.default_rng(0)
-    y = pd.Series(np.sin(np.arange(300) / 10) + 0.1 * rng.normal(size=300))
-    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=20, random_state=0), spread="targets", k=10)
-    forecaster = skforecast.ForecasterRecursive(u, lags=12)
-    forecaster.fit(y)
-    assert np.isfinite(forecaster.predict(steps=5)).all()
-    fitted = getattr(forecaster, "estimator", None) or forecaster.regressor
-    assert fitted.predict_interval(
-        pd.DataFrame([y[-12:][::-1].to_numpy()], columns=fitted.feature_names_in_)
-    ).shape == (1, 2)
