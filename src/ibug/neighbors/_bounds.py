@@ -43,7 +43,7 @@ class Bounds:
         """Return the arrays by name, without a copy."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def before(self, leaf_counts: NDArray[np.int32], n_rows: int) -> kernel.PlacesBefore:
+    def before(self, leaf_counts: NDArray[np.int32], n_rows: int, n_same: int) -> kernel.PlacesBefore:
         """Return the places of an index that will have more rows behind its n_rows, for `find_bounds`.
 
         Parameters
@@ -51,10 +51,12 @@ class Bounds:
         leaf_counts : ndarray of shape (n_trees,)
             Of the index that has these bounds.
         n_rows
-            Of the same. New rows share four tiles with the last of them, which may move.
+            Of the same.
+        n_same
+            The number of rows at the beginning that stay; those that share four tiles with others may move.
         """
         unit = kernel.QUAD_TILES * kernel.TILE_ROWS
-        return kernel.PlacesBefore(self.masks, self.starts, self.words, leaf_counts, n_rows, n_rows // unit * unit)
+        return kernel.PlacesBefore(self.masks, self.starts, self.words, leaf_counts, n_rows, n_same // unit * unit)
 
     def read_only(self) -> Bounds:
         """Return the same bounds in arrays that nobody can write to."""
@@ -120,6 +122,8 @@ def find_bounds(
     if words is None:
         return None
     bounds = Bounds(masks, starts, words, first_leaves(leaf_counts), _least_rows(order, len(tiles)))
+    if before is not None:  # they paid, and a search goes without them where they do not
+        return bounds
     return bounds if _pay(compiled_index(tiles, order, numbering, leaf_counts, bounds), len(order)) else None
 
 

@@ -105,6 +105,26 @@ class Builder:
             self.numbering = np.pad(self.numbering, ((0, 0), (0, missing)), constant_values=-1)
 
 
+def first_to_sort(n_sorted: int, n_before: int, n_rows: int) -> int:
+    """Return the first of the rows behind `n_sorted` that new rows are brought into an order with.
+
+    Rows that are sorted by themselves lie in runs. As in a binary counter, a run that becomes full is sorted together
+    with the one of its length before it, so that there are few runs, and each row is sorted again only as many times as
+    its run can be doubled. Which runs there are follows from the number of rows alone.
+
+    Parameters
+    ----------
+    n_sorted
+        The number of rows that were sorted together when the index was built.
+    n_before, n_rows
+        The number of all rows, before and after new ones came.
+    """
+    before, after = n_before - n_sorted, n_rows - n_sorted
+    # The longest length of runs of which one becomes full: the highest bit in which the two numbers differ.
+    length = 1 << (before ^ after).bit_length() - 1
+    return n_sorted + (after // length - 1) * length
+
+
 def tiles_shape(n_rows: int, n_trees: int) -> tuple[int, int, int]:
     """Return the shape of the tiles of n_rows rows and n_trees trees."""
     n_tiles = -(-n_rows // (kernel.TILE_ROWS * kernel.QUAD_TILES)) * kernel.QUAD_TILES

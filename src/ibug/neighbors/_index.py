@@ -11,15 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors._arrays import check_arrays, check_sorted, is_mapped
 from ibug.neighbors._bounds import BOUNDS, Bounds, compiled_index, find_bounds, first_leaves, read_only
-from ibug.neighbors._builder import Builder, aligned_zeros
+from ibug.neighbors._builder import Builder, aligned_zeros, first_to_sort
 from ibug.neighbors._checks import as_leaves, check_candidates, check_k
 from ibug.neighbors._load import kernel
 from ibug.neighbors._order import Neighbors
 from ibug.neighbors._search import Search
 
 # Rows that were added are brought into one order with the others once they are more than this share of these. Until
-# then a search visits up to about twice the tiles (`python benchmarks/drift.py`), after it as many as ever.
-_MOST_UNSORTED = 0.25
+# then searches take about a quarter longer (`python benchmarks/drift.py`), with a quarter of new rows as with a half;
+# so a half it is, which takes half as many rebuilds.
+_MOST_UNSORTED = 0.5
 
 
 class LeafIndex:
@@ -143,8 +144,9 @@ class LeafIndex:
     def extended(self, chunks: Iterable[ArrayLike], n_rows: int) -> LeafIndex:
         """Return an index that has more rows, behind those of this one, which stays as it is.
 
-        It finds what an index of all rows at once finds. The new rows are brought into an order by themselves, so that
-        little more than they has to be worked on; once they are more than a quarter of the others, all rows are.
+        It finds what an index of all rows at once finds. The new rows are brought into an order by themselves, or with
+        some that were added before, so that little more than they has to be worked on; once all that were added are
+        more than half of the others, all rows are.
 
         Parameters
         ----------
@@ -161,8 +163,9 @@ class LeafIndex:
         rows = np.concatenate([self._order, np.arange(self.n_rows, builder.n_rows, dtype=np.uint32)])
         if builder.n_rows - self._n_sorted > _MOST_UNSORTED * self._n_sorted:
             return self._built(builder, rows[builder.sort()], builder.n_rows)
-        before = None if self._bounds is None else self._bounds.before(self._leaf_counts, self.n_rows)
-        return self._built(builder, rows[builder.sort(self.n_rows)], self._n_sorted, before)
+        first = first_to_sort(self._n_sorted, self.n_rows, builder.n_rows)
+        before = None if self._bounds is None else self._bounds.before(self._leaf_counts, self.n_rows, first)
+        return self._built(builder, rows[builder.sort(first)], self._n_sorted, before)
 
     def without_first(self, n_rows: int) -> LeafIndex:
         """Return an index without the rows of the lowest numbers; the others are counted from 0 again.
