@@ -18,7 +18,7 @@ copyright = "The ibug developers"
 version = release = ibug.__version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -33,6 +33,7 @@ default_role = "code"
 
 # Pages are also read on GitHub: links go to files, and to headings as GitHub names them.
 myst_heading_anchors = 3
+nb_execution_mode = "off"  # docs/run_pages.py runs notebooks, and compares what they show with what they have stored
 suppress_warnings = ["config.cache"]  # the configuration holds functions
 
 autosummary_generate = True

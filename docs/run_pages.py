@@ -8,13 +8,18 @@
   differ by a fifth, as they do between versions of a library, and ``...`` matches anything;
 - ``<!-- given: ... -->`` is code that is run but not shown: the reader's own model and rows;
 - ``<!-- not run: ... -->`` before a block says why that one is not run.
+
+A notebook is run by Jupyter, and what its cells print or show is compared with what it has stored; of pictures, only
+that they are there.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import io
+import json
 import math
 import os
 import re
@@ -83,6 +88,36 @@ def _number(text: str) -> float:
     return float(text.rstrip("%"))
 
 
+def shown(outputs: list[Any]) -> tuple[str, int]:
+    """Return the text that a notebook's cell has printed and shown, and the number of its pictures."""
+    pictures = [output for output in outputs if "image/png" in output.get("data", {})]
+    texts = [
+        output["text"] if output["output_type"] == "stream" else output["data"]["text/plain"] + "\n"
+        for output in outputs
+        if output not in pictures
+    ]
+    return "".join(texts), len(pictures)
+
+
+def run_notebook(page: Path, *, write: bool) -> None:
+    """Run a notebook; raise what it raises, and AssertionError where it shows something else than it has stored."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    stored = nbformat.read(page, as_version=4)
+    notebook = copy.deepcopy(stored)
+    NotebookClient(notebook, timeout=600, record_timing=False).execute()
+    if write:
+        notebook.metadata.pop("language_info", None)  # the version of whoever ran it
+        nbformat.write(notebook, page)
+        return
+    for before, after in zip(stored.cells, notebook.cells, strict=True):
+        said, now = shown(before.get("outputs", [])), shown(after.get("outputs", []))
+        if not same(said[0], now[0]) or said[1] != now[1]:
+            here = f"{page.name}\n{after.source}\nshows {now[1]} pictures and\n{now[0]}"
+            raise AssertionError(f"{here}not {said[1]} and\n{said[0]}")
+
+
 def run(page: Path, *, write: bool) -> None:
     """Run a page here; raise what it raises, and AssertionError where it prints something else."""
     from ibug.exceptions import IBUGWarning
@@ -110,9 +145,21 @@ def run(page: Path, *, write: bool) -> None:
         page.write_text(written[0], encoding="utf-8")
 
 
+def count(page: Path) -> tuple[int, int]:
+    """Return how many pieces of code of a page are run, and how many are not."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".ipynb":
+        return sum(cell["cell_type"] == "code" for cell in json.loads(text)["cells"]), 0
+    code = pieces(text)
+    n_run = sum(piece.is_run for piece in code)
+    return n_run, len(code) - n_run
+
+
 def run_alone(page: Path, *, write: bool) -> tuple[bool, str]:
     """Run a page in a process of its own; return whether that went well, and what it wrote."""
     environment = {**os.environ, "PYTHONPATH": str(HERE), "MPLBACKEND": "Agg"}
+    if page.suffix == ".ipynb":
+        del environment["MPLBACKEND"]  # Jupyter's own keeps pictures
     command = [sys.executable, str(HERE / "run_pages.py"), "--here", str(page), *(["--write"] if write else [])]
     with tempfile.TemporaryDirectory() as folder:
         result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
@@ -122,29 +169,28 @@ def run_alone(page: Path, *, write: bool) -> tuple[bool, str]:
 def main() -> None:
     """Run the pages that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pages", nargs="*", help="names without .md (all)")
+    parser.add_argument("pages", nargs="*", help="names without .md or .ipynb (all)")
     parser.add_argument("--write", action="store_true", help="put what was printed into the pages")
     parser.add_argument("--here", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
         try:
-            run(options.here, write=options.write)
+            (run_notebook if options.here.suffix == ".ipynb" else run)(options.here, write=options.write)
         except Exception:
             traceback.print_exc()
             sys.exit(1)
         return
-    every = [*sorted(HERE.glob("*.md")), HERE.parent / "CONTRIBUTING.md"]  # the README is in the tests
+    every = sorted((*HERE.glob("*.md"), *HERE.glob("*.ipynb"), HERE.parent / "CONTRIBUTING.md"))  # tests run the README
     chosen = [page for page in every if not options.pages or page.stem in options.pages]
     failed = 0
     for page in chosen:
-        code = pieces(page.read_text(encoding="utf-8"))
-        n_run = sum(piece.is_run for piece in code)
+        n_run, n_skipped = count(page)
         if not n_run:
             continue
         start = time.perf_counter()
         ok, written = run_alone(page, write=options.write)
         failed += not ok
-        skipped = f", {len(code) - n_run} not run" if n_run < len(code) else ""
+        skipped = f", {n_skipped} not run" if n_skipped else ""
         seconds = time.perf_counter() - start
         print(f"{'ok' if ok else 'FAILED':7}{page.name}: {n_run} pieces{skipped}, {seconds:.1f} s", flush=True)
         if not ok:

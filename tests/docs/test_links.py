@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*.ipynb"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
 
 
 def anchors(text):
@@ -41,4 +42,4 @@ def test_there_are_links():
 def test_every_page_is_in_the_navigation():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"<([\w-]+)>", index))
-    assert listed == {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert listed == {page.stem for page in DOCS} - {"index"}

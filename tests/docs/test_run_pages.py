@@ -1,6 +1,7 @@
 """The command that runs the pages finds their code, and sees when they say something else than it prints."""
 
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,37 @@ def test_a_page_is_run_and_written(run_pages, tmp_path):
         run_pages.run(page, write=False)
     run_pages.run(page, write=True)
     assert page.read_text(encoding="utf-8") == PAGE.replace("x = 3", "x = 40").replace("0.75", "10.0")
+
+
+def test_what_a_cell_shows(run_pages):
+    picture = {"output_type": "display_data", "data": {"image/png": "…", "text/plain": "<Figure size 800x400>"}}
+    table = {"output_type": "execute_result", "data": {"text/html": "<table>", "text/plain": "  lower\n0   1.0"}}
+    printed = {"output_type": "stream", "name": "stdout", "text": "yes\n"}
+    assert run_pages.shown([printed, picture, table, picture]) == ("yes\n  lower\n0   1.0\n", 2)
+    assert run_pages.shown([]) == ("", 0)
+
+
+def test_a_notebook_is_run_and_written(run_pages, tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    page = tmp_path / "page.ipynb"
+    cells = [nbformat.v4.new_code_cell("x = 3"), nbformat.v4.new_code_cell("print(x / 4)\nx")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), page)
+    assert run_pages.count(page) == (2, 0)
+    with pytest.raises(AssertionError, match=r"page\.ipynb\nprint\(x / 4\)\nx\nshows 0 pictures and\n0\.75\n3\nnot 0"):
+        run_pages.run_notebook(page, write=False)
+    run_pages.run_notebook(page, write=True)
+    run_pages.run_notebook(page, write=False)
+
+
+@pytest.mark.parametrize("page", DOCS.glob("*.ipynb"), ids=lambda page: page.stem)
+def test_a_notebook_was_stored_after_a_run_from_top_to_bottom(run_pages, page):
+    cells = [cell for cell in json.loads(page.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    kinds = {output.get("name", output["output_type"]) for cell in cells for output in cell["outputs"]}
+    assert kinds <= {"stdout", "display_data", "execute_result"}  # neither errors nor warnings
+    assert page.stat().st_size < 300_000
 
 
 @pytest.mark.parametrize("script", ["draw_architecture.py", "draw_how_it_works.py"])
