@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 
+from ibug.calibration import ScaleConformal
 from ibug.dask import IBUGRegressor
 from ibug.exceptions import InvalidInputError, NotCalibratedWarning, UnsupportedModelError
 from tests.dask.conftest import NAMES
@@ -68,12 +69,34 @@ def test_partitions_of_other_lengths(client, model, data, arrays):
         ({"k": 5, "conformal": "scale"}, "needs rows that the trained model has not seen"),
         ({"k": 5, "support": (0, 1)}, "outside the support"),
         ({"k": 5, "distribution": "gauss"}, "gauss"),
+        ({"k": 5, "conformal": ScaleConformal(groups=0)}, "leave groups= of the calibrator out"),
+        ({"k": 5, "conformal": ScaleConformal(ratio=len)}, "leave ratio= of the calibrator out"),
     ],
 )
 def test_options_that_cannot_be(client, model, data, arrays, options, message):
     X, y = data["train"]
     with pytest.raises(InvalidInputError, match=message):
         IBUGRegressor(model, **{"prefit": True, "calibrate": False, **options}).fit(arrays(X, 100), arrays(y, 100))
+
+
+def test_rows_that_come_later(client, model, data, arrays):
+    (X, y), (X_val, y_val) = data["train"], data["validation"]
+    with pytest.raises(InvalidInputError, match="leave sample_weight_val out"):
+        IBUGRegressor(model, prefit=True).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=np.ones(len(y_val)))
+    far = IBUGRegressor(model, prefit=True)
+    with pytest.raises(NotFittedError):
+        far.recalibrate(X_val, y_val)
+    far.fit(arrays(X, 100), arrays(y, 100), X_val=X_val, y_val=y_val)
+    rule = far.rule_
+    with pytest.raises(InvalidInputError, match="takes no new rows"):
+        far.update(X_val, y_val)
+    with pytest.raises(InvalidInputError, match="leave sample_weight out"):
+        far.recalibrate(X_val, y_val, np.ones(len(y_val)))
+    with pytest.raises(InvalidInputError, match="recalibrate needs rows"):
+        far.recalibrate(X_val, None)
+    with pytest.raises(ValueError, match="features"):
+        far.recalibrate(X_val[:, :3], y_val)
+    assert far.rule_ is rule  # nothing is lost
 
 
 def test_it_says_that_nothing_is_calibrated(client, model, data, arrays):

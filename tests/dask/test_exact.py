@@ -153,6 +153,19 @@ def test_select_distribution(client, model, data, arrays):
     assert_predicts_alike(far, local, data["test"][0], arrays(data["test"][0], 30))
 
 
+@pytest.mark.parametrize("options", [{}, {"conformal": "scale", "random_state": 0}, {"spread": "residuals"}])
+def test_recalibrate(client, model, data, arrays, options):
+    local, far = fitted(model, data, options, arrays, CUTS["even"])
+    X, y = data["validation"]
+    moved = y + 3 * np.sin(np.arange(len(y)))
+    before = far.predict_var(data["test"][0])
+    local.recalibrate(X, moved)
+    assert far.recalibrate(arrays(X, 40), arrays(moved, 40)) is far
+    assert_learned_alike(far, local)
+    assert_predicts_alike(far, local, data["test"][0], arrays(data["test"][0], 30))
+    assert not np.array_equal(before, far.predict_var(data["test"][0]))
+
+
 def test_frames(client, frame_model, data, frames):
     (X, y), (X_val, y_val), (rows, _) = data["train"], data["validation"], data["test"]
 

@@ -38,7 +38,7 @@ from ibug.dask._tasks import (
     variance_of,
 )
 from ibug.dask._training import local_model, require_trainable, trained
-from ibug.dask._ways import ClusterJob, held_out, learn_from, learned
+from ibug.dask._ways import ClusterJob, check_cluster_options, held_out, learn_from, learned
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import reader_type
 from ibug.neighbors import chunk_size
@@ -164,6 +164,12 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         """
         options = Options.of(self.get_params(deep=False))
         client = self.client
+        check_cluster_options(options)
+        if "sample_weight_val" in fit_params:
+            raise InvalidInputError(
+                "On a cluster validation rows count alike: leave sample_weight_val out. ibug.IBUGRegressor, on one "
+                "machine, weighs them."
+            )
         if options.cv is not None or options.residuals == "model":
             raise InvalidInputError(_NOT_ASKED if options.cv is None else _NO_CLONES)
         if options.prefit:
@@ -292,12 +298,53 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
 
     def select_distribution(self, X_val: Any, y_val: Any, families: Any = "tune") -> IBUGRegressor:
         """Choose family, k and calibration again on other validation rows, without training or indexing again."""
+        return self._learn_from(X_val, y_val, {"distribution": families}, "select_distribution needs X_val and y_val.")
+
+    def recalibrate(self, X: Any, y: Any, sample_weight: Any = None) -> IBUGRegressor:
+        """Let newer labelled rows choose and calibrate again, as the validation rows of `fit` did.
+
+        Model, shards and training targets stay: nothing is trained.
+
+        Parameters
+        ----------
+        X, y
+            Rows that the model has not been trained on, and their targets; Dask collections or local.
+        sample_weight
+            On a cluster rows count alike: None.
+        """
+        if sample_weight is not None:
+            raise InvalidInputError(
+                "On a cluster validation rows count alike: leave sample_weight out. ibug.IBUGRegressor, on one "
+                "machine, weighs them."
+            )
+        return self._learn_from(X, y, {}, "recalibrate needs rows and their targets, X and y.")
+
+    def update(self, X: Any, y: Any, *, keep: int | None = None) -> IBUGRegressor:
+        """Refuse: an index that is divided into shards does not take new rows.
+
+        Parameters
+        ----------
+        X, y, keep
+            As in ``ibug.IBUGRegressor.update``.
+
+        Raises
+        ------
+        InvalidInputError
+            Always, with what to do.
+        """
+        raise InvalidInputError(
+            "An index that is divided into shards takes no new rows. Fit again with prefit=True on the old and the new "
+            "rows together: the model is not trained, only indexed. recalibrate takes new rows to calibrate on."
+        )
+
+    def _learn_from(self, X: Any, y: Any, parameters: Mapping[str, Any], missing: str) -> IBUGRegressor:
         check_is_fitted(self)
-        if X_val is None or y_val is None:
-            raise InvalidInputError("select_distribution needs X_val and y_val.")
-        options = Options.of({**self.get_params(deep=False), "distribution": families})
+        if X is None or y is None:
+            raise InvalidInputError(missing)
+        options = Options.of({**self.get_params(deep=False), **parameters})
+        check_cluster_options(options)
         job = ClusterJob(self.client, None, options, check_random_state(self.random_state))
-        validation = self._validation(job, X_val, y_val)
+        validation = self._validation(job, X, y)
         assert validation is not None, "both were given"
         facts = job.facts(self.source_.targets, self.source_.all_targets())
         self.source_, self.rule_ = learn_from(job, self.source_, validation, facts)

@@ -71,6 +71,17 @@ class ClusterJob:
         return ClusterSource.build(self.client, model, rows, self.columns, self.options, self.rng)
 
 
+def check_cluster_options(options: Options) -> None:
+    """Raise InvalidInputError for what only rows on one machine can be asked: groups, and likelihood ratios."""
+    calibrator = options.conformal_calibrator()
+    given = [name for name in ("groups", "ratio") if getattr(calibrator, name, None) is not None]
+    if given:
+        raise InvalidInputError(
+            f"On a cluster conformal calibration is over all rows alike: leave {given[0]}= of the calibrator out. "
+            "ibug.IBUGRegressor, on one machine, takes it."
+        )
+
+
 def learned(
     job: ClusterJob, model: Any, rows: RowsOnCluster, facts: TargetFacts, validation: RowsOnCluster | None
 ) -> Learned:
