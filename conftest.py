@@ -7,6 +7,8 @@ import os
 from importlib.util import find_spec
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # shap's loops: on a few rows compiling takes longer than they do
+os.environ.setdefault("IBUG_LEAST_TIME", "0.003")  # seconds: that a benchmark runs is tested, not what it measures
 
 _BOOSTERS = ("lightgbm", "xgboost", "catboost")
 

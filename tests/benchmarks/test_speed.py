@@ -1,14 +1,37 @@
 """The speed of predictions: small settings, results that are kept, and the bars."""
 
+import contextlib
+import importlib
 import importlib.util
+import io
 import json
 
 import pytest
 
 from benchmarks.speed.report import judge, judge_fit, judge_peers
-from tests.benchmarks.started import marked, run, written
+from tests.benchmarks.started import here, marked, run, run_alone, written
 
 
+def result_here(module, *arguments, **_):
+    """Return what `benchmarks.common.processes.result_of` returns, without a process."""
+    out = io.StringIO()
+    with here(module, *arguments), contextlib.redirect_stdout(out):
+        importlib.import_module(module).main()
+    return json.loads(out.getvalue())
+
+
+@pytest.fixture
+def one_process(monkeypatch):
+    """Measure everything here; ``test_it_starts_processes_…`` starts them."""
+    from benchmarks.speed import command, fresh, measure
+
+    monkeypatch.setattr(command, "result_of", result_here)
+    monkeypatch.setattr(measure, "result_of", result_here)
+    monkeypatch.setattr(fresh, "CACHE_BYTES", 2**16)
+    monkeypatch.setattr(fresh, "LOADED", 1)
+
+
+@pytest.mark.usefixtures("one_process")
 def test_speed(tmp_path):
     pytest.importorskip("lightgbm")
     pytest.importorskip("catboost")
@@ -34,11 +57,11 @@ def test_speed(tmp_path):
     assert text == printed.rstrip()
 
 
-def test_speed_goes_on_when_a_package_fails(tmp_path):
+def test_it_starts_processes_and_goes_on_when_a_package_fails(tmp_path):
     broken = tmp_path / "ngboost.py"
     broken.write_text("raise RuntimeError('broken on purpose')")
     command = ["--quick", "--rows", "600", "--trees", "5", "--library", "HistGradientBoosting", "--peer", "NGBoost"]
-    printed = run("speed.py", *command, PYTHONPATH=str(tmp_path))
+    printed = run_alone("speed.py", *command, PYTHONPATH=str(tmp_path))
     assert "NGBoost: FAILED (RuntimeError: broken on purpose" in printed
     assert "times the peak" in printed
 
