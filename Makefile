@@ -65,13 +65,17 @@ IN_PARALLEL = -n auto --dist worksteal
 
 # The oldest supported versions, from tests/oldest.txt. They have no builds for Python 3.13 and newer. Benchmarks and the
 # study are not part of what is supported: they run with the newest versions, and with those of the study. Left out, too,
-# is what takes long and has no library as its subject: documents, our own loops and choices, the deaths of processes; the
-# other tests reach nearly every line of ibug that these reach. TESTS=all leaves nothing out.
+# is what takes long and has no library as its subject: documents, the index and its kernels, our own formulas, loops and
+# choices, forged files, the starts and deaths of processes; the other tests reach nearly every line of ibug that these
+# reach. TESTS=all leaves nothing out, and so does the workflow.
 OLDEST_WITHOUT = benchmarks study
 ifneq ($(TESTS),all)
-OLDEST_WITHOUT += cpp docs examples test_architecture.py test_source_code.py neighbors/test_memory.py neighbors/test_many_queries.py \
-	leaves/walk/test_walk_kernel.py regressor/test_spread_parameter.py regressor/test_conformal_parameter.py cli/test_process.py \
-	dask/test_faults.py
+OLDEST_WITHOUT += cpp docs examples tools test_architecture.py test_source_code.py test_extras.py neighbors calibration online \
+	leaves/walk/test_walk_kernel.py leaves/test_library_imports.py dask/test_faults.py report/test_browser.py \
+	$(addprefix regressor/test_,spread_parameter.py conformal_parameter.py stack_parameter.py) \
+	$(addprefix distributions/test_,far_tails.py likelihood.py mixture.py roots.py stack.py truncated.py) \
+	$(addprefix persistence/test_,atomic.py budget.py damage.py file_fuzz.py forged_trees.py isolated.py threads.py) \
+	$(addprefix cli/test_,process.py start.py)
 endif
 ifeq ($(shell $(PYTHON) -c "import sys; print(sys.version_info < (3, 13))"),True)
 test-oldest: $(VENV_OLDEST)/stamp

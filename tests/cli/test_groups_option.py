@@ -56,7 +56,8 @@ def test_a_column_that_is_not_there(files):
 
 def test_the_report_has_a_table_of_groups(files):
     pytest.importorskip("plotly")
-    files.run("report", files["model.ibug"], files["test.csv"], "--groups", "hour", "-o", files["report.html"])
+    command = ("report", files["model.ibug"], files["test.csv"], "--groups", "hour", "--width-seconds", "0")
+    files.run(*command, "-o", files["report.html"])
     page = (files.folder / "report.html").read_text(encoding="utf-8")
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
     assert data["groups"]["by"] == "hour"

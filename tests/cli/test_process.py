@@ -27,6 +27,19 @@ def run(*arguments, ok=True, **options):
     return result
 
 
+@contextlib.contextmanager
+def as_standard_input(path):
+    """Let this process read a file as its standard input, which the command reads past Python."""
+    before = os.dup(0)
+    with open(path, "rb") as file:
+        os.dup2(file.fileno(), 0)
+    try:
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+
+
 def test_from_training_to_predictions(files):
     fit = run(
         "fit", files["train.csv"], "--target", "target", "--id", "order", "--trees", "20", "-b", "lightgbm", "-d",
@@ -41,18 +54,18 @@ def test_from_training_to_predictions(files):
     assert (table["lower_90"] < table["prediction"]).all()
     assert (table["prediction"] < table["upper_90"]).all()
     # gzip, Parquet and Feather are known by their first bytes
-    for name in ("test.csv.gz", "test.parquet"):
-        assert run(
-            "predict", files["mine.ibug"], "-", "--id", "order", input=Path(files[name]).read_bytes()
-        ).stdout == (piped.stdout)
+    for name in ("test.csv.gz", "test.parquet", "test.feather"):
+        with as_standard_input(files[name]):
+            result = files.run("predict", files["mine.ibug"], "-", "--id", "order")
+        assert result.stdout_bytes == piped.stdout
     data = run("predict", files["mine.ibug"], "-", "--json", input=text)
     assert data.stdout.startswith(b"prediction,")
     assert data.stderr.startswith(b'{"output": "-"')  # data go to standard output, so the report does not
 
 
 def test_training_from_standard_input(files):
-    run("fit", "-", "-t", "target", "--trees", "10", "--drop", "order", "-o", files["m.ibug"],
-        input=Path(files["train.csv.gz"]).read_bytes())  # fmt: skip
+    with as_standard_input(files["train.csv.gz"]):
+        files.run("fit", "-", "-t", "target", "--trees", "10", "--drop", "order", "-o", files["m.ibug"])
     broken = run("predict", files["m.ibug"], "-", ok=False, input=b"a,b\n1\n")
     assert broken.returncode == 1
     assert b"standard input lacks" in broken.stderr
@@ -75,7 +88,7 @@ def test_python_m(files):
 
 
 def test_no_colour_unless_in_a_terminal(files):
-    assert b"\x1b[" not in run("info", files["model.ibug"]).stdout
+    assert b"\x1b[" not in files.run("info", files["model.ibug"]).stdout_bytes
 
 
 @posix

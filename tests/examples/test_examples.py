@@ -1,6 +1,7 @@
 """The examples run as a user starts them."""
 
 import importlib.util
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -19,10 +20,10 @@ def run(script):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_demo():
+def test_demo(capsys):
     pytest.importorskip("lightgbm")
-    command = [sys.executable, str(FOLDER / "demo.py")]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    runpy.run_path(str(FOLDER / "demo.py"), run_name="__main__")
+    printed = capsys.readouterr().out
     assert "truth inside the 90% interval" in printed
     assert printed.count(" of 150 ") == 8
 

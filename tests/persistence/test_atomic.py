@@ -92,40 +92,56 @@ def test_an_error_leaves_nothing(way, tmp_path):
     assert (tmp_path / "file").read_bytes() == b"old"
 
 
+# It imports the libraries, and forks a process that writes for each line of its input: the number of that process is
+# told when it writes, and then the signal that has ended it.
 CODE = """
-import signal, sys, time
+import os, signal, sys, time
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which may be ignored here
 from ibug.persistence import _atomic
-if sys.argv[2] == "with a name":
-    _atomic._open_unnamed = lambda folder: None
-with _atomic.replacing(sys.argv[1]) as file:
-    file.write(b"new" * 10**6)
-    file.flush()
-    print("writing", flush=True)
-    time.sleep(60)
+for line in sys.stdin:
+    how, path = line.rstrip("\\n").split(":", 1)
+    child = os.fork()
+    if child == 0:
+        if how == "with a name":
+            _atomic._open_unnamed = lambda folder: None
+        with _atomic.replacing(path) as file:
+            file.write(b"new" * 10**6)
+            file.flush()
+            print(os.getpid(), flush=True)
+            time.sleep(60)
+    print(-os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
-def ended(path, how, number):
+@pytest.fixture(scope="module")
+def ended():
     """End a process that writes by a signal, and return what is left in the folder."""
-    with subprocess.Popen([sys.executable, "-c", CODE, path, how], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "writing\n"
-        process.send_signal(number)
-        assert process.wait(20) == -number
-    return sorted(os.listdir(path.parent))
+    with subprocess.Popen(
+        [sys.executable, "-c", CODE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+
+        def end(path, how, number):
+            process.stdin.write(f"{how}:{path}\n")
+            process.stdin.flush()
+            os.kill(int(process.stdout.readline()), number)
+            assert int(process.stdout.readline()) == number
+            return sorted(os.listdir(path.parent))
+
+        yield end
+        process.stdin.close()
 
 
 @posix
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("how", ["without a name", "with a name"])
-def test_signals_leave_nothing(number, how, tmp_path):
+def test_signals_leave_nothing(number, how, tmp_path, ended):
     (tmp_path / "file").write_bytes(b"old")
     assert ended(tmp_path / "file", how, getattr(signal, number)) == ["file"]
     assert (tmp_path / "file").read_bytes() == b"old"
 
 
 @posix
-def test_the_next_writer_removes_what_a_killed_one_has_left(tmp_path):
+def test_the_next_writer_removes_what_a_killed_one_has_left(tmp_path, ended):
     left = ended(tmp_path / "file", "with a name", signal.SIGKILL)
     assert len(left) == 1
     assert left[0].endswith(".tmp")
@@ -142,7 +158,7 @@ def test_the_next_writer_removes_what_a_killed_one_has_left(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files without a name are Linux's")
-def test_nothing_is_left_of_a_killed_writer_on_linux(tmp_path):
+def test_nothing_is_left_of_a_killed_writer_on_linux(tmp_path, ended):
     if _atomic._open_unnamed(tmp_path) is None:
         pytest.skip("this file system has no files without a name")
     assert ended(tmp_path / "file", "without a name", signal.SIGKILL) == []
