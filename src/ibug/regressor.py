@@ -19,7 +19,7 @@ from ibug._inputs import check_count
 from ibug._options import Options
 from ibug._typing import Floats
 from ibug._weights import as_weights
-from ibug.calibration import ConformalCalibrator
+from ibug.calibration import ConformalCalibrator, LikelihoodRatio
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.explain import Influence, LabellingRank, explain_width, influence, rank_for_labelling
@@ -285,7 +285,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             The rows; the number of neighbours by quantity, ``rule_.needs`` by default; whether predictions are needed.
         """
         X, needs = self._check_rows(X), self.rule_.needs if needs is None else needs
-        aside = self.rule_.aside(X)
+        aside = self.rule_.aside(X, self.source_.leaves_of)
         found = self.source_.batches(X, needs, predict=predict, n_jobs=self.n_jobs, verbose=bool(self.verbose))
         return beside(found, aside) if aside else found
 
@@ -336,6 +336,20 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         options = Options.of(self.get_params(deep=False))
         self.source_ = updated_source(self.source_, self.rule_, rows, options, self.random_state, keep)
         return self
+
+    def likelihood_ratio(self, X_val: Any, X_new: Any) -> LikelihoodRatio:
+        """Estimate how much likelier each row is among new rows than among validation rows, from the model's leaves.
+
+        It is for ``conformal=ScaleConformal(ratio=...)`` and `recalibrate`, where rows to be predicted have other
+        covariates than those that calibrate. Neither needs targets.
+
+        Parameters
+        ----------
+        X_val, X_new : array-like or data frame of shape (n_rows, n_features)
+            Validation rows, and rows like those to be predicted: some hundreds of each.
+        """
+        leaves = (np.concatenate([*self.source_.leaves_of(self._check_rows(X))]) for X in (X_val, X_new))
+        return LikelihoodRatio.estimate(*leaves)
 
     def monitor(self, X: Any, y: ArrayLike | None = None, *, coverage: float = 0.9, alpha: float = 0.01) -> Drift:
         """Compare rows with the validation rows, and tell whether the data have moved.

@@ -150,3 +150,16 @@ def test_wrong_input(data):
     calibrator = ScaleConformal().fit(base, y_val, overlapping(X_val))
     with pytest.raises(InvalidInputError, match="3 groups that overlap"):
         calibrator.transform(base, overlapping(X_val)[:, :2])
+
+
+def test_groups_of_a_stack_that_is_guarded():
+    """With enough validation rows `fit` looks at the stack's own intervals, which have groups as well."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(3000, 2))
+    y = X[:, 0] + rng.normal(size=3000) * (0.1 + X[:, 1])
+    model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X[:1500], y[:1500])
+    conformal = ScaleConformal(groups=lambda X: X[:, 1] > 0.5)
+    u = IBUGRegressor(model, prefit=True, conformal=conformal, random_state=0)
+    u.fit(X[:1500], y[:1500], X_val=X[1500:], y_val=y[1500:])
+    assert u.distribution_ == "stack"
+    assert len(u.conformal_.groups_) == 2

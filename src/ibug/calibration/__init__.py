@@ -6,6 +6,7 @@ from ibug.calibration._conformal import (
     ScaleConformal,
     conformal_calibrator,
 )
+from ibug.calibration._likelihood_ratio import LikelihoodRatio
 from ibug.calibration._recalibrated import Recalibrated
 from ibug.calibration._stored import calibrator_from_state, calibrator_state
 from ibug.calibration._variance import VarianceCalibrator, check_calibrate
@@ -13,6 +14,7 @@ from ibug.calibration._variance import VarianceCalibrator, check_calibrate
 __all__ = [
     "ConformalCalibrator",
     "DistributionConformal",
+    "LikelihoodRatio",
     "Recalibrated",
     "ScaleConformal",
     "VarianceCalibrator",

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ibug._inputs import check_weights
-from ibug._typing import Floats
+from ibug._typing import Floats, LeavesOf
 from ibug.calibration._recalibrated import Recalibrated
 from ibug.calibration._rows import check_sources, groups_of, ratios_of
 from ibug.calibration._score_map import ScoreMap
@@ -41,20 +41,28 @@ class ConformalCalibrator(BaseEstimator):
         or a function that returns labels, (n,), or for groups that overlap a matrix of bool, (n, n_groups). Then a row
         has the widest of the intervals of its groups, so that coverage holds in each (Barber et al., 2021). Rows of
         groups that were not seen get the calibration of all rows; ``predict_dist(X).n_unseen`` counts them.
-    ratio : function of X, optional
+    ratio : function of X or LikelihoodRatio, optional
         In ``IBUGRegressor(conformal=...)``: the likelihood ratio of rows, the density of rows to be predicted over that
         of validation rows, up to one factor. Coverage then holds for the rows to be predicted if only covariates have
-        moved, and the ratio is right (Tibshirani et al., 2019).
+        moved, and the ratio is right (Tibshirani et al., 2019). ``u.likelihood_ratio(X_val, X_new)`` estimates it.
     """
 
     def __init__(self, *, n_bins: int | None = None, groups: Any = None, ratio: Any = None) -> None:
         self.n_bins, self.groups, self.ratio = n_bins, groups, ratio
 
-    def aside(self, X: Any) -> dict[str, NDArray[Any]]:
-        """Return what `fit` and `transform` need of rows X beside their distributions: ``groups`` and ``ratio``."""
+    def aside(self, X: Any, leaves: LeavesOf | None = None) -> dict[str, NDArray[Any]]:
+        """Return what `fit` and `transform` need of rows beside their distributions: ``groups`` and ``ratio``.
+
+        Parameters
+        ----------
+        X : array-like or data frame
+            The rows.
+        leaves : function of X, optional
+            Returns their leaves in chunks, for a `LikelihoodRatio`.
+        """
         check_sources(self.groups, self.ratio)
         found = {} if self.groups is None else {"groups": groups_of(self.groups, X)}
-        return found if self.ratio is None else {**found, "ratio": ratios_of(self.ratio, X)}
+        return found if self.ratio is None else {**found, "ratio": ratios_of(self.ratio, X, leaves)}
 
     def fit(
         self,
@@ -205,10 +213,10 @@ class ScaleConformal(ConformalCalibrator):
         or a function that returns labels, (n,), or for groups that overlap a matrix of bool, (n, n_groups). Then a row
         has the widest of the intervals of its groups, so that coverage holds in each (Barber et al., 2021). Rows of
         groups that were not seen get the calibration of all rows; ``predict_dist(X).n_unseen`` counts them.
-    ratio : function of X, optional
+    ratio : function of X or LikelihoodRatio, optional
         In ``IBUGRegressor(conformal=...)``: the likelihood ratio of rows, the density of rows to be predicted over that
         of validation rows, up to one factor. Coverage then holds for the rows to be predicted if only covariates have
-        moved, and the ratio is right (Tibshirani et al., 2019).
+        moved, and the ratio is right (Tibshirani et al., 2019). ``u.likelihood_ratio(X_val, X_new)`` estimates it.
 
     Examples
     --------
@@ -241,10 +249,10 @@ class DistributionConformal(ConformalCalibrator):
         or a function that returns labels, (n,), or for groups that overlap a matrix of bool, (n, n_groups). Then a row
         has the widest of the intervals of its groups, so that coverage holds in each (Barber et al., 2021). Rows of
         groups that were not seen get the calibration of all rows; ``predict_dist(X).n_unseen`` counts them.
-    ratio : function of X, optional
+    ratio : function of X or LikelihoodRatio, optional
         In ``IBUGRegressor(conformal=...)``: the likelihood ratio of rows, the density of rows to be predicted over that
         of validation rows, up to one factor. Coverage then holds for the rows to be predicted if only covariates have
-        moved, and the ratio is right (Tibshirani et al., 2019).
+        moved, and the ratio is right (Tibshirani et al., 2019). ``u.likelihood_ratio(X_val, X_new)`` estimates it.
     """
 
     def _map(self, scores: Floats, weights: Floats | None) -> ScoreMap:

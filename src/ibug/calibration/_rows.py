@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ibug._typing import Floats
+from ibug._typing import Floats, LeavesOf
+from ibug.calibration._likelihood_ratio import LikelihoodRatio
 from ibug.exceptions import InvalidInputError
 
 
@@ -36,16 +37,26 @@ def groups_of(groups: Any, X: Any) -> NDArray[Any]:
     return labels
 
 
-def ratios_of(ratio: Any, X: Any) -> Floats:
+def ratios_of(ratio: Any, X: Any, leaves: LeavesOf | None) -> Floats:
     """Return the likelihood ratios of rows, (n,).
 
     Parameters
     ----------
-    ratio : function of X
+    ratio : function of X, or LikelihoodRatio
         Returns the density of new rows over that of held-out rows, up to one factor.
     X
         The rows.
+    leaves : function of X or None
+        Returns the leaves of rows in chunks, for ratios that were estimated from leaves.
     """
+    if isinstance(ratio, LikelihoodRatio):
+        if leaves is None:
+            raise InvalidInputError(
+                "A likelihood ratio that was estimated from leaves belongs to one trained model. Train and fit first, "
+                "then u.set_params(conformal=ScaleConformal(ratio=u.likelihood_ratio(X_val, X_new))) and "
+                "u.recalibrate(X_val, y_val)."
+            )
+        return ratio.of_chunks(leaves(X))
     values = np.asarray(ratio(X), np.float64)
     if values.shape != (_num_samples(X),) or not np.all(np.isfinite(values) & (values >= 0)):
         raise InvalidInputError(
@@ -63,8 +74,11 @@ def check_sources(groups: Any, ratio: Any) -> None:
             f"groups must be the name or the number of a column, or a function of X; got {type(groups).__name__}. "
             "Labels that X does not have: lambda X: labels.loc[X.index], say."
         )
-    if ratio is not None and not callable(ratio):
-        raise InvalidInputError(f"ratio must be a function of X that returns likelihood ratios; got {ratio!r:.100}.")
+    if ratio is not None and not callable(ratio) and not isinstance(ratio, LikelihoodRatio):
+        raise InvalidInputError(
+            "ratio must be a function of X that returns likelihood ratios, or what u.likelihood_ratio(X_val, X_new) "
+            f"returns; got {ratio!r:.100}."
+        )
 
 
 def _column(name: Any, X: Any) -> Any:

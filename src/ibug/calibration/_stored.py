@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ibug.calibration._conformal import CALIBRATORS, ConformalCalibrator
+from ibug.calibration._likelihood_ratio import LikelihoodRatio
 from ibug.calibration._score_map import ScoreMap
 from ibug.exceptions import InvalidInputError, NotStorableError
 
@@ -28,12 +29,14 @@ def calibrator_state(calibrator: ConformalCalibrator | None) -> dict[str, Any] |
             f"The conformal calibrator is of the class {type(calibrator).__name__}, which is not ibug's own and cannot "
             "be saved without pickle."
         )
-    if callable(calibrator.groups) or calibrator.ratio is not None:
+    if callable(calibrator.groups) or callable(calibrator.ratio):
         raise NotStorableError(
             "The conformal calibrator takes groups or likelihood ratios from a function, which cannot be saved without "
-            "pickle. Groups in a column can: groups='region', say."
+            "pickle. Groups in a column can, groups='region', say, and what u.likelihood_ratio(X_val, X_new) returns."
         )
     state: dict[str, Any] = {"kind": kinds[0], "n_bins": calibrator.n_bins, "by": calibrator.groups}
+    if isinstance(calibrator.ratio, LikelihoodRatio):
+        state["ratio"] = calibrator.ratio.state()
     if not hasattr(calibrator, "maps_"):
         return state
     names = ("v", "w", "slope", "scores", "symmetric", "weights")
@@ -58,7 +61,8 @@ def calibrator_from_state(state: Mapping[str, Any] | None) -> ConformalCalibrato
         return None
     if state.get("kind") not in CALIBRATORS:
         raise InvalidInputError(f"A calibrator of kind {state.get('kind')!r:.100} is not known.")
-    calibrator = CALIBRATORS[state["kind"]](n_bins=state["n_bins"], groups=state.get("by"))
+    ratio = None if state.get("ratio") is None else LikelihoodRatio.from_state(state["ratio"])
+    calibrator = CALIBRATORS[state["kind"]](n_bins=state["n_bins"], groups=state.get("by"), ratio=ratio)
     if "maps" in state:
         calibrator.groups_, calibrator.edges_ = np.asarray(state["groups"]), state["edges"]
         calibrator.overlapping_ = bool(state.get("overlapping", False))

@@ -170,6 +170,10 @@ class LocalSource:
             predictions = np.full(len(leaves), np.nan) if mean is None else np.asarray(mean, np.float64)
             yield Batch(where, predictions, affinities, rows, values, self.n_trees)
 
+    def leaves_of(self, X: Any) -> Iterator[NDArray[np.int32]]:
+        """Yield the leaves of the rows X, chunk after chunk, (n_chunk_rows, n_trees)."""
+        return (chunk.leaves for chunk in self.leaves.chunks(X))
+
     def nearest(
         self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False
     ) -> Iterator[tuple[slice, NDArray[np.int32], Integers]]:

@@ -151,7 +151,8 @@ def conformalized(rule: Rule, rows: ValidationRows, options: Options) -> Rule:
     """
     if options.conformal is None:
         return rule
-    aside = options.conformal_calibrator().aside(rows.X if rows.features is None else rows.features)
+    features, leaves = rows.X if rows.features is None else rows.features, getattr(rows.source, "leaves_of", None)
+    aside = options.conformal_calibrator().aside(features, leaves)
     return with_conformal(
         rule, [rule.distribution(batch) for batch in rows.batches(rule.needs)], rows.y, options, rows.weights, aside
     )

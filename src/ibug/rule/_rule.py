@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._inputs import require
-from ibug._typing import Floats
+from ibug._typing import Floats, LeavesOf
 from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibrator_state
 from ibug.distributions import Distribution
 from ibug.neighbors import Batch
@@ -153,9 +153,17 @@ class Rule:
             return distribution
         return self.conformal.transform(distribution, batch.aside.get("groups"), batch.aside.get("ratio"))
 
-    def aside(self, X: Any) -> Mapping[str, NDArray[Any]]:
-        """Return what batches of rows X must have beside neighbours: groups and likelihood ratios, if any."""
-        return {} if self.conformal is None else self.conformal.aside(X)
+    def aside(self, X: Any, leaves: LeavesOf | None = None) -> Mapping[str, NDArray[Any]]:
+        """Return what batches of rows must have beside neighbours: groups and likelihood ratios, if any.
+
+        Parameters
+        ----------
+        X : array-like or data frame
+            The rows.
+        leaves : function of X, optional
+            Returns their leaves in chunks.
+        """
+        return {} if self.conformal is None else self.conformal.aside(X, leaves)
 
     def _of_family(self, batch: Batch) -> Distribution:
         values = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from ibug._options import Options
 from ibug._typing import Floats, Rows
 from ibug._weights import counting
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import CrossFittedSource, LocalSource, Residuals, ValidationRows
+from ibug.neighbors import Batch, CrossFittedSource, LocalSource, Residuals, ValidationRows, beside
 from ibug.rule import K_CANDIDATES, Rule, TargetFacts, conformalized, learn, with_floor, without_validation
 from ibug.training._cross_fit import MOST_TUNING_ROWS, needs_splits, tuning_rows
 from ibug.training._guards import guard_model, guard_stack, guard_validation
@@ -46,8 +47,13 @@ def learned(job: Job) -> Learned:
     source, rule = _by_its_way(job.as_model_takes_names())
     guard_model(source.leaves.reader)
     if validation is not None and fresh_rows:
-        X, needs = validation[0], rule.needs
-        guard_stack(rule, lambda some: source.batches(_safe_indexing(X, some), needs), validation[1])
+        X = validation[0]
+
+        def batches(some: NDArray[np.intp]) -> Iterator[Batch]:
+            rows = _safe_indexing(X, some)
+            return beside(source.batches(rows, rule.needs), rule.aside(rows, source.leaves_of))
+
+        guard_stack(rule, batches, validation[1])
     return Learned(source, rule)
 
 
