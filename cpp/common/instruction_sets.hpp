@@ -18,9 +18,10 @@
 
 namespace ibug {
 
-// Best last. The names of the namespaces that the tables are in, and for people.
-enum class InstructionSet : std::size_t { baseline, avx2, avx512 };
-inline constexpr std::array<const char*, 3> instruction_set_names = {"baseline", "avx2", "avx512"};
+// Best last. The names of the namespaces that the tables are in, and for people. On 64-bit ARM the baseline has NEON.
+// No package has `scalar`: see common/target.hpp.
+enum class InstructionSet : std::size_t { scalar, baseline, avx2, avx512 };
+inline constexpr std::array<const char*, 4> instruction_set_names = {"scalar", "baseline", "avx2", "avx512"};
 
 inline const char* name_of(InstructionSet set) { return instruction_set_names[static_cast<std::size_t>(set)]; }
 

@@ -55,10 +55,14 @@ class BitmapScan {
 
    private:
     struct Block {
-        std::size_t first_tree, n_trees;
+        std::size_t first_tree;
         std::size_t first_code;             // in codes_
         std::vector<std::uint32_t> starts;  // where each tree's codes start, from first_code on; padded to whole lines
+
+        std::size_t n_trees() const { return starts.size() - 1; }  // some of them may fill up a line
     };
+
+    static constexpr std::size_t most_in_block = 0x10000 / place_step;
 
     // Similar rows are neighbours, and row by row affinities may rise for long, each row better than those before. By
     // leaps that soon come near to every place, the k-th best is high early, and few further rows reach it.
@@ -68,42 +72,46 @@ class BitmapScan {
         return stride;
     }
 
-    // For each block of trees the codes that the queries have, and for each query the numbers of its bitmaps among
-    // those of the block. Bitmap 0 is empty, for the trees that fill up the last block, and for uncoded ones.
+    // For each block of trees the codes that the queries have, and for each query where its bitmaps are among those of
+    // the block. The first one is empty, for the trees that fill up the last block, and for uncoded ones. A block ends
+    // early where its bitmaps would become too many.
     void number_leaves(const Queries<std::uint8_t>& queries) {
-        const std::size_t n_queries = queries.n, n_blocks = (n_trees_ + bitmap_trees - 1) / bitmap_trees;
+        const std::size_t n_queries = queries.n;
+        width_ = (n_trees_ + bitmaps_at_a_time - 1) / bitmaps_at_a_time * bitmaps_at_a_time;
         codes_.clear();
-        blocks_.resize(n_blocks);
-        numbers_.assign(n_queries * n_blocks * bitmap_trees, 0);
+        blocks_.clear();
+        places_.assign(n_queries * width_, 0);
         std::size_t most_bitmaps = 0;
-        for (std::size_t b = 0; b < n_blocks; ++b) {
-            Block& block = blocks_[b];
-            block.first_tree = b * bitmap_trees;
-            block.n_trees = std::min(bitmap_trees, n_trees_ - block.first_tree);
-            block.first_code = codes_.size();
-            block.starts.assign(1, 0);
-            for (std::size_t t = 0; t < block.n_trees; ++t) {
-                std::uint16_t number[256] = {};
-                auto next = static_cast<std::uint16_t>(block.starts.back() + 1);
-                const std::uint8_t* code = queries.codes + block.first_tree + t;
-                std::uint16_t* own = numbers_.data() + block.first_tree + t;
-                for (std::size_t q = 0; q < n_queries; ++q, code += queries.width, own += n_blocks * bitmap_trees) {
-                    if (number[*code] == 0) {
-                        number[*code] = next++;
-                        codes_.push_back(*code);
-                    }
-                    *own = number[*code];
+        for (std::size_t tree = 0; tree < n_trees_; ++tree) {
+            const bool may_end = tree % bitmaps_at_a_time == 0;
+            if (blocks_.empty() ||
+                (may_end && (blocks_.back().n_trees() == bitmap_trees ||
+                             blocks_.back().starts.back() + 256 * bitmaps_at_a_time >= most_in_block)))
+                blocks_.push_back({tree, codes_.size(), {0}});
+            Block& block = blocks_.back();
+            std::uint32_t number[256] = {};
+            std::uint32_t next = block.starts.back() + 1;
+            const std::uint8_t* code = queries.codes + tree;
+            std::uint16_t* own = places_.data() + tree;
+            for (std::size_t q = 0; q < n_queries; ++q, code += queries.width, own += width_) {
+                if (number[*code] == 0) {
+                    number[*code] = next++;
+                    codes_.push_back(*code);
                 }
-                block.starts.push_back(next - 1u);
+                *own = static_cast<std::uint16_t>(number[*code] * place_step);
             }
-            most_bitmaps = std::max<std::size_t>(most_bitmaps, block.starts.back() + 1);
-            block.starts.resize(padded_trees(block.n_trees) + 1, block.starts.back());
+            block.starts.push_back(next - 1);
+            most_bitmaps = std::max<std::size_t>(most_bitmaps, next);
+        }
+        for (Block& block : blocks_) {  // padded to whole lines
+            const std::size_t last = block.starts.back();
+            block.starts.resize(padded_trees(block.n_trees()) + 1, static_cast<std::uint32_t>(last));
         }
         bitmaps_.assign(most_bitmaps, Bitmap{});
         if (queries.first_uncoded == nullptr) return;
         for (std::size_t q = 0; q < n_queries; ++q)
             for (const std::uint32_t tree : queries[q].uncoded)
-                if (tree < n_trees_) numbers_[q * n_blocks * bitmap_trees + tree] = 0;
+                if (tree < n_trees_) places_[q * width_ + tree] = 0;
     }
 
     // The affinities of the rows of some tiles to all queries.
@@ -111,14 +119,13 @@ class BitmapScan {
         const std::size_t stride = tiles_.width() * tile_rows;
         std::fill(planes_.begin(), planes_.end(), Bitmap{});
         for (const Block& block : blocks_) {
-            for (std::size_t t = 0; t < block.n_trees; t += tree_step)
+            for (std::size_t t = 0; t < block.n_trees(); t += tree_step)
                 loops_.make_bitmaps(tiles_.tile(tile) + (block.first_tree + t) * tile_rows, stride, n_tiles,
                                     codes_.data() + block.first_code, block.starts.data() + t,
                                     bitmaps_.data() + 1 + block.starts[t]);
-            const std::size_t n = (block.n_trees + bitmaps_at_a_time - 1) / bitmaps_at_a_time * bitmaps_at_a_time;
+            const std::size_t n = (block.n_trees() + bitmaps_at_a_time - 1) / bitmaps_at_a_time * bitmaps_at_a_time;
             for (std::size_t q = 0; q < n_queries; ++q)
-                loops_.add_bitmaps(bitmaps_.data(),
-                                   numbers_.data() + q * blocks_.size() * bitmap_trees + block.first_tree, n,
+                loops_.add_bitmaps(bitmaps_.data(), places_.data() + q * width_ + block.first_tree, n,
                                    planes_.data() + q * n_planes_, n_planes_);
         }
     }
@@ -143,10 +150,11 @@ class BitmapScan {
     std::size_t n_planes_;
     std::vector<TopK> best_;
     std::vector<Block> blocks_;
-    std::vector<std::uint8_t> codes_;     // of the leaves that queries have, by tree
-    std::vector<std::uint16_t> numbers_;  // (n_queries, n_blocks, bitmap_trees)
-    std::vector<Bitmap> bitmaps_;         // of a block
-    std::vector<Bitmap> planes_;          // (n_queries, n_planes)
+    std::vector<std::uint8_t> codes_;    // of the leaves that queries have, by tree
+    std::size_t width_ = 0;              // the trees, filled up
+    std::vector<std::uint16_t> places_;  // (n_queries, width)
+    std::vector<Bitmap> bitmaps_;        // of a block
+    std::vector<Bitmap> planes_;         // (n_queries, n_planes)
 };
 
 }  // namespace ibug

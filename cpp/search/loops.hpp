@@ -45,9 +45,11 @@ static_assert(bitmap_trees < std::size_t{1} << block_planes && bitmap_trees % bi
 using MakeBitmapsFunction = void (*)(const std::uint8_t* tiles, std::size_t tile_stride, std::size_t n_tiles,
                                      const std::uint8_t* codes, const std::uint32_t* starts, Bitmap* bitmaps);
 
-// Adds bitmaps[numbers[i]] for all i < n, a multiple of bitmaps_at_a_time and at most bitmap_trees, to the sums whose
-// bit p is in planes[p]; there are block_planes of them at least.
-using AddBitmapsFunction = void (*)(const Bitmap* bitmaps, const std::uint16_t* numbers, std::size_t n, Bitmap* planes,
+// Adds bitmaps[places[i] / place_step] for all i < n, a multiple of bitmaps_at_a_time and at most bitmap_trees, to the
+// sums whose bit p is in planes[p]; there are block_planes of them at least. Places are counted in words, which saves
+// the loop a shift.
+inline constexpr std::size_t place_step = bitmap_rows / 64;
+using AddBitmapsFunction = void (*)(const Bitmap* bitmaps, const std::uint16_t* places, std::size_t n, Bitmap* planes,
                                     std::size_t n_planes);
 
 // The rows, of the first n_rows, whose sum is at least `needed`, and of more than k the k best with all that are equal

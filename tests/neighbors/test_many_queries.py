@@ -60,6 +60,17 @@ def test_sums_have_as_many_bits_as_they_need(n_trees, instruction_set):
 
 
 @pytest.mark.parametrize("instruction_set", instruction_sets())
+@pytest.mark.parametrize("n_trees", [15, 16, 17, 31, 32, 33, 48])
+def test_a_block_of_trees_ends_where_its_bitmaps_are_too_many(n_trees, instruction_set):
+    # All 256 leaves of every tree occur among the queries: 16 trees have 4,096 bitmaps, and 32 would have too many.
+    rng = np.random.default_rng(n_trees)
+    train = np.stack([rng.permutation(256) for _ in range(n_trees)], axis=1)
+    queries = np.stack([rng.permutation(np.arange(512) % 256) for _ in range(n_trees)], axis=1)
+    queries[:100] = train[:100]  # which have neighbours that share more than one leaf
+    assert_equals_oracle(train, queries, 9, instruction_set=instruction_set)
+
+
+@pytest.mark.parametrize("instruction_set", instruction_sets())
 @pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 511, 512, 513, 1023, 1024, 1025])
 def test_rows_at_the_ends_of_words_and_bitmaps(n_rows, instruction_set):
     rng = np.random.default_rng(n_rows)

@@ -54,64 +54,170 @@ inline Part load(const std::uint64_t* from) {
 
 inline void store(const Part& part, std::uint64_t* to) { std::memcpy(to, &part, sizeof part); }
 
-#if IBUG_VECTOR_BYTES < 64
-// A word for 64 codes: one bit for each that is equal to `code`.
-inline std::uint64_t equal_codes(const std::uint8_t* codes, std::uint8_t code) {
-#if IBUG_VECTOR_BYTES == 32
-    const __m256i own = _mm256_set1_epi8(static_cast<char>(code));
-    const auto half = [&](std::size_t first) {
-        const __m256i rows = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + first));
-        return std::uint64_t{static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(rows, own)))};
-    };
-    return half(0) | half(32) << 32;
-#elif defined(IBUG_X86)
-    const __m128i own = _mm_set1_epi8(static_cast<char>(code));
-    const auto quarter = [&](std::size_t first) {
-        const __m128i rows = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + first));
-        return std::uint64_t{static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(rows, own)))};
-    };
-    return quarter(0) | quarter(16) << 16 | quarter(32) << 32 | quarter(48) << 48;
+#if IBUG_VECTOR_BYTES == 64
+// The bitmaps of codes, by comparing all rows with each of them: their codes stay in eight registers.
+inline void make_bitmaps_of_tree(const std::uint8_t* rows, const std::uint8_t* codes, std::size_t n_codes,
+                                 Bitmap* bitmaps) {
+    __m512i own[bitmap_rows / 64];
+    IBUG_UNROLL
+    for (std::size_t w = 0; w < bitmap_rows / 64; ++w) own[w] = _mm512_load_si512(rows + w * 64);
+    for (std::size_t i = 0; i < n_codes; ++i) {
+        const __m512i code = _mm512_set1_epi8(static_cast<char>(codes[i]));
+        IBUG_UNROLL
+        for (std::size_t w = 0; w < bitmap_rows / 64; ++w) bitmaps[i].words[w] = _mm512_cmpeq_epi8_mask(own[w], code);
+    }
+}
 #else
-    std::uint64_t word = 0;
-    for (std::size_t i = 0; i < 64; ++i) word |= std::uint64_t{codes[i] == code} << i;
-    return word;
-#endif
+// Bits of the codes of 512 rows that lie one after the other: which codes are equal to `code`, and which have bit `p`.
+#if IBUG_VECTOR_BYTES == 32
+template <class Test>
+inline void test_codes(const std::uint8_t* codes, Test test, Bitmap& out) {
+    const auto half = [&](std::size_t first) {
+        const __m256i found = test(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + first)));
+        return std::uint64_t{static_cast<std::uint32_t>(_mm256_movemask_epi8(found))};
+    };
+    for (std::size_t w = 0; w < bitmap_rows / 64; ++w) out.words[w] = half(w * 64) | half(w * 64 + 32) << 32;
+}
+inline void equal_codes(const std::uint8_t* codes, std::uint8_t code, Bitmap& out) {
+    const __m256i own = _mm256_set1_epi8(static_cast<char>(code));
+    test_codes(codes, [=](__m256i rows) { return _mm256_cmpeq_epi8(rows, own); }, out);
+}
+#elif defined(IBUG_X86)
+template <class Test>
+inline void test_codes(const std::uint8_t* codes, Test test, Bitmap& out) {
+    const auto quarter = [&](std::size_t first) {
+        const __m128i found = test(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes + first)));
+        return std::uint64_t{static_cast<std::uint32_t>(_mm_movemask_epi8(found))};
+    };
+    for (std::size_t w = 0; w < bitmap_rows / 64; ++w, codes += 64)
+        out.words[w] = quarter(0) | quarter(16) << 16 | quarter(32) << 32 | quarter(48) << 48;
+}
+inline void equal_codes(const std::uint8_t* codes, std::uint8_t code, Bitmap& out) {
+    const __m128i own = _mm_set1_epi8(static_cast<char>(code));
+    test_codes(codes, [=](__m128i rows) { return _mm_cmpeq_epi8(rows, own); }, out);
+}
+inline void codes_with_bit(const std::uint8_t* codes, std::size_t p, Bitmap& out) {
+    // The bit becomes the highest of its byte; what comes from the byte below stays under it.
+    const __m128i up = _mm_cvtsi32_si128(static_cast<int>(7 - p));
+    test_codes(codes, [=](__m128i rows) { return _mm_sll_epi16(rows, up); }, out);
+}
+#elif defined(IBUG_NEON)
+template <class Test>
+inline void test_codes(const std::uint8_t* codes, Test test, Bitmap& out) {
+    for (std::size_t w = 0; w < bitmap_rows / 64; ++w, codes += 64)
+        out.words[w] = bits_of(test(vld1q_u8(codes)), test(vld1q_u8(codes + 16)), test(vld1q_u8(codes + 32)),
+                               test(vld1q_u8(codes + 48)));
+}
+inline void equal_codes(const std::uint8_t* codes, std::uint8_t code, Bitmap& out) {
+    const uint8x16_t own = vdupq_n_u8(code);
+    test_codes(codes, [=](uint8x16_t rows) { return vceqq_u8(rows, own); }, out);
+}
+inline void codes_with_bit(const std::uint8_t* codes, std::size_t p, Bitmap& out) {
+    const uint8x16_t bit = vdupq_n_u8(static_cast<std::uint8_t>(1u << p));
+    test_codes(codes, [=](uint8x16_t rows) { return vtstq_u8(rows, bit); }, out);
+}
+#else
+template <class Test>
+inline void test_codes(const std::uint8_t* codes, Test test, Bitmap& out) {
+    for (std::uint64_t& word : out.words) {
+        word = 0;
+        for (std::size_t i = 0; i < 64; ++i) word |= std::uint64_t{test(*codes++)} << i;
+    }
+}
+inline void equal_codes(const std::uint8_t* codes, std::uint8_t code, Bitmap& out) {
+    test_codes(codes, [=](std::uint8_t row) { return row == code; }, out);
+}
+inline void codes_with_bit(const std::uint8_t* codes, std::size_t p, Bitmap& out) {
+    test_codes(codes, [=](std::uint8_t row) { return (row >> p & 1) != 0; }, out);
 }
 #endif
+
+#if IBUG_VECTOR_BYTES == 16
+// For all values of `n` bits, up to four, the rows whose codes have that value in the bits from `first` on. `planes`
+// are the bits of the codes.
+inline void rows_by_value(const Bitmap* planes, std::size_t first, std::size_t n, Bitmap* rows) {
+    const Part ones = all_words(~std::uint64_t{0});
+    for (std::size_t part = 0; part < n_parts; ++part) {
+        const std::size_t at = part * part_words;
+        store(ones, rows[0].words + at);
+        for (std::size_t p = 0; p < n; ++p) {
+            const std::size_t size = std::size_t{1} << p;
+            const Part with = load(planes[first + p].words + at), without = with ^ ones;
+            for (std::size_t value = 0; value < size; ++value) {
+                const Part own = load(rows[value].words + at);
+                store(own & with, rows[value + size].words + at);
+                store(own & without, rows[value].words + at);
+            }
+        }
+    }
+}
+
+// The bitmaps of many codes: the rows that have its lower four bits, and its upper ones.
+inline void make_by_halves(const std::uint8_t* rows, const std::uint8_t* codes, std::size_t n_codes, Bitmap* bitmaps) {
+    std::uint64_t any[8] = {};
+    for (std::size_t i = 0; i < bitmap_rows; i += sizeof any) {
+        std::uint64_t some[8];
+        std::memcpy(some, rows + i, sizeof some);
+        for (std::size_t j = 0; j < 8; ++j) any[j] |= some[j];
+    }
+    std::uint64_t all = 0;
+    for (const std::uint64_t word : any) all |= word;
+    for (std::size_t i = 0; i < n_codes; ++i) all |= codes[i];
+    std::size_t n_bits = 0;
+    for (std::size_t p = 0; p < 8; ++p)
+        if (all >> p & 0x0101010101010101u) n_bits = p + 1;
+    Bitmap planes[8], low[16], high[16];
+    for (std::size_t p = 0; p < n_bits; ++p) codes_with_bit(rows, p, planes[p]);
+    const std::size_t n_low = n_bits < 4 ? n_bits : 4;
+    rows_by_value(planes, 0, n_low, low);
+    rows_by_value(planes, n_low, n_bits - n_low, high);
+    for (std::size_t i = 0; i < n_codes; ++i)
+        for (std::size_t at = 0; at < bitmap_rows / 64; at += part_words)
+            store(load(low[codes[i] & 15].words + at) & load(high[codes[i] >> 4].words + at), bitmaps[i].words + at);
+}
+
+// From this number of codes on, that is faster than to compare all rows with each code.
+constexpr std::size_t least_by_halves = 12;
+#endif
+
+inline void make_bitmaps_of_tree(const std::uint8_t* rows, const std::uint8_t* codes, std::size_t n_codes,
+                                 Bitmap* bitmaps) {
+#if IBUG_VECTOR_BYTES == 16
+    if (n_codes >= least_by_halves) return make_by_halves(rows, codes, n_codes, bitmaps);
+#endif
+    for (std::size_t i = 0; i < n_codes; ++i) equal_codes(rows, codes[i], bitmaps[i]);
+}
+#endif
+
+// Lines of a tile that are fetched before they are needed.
+constexpr std::size_t tile_lines_ahead = 4;
 
 void make_bitmaps(const std::uint8_t* tiles, std::size_t tile_stride, std::size_t n_tiles, const std::uint8_t* codes,
                   const std::uint32_t* starts, Bitmap* bitmaps) {
     constexpr std::size_t n_trees = trees_per_line<std::uint8_t>;
     alignas(64) std::uint8_t rows[n_trees][bitmap_rows];
-    for (std::size_t i = 0; i < n_tiles; ++i)
-        for (std::size_t t = 0; t < n_trees; ++t)
-            std::memcpy(rows[t] + i * tile_rows, tiles + i * tile_stride + t * tile_rows, tile_rows);
+    for (std::size_t i = 0; i < n_tiles; ++i) {
+        // Tiles are too many and too far apart for the processor to foresee which lines come next.
+        const std::uint8_t* line = tiles + i * tile_stride;
+        fetch(line, tile_lines_ahead * 64);
+        for (std::size_t t = 0; t < n_trees; ++t) std::memcpy(rows[t] + i * tile_rows, line + t * tile_rows, tile_rows);
+    }
     for (std::size_t t = 0; t < n_trees; ++t)
         std::memset(rows[t] + n_tiles * tile_rows, 0, bitmap_rows - n_tiles * tile_rows);
     for (std::size_t t = 0; t < n_trees; ++t) {
-#if IBUG_VECTOR_BYTES == 64
-        __m512i own[bitmap_rows / 64];  // in registers for all codes
-        IBUG_UNROLL
-        for (std::size_t w = 0; w < bitmap_rows / 64; ++w) own[w] = _mm512_load_si512(rows[t] + w * 64);
-        for (std::size_t i = starts[t]; i < starts[t + 1]; ++i, ++bitmaps) {
-            const __m512i code = _mm512_set1_epi8(static_cast<char>(codes[i]));
-            IBUG_UNROLL
-            for (std::size_t w = 0; w < bitmap_rows / 64; ++w) bitmaps->words[w] = _mm512_cmpeq_epi8_mask(own[w], code);
-        }
-#else
-        for (std::size_t i = starts[t]; i < starts[t + 1]; ++i, ++bitmaps)
-            for (std::size_t w = 0; w < bitmap_rows / 64; ++w)
-                bitmaps->words[w] = equal_codes(rows[t] + w * 64, codes[i]);
-#endif
+        const std::size_t n_codes = starts[t + 1] - starts[t];
+        make_bitmaps_of_tree(rows[t], codes + starts[t], n_codes, bitmaps);
+        bitmaps += n_codes;
     }
 }
 
-void add_bitmaps(const Bitmap* bitmaps, const std::uint16_t* numbers, std::size_t n, Bitmap* planes,
+void add_bitmaps(const Bitmap* bitmaps, const std::uint16_t* places, std::size_t n, Bitmap* planes,
                  std::size_t n_planes) {
     for (std::size_t part = 0; part < n_parts; ++part) {
+        const std::uint64_t* const words = bitmaps->words + part * part_words;
         Part own[block_planes] = {};
-        for (const std::uint16_t* next = numbers; next < numbers + n;) {
-            const auto bits = [&] { return load(bitmaps[*next++].words + part * part_words); };
+        for (const std::uint16_t* next = places; next < places + n;) {
+            const auto bits = [&] { return load(words + *next++); };
             Part eights[2];
             IBUG_UNROLL
             for (std::size_t i = 0; i < 2; ++i) {

@@ -30,6 +30,15 @@ inline std::size_t lowest_one(std::uint64_t word) {
 #endif
 }
 
+// Asks for the memory at some distance, which may be behind the end of an array.
+inline void fetch(const void* from, std::size_t distance) {
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(from) + distance));
+#else
+    (void)from, (void)distance;
+#endif
+}
+
 // Eight words, side by side.
 #ifdef IBUG_VECTOR_TYPES
 typedef std::uint64_t Words8 __attribute__((vector_size(64)));
@@ -67,6 +76,18 @@ inline Words8 carry_save(Words8& sum, const Words8& a, const Words8& b) {
     const __m512i x = (__m512i)sum, y = (__m512i)a, z = (__m512i)b;
     sum = (Words8)_mm512_ternarylogic_epi64(x, y, z, 0x96);
     return (Words8)_mm512_ternarylogic_epi64(x, y, z, 0xe8);
+}
+#endif
+
+#ifdef IBUG_NEON
+// One bit for each of 64 bytes that are all ones or all zeros: each keeps the bit of its place among eight, and sums of
+// neighbours bring these together.
+inline std::uint64_t bits_of(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d) {
+    const uint8x16_t places = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u));
+    const uint8x16_t ab = vpaddq_u8(vandq_u8(a, places), vandq_u8(b, places));
+    const uint8x16_t cd = vpaddq_u8(vandq_u8(c, places), vandq_u8(d, places));
+    const uint8x16_t all = vpaddq_u8(ab, cd);
+    return vgetq_lane_u64(vreinterpretq_u64_u8(vpaddq_u8(all, all)), 0);
 }
 #endif
 

@@ -7,6 +7,7 @@
 
 #include "common/target.hpp"
 #include "search/layout.hpp"
+#include "search/loops/bits.hpp"
 
 namespace ibug::IBUG_TARGET {
 namespace {
@@ -164,6 +165,11 @@ inline std::uint32_t reaches(const std::uint16_t* counts, std::uint16_t needed) 
         return _mm_cmpeq_epi16(_mm_subs_epu16(least, own), _mm_setzero_si128());
     };
     return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(eight(0), eight(8))));
+#elif defined(IBUG_NEON)
+    const uint16x8_t least = vdupq_n_u16(needed);
+    const uint16x8_t low = vcgeq_u16(vld1q_u16(counts), least), high = vcgeq_u16(vld1q_u16(counts + 8), least);
+    const uint8x16_t both = vcombine_u8(vmovn_u16(low), vmovn_u16(high));
+    return static_cast<std::uint32_t>(bits_of(both, both, both, both) & 0xffff);
 #else
     std::uint32_t mask = 0;
     for (std::size_t r = 0; r < tile_rows; ++r) mask |= std::uint32_t{counts[r] >= needed} << r;
@@ -205,6 +211,9 @@ void count(const Code* tiles, std::size_t tile_stride, std::size_t n_lines, cons
     }
 }
 
+// A tile that is visited alone comes from memory, and the processor foresees no line beyond its page.
+constexpr std::size_t lines_ahead = 24;
+
 template <class Code>
 std::uint32_t visit(const Code* tile, const Code* query, std::size_t n_lines, std::size_t block_lines,
                     const std::uint8_t* bounds, std::size_t bounds_stride, std::uint32_t bound, std::uint32_t needed,
@@ -217,6 +226,7 @@ std::uint32_t visit(const Code* tile, const Code* query, std::size_t n_lines, st
         const std::size_t now = n_lines < block_lines ? n_lines : block_lines;
         Vector counter[S::row_parts] = {};
         for (std::size_t i = 0; i < now; ++i, tile += S::line_codes, query += trees_per_line<Code>) {
+            fetch(tile, lines_ahead * 64);
             IBUG_UNROLL
             for (std::size_t p = 0; p < S::line_parts; ++p) {
                 Vector rows;

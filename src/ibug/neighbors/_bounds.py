@@ -14,10 +14,12 @@ from ibug.neighbors._load import kernel
 # With fewer tiles a search by bounds costs more than it spares.
 _LEAST_TILES = 128
 # What the bounds may add to the memory of the codes; more is needed only where leaves occur everywhere, and bounds are
-# of no use.
-_MOST_MEMORY = 0.2
-# Bounds are kept if rows of the index find their own 10 nearest with a smaller share of the tiles than this.
-_MOST_VISITED = 0.2
+# of no use. They are kept if rows of the index find their own 10 nearest with a smaller share of the tiles than this.
+_MOST_MEMORY, _MOST_VISITED = 0.2, 0.2
+# The same for codes of so many bytes that caches do not hold them: a row alone waits for memory, and gains whatever it
+# skips.
+_LARGE = 2**25
+_MOST_MEMORY_OF_LARGE, _MOST_VISITED_OF_LARGE = 0.25, 0.4
 _PROBES, _PROBE_K = 32, 10
 
 
@@ -113,18 +115,21 @@ def find_bounds(
         Where leaves occur in its first rows, if that is known.
     """
     n_leaves, n_chunks = int(leaf_counts.sum()), -(-len(tiles) // kernel.CHUNK_TILES)
-    if len(tiles) < _LEAST_TILES or n_leaves * n_chunks > _MOST_MEMORY * tiles.nbytes:
+    is_large = tiles.nbytes >= _LARGE
+    most_bytes = int((_MOST_MEMORY_OF_LARGE if is_large else _MOST_MEMORY) * tiles.nbytes)
+    if len(tiles) < _LEAST_TILES or n_leaves * n_chunks > most_bytes:
         return None
     masks = np.empty(n_leaves * n_chunks + 7, np.uint8)
     starts = np.empty((n_leaves, -(-n_chunks // 8)), np.uint32)
-    most_words = min(int(_MOST_MEMORY * tiles.nbytes) // 8, 2**32 - 2)
+    most_words = min(most_bytes // 8, 2**32 - 2)
     words = kernel.find_places(tiles, len(order), leaf_counts, masks, starts, most_words, before)
     if words is None:
         return None
     bounds = Bounds(masks, starts, words, first_leaves(leaf_counts), _least_rows(order, len(tiles)))
     if before is not None:  # they paid, and a search goes without them where they do not
         return bounds
-    return bounds if _pay(compiled_index(tiles, order, numbering, leaf_counts, bounds), len(order)) else None
+    visited = _visited(compiled_index(tiles, order, numbering, leaf_counts, bounds), len(order))
+    return bounds if visited < (_MOST_VISITED_OF_LARGE if is_large else _MOST_VISITED) else None
 
 
 def first_leaves(leaf_counts: NDArray[np.int32]) -> NDArray[np.uint32]:
@@ -139,10 +144,10 @@ def _least_rows(order: NDArray[np.uint32], n_tiles: int) -> NDArray[np.uint32]:
     return least
 
 
-def _pay(index: kernel.Index, n_rows: int) -> bool:
-    """Let some rows of the index find their nearest, and see how many tiles that takes."""
+def _visited(index: kernel.Index, n_rows: int) -> float:
+    """Let some rows of the index find their nearest, and return the share of the tiles that this takes."""
     places = np.linspace(0, n_rows - 1, _PROBES).astype(np.int64)
     visits = np.empty(_PROBES, np.int64)
     index.count_visits_of_rows(places, min(_PROBE_K, n_rows), visits)
     n_tiles = -(-n_rows // (kernel.TILE_ROWS * kernel.QUAD_TILES)) * kernel.QUAD_TILES
-    return bool(visits.mean() < _MOST_VISITED * n_tiles)
+    return float(visits.mean()) / n_tiles

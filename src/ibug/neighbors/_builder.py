@@ -14,8 +14,10 @@ from ibug.neighbors._load import kernel
 
 # The look-up table from leaf numbers to codes has 4 bytes per entry, so 4 GiB at the most.
 _MAX_TABLE_ENTRIES = 2**30
-# The number of trees by which similar rows are found: the more rows there are, the more must be told apart.
+# The number of trees by which similar rows are found: the more rows there are, the more must be told apart; and of many
+# trees more, so that what decides is not a matter of luck.
 _LEAST_SAMPLED, _MOST_SAMPLED, _ROWS_PER_SAMPLED = 32, 64, 2000
+_TREES_PER_SAMPLED, _MOST_OF_MANY_TREES = 16, 128
 
 
 class Builder:
@@ -88,8 +90,9 @@ class Builder:
         tiles, n_rows = self.tiles[first // kernel.TILE_ROWS :], self.n_rows - first
         order = np.arange(n_rows, dtype=np.uint32)
         if n_rows > unit:
-            wanted = min(max(_LEAST_SAMPLED, n_rows // _ROWS_PER_SAMPLED), _MOST_SAMPLED)
-            n_sampled = min(wanted, max(1, 3 * n_trees // 8))
+            by_rows = min(max(_LEAST_SAMPLED, n_rows // _ROWS_PER_SAMPLED), _MOST_SAMPLED)
+            by_trees = min(n_trees // _TREES_PER_SAMPLED, _MOST_OF_MANY_TREES)
+            n_sampled = min(max(by_rows, by_trees), max(1, 3 * n_trees // 8))
             kernel.order_rows(tiles, n_trees, n_sampled, order)
             kernel.permute_rows(tiles, n_trees, order, min(64, -(-n_trees // 4)))
         return np.concatenate([np.arange(first, dtype=np.uint32), order + np.uint32(first)])

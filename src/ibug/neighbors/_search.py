@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from ibug._threads import at_once, n_threads_of
 from ibug.neighbors._builder import padded_trees
 from ibug.neighbors._load import kernel
 from ibug.neighbors._order import Neighbors, merge_top_k
@@ -13,12 +15,15 @@ from ibug.neighbors._tasks import Task, divide
 
 # A search by bounds gives up in favour of a full scan when it seems to need another share of the tiles as large as
 # this. A tile that is visited alone costs three to five times one in a scan of several queries, and about ten times one
-# in a scan of many, which share bitmaps.
-_MOST_VISITED, _MOST_VISITED_OF_MANY, _MOST_VISITED_ALONE = 0.2, 0.12, 0.5
+# in a scan of many, which share bitmaps. A row alone never gives up: both read tiles from memory, and a visit ends
+# where no row of the tile can be among the nearest any more, so that it is no slower even if all tiles are visited.
+_MOST_VISITED, _MOST_VISITED_OF_MANY, _MOST_VISITED_ALONE = 0.2, 0.12, 1.0
 # Nor is it tried for more neighbours than this share of the rows, which lie in many tiles.
 _MOST_ROWS, _MOST_ROWS_OF_MANY = 1 / 8, 1 / 300
 # What a search by bounds costs compared with a full scan, at least; for the number of threads.
 _SPARED = 8
+# Comparisons of a row alone that take as long as one of many rows: each code comes from memory.
+_ALONE = 16
 # Queries that share each load of a tile: what a thread should have at least, before tiles are divided.
 _GROUP = 16
 
@@ -69,17 +74,13 @@ class Search:
         # Decided once: the tiles of a search by bounds are divided otherwise than those of a scan.
         many = self._shares_bitmaps(n_queries, instruction_set)
         prunes = candidates is None and self._prunes(k, many)
-        n_threads = 1 if n_jobs is None else effective_n_jobs(n_jobs)
+        n_threads = n_threads_of(n_jobs)
         if n_threads == 1:
             return self._run(leaves, Task(0, n_queries, 0, self._n_tiles), k, candidates, prunes, instruction_set)
         tasks = self._tasks(n_queries, candidates, prunes, many, n_threads, instruction_set)
         parts = {(task.first_tile, task.last_tile): _empty(n_queries, k) for task in tasks}
-        Parallel(n_jobs=n_jobs, require="sharedmem")(
-            delayed(self._run)(
-                leaves, task, k, candidates, prunes, instruction_set, parts[task.first_tile, task.last_tile]
-            )
-            for task in tasks
-        )
+        settings = k, candidates, prunes, instruction_set
+        at_once([partial(self._run, leaves, task, *settings, parts[task.first_tile, task.last_tile]) for task in tasks])
         return next(iter(parts.values())) if len(parts) == 1 else merge_top_k(list(parts.values()), k)
 
     def visits(self, leaves: NDArray[np.int32], k: int, instruction_set: str) -> NDArray[np.int64]:
@@ -99,7 +100,7 @@ class Search:
     def _tasks(
         self, n_queries: int, candidates: int | None, prunes: bool, many: bool, n_threads: int, instruction_set: str
     ) -> list[Task]:
-        comparisons = n_queries * self._n_codes
+        comparisons = n_queries * self._n_codes * (_ALONE if n_queries == 1 else 1)
         if prunes:
             return divide(n_queries, self._n_tiles, kernel.CHUNK_TILES, comparisons // _SPARED, n_threads, _GROUP)
         group = kernel.least_queries(instruction_set) if many else _GROUP

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from ibug._threads import at_once, n_threads_of
 from ibug.leaves.walk import _walk
 from ibug.leaves.walk._trees import NotWalkableError, Trees, offsets
 
@@ -72,15 +73,17 @@ class TreeWalk:
         n_rows = len(rows)
         leaves = np.empty((n_rows, self.n_trees if trees is None else len(trees)), np.int32)
         sums = np.empty(n_rows)
-        n_tasks = min(effective_n_jobs(n_jobs), leaves.size // _LEAVES_PER_TASK) if n_jobs not in (None, 1) else 1
+        n_tasks = min(n_threads_of(n_jobs), leaves.size // _LEAVES_PER_TASK)
         if n_tasks <= 1:
             done = self._forest.walk(rows, 0, n_rows, leaves, sums, instruction_set, trees)
         else:
             edges = [n_rows * i // n_tasks for i in range(n_tasks + 1)]
             done = all(
-                Parallel(n_jobs=n_jobs, require="sharedmem")(
-                    delayed(self._forest.walk)(rows, start, stop, leaves, sums, instruction_set, trees)
-                    for start, stop in pairwise(edges)
+                at_once(
+                    [
+                        partial(self._forest.walk, rows, start, stop, leaves, sums, instruction_set, trees)
+                        for start, stop in pairwise(edges)
+                    ]
                 )
             )
         return (leaves, sums) if done else None

@@ -1,0 +1,51 @@
+"""Work that is divided among threads."""
+
+import threading
+from contextvars import ContextVar
+
+import pytest
+
+from ibug._threads import at_once, n_threads_of
+
+
+def test_works_run_at_the_same_time_and_answer_in_order():
+    met = threading.Barrier(3, timeout=30)
+
+    def work(number):
+        met.wait()  # which no work passes before all are there
+        return number, threading.get_ident()
+
+    found = at_once([lambda i=i: work(i) for i in range(3)])
+    assert [number for number, _ in found] == [0, 1, 2]
+    assert found[0][1] == threading.get_ident() and len({ident for _, ident in found}) == 3
+
+
+def test_one_work_needs_no_thread():
+    assert at_once([threading.get_ident]) == [threading.get_ident()]
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_a_failure_is_raised_after_the_others_have_ended(failing):
+    ended = []
+
+    def work(number):
+        if number == failing:
+            raise KeyError(number)
+        ended.append(number)
+
+    with pytest.raises(KeyError, match=str(failing)):
+        at_once([lambda i=i: work(i) for i in range(3)])
+    assert sorted(ended) == [number for number in range(3) if number != failing]
+
+
+def test_works_see_the_context_of_the_caller():
+    # NumPy's error state is in it from version 2 on.
+    variable = ContextVar("variable", default=0)
+    variable.set(7)
+    assert at_once([variable.get] * 3) == [7, 7, 7]
+
+
+def test_n_jobs_is_in_the_convention_of_joblib():
+    assert n_threads_of(None) == n_threads_of(1) == 1
+    assert n_threads_of(3) == 3
+    assert n_threads_of(-1) >= 1
