@@ -2,7 +2,8 @@
 // other to find their weights.
 //
 // An expert on neighbours gives its k nearest the weights exp(β (aᵣ − a₀)), divided by their sum, where aᵣ is the
-// affinity as a share of the trees; β = 0 means equal weights.
+// affinity as a share of the trees; β = 0 means equal weights. Where training rows count for more or less than one,
+// these weights are multiplied by what each counts for.
 #pragma once
 
 #include "stack/density.hpp"
@@ -24,14 +25,19 @@ struct Neighbors {
     std::size_t n_residuals;
     const double* shares;  // (n, n_shares)
     std::size_t n_shares;
+    const double* counts;  // (n, n_shares), or null where all neighbours count alike
+
+    const double* counts_of(std::size_t row) const { return counts == nullptr ? nullptr : counts + row * n_shares; }
 };
 
 // Write the weights that one expert gives the nearest k, and zeros up to n.
-inline void expert_weights(const double* shares, std::int64_t k, double sharpness, std::size_t n, double* out) {
+inline void expert_weights(const double* shares, const double* counts, std::int64_t k, double sharpness, std::size_t n,
+                           double* out) {
     const std::size_t last = std::min(static_cast<std::size_t>(k), n);
     double total = 0.0;
     for (std::size_t i = 0; i < last; ++i) {
         out[i] = sharpness == 0.0 ? 1.0 : std::exp(sharpness * (shares[i] - shares[0]));
+        if (counts != nullptr) out[i] *= counts[i];
         total += out[i];
     }
     for (std::size_t i = 0; i < last; ++i) out[i] /= total;
@@ -48,11 +54,11 @@ inline void combine(const Neighbors& near, const Experts& on_targets, const doub
     const std::size_t n = near.n_targets + near.n_residuals;
     std::vector<Atom> list(n);
     std::vector<double> own(n);
-    const auto add = [&](const Experts& experts, const double* weights, const double* shares, std::size_t count,
-                         Atom* out) {
+    const auto add = [&](const Experts& experts, const double* weights, const double* shares, const double* counts,
+                         std::size_t count, Atom* out) {
         for (std::size_t j = 0; j < experts.n; ++j) {
             if (!(weights[j] > 0.0)) continue;
-            expert_weights(shares, experts.k[j], experts.sharpness[j], count, own.data());
+            expert_weights(shares, counts, experts.k[j], experts.sharpness[j], count, own.data());
             for (std::size_t i = 0; i < count; ++i) out[i].mass += weights[j] * own[i];
         }
     };
@@ -61,8 +67,9 @@ inline void combine(const Neighbors& near, const Experts& on_targets, const doub
         for (std::size_t i = 0; i < near.n_targets; ++i) list[i] = {near.targets[row * near.n_targets + i], 0.0};
         for (std::size_t i = 0; i < near.n_residuals; ++i)
             list[near.n_targets + i] = {near.loc[row] + near.residuals[row * near.n_residuals + i], 0.0};
-        add(on_targets, target_weights, shares, near.n_targets, list.data());
-        add(on_residuals, residual_weights, shares, near.n_residuals, list.data() + near.n_targets);
+        const double* counts = near.counts_of(row);
+        add(on_targets, target_weights, shares, counts, near.n_targets, list.data());
+        add(on_residuals, residual_weights, shares, counts, near.n_residuals, list.data() + near.n_targets);
         std::sort(list.begin(), list.end(), [](const Atom& a, const Atom& b) { return a.value < b.value; });
         for (std::size_t i = 0; i < n; ++i) {
             atoms[row * n + i] = list[i].value;
@@ -108,15 +115,16 @@ class RowOfExperts {
         }
         if (with_.n_errors > 0) weights += n_;
         from += with_.n_errors;
-        const double* shares = near_.shares + row * near_.n_shares;
+        const double *shares = near_.shares + row * near_.n_shares, *counts = near_.counts_of(row);
         for (std::size_t i = 0; i < near_.n_targets; ++i) value_[from + i] = near_.targets[row * near_.n_targets + i];
         for (std::size_t j = 0; j < on_targets_.n; ++j, weights += n_)
-            expert_weights(shares, on_targets_.k[j], on_targets_.sharpness[j], near_.n_targets, weights + from);
+            expert_weights(shares, counts, on_targets_.k[j], on_targets_.sharpness[j], near_.n_targets, weights + from);
         from += near_.n_targets;
         for (std::size_t i = 0; i < near_.n_residuals; ++i)
             value_[from + i] = loc_ + near_.residuals[row * near_.n_residuals + i];
         for (std::size_t j = 0; j < on_residuals_.n; ++j, weights += n_)
-            expert_weights(shares, on_residuals_.k[j], on_residuals_.sharpness[j], near_.n_residuals, weights + from);
+            expert_weights(shares, counts, on_residuals_.k[j], on_residuals_.sharpness[j], near_.n_residuals,
+                           weights + from);
         sort();
     }
 

@@ -115,6 +115,7 @@ class Options:
     calibrate: bool | str
     conformal: str | ConformalCalibrator | None
     sampling: Sampling
+    weight_neighbors: bool
     validation_fraction: float
     cv: Any
     refit: bool
@@ -127,7 +128,7 @@ class Options:
         """Check the parameters of an estimator, as ``get_params(deep=False)`` returns them."""
         given = dict(parameters)
         score = Score.of(given["scoring"])
-        check_flags(refit=given["refit"], prefit=given["prefit"])
+        check_flags(**{name: given[name] for name in ("refit", "prefit", "weight_neighbors")})
         check_calibrate(given["calibrate"])
         if given["spread"] not in tuple(SPREADS):
             raise InvalidInputError(f"spread must be one of {tuple(SPREADS)}; got {given['spread']!r}.")
@@ -154,6 +155,7 @@ class Options:
             calibrate=given["calibrate"],
             conformal=given["conformal"],
             sampling=sampling,
+            weight_neighbors=bool(given["weight_neighbors"]),
             validation_fraction=given["validation_fraction"],
             cv=given["cv"],
             refit=given["refit"],
@@ -219,7 +221,8 @@ class Options:
         """
         self.check_k(n_rows)
         if self.prefit:
-            weights_of_use = self.asks_model and has_validation  # if the model was trained with them
+            # Residuals need them if the model was trained with them.
+            weights_of_use = self.weight_neighbors or (self.asks_model and has_validation)
             unused = [name for name in fit_params if not (weights_of_use and is_weight(name))]
             self._check_prefit(unused, has_validation)
         elif self.spread.requires_residuals and not has_validation:

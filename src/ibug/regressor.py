@@ -76,8 +76,10 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         Which trees these are.
     row_fraction : float in (0, 1]
         The share of the training rows, drawn at random, that can be neighbours.
+    weight_neighbors : bool
+        Let each training row count for its `sample_weight` among the neighbours: in the spread, and in a stack.
     validation_fraction : float in (0, 1)
-        The share of the rows that is held out, where there are no validation rows and no cross-fitting.
+        The share that is held out, where there are no validation rows and no cross-fitting.
     cv : int, splitter, list of splits or None
         The folds in which clones of the estimator are trained: each training row is predicted by one that has not seen
         it. They give honest residuals, and rows to tune on where `fit` is given none. Rows that no fold predicts, the
@@ -176,6 +178,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         tree_fraction: float = 1.0,
         tree_order: str = "first",
         row_fraction: float = 1.0,
+        weight_neighbors: bool = False,
         validation_fraction: float = 0.2,
         cv: Any = None,
         refit: bool = True,
@@ -189,7 +192,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         self.distribution, self.location, self.support, self.conformal = distribution, location, support, conformal
         self.tree_fraction, self.tree_order, self.row_fraction = tree_fraction, tree_order, row_fraction
         self.cv, self.validation_fraction, self.random_state = cv, validation_fraction, random_state
-        self.n_jobs, self.verbose = n_jobs, verbose
+        self.weight_neighbors, self.n_jobs, self.verbose = weight_neighbors, n_jobs, verbose
 
     def fit(
         self,
@@ -209,7 +212,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
             The training rows and their targets. With `prefit`, those that the model was trained on.
         sample_weight : array-like of shape (n_rows,), optional
-            For the `fit` of estimator and clones; with `prefit`, those of the model's own. Neighbours are not weighted.
+            For the `fit` of estimator and clones; with `prefit`, those of the model's own; see `weight_neighbors`.
         X_val, y_val : optional
             Validation rows, which the model has not been trained on. Without them, and without `prefit`, rows of X
             serve: predicted by clones that have not seen them, or held out (see `spread` and `cv`).
@@ -247,14 +250,13 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X, n_neighbors, output : rows, int or None, {None, "pandas", "polars"}
-            The rows to predict; how many training rows, ``None`` means ``k_``; arrays, or two data frames with the
-            index of X and the columns ``affinity_1``, … and ``neighbor_1``, …
+            The rows; how many training rows, ``None`` means ``k_``; arrays, or two data frames with the index of X.
 
         Returns
         -------
         affinities, indices : ndarray of shape (n_rows, n_neighbors), or data frame
             The number of trees in which the training row is in the same leaf, descending, and its row number in the X
-            that was given to `fit`; of equal affinities the smaller number comes first.
+            of `fit`; of equal affinities the smaller number comes first. Columns ``affinity_1``, … ``neighbor_1``, …
         """
         check_output(output)
         rows, k = self._check_rows(X), self._check_n_neighbors(n_neighbors)
@@ -317,7 +319,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return self._learn_from(X, y, {}, "recalibrate needs rows and their targets, X and y.", sample_weight)
 
-    def update(self, X: Any, y: ArrayLike, *, keep: int | None = None) -> IBUGRegressor:
+    def update(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, keep: int | None = None
+    ) -> IBUGRegressor:
         """Make newer labelled rows neighbours as well; the model stays, and so does the rule until `recalibrate`.
 
         Neighbours are then those of an index of all rows, bit for bit. Where training rows have honest residuals, the
@@ -328,25 +332,24 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         ----------
         X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
             Rows that the model has not been trained on, oldest first.
+        sample_weight : array-like of shape (n_rows,), optional
+            What they count for as neighbours, with `weight_neighbors`; 1 by default.
         keep : int, optional
             Forget the oldest rows, so that this many are left at most; row numbers are then counted from the oldest
             one that is left.
         """
         rows = self._check_labelled_rows(X, y, "update needs rows and their targets, X and y.")
         options = Options.of(self.get_params(deep=False))
-        self.source_ = updated_source(self.source_, self.rule_, rows, options, self.random_state, keep)
+        self.source_ = updated_source(self.source_, self.rule_, rows, options, self.random_state, keep, sample_weight)
         return self
 
     def likelihood_ratio(self, X_val: Any, X_new: Any) -> LikelihoodRatio:
         """Estimate how much likelier each row is among new rows than among validation rows, from the model's leaves.
 
-        It is for ``conformal=ScaleConformal(ratio=...)`` and `recalibrate`, where rows to be predicted have other
-        covariates than those that calibrate. Neither needs targets.
-
         Parameters
         ----------
         X_val, X_new : array-like or data frame of shape (n_rows, n_features)
-            Validation rows, and rows like those to be predicted: some hundreds of each.
+            Validation rows, and rows like those to be predicted, for `recalibrate` with ``ScaleConformal(ratio=...)``.
         """
         leaves = (np.concatenate([*self.source_.leaves_of(self._check_rows(X))]) for X in (X_val, X_new))
         return LikelihoodRatio.estimate(*leaves)

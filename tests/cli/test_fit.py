@@ -186,6 +186,14 @@ def test_weights_parameters_and_categories(files):
     assert "w" not in u.feature_names_in_
     assert u.estimator_.booster_.num_trees() == 12
     assert max(tree["num_leaves"] for tree in u.estimator_.booster_.dump_model()["tree_info"]) == 4
+    assert u.source_.weights is None
+    frame["w"] += 1
+    frame.to_csv(files["weighted.csv"], index=False)
+    files.run(
+        "fit", files["weighted.csv"], "-t", "target", "--drop", "order", "--weight", "w", "--weight-neighbors",
+        "-b", "lightgbm", "--trees", "5", "-o", files["m.ibug"],
+    )  # fmt: skip
+    np.testing.assert_array_equal(ibug.load(files["m.ibug"]).source_.weights, frame["w"])
     refused = files.run("fit", files["train.csv"], "-t", "target", "-p", "leaves", "-o", files["n.ibug"], ok=False)
     assert "name=value" in refused.stderr
 
@@ -198,6 +206,7 @@ def test_weights_parameters_and_categories(files):
         (["--k", "many"], "a number or 'tune'"),
         (["--support", "1,0"], "below the upper"),
         (["--support", "1"], "two bounds"),
+        (["--weight-neighbors"], "name the column of weights"),
         (["--scoring", "rmse"], "rmse"),
     ],
 )

@@ -69,6 +69,7 @@ def test_partitions_of_other_lengths(client, model, data, arrays):
         ({"k": 5, "conformal": "scale"}, "needs rows that the trained model has not seen"),
         ({"k": 5, "support": (0, 1)}, "outside the support"),
         ({"k": 5, "distribution": "gauss"}, "gauss"),
+        ({"k": 5, "weight_neighbors": True}, "leave weight_neighbors out"),
         ({"k": 5, "conformal": ScaleConformal(groups=0)}, "leave groups= of the calibrator out"),
         ({"k": 5, "conformal": ScaleConformal(ratio=len)}, "leave ratio= of the calibrator out"),
     ],

@@ -72,7 +72,12 @@ class ClusterJob:
 
 
 def check_cluster_options(options: Options) -> None:
-    """Raise InvalidInputError for what only rows on one machine can be asked: groups, and likelihood ratios."""
+    """Raise InvalidInputError for what rows on a cluster are not asked: groups, likelihood ratios, weights."""
+    if options.weight_neighbors:
+        raise InvalidInputError(
+            "On a cluster neighbours count alike: leave weight_neighbors out. ibug.IBUGRegressor, on one machine, "
+            "weighs them."
+        )
     calibrator = options.conformal_calibrator()
     given = [name for name in ("groups", "ratio") if getattr(calibrator, name, None) is not None]
     if given:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-from ibug.neighbors._source import Batch
+from ibug.neighbors._source import Batch, weights_of
 
 _VALUES_PER_BATCH = 2**21
 
@@ -29,6 +29,8 @@ class CrossFittedSource:
         their affinities as shares of that clone's trees.
     targets, residuals : ndarray of shape (n_train,)
         Of all training rows.
+    weights : ndarray of shape (n_train,) or None
+        What they count for as neighbours; None where they count alike.
     """
 
     mean: Floats
@@ -36,6 +38,7 @@ class CrossFittedSource:
     neighbors: NDArray[np.int32]
     targets: Floats
     residuals: Floats
+    weights: Floats | None = None
 
     @property
     def n_trees(self) -> int:
@@ -75,5 +78,6 @@ class CrossFittedSource:
             chosen = X[start : start + size]
             rows = self.neighbors[chosen, :k]
             values = {quantity: known[quantity][rows[:, :n]] for quantity, n in needs.items()}
-            where = slice(start, start + len(chosen))
-            yield Batch(where, self.mean[chosen], self.affinities[chosen, :k], rows.astype(np.int64), values, 1)
+            weights = weights_of(self.weights, rows, needs)
+            where, near = slice(start, start + len(chosen)), self.affinities[chosen, :k]
+            yield Batch(where, self.mean[chosen], near, rows.astype(np.int64), values, 1, weights=weights)

@@ -26,6 +26,7 @@ def updated(
     sampling: Sampling,
     rng: np.random.RandomState,
     *,
+    weights: Floats | None = None,
     keep: int | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
@@ -42,6 +43,8 @@ def updated(
         The new rows and their targets.
     sampling, rng
         The share of the new rows that can be neighbours, and what draws them.
+    weights : ndarray of shape (n_rows,) or None
+        What the new rows count for as neighbours, where training rows have weights; 1 by default.
     keep
         The number of training rows in the end, at most; None for all.
     n_jobs, verbose
@@ -68,6 +71,9 @@ def updated(
         residuals = residuals[first:]
     sample = None if source.rows is None else rows[rows >= gone] - gone
     honest = replace(source.honest, values=residuals)
+    if source.weights is not None:
+        counts = np.concatenate([source.weights, np.ones(len(y)) if weights is None else weights])[gone:]
+        source = replace(source, weights=counts)
     return replace(source, index=index, rows=sample, targets=targets, honest=honest, residual_index=residual_index)
 
 

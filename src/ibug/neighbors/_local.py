@@ -20,7 +20,7 @@ from ibug.neighbors._leaf_numbers import LeafNumbers
 from ibug.neighbors._order import not_self
 from ibug.neighbors._residuals import Residuals
 from ibug.neighbors._sampling import Sampling
-from ibug.neighbors._source import Batch
+from ibug.neighbors._source import Batch, weights_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,8 @@ class LocalSource:
         Honest residuals of the training rows; or of validation rows, which have an index of their own.
     leaves_out_self
         The rows that are asked for are those of `residual_index`: none is its own neighbour there.
+    weights : ndarray of shape (n_train,) or None
+        What the training rows count for as neighbours, all above zero; None where they count alike.
     """
 
     model: Any
@@ -53,6 +55,7 @@ class LocalSource:
     honest: Residuals = field(default_factory=Residuals)
     residual_index: LeafIndex | JoinedIndex | None = None
     leaves_out_self: bool = False
+    weights: Floats | None = None
 
     @classmethod
     def build(
@@ -168,7 +171,8 @@ class LocalSource:
             if others:
                 values["residuals"] = self._values("residuals")[self._validation_rows(leaves, k_others, where, n_jobs)]
             predictions = np.full(len(leaves), np.nan) if mean is None else np.asarray(mean, np.float64)
-            yield Batch(where, predictions, affinities, rows, values, self.n_trees)
+            weights = weights_of(self.weights, rows, own)
+            yield Batch(where, predictions, affinities, rows, values, self.n_trees, weights=weights)
 
     def leaves_of(self, X: Any) -> Iterator[NDArray[np.int32]]:
         """Yield the leaves of the rows X, chunk after chunk, (n_chunk_rows, n_trees)."""
@@ -294,7 +298,8 @@ class LocalSource:
         leaves = LeafNumbers(reader, n_trees, ascending(rest["trees"]))
         honest = Residuals.from_state(rest, of_validation=residual_index is not None)
         known = ascending(rest["rows"]), plain_floats(rest["targets"]), honest
-        source = cls(model, leaves, index, *known, residual_index)
+        weights = None if rest.get("weights") is None else plain_floats(rest["weights"])  # which older files have not
+        source = cls(model, leaves, index, *known, residual_index, weights=weights)
         source.check()
         reader.recall(rest["reader"])
         return source
@@ -311,6 +316,7 @@ class LocalSource:
             "rows": self.rows,
             "targets": self.targets,
             **self.honest.state(),
+            **({} if self.weights is None else {"weights": self.weights}),
             "reader": self.leaves.reader.findings(),
         }
 
@@ -320,6 +326,9 @@ class LocalSource:
         n_rows = n_train if self.rows is None else len(self.rows)
         known = self.rows is None or self.rows[-1] < n_train
         require(self.index.n_rows == n_rows and known, "its index does not match its targets")
+        if self.weights is not None:
+            right = self.weights.shape == (n_train,) and np.all(np.isfinite(self.weights) & (self.weights > 0))
+            require(right, "its weights do not match its targets: one above zero for each is expected")
         trees, n_model_trees = self.leaves.trees, self.leaves.n_model_trees
         require(
             self.index.n_trees == self.leaves.n_trees and (trees is None or trees[-1] < n_model_trees),

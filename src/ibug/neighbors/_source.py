@@ -27,11 +27,17 @@ class Batch(NamedTuple):
     values: Mapping[str, Floats]  # by quantity ("targets", "residuals"), (n_rows, k of the quantity)
     n_trees: int  # the affinity of twins
     aside: Mapping[str, NDArray[Any]] = MappingProxyType({})  # what a rule needs of the rows themselves, (n_rows, …)
+    weights: Mapping[str, Floats] = MappingProxyType({})  # of neighbours, shaped as values; none where all count alike
 
     @property
     def n_rows(self) -> int:
         """The number of rows."""
         return len(self.mean)
+
+    @property
+    def most_weights(self) -> Floats | None:
+        """The weights of the quantity that has the most neighbours, (n_rows, k); None where all count alike."""
+        return max(self.weights.values(), key=lambda each: each.shape[1], default=None)
 
     def shares(self, k: int) -> Floats:
         """Return the affinities of the k nearest training rows as shares of the trees, (n_rows, k)."""
@@ -117,3 +123,18 @@ def beside(batches: Iterable[Batch], aside: Mapping[str, NDArray[Any]]) -> Itera
     """
     for batch in batches:
         yield batch._replace(aside={name: values[batch.where] for name, values in aside.items()})
+
+
+def weights_of(weights: Floats | None, rows: NDArray[Any], needs: Mapping[str, int]) -> Mapping[str, Floats]:
+    """Return the weights of neighbours by quantity, (n_rows, k of the quantity); none where rows count alike.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_train,) or None
+        Of the training rows.
+    rows : ndarray of shape (n_rows, k)
+        The neighbours.
+    needs
+        The number of neighbours, by quantity of the training rows.
+    """
+    return {} if weights is None else {quantity: weights[rows[:, :n]] for quantity, n in needs.items()}

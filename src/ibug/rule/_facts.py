@@ -107,4 +107,10 @@ class TargetFacts:
                 f"{found.highest:g}."
             )
         families, refused = prepared(options, targets, found.lowest)
+        shaped = [family.name for family in families if family.needs_neighbors]
+        if options.weight_neighbors and shaped:
+            raise InvalidInputError(
+                f"weight_neighbors=True counts for the spread and for stacks; the family {shaped[0]!r} is fitted to "
+                'neighbours that count alike. Choose distribution="auto" or "normal", or leave weight_neighbors out.'
+            )
         return cls(found, families, refused)

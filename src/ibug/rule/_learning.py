@@ -223,7 +223,7 @@ def with_floor(rule: Rule, batches: Iterable[Batch], facts: TargetFacts) -> Rule
     facts
         The training targets.
     """
-    variances = np.concatenate([rule.spread.variance(batch.values) for batch in batches])
+    variances = np.concatenate([rule.spread.variance(batch.values, batch.weights) for batch in batches])
     return replace(rule, min_variance=smallest_nonzero(variances, facts.range.tiny_variance))
 
 

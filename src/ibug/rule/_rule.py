@@ -129,7 +129,7 @@ class Rule:
 
     def variance(self, batch: Batch) -> Floats:
         """Return the calibrated variances, (n_rows,)."""
-        raw = self.spread.variance(batch.values)
+        raw = self.spread.variance(batch.values, batch.weights)
         return self.gamma * np.maximum(raw, self.min_variance) + self.delta
 
     @property
@@ -177,7 +177,8 @@ class Rule:
         targets, residuals = batch.values.get("targets"), batch.values.get("residuals")
         if targets is None:  # no expert looks at them
             targets = np.empty((batch.n_rows, 0))
-        evidence = Evidence(batch.mean, np.sqrt(self.variance(batch)), targets, batch.shares(k), residuals)
+        scale, weights = np.sqrt(self.variance(batch)), batch.most_weights
+        evidence = Evidence(batch.mean, scale, targets, batch.shares(k), residuals, weights)
         return stack.distribution(evidence)
 
     def uncalibrated(self) -> Rule:

@@ -33,7 +33,8 @@ class Statistics:
     values : dict of ndarray of shape (n_rows, max(ks))
         By quantity, where families need them; else empty.
     nearest : dict of ndarray
-        The neighbours' ``targets``, ``shares`` and ``residuals`` that experts look at; empty without a stack.
+        The neighbours' ``targets``, ``shares`` and ``residuals`` that experts look at, and ``weights`` where they have
+        some; empty without a stack.
     weights : ndarray of shape (n_rows,) or None
         Of the validation rows, all above zero; None where they count alike.
     """
@@ -66,7 +67,10 @@ class Statistics:
 
     @classmethod
     def _of(cls, batch: Batch, y: Floats, plan: Plan) -> Statistics:
-        variances = {name: QUANTITIES[name].prefix_variances(batch.values[name], plan.ks) for name in plan.quantities}
+        variances = {
+            name: QUANTITIES[name].prefix_variances(batch.values[name], plan.ks, batch.weights.get(name))
+            for name in plan.quantities
+        }
         values = {}
         if plan.keeps_values:
             values = {name: QUANTITIES[name].around(batch.values[name], batch.mean) for name in plan.quantities}
@@ -100,7 +104,8 @@ class Statistics:
     def evidence(self, variance: Floats) -> Evidence:
         """Return what experts look at, for calibrated variances, (n_rows,)."""
         near = self.nearest
-        return Evidence(self.mean, np.sqrt(variance), near["targets"], near["shares"], near.get("residuals"))
+        values = near["targets"], near["shares"], near.get("residuals"), near.get("weights")
+        return Evidence(self.mean, np.sqrt(variance), *values)
 
     def columns(self, quantity: str, ks: Sequence[int]) -> Floats:
         """Return the variances of a quantity for some k, (n_rows, len(ks)).
@@ -118,6 +123,9 @@ class Statistics:
 def _nearest(batch: Batch, experts: Experts) -> dict[str, Floats]:
     needs = experts.needs
     found = {quantity: batch.values[quantity][:, :k] for quantity, k in needs.items() if k or quantity == "targets"}
+    weights = batch.most_weights
+    if weights is not None:
+        found["weights"] = weights[:, : max(needs.values())]
     return {**found, "shares": batch.shares(max(needs.values()))}
 
 

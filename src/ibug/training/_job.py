@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight
 from ibug._inputs import check_feature_names
 from ibug._options import Options, is_weight
 from ibug._typing import Floats, Rows
+from ibug.exceptions import InvalidInputError
 from ibug.leaves import RenamingReader, names_taken, read_leaves_of, renamed, renamed_parameters
 from ibug.neighbors import LeafNumbers, LocalSource, Residuals
 from ibug.rule import TargetFacts
@@ -79,6 +80,20 @@ class Job:
         found = [value for name, value in self.fit_params.items() if is_weight(name) and value is not None]
         return np.asarray(_check_sample_weight(found[0], self.y, dtype=np.float64)) if found else None
 
+    @property
+    def neighbor_weight(self) -> Floats | None:
+        """What the training rows count for as neighbours, (n_train,); None where they count alike."""
+        if not self.options.weight_neighbors:
+            return None
+        weights = self.sample_weight
+        if weights is None or not np.all(np.isfinite(weights) & (weights > 0)):
+            given = "none" if weights is None else f"{int(np.sum(~(weights > 0)))} that are not"
+            raise InvalidInputError(
+                f"weight_neighbors=True needs sample_weight in fit, one above zero for each training row; got {given}. "
+                "Leave rows of weight 0 out."
+            )
+        return weights
+
     def trained(self) -> Any:
         """Return a copy of the model, trained on all rows."""
         return fresh(self.model).fit(self.X, self.y, **self.fit_params)
@@ -102,6 +117,7 @@ class Job:
         work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
         honest = None if residuals is None else Residuals(residuals, "clones")
         source = LocalSource.build(model, reader, self.X, self.y, options.sampling, self.rng, honest=honest, **work)
+        source = replace(source, weights=self.neighbor_weight)
         if not own:
             return source
         index = source.index

@@ -9,13 +9,20 @@ from sklearn.utils import check_random_state
 
 from ibug._options import Options
 from ibug._typing import Rows
+from ibug._weights import as_weights
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import LocalSource, updated
 from ibug.rule import Rule, TargetFacts
 
 
 def updated_source(
-    source: LocalSource, rule: Rule, rows: Rows, options: Options, random_state: Any, keep: int | None
+    source: LocalSource,
+    rule: Rule,
+    rows: Rows,
+    options: Options,
+    random_state: Any,
+    keep: int | None,
+    sample_weight: Any = None,
 ) -> LocalSource:
     """Return the source with newer rows, after checking that the rule can go on with it.
 
@@ -31,8 +38,16 @@ def updated_source(
         Draws a share of the rows, if that was asked for.
     keep
         The number of rows that are left at most; None for all.
+    sample_weight : array-like of shape (n_rows,) or None
+        What the new rows count for as neighbours, if training rows have weights.
     """
     X, y = rows
+    weights = as_weights(sample_weight, len(y), "sample_weight")
+    if weights is not None and (source.weights is None or not np.all(weights > 0)):
+        raise InvalidInputError(
+            "update takes sample_weight where training rows have weights as neighbours (weight_neighbors=True in fit), "
+            "one above zero for each new row."
+        )
     TargetFacts.of(np.concatenate([source.targets, y]), options)  # they must be inside the support
     if keep is not None:
         least = max(rule.k, *rule.needs.values(), *rule.spread.n_neighbors.values())
@@ -43,6 +58,7 @@ def updated_source(
         y,
         options.sampling,
         check_random_state(random_state),
+        weights=weights,
         keep=keep,
         n_jobs=options.n_jobs,
         verbose=options.verbose,

@@ -41,6 +41,7 @@ def learned(job: Job) -> Learned:
     """
     if "groups" in job.fit_params:
         raise needs_splits(job.options.cv)
+    _ = job.neighbor_weight  # an error comes before anything is trained
     validation = job.validation
     n_tuned = min(len(job.y), MOST_TUNING_ROWS) if validation is None else len(validation[1])
     fresh_rows = guard_validation((job.X, job.y), validation, n_tuned, job.options)
@@ -121,7 +122,8 @@ def _honest(job: Job) -> tuple[CrossFittedSource, NDArray[np.intp]]:
     k = K_CANDIDATES[-1] if job.options.k is None else job.options.k
     found = job.cross_fit(tuning_rows(len(job.y), job.rng), k)
     residuals = job.y - found.mean
-    source = CrossFittedSource(found.mean[found.rows], found.affinities, found.neighbors, job.y, residuals)
+    known = job.y, residuals, job.neighbor_weight
+    source = CrossFittedSource(found.mean[found.rows], found.affinities, found.neighbors, *known)
     return source, found.rows
 
 

@@ -138,6 +138,12 @@ def fit(
             rich_help_panel=_UNCERTAINTY,
         ),
     ] = _CLONES,
+    weight_neighbors: Annotated[
+        bool,
+        typer.Option(
+            "--weight-neighbors", help="Let --weight count among the neighbours as well.", rich_help_panel=_UNCERTAINTY
+        ),
+    ] = False,
     conformal: Annotated[
         Conformal, typer.Option("--conformal", help="Guarantee the coverage.", rich_help_panel=_UNCERTAINTY)
     ] = _NONE,
@@ -173,6 +179,7 @@ def fit(
         "distribution": distribution.value,
         "spread": spread.value,
         "residuals": residuals.value,
+        "weight_neighbors": weight_neighbors,
         "conformal": None if conformal.value == "none" else conformal.value,
         "support": o.support(support),
         "calibrate": calibrate,
@@ -232,6 +239,8 @@ def _check_usage(request: Request, model: str | None, training: dict[str, Any]) 
     """Refuse options that would have no effect, or that cannot work together."""
     if request.train == STANDARD_STREAM and request.valid == STANDARD_STREAM:
         raise typer.BadParameter("standard input can be read only once.", param_hint="--valid")
+    if request.options["weight_neighbors"] and request.weight is None:
+        raise typer.BadParameter("name the column of weights: --weight COLUMN.", param_hint="--weight-neighbors")
     if model is None:
         return
     given = [option for option, value in training.items() if value]

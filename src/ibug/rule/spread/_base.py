@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ibug._typing import Floats
 
 #: Values of the neighbours by quantity, nearest first, each of shape (n_rows, k); k may differ.
 Neighbors = Mapping[str, Floats]
+
+#: The weights of neighbours that count alike.
+ALIKE: Neighbors = MappingProxyType({})
 
 
 class Spread(ABC):
@@ -39,8 +43,16 @@ class Spread(ABC):
         """The quantity that tells the shape of a distribution."""
 
     @abstractmethod
-    def variance(self, neighbors: Neighbors) -> Floats:
-        """Return the variances, (n_rows,)."""
+    def variance(self, neighbors: Neighbors, weights: Neighbors = ALIKE) -> Floats:
+        """Return the variances, (n_rows,).
+
+        Parameters
+        ----------
+        neighbors
+            Values of the neighbours by quantity, nearest first.
+        weights
+            What each neighbour counts for, by quantity; those of a quantity that is not there count alike.
+        """
 
     @abstractmethod
     def at_most(self, limits: Mapping[str, int]) -> Spread:

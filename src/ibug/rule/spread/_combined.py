@@ -10,7 +10,7 @@ import numpy as np
 
 from ibug._typing import Floats
 from ibug._weights import mean
-from ibug.rule.spread._base import Neighbors, Spread
+from ibug.rule.spread._base import ALIKE, Neighbors, Spread
 from ibug.rule.spread._log_scale import fit_log_scale
 from ibug.rule.spread._registry import QUANTITIES
 
@@ -106,9 +106,9 @@ class CombinedSpread(Spread):
         """The quantity of the first spread."""
         return self.features[0][0]
 
-    def variance(self, neighbors: Neighbors) -> Floats:
+    def variance(self, neighbors: Neighbors, weights: Neighbors = ALIKE) -> Floats:
         """Return the variances, (n_rows,)."""
-        return self.combine(prefix_columns(neighbors, self.features))
+        return self.combine(prefix_columns(neighbors, self.features, weights))
 
     def at_most(self, limits: Mapping[str, int]) -> CombinedSpread:
         """Return the combination of fewer neighbours, where `limits` has a smaller number for the quantity."""
@@ -143,11 +143,12 @@ class CombinedSpread(Spread):
         )
 
 
-def prefix_columns(neighbors: Neighbors, features: Sequence[Feature]) -> Floats:
+def prefix_columns(neighbors: Neighbors, features: Sequence[Feature], weights: Neighbors = ALIKE) -> Floats:
     """Return the variance of each feature, (n_rows, n_features), with one pass over each quantity."""
     columns: dict[Feature, Floats] = {}
     for quantity in dict.fromkeys(name for name, _ in features):
         ks = sorted({k for name, k in features if name == quantity})
-        variances = QUANTITIES[quantity].prefix_variances(neighbors[quantity][:, : ks[-1]], ks)
+        own = None if quantity not in weights else weights[quantity][:, : ks[-1]]
+        variances = QUANTITIES[quantity].prefix_variances(neighbors[quantity][:, : ks[-1]], ks, own)
         columns |= {(quantity, k): variances[:, j] for j, k in enumerate(ks)}
     return np.stack([columns[feature] for feature in features], axis=1)

@@ -16,12 +16,30 @@ class Quantity(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def variance(self, values: Floats) -> Floats:
-        """Return the variance of each row's neighbours, (n_rows,), for their values, (n_rows, k)."""
+    def variance(self, values: Floats, weights: Floats | None = None) -> Floats:
+        """Return the variance of each row's neighbours, (n_rows,).
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows, k)
+            Their values.
+        weights : ndarray of shape (n_rows, k) or None
+            What each counts for, above zero; None where all count alike.
+        """
 
     @abstractmethod
-    def prefix_variances(self, values: Floats, ks: Sequence[int]) -> Floats:
-        """Return the variance of each row's first k neighbours for several k, (n_rows, len(ks))."""
+    def prefix_variances(self, values: Floats, ks: Sequence[int], weights: Floats | None = None) -> Floats:
+        """Return the variance of each row's first k neighbours for several k, (n_rows, len(ks)).
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows, k_max)
+            Their values, nearest first.
+        ks
+            The numbers of neighbours.
+        weights : ndarray of shape (n_rows, k_max) or None
+            What each counts for.
+        """
 
     @abstractmethod
     def around(self, values: Floats, mean: Floats) -> Floats:

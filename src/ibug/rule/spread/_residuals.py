@@ -21,13 +21,15 @@ class Residuals(Quantity):
 
     name: ClassVar[str] = "residuals"
 
-    def variance(self, values: Floats) -> Floats:
+    def variance(self, values: Floats, weights: Floats | None = None) -> Floats:
         """Return the mean square, (n_rows,)."""
+        if weights is not None:
+            return np.asarray(np.average(np.square(values), axis=1, weights=weights))
         return np.asarray(np.mean(np.square(values), axis=1))
 
-    def prefix_variances(self, values: Floats, ks: Sequence[int]) -> Floats:
+    def prefix_variances(self, values: Floats, ks: Sequence[int], weights: Floats | None = None) -> Floats:
         """Return the mean square of the first k, (n_rows, len(ks))."""
-        return prefix_means(np.square(values), ks)
+        return prefix_means(np.square(values), ks, weights)
 
     def around(self, values: Floats, mean: Floats) -> Floats:
         """Return the model's prediction plus each neighbour's residual."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ibug._typing import Floats
-from ibug.rule.spread._base import Neighbors, Spread
+from ibug.rule.spread._base import ALIKE, Neighbors, Spread
 from ibug.rule.spread._registry import QUANTITIES
 
 
@@ -47,9 +47,11 @@ class SingleSpread(Spread):
         """The quantity."""
         return self.quantity
 
-    def variance(self, neighbors: Neighbors) -> Floats:
+    def variance(self, neighbors: Neighbors, weights: Neighbors = ALIKE) -> Floats:
         """Return the variances of the first k, (n_rows,)."""
-        return QUANTITIES[self.quantity].variance(neighbors[self.quantity][:, : self.k])
+        own = weights.get(self.quantity)
+        values = neighbors[self.quantity][:, : self.k]
+        return QUANTITIES[self.quantity].variance(values, None if own is None else own[:, : self.k])
 
     def at_most(self, limits: Mapping[str, int]) -> SingleSpread:
         """Return the spread of fewer neighbours, where `limits` has a smaller number for the quantity."""

@@ -75,7 +75,7 @@ class Stacked:
             What the experts look at; at least as many neighbours as `needs` says.
         """
         experts, on_targets, on_residuals = self._active
-        loc, targets, residuals, shares = evidence.arrays(experts)
+        loc, targets, residuals, shares, counts = evidence.arrays(experts)
         n, k = len(loc), targets.shape[1] + residuals.shape[1]
         atoms, masses = np.empty((n, k)), np.empty((n, k), np.float32)
         kernel.combine(
@@ -83,6 +83,7 @@ class Stacked:
             targets,
             residuals,
             shares,
+            counts,
             *experts.on_targets,
             on_targets,
             *experts.on_residuals,

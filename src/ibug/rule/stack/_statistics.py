@@ -32,6 +32,8 @@ class Evidence:
         Their affinities, as shares of the trees.
     residuals : ndarray of shape (n, k) or None
         Their honest residuals; None where there are none.
+    weights : ndarray of shape (n, k) or None
+        What each of them counts for, above zero; None where they count alike.
     """
 
     mean: Floats
@@ -39,9 +41,10 @@ class Evidence:
     targets: Floats
     shares: Floats
     residuals: Floats | None = None
+    weights: Floats | None = None
 
-    def arrays(self, experts: Experts) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return locations, targets, residuals and shares as the compiled functions take them, no wider than needed."""
+    def arrays(self, experts: Experts) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Return locations, targets, residuals, shares and weights for the compiled functions, no wider than needed."""
         needs, n = experts.needs, len(self.mean)
         residuals = self.residuals
         if residuals is None:
@@ -49,11 +52,13 @@ class Evidence:
                 raise InvalidInputError("Experts on residuals need the neighbours' residuals.")
             residuals = np.empty((n, 0))
         targets, residuals = self.targets[:, : needs["targets"]], residuals[:, : needs["residuals"]]
-        shares = self.shares[:, : max(targets.shape[1], residuals.shape[1])]
-        parts = tuple(np.ascontiguousarray(part, np.float64) for part in (self.mean, targets, residuals, shares))
+        k = max(targets.shape[1], residuals.shape[1])
+        weights = np.empty((n, 0)) if self.weights is None else self.weights[:, :k]
+        given = self.mean, targets, residuals, self.shares[:, :k], weights
+        parts = tuple(np.ascontiguousarray(part, np.float64) for part in given)
         if not all(np.isfinite(part).all() for part in parts):
-            raise InvalidInputError("A stack needs finite predictions, targets, residuals and affinities.")
-        return parts[0], parts[1], parts[2], parts[3]
+            raise InvalidInputError("A stack needs finite predictions, targets, residuals, affinities and weights.")
+        return parts[0], parts[1], parts[2], parts[3], parts[4]
 
 
 @dataclass(frozen=True)
