@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "stack/density.hpp"
+#include "stack/distances.hpp"
 
 namespace nb = nanobind;
 namespace stack = ibug::stack;
@@ -113,4 +114,23 @@ NB_MODULE(_mixtures, m) {
              "start"_a, "stop"_a, "out"_a.noconvert(), "Write the smoothed log densities at x.")
         .def("moments", &Batch::moments, "start"_a, "stop"_a, "mean"_a.noconvert(), "deviation"_a.noconvert(),
              "Write means and standard deviations.");
+    m.def(
+        "mean_distances",
+        [](Array<const double, 3> points, Array<const double, 3> masses, Table y, std::size_t start, std::size_t stop,
+           Out to_target, Array<double, 3> to_each_other) {
+            const std::size_t n = points.shape(0), j = masses.shape(1);
+            require(masses.shape(0) == n && y.shape(0) == n, "all arrays need the same rows");
+            require(masses.shape(2) == points.shape(1), "each point needs a mass of each measure");
+            require(y.shape(1) == points.shape(2), "points and targets need the same number of coordinates");
+            require(to_target.shape(0) == n && to_target.shape(1) == j && to_each_other.shape(0) == n &&
+                        to_each_other.shape(1) == j && to_each_other.shape(2) == j,
+                    "the results must fit the measures");
+            check_range(start, stop, n);
+            const stack::Points all = {points.data(), masses.data(), y.data(), points.shape(1), points.shape(2), j};
+            nb::gil_scoped_release released;
+            stack::mean_distances(all, start, stop, to_target.data(), to_each_other.data());
+        },
+        "points"_a.noconvert(), "masses"_a.noconvert(), "y"_a.noconvert(), "start"_a, "stop"_a,
+        "to_target"_a.noconvert(), "to_each_other"_a.noconvert(),
+        "Write the mean distances of weighted points to y, and of each two measures on them.");
 }

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from ibug._columns import FeatureType, feature_types
-from ibug._frames import check_output, frame, index_of, interval_columns, quantile_columns
+from ibug._frames import check_output, columns_of_targets, frame, index_of, interval_columns, quantile_columns
 from ibug._inputs import as_rows, check_probabilities, check_targets
 from ibug._mistakes import tell_infinite
 from ibug._typing import Floats, Rows
@@ -54,6 +54,7 @@ class ProbabilisticRegressorMixin:
 
     n_features_in_: int
     feature_types_: list[FeatureType]
+    _takes_several = False  # whether `fit` takes several targets at once
 
     def __sklearn_is_fitted__(self) -> bool:
         raise NotImplementedError(f"{type(self).__name__} has to say whether it is fitted.")
@@ -66,7 +67,9 @@ class ProbabilisticRegressorMixin:
         """Return the point predictions, of shape (n_rows,)."""
         return self.predict_dist(X).mean()
 
-    def predict_interval(self, X: Any, coverage: ArrayLike = 0.9, *, output: str | None = None) -> Any:
+    def predict_interval(
+        self, X: Any, coverage: ArrayLike = 0.9, *, joint: bool = False, output: str | None = None
+    ) -> Any:
         """Return the central interval of the given coverage: lower and upper ends.
 
         Parameters
@@ -75,6 +78,9 @@ class ProbabilisticRegressorMixin:
             The rows to predict.
         coverage : float or array-like of shape (n_coverages,)
             The probability that the interval shall hold, between 0 and 1; or several.
+        joint : bool
+            Of several targets: boxes that hold all of them at once with this probability, in place of one interval for
+            each by itself.
         output : {None, "pandas", "polars"}
             ``None``: an array. Else a data frame, with the index of X where both are of pandas.
 
@@ -83,15 +89,16 @@ class ProbabilisticRegressorMixin:
         ndarray of shape (n_rows, 2) or (n_rows, 2, n_coverages), or data frame
             The second axis has the lower and the upper end, so that the intervals of the i-th of several coverages are
             ``[:, :, i]``, of shape (n_rows, 2) again. The columns of a frame are ``lower`` and ``upper``; for several
-            coverages ``lower_50``, ``upper_50``, ``lower_90`` and so on.
+            coverages ``lower_50``, ``upper_50``, ``lower_90`` and so on. Of several targets an array has one axis more,
+            (n_rows, n_targets, 2) or (n_rows, n_targets, 2, n_coverages), and columns begin with the target's name.
         """
         check_output(output)
         if check_probabilities(coverage, "coverage").ndim > 1:
             raise InvalidInputError(f"coverage must be one number, or several in a list; got {coverage!r}.")
-        ends = self._from_distributions(X, lambda distribution: np.stack(distribution.interval(coverage), axis=1))
-        if getattr(self, "conformal_", None) is not None:
+        ends = self._ends(X, coverage, joint)
+        if joint or getattr(self, "conformal_", None) is not None:
             tell_infinite(ends, coverage, "predict_interval")
-        return ends if output is None else frame(interval_columns(ends, coverage), output, index_of(X))
+        return self._framed(ends, lambda one: interval_columns(one, coverage), output, X)
 
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95), *, output: str | None = None) -> Any:
         """Return the quantiles at the probabilities `alpha`.
@@ -108,11 +115,12 @@ class ProbabilisticRegressorMixin:
         Returns
         -------
         ndarray of shape (n_rows, n_alpha), or data frame with the columns ``q0.05``, ``q0.5`` and so on
+            Of several targets (n_rows, n_targets, n_alpha), and columns begin with the target's name.
         """
         check_output(output)
         probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
-        found = self._from_distributions(X, lambda distribution: distribution.ppf(probabilities[None, :]))
-        return found if output is None else frame(quantile_columns(found, probabilities), output, index_of(X))
+        found = self._quantiles(X, probabilities)
+        return self._framed(found, lambda one: quantile_columns(one, probabilities), output, X)
 
     def predict_var(self, X: Any, *, output: str | None = None) -> Any:
         """Return the variances of the distributions.
@@ -127,10 +135,10 @@ class ProbabilisticRegressorMixin:
         Returns
         -------
         ndarray of shape (n_rows,), or data frame with the column ``variance``
+            Of several targets (n_rows, n_targets), and columns begin with the target's name.
         """
         check_output(output)
-        found = self._variances(X)
-        return found if output is None else frame({"variance": found}, output, index_of(X))
+        return self._framed(self._variances(X), lambda one: {"variance": one}, output, X)
 
     def save(
         self,
@@ -168,6 +176,25 @@ class ProbabilisticRegressorMixin:
         """
         save(self, path, compress=compress, metadata=metadata, trusted=trusted)
 
+    def _ends(self, X: Any, coverage: ArrayLike, joint: bool) -> Floats:
+        """Return the ends of intervals, (n_rows, 2) or (n_rows, 2, n_coverages)."""
+        if joint:
+            raise InvalidInputError("joint=True makes boxes of several targets, and this estimator has one.")
+        return self._from_distributions(X, lambda distribution: np.stack(distribution.interval(coverage), axis=1))
+
+    def _quantiles(self, X: Any, probabilities: Floats) -> Floats:
+        """Return quantiles, (n_rows, n_alpha)."""
+        return self._from_distributions(X, lambda distribution: distribution.ppf(probabilities[None, :]))
+
+    def _framed(
+        self, values: Floats, make: Callable[[Floats], Mapping[str, Floats]], output: str | None, X: Any
+    ) -> Any:
+        """Return values as they are, or as a data frame with the columns that a function makes of one target's."""
+        if output is None:
+            return values
+        names = getattr(self, "target_names_", None)
+        return frame(columns_of_targets(make, values, names), output, index_of(X))
+
     def _variances(self, X: Any) -> Floats:
         """Return the variances, (n_rows,); one that knows them without the distributions need not make these."""
         return self.predict_dist(X).var()
@@ -182,7 +209,7 @@ class ProbabilisticRegressorMixin:
         X = as_rows(X)
         validate_data(self, X, skip_check_array=True)
         self.feature_types_ = feature_types(X)
-        return X, check_targets(X, y, "y")
+        return X, check_targets(X, y, "y", several=self._takes_several)
 
     def _check_validation_rows(self, X_val: Any, y_val: Any) -> Rows | None:
         if X_val is None and y_val is None:
@@ -192,14 +219,14 @@ class ProbabilisticRegressorMixin:
             raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
         X_val = as_rows(X_val)
         validate_data(self, X_val, reset=False, skip_check_array=True)
-        return X_val, check_targets(X_val, y_val, "y_val")
+        return X_val, check_targets(X_val, y_val, "y_val", several=self._takes_several)
 
     def _check_labelled_rows(self, X: Any, y: Any, missing: str) -> Rows:
         """Return rows and targets that a fitted estimator is given later; `missing` is said where one is None."""
         if X is None or y is None:
             raise InvalidInputError(missing)
         X = self._check_rows(X)
-        return X, check_targets(X, y, "y")
+        return X, check_targets(X, y, "y", several=self._takes_several)
 
     def _check_rows(self, X: Any) -> Any:
         if self._is_plain(X):  # nothing to complain of: a single row should not pay for finding that out in detail

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -82,6 +82,25 @@ def quantile_columns(quantiles: Floats, alpha: ArrayLike) -> dict[str, Floats]:
         Their probabilities.
     """
     return {name: quantiles[:, i] for i, name in enumerate(quantile_names(alpha))}
+
+
+def columns_of_targets(
+    make: Callable[[NDArray[Any]], Mapping[str, NDArray[Any]]], values: NDArray[Any], names: Sequence[str] | None
+) -> dict[str, NDArray[Any]]:
+    """Return the columns of several targets, one after the other: ``a_lower``, ``a_upper``, ``b_lower`` and so on.
+
+    Parameters
+    ----------
+    make : function
+        Makes columns of the values of one target, (n_rows, ...).
+    values : ndarray of shape (n_rows, ...), or (n_rows, n_targets, ...) of several targets
+        The values of all targets.
+    names : sequence of str, or None
+        The names of the targets; None for one target, whose columns are as they are.
+    """
+    if names is None:
+        return dict(make(values))
+    return {f"{name}_{key}": one for j, name in enumerate(names) for key, one in make(values[:, j]).items()}
 
 
 def quantile_names(alpha: ArrayLike) -> list[str]:

@@ -31,19 +31,21 @@ def as_rows(X: Any) -> Any:
     return X
 
 
-def check_targets(X: Any, y: Any, name: str) -> Floats:
-    """Return the targets as finite floats of shape (n,), one per row of X."""
-    targets = column_or_1d(y, warn=True)
+def check_targets(X: Any, y: Any, name: str, *, several: bool = False) -> Floats:
+    """Return the targets as finite floats of shape (n,), one per row of X; where several may be, also (n, d), d ≥ 2."""
+    shape = np.shape(y)
+    targets = column_or_1d(y, warn=True) if not several or len(shape) != 2 or shape[1] < 2 else np.asarray(y)
     if targets.dtype.kind in "mM":
         raise InvalidInputError(f"{name} must be numbers; got dates or times ({targets.dtype}): choose a unit first.")
     targets = check_array(targets, ensure_2d=False, dtype=np.float64, input_name=name)
     check_consistent_length(X, targets)
     size = np.abs(targets)
     if size.max(initial=0.0) > _LARGEST_TARGET:
-        row = int(size.argmax())
+        row = int(size.argmax()) // (size.size // len(size))
         raise InvalidInputError(
-            f"{name} has the target {targets[row]:g} in row {row}, counted from 0. Targets beyond {_LARGEST_TARGET:g} "
-            "have squares that are no numbers: remove such rows, or divide all targets by a power of ten."
+            f"{name} has the target {targets.flat[size.argmax()]:g} in row {row}, counted from 0. Targets beyond "
+            f"{_LARGEST_TARGET:g} have squares that are no numbers: remove such rows, or divide all targets by a power "
+            "of ten."
         )
     return np.asarray(targets)
 

@@ -27,8 +27,9 @@ from ibug.metrics import Drift, Scoring, drift
 from ibug.neighbors import Batch, LocalSource, beside
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
-from ibug.rule import Rule, TargetFacts, joined, most_needed, with_neighbors
+from ibug.rule import AnyRule, facts_of, joined, most_needed, with_neighbors
 from ibug.training import Job, checked_model, learn_from, learned, updated_source, with_sample_weight
+from ibug.training.several import check_same_targets, one_target, target_names
 
 
 class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
@@ -143,7 +144,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
     # Learned; all that follows are views of these two.
     source_: LocalSource
-    rule_: Rule
+    rule_: AnyRule
+    _takes_several = True
     estimator_ = view("source_", "model")
     index_ = view("source_", "index")
     training_targets_ = view("source_", "targets")
@@ -225,23 +227,26 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         options = Options.of(self.get_params(deep=False))
         rng = check_random_state(self.random_state)
         model = checked_model(self.estimator, options, rng)  # fails before anything is trained
+        names = target_names(y)
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
+        check_same_targets(y, validation)
         weights = as_weights(sample_weight_val, 0 if validation is None else len(validation[1]), "sample_weight_val")
         fit_params = with_sample_weight(model, fit_params, sample_weight)
         options.check(len(y), fit_params, has_validation=validation is not None)
-        columns, facts = getattr(self, "feature_names_in_", None), TargetFacts.of(y, options)
+        columns, facts = getattr(self, "feature_names_in_", None), facts_of(y, options)
         job = Job(model, columns, X, y, facts, validation, fit_params, options, rng, validation_weight=weights)
         self.source_, self.rule_ = learned(job)
+        self.target_names_ = names if y.ndim > 1 else None
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the model's own point predictions, unchanged, of shape (n_rows,)."""
+        """Return the model's own point predictions, unchanged, (n_rows,); (n_rows, n_targets) of several targets."""
         X = self._check_rows(X)
         return self.source_.leaves.reader.predict(X)
 
-    def predict_dist(self, X: Any) -> Distribution:
-        """Return the predicted distributions, ``mean var std median pdf logpdf cdf sf ppf interval rvs crps``."""
+    def predict_dist(self, X: Any) -> Any:
+        """Return the distributions, ``mean var … interval rvs crps``; joint ones, JointStack, of several targets."""
         return joined([self.rule_.distribution(batch) for batch in self.batches(X)])
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None, *, output: str | None = None) -> tuple[Any, Any]:
@@ -265,7 +270,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
     def predict_with_neighbors(
         self, X: Any, n_neighbors: int | None = None, *, output: str | None = None
-    ) -> tuple[Distribution, Any, Any]:
+    ) -> tuple[Any, Any, Any]:
         """Return what `predict_dist` and `kneighbors` return, by one search: distribution, affinities and indices.
 
         Parameters
@@ -300,6 +305,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             Rows that the model has not been trained on, and what to choose from: families, ``"tune"``, ``"auto"``.
         """
         check_is_fitted(self)
+        one_target(self.rule_, "select_distribution")
         return self._learn_from(X_val, y_val, {"distribution": families}, "select_distribution needs X_val and y_val.")
 
     def recalibrate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> IBUGRegressor:
@@ -339,6 +345,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             one that is left.
         """
         rows = self._check_labelled_rows(X, y, "update needs rows and their targets, X and y.")
+        check_same_targets(self.training_targets_, rows)
         options = Options.of(self.get_params(deep=False))
         self.source_ = updated_source(self.source_, self.rule_, rows, options, self.random_state, keep, sample_weight)
         return self
@@ -380,7 +387,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         """
         if y is None:
             return drift(self.affinity_score(X), self.rule_.reference.familiarity, alpha=alpha)
-        X, y = self._check_labelled_rows(X, y, "monitor needs rows, X.")
+        (X, y), _ = self._check_labelled_rows(X, y, "monitor needs rows, X."), one_target(self.rule_, "monitor with y")
         found, affinities, _ = self.predict_with_neighbors(X, self.k_)
         familiar, before = affinities.mean(axis=1) / self.index_.n_trees, self.rule_.reference
         return drift(familiar, before.familiarity, y, found, before.pit, coverage=coverage, alpha=alpha)
@@ -433,7 +440,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             ``of``, ``coverage``, ``choose``, ``n_background``, ``n_evaluations`` and ``random_state`` of
             :func:`ibug.explain.explain_width`.
         """
-        return explain_width(self, self._check_rows(X), background, **options)
+        X, _ = self._check_rows(X), one_target(self.rule_, "explain_width")
+        return explain_width(self, X, background, **options)
 
     def influence(self, X: Any, *, coverage: float = 0.9, n_most: int = 10) -> Influence:
         """Return the training rows whose removal would change each interval most, and the intervals without them.
@@ -447,7 +455,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         """
         X = self._check_rows(X)
         options: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": bool(self.verbose)}
-        return influence(self.source_, self.rule_, X, coverage=coverage, n_most=n_most, **options)
+        return influence(
+            self.source_, one_target(self.rule_, "influence"), X, coverage=coverage, n_most=n_most, **options
+        )
 
     def rank_for_labelling(self, X_pool: Any, n_rows: int | None = None) -> LabellingRank:
         """Return the rows of an unlabelled pool in the order in which their labels would help.
@@ -460,7 +470,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X_pool, n_rows
             The rows without a label, and how many of them to choose; all by default.
         """
-        spread = np.sqrt(self.predict_var(X_pool))
+        spread, _ = np.sqrt(self.predict_var(X_pool)), one_target(self.rule_, "rank_for_labelling")
         options: dict[str, Any] = {"n_rows": n_rows, "n_jobs": self.n_jobs, "verbose": bool(self.verbose)}
         return rank_for_labelling(self.source_, spread, self._check_rows(X_pool), **options)
 
@@ -479,17 +489,24 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         batches = self.batches(X, rule.variance_needs, predict=not rule.keeps_variance)
         return np.concatenate([rule.predicted_variance(batch) for batch in batches])
 
-    def _from_distributions(self, X: Any, function: Callable[[Distribution], Floats]) -> Floats:
+    def _from_distributions(self, X: Any, function: Callable[[Any], Floats]) -> Floats:
         parts = [function(self.rule_.distribution(batch)) for batch in self.batches(X)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _ends(self, X: Any, coverage: ArrayLike, joint: bool) -> Floats:
+        return self._from_distributions(X, lambda found: self.rule_.ends(found, coverage, joint=joint))
+
+    def _quantiles(self, X: Any, probabilities: Floats) -> Floats:
+        return self._from_distributions(X, lambda found: self.rule_.quantiles(found, probabilities))
 
     def _learn_from(
         self, X: Any, y: Any, parameters: Mapping[str, Any], missing: str, sample_weight: Any = None
     ) -> IBUGRegressor:
         validation = self._check_labelled_rows(X, y, missing)
+        check_same_targets(self.training_targets_, validation)
         weights = as_weights(sample_weight, len(validation[1]), "sample_weight")
         options, rng = Options.of({**self.get_params(deep=False), **parameters}), check_random_state(self.random_state)
-        facts = TargetFacts.of(self.source_.targets, options)
+        facts = facts_of(self.source_.targets, options)
         self.source_, self.rule_ = learn_from(self.source_, validation, options, facts, rng, weights)
         return self
 

@@ -156,21 +156,14 @@ SEVERAL_OUTPUTS = {
         ),
         "it has several outputs",
     ),
-    "XGBRegressor": (lambda: xgboost_regressor(TWO_TARGETS), "it has several outputs"),
-    "XGBRegressor with vector leaves": (
-        lambda: xgboost_regressor(TWO_TARGETS, multi_strategy="multi_output_tree"),
-        "it has several outputs",
-    ),
     "XGBRegressor of several quantiles": (
         lambda: xgboost_regressor(Y, objective="reg:quantileerror", quantile_alpha=[0.1, 0.9]),
         "it has several outputs",
     ),
-    "xgboost.Booster": (lambda: xgboost_booster(TWO_TARGETS), "it has several outputs"),
     "xgboost.Booster with classes for an own objective": (
         lambda: xgboost_booster(Y, own_objective=three_outputs, objective="reg:squarederror", num_class=3),
         "it has several outputs",
     ),
-    "CatBoost": (lambda: catboost_model(TWO_TARGETS, loss_function="MultiRMSE"), "its loss is 'MultiRMSE'"),
     "CatBoost of several quantiles": (
         lambda: catboost_model(Y, loss_function="MultiQuantile:alpha=0.1,0.9"),
         "its loss is 'MultiQuantile",
@@ -179,18 +172,13 @@ SEVERAL_OUTPUTS = {
         lambda: catboost_model(Y, loss_function="RMSEWithUncertainty"),
         "RMSEWithUncertainty already predicts a variance",
     ),
-    "RandomForestRegressor": (
-        lambda: RandomForestRegressor(n_estimators=3).fit(X, TWO_TARGETS),
-        "it has several outputs",
+    "MultiOutputRegressor of one target": (
+        lambda: MultiOutputRegressor(HistGradientBoostingRegressor(max_iter=3)).fit(X, TWO_TARGETS[:, :1]),
+        "it has one target",
     ),
-    "ExtraTreesRegressor": (lambda: ExtraTreesRegressor(n_estimators=3).fit(X, TWO_TARGETS), "it has several outputs"),
-    "TransformedTargetRegressor": (
-        lambda: TransformedTargetRegressor(RandomForestRegressor(n_estimators=3)).fit(X, TWO_TARGETS),
-        "it has several outputs",
-    ),
-    "MultiOutputRegressor": (
-        lambda: MultiOutputRegressor(HistGradientBoostingRegressor(max_iter=3)).fit(X, TWO_TARGETS),
-        "MultiOutputRegressor",
+    "MultiOutputRegressor around a linear model": (
+        lambda: MultiOutputRegressor(LinearRegression()).fit(X, TWO_TARGETS),
+        "LinearRegression",
     ),
 }
 

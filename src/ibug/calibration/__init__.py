@@ -1,5 +1,6 @@
 """Making the predicted spread fit held-out data."""
 
+from ibug.calibration._boxes import BoxCalibrator
 from ibug.calibration._conformal import (
     ConformalCalibrator,
     DistributionConformal,
@@ -12,6 +13,7 @@ from ibug.calibration._stored import calibrator_from_state, calibrator_state
 from ibug.calibration._variance import VarianceCalibrator, check_calibrate
 
 __all__ = [
+    "BoxCalibrator",
     "ConformalCalibrator",
     "DistributionConformal",
     "LikelihoodRatio",

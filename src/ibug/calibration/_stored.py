@@ -39,13 +39,12 @@ def calibrator_state(calibrator: ConformalCalibrator | None) -> dict[str, Any] |
         state["ratio"] = calibrator.ratio.state()
     if not hasattr(calibrator, "maps_"):
         return state
-    names = ("v", "w", "slope", "scores", "symmetric", "weights")
     return {
         **state,
         "groups": calibrator.groups_,
         "overlapping": calibrator.overlapping_,
         "edges": calibrator.edges_,
-        "maps": [{name: getattr(one, name) for name in names} for one in calibrator.maps_],
+        "maps": [map_state(one) for one in calibrator.maps_],
     }
 
 
@@ -66,7 +65,7 @@ def calibrator_from_state(state: Mapping[str, Any] | None) -> ConformalCalibrato
     if "maps" in state:
         calibrator.groups_, calibrator.edges_ = np.asarray(state["groups"]), state["edges"]
         calibrator.overlapping_ = bool(state.get("overlapping", False))
-        calibrator.maps_ = [_map(one) for one in state["maps"]]
+        calibrator.maps_ = [map_from_state(one) for one in state["maps"]]
         if len(calibrator.maps_) != len(calibrator.groups_) + 1:
             raise InvalidInputError("A calibrator has one map for each group, and one for all.")
         if calibrator.edges_ is not None and len(calibrator.edges_) + 1 != len(calibrator.groups_):
@@ -74,7 +73,25 @@ def calibrator_from_state(state: Mapping[str, Any] | None) -> ConformalCalibrato
     return calibrator
 
 
-def _map(state: Mapping[str, Any]) -> ScoreMap:
+def map_state(one: ScoreMap) -> dict[str, Any]:
+    """Return a map of scores as plain values and arrays.
+
+    Parameters
+    ----------
+    one : ScoreMap
+        The map.
+    """
+    return {name: getattr(one, name) for name in ("v", "w", "slope", "scores", "symmetric", "weights")}
+
+
+def map_from_state(state: Mapping[str, Any]) -> ScoreMap:
+    """Return the map that has this state.
+
+    Parameters
+    ----------
+    state : dict
+        What `map_state` has returned.
+    """
     v, w, scores = (np.asarray(state[name], np.float64) for name in ("v", "w", "scores"))
     if v.ndim != 1 or v.shape != w.shape or not v.size or scores.ndim != 1 or not scores.size:
         raise InvalidInputError("A map of a calibrator has as many values as knots, one at least.")

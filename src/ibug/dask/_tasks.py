@@ -47,7 +47,8 @@ def distribution_of(rule: Rule, batch: Batch) -> Distribution | None:
 
 def join_distributions(parts: list[Distribution | None]) -> Distribution:
     """Return the distributions of all partitions as one batch."""
-    return joined([part for part in parts if part is not None])
+    found: Distribution = joined([part for part in parts if part is not None])
+    return found
 
 
 def answer(function: Callable[..., Any], rule: Rule, batch: Batch, width: int | None, *arguments: Any) -> Any:

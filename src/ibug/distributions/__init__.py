@@ -18,6 +18,7 @@ from ibug.distributions._stack import Stack
 from ibug.distributions._student_t import StudentT
 from ibug.distributions._truncated import Truncated
 from ibug.distributions._weibull import Weibull
+from ibug.distributions.joint import JointBlend, JointStack, Neighborhood
 
 __all__ = [
     "KDE",
@@ -25,11 +26,14 @@ __all__ = [
     "Distribution",
     "Empirical",
     "Gumbel",
+    "JointBlend",
+    "JointStack",
     "Laplace",
     "LocationScale",
     "Logistic",
     "Lognormal",
     "Mixture",
+    "Neighborhood",
     "Normal",
     "Shifted",
     "SkewNormal",

@@ -6,6 +6,16 @@ from numpy.typing import NDArray
 _Floats: TypeAlias = NDArray[np.float64]
 _Masses: TypeAlias = NDArray[np.float32]
 
+def mean_distances(
+    points: _Floats,
+    masses: _Floats,
+    y: _Floats,
+    start: int,
+    stop: int,
+    to_target: _Floats,
+    to_each_other: _Floats,
+) -> None: ...
+
 class Batch:
     def __init__(
         self,

@@ -27,7 +27,8 @@ _MODULES = {
 SUPPORTED = (
     "LightGBM LGBMRegressor and Booster; XGBoost XGBRegressor, XGBRFRegressor and Booster; CatBoost CatBoostRegressor "
     "and CatBoost; scikit-learn GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor and "
-    "ExtraTreesRegressor; and a Pipeline, FrozenEstimator or TransformedTargetRegressor around one of these"
+    "ExtraTreesRegressor; a Pipeline, FrozenEstimator or TransformedTargetRegressor around one of these; and for "
+    "several targets XGBoost, CatBoost's MultiRMSE, forests, MultiOutputRegressor and RegressorChain"
 )
 
 
@@ -55,7 +56,7 @@ class LeafReader(ABC):
         return False
 
     def read(self, X: Any, *, n_jobs: int | None = None) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """Return leaf numbers of shape (n_rows, n_trees) and predictions of shape (n_rows,), the fastest way.
+        """Return leaf numbers of shape (n_rows, n_trees) and the predictions, the fastest way.
 
         Leaf numbers are those of `leaves`; predictions equal those of `predict` to a relative 1e-9 at least.
 
@@ -86,12 +87,14 @@ class LeafReader(ABC):
         return leaves if trees is None else leaves[:, trees]
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the model's own predictions, untouched, of shape (n_rows,)."""
+        """Return the model's own predictions, untouched, of shape (n_rows,), or (n_rows, n_outputs) of several."""
         prediction = np.asarray(self.model.predict(X))
-        if prediction.ndim != 1:
+        several = self.n_outputs > 1
+        if prediction.ndim != 1 + several or (several and prediction.shape[1] != self.n_outputs):
+            expected = f"{self.n_outputs} numbers" if several else "one number"
             raise UnsupportedModelError(
-                f"{type(self.model).__name__} predicts an array of shape {prediction.shape}. ibug needs one number per "
-                "row: wrap one single-output model per output."
+                f"{type(self.model).__name__} predicts an array of shape {prediction.shape}. ibug needs {expected} per "
+                "row: for several targets, give a model that was trained on all of them (MultiOutputRegressor, say)."
             )
         return prediction
 
@@ -106,6 +109,16 @@ class LeafReader(ABC):
     @abstractmethod
     def n_trees(self) -> int:
         """The number of trees that `predict` uses."""
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of targets that the model predicts."""
+        return 1
+
+    @property
+    def outputs(self) -> NDArray[np.intp] | None:
+        """The output that each tree is for, (n_trees,); None where every tree is for all outputs."""
+        return None
 
     @property
     def n_features(self) -> int | None:
@@ -146,6 +159,18 @@ class LeafReader(ABC):
             Where that is not known; the message says why.
         """
         raise NotRedoneError("it is not known how its leaf values are made")
+
+    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+        """Return how a model of several outputs came to the leaf values of one: of the trees that are for it.
+
+        Parameters
+        ----------
+        output
+            The number of the output.
+        y, sample_weight : ndarray of shape (n_rows,)
+            As in `recipe`; the targets are those of the output.
+        """
+        raise NotRedoneError("it is not known how the leaf values of each of its outputs are made")
 
     #: The characters that the library refuses in names of columns, as a class of a regular expression; none by default.
     refused_characters = ""

@@ -15,14 +15,15 @@ from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsup
 from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas, names_of
 from ibug.leaves.recipe import Boosting
 from ibug.leaves.recipe._catboost import boosting
-from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
+from ibug.leaves.walk import Answers, Link, NotWalkableError, Trees, WalkingReader
 from ibug.leaves.walk._catboost import read_trees
 
 _NO_REGRESSION = (
-    "Logloss", "CrossEntropy", "MultiClass", "MultiLogloss", "MultiCrossEntropy", "MultiRMSE", "MultiQuantile",
+    "Logloss", "CrossEntropy", "MultiClass", "MultiLogloss", "MultiCrossEntropy", "MultiQuantile",
     "PairLogit", "YetiRank", "QueryRMSE", "QuerySoftMax", "StochasticRank", "LambdaMart", "Focal", "Cox",
 )  # fmt: skip
 
+_SEVERAL_TARGETS = ("MultiRMSE", "MultiRMSEWithMissingValues")
 _LOG_LINK = ("Poisson", "Tweedie")
 
 
@@ -50,8 +51,9 @@ class CatBoostReader(WalkingReader):
             )
         if loss.startswith(_NO_REGRESSION):
             raise unsupported(model, f"its loss is {loss!r}, and ibug needs a single-output regression model")
-        if len(model.get_leaf_values()) != sum(model.get_tree_leaf_counts()):  # as a user's own loss may have it
-            raise unsupported(model, "it has several outputs")
+        self._n_outputs = int(len(model.get_leaf_values()) // sum(model.get_tree_leaf_counts()))
+        if self._n_outputs > 1 and not loss.startswith(_SEVERAL_TARGETS):  # as a user's own loss may have it
+            raise unsupported(model, "it has several outputs, which are not known to be several targets")
 
         self._names = [str(name) for name in model.feature_names_]
         self._has_log_link = loss.startswith(_LOG_LINK)
@@ -70,8 +72,13 @@ class CatBoostReader(WalkingReader):
         """The level of the quantile or expectile."""
         return self._quantile
 
+    @property
+    def n_outputs(self) -> int:
+        """The number of targets; every tree is for all of them."""
+        return self._n_outputs
+
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the model's predictions in the unit of the target, of shape (n_rows,)."""
+        """Return the model's predictions in the unit of the targets, (n_rows,) or (n_rows, n_outputs)."""
         return np.asarray(self.model.predict(X, **self._options))
 
     @property
@@ -98,6 +105,8 @@ class CatBoostReader(WalkingReader):
         return boosting(self.model, trained_loss(self.model), y, sample_weight)
 
     def _trees(self) -> tuple[Trees, Link | None]:
+        if self._n_outputs > 1:
+            raise NotWalkableError("its leaves hold vectors")
         return read_trees(self.model, self._has_log_link)
 
     def _matrix(self, X: Any) -> NDArray[Any] | None:

@@ -29,7 +29,7 @@ def names_taken(model: Any, names: Sequence[str]) -> list[str] | None:
     """
     reader = reader_type(model)
     while hasattr(reader, "wrapped"):
-        if len(getattr(model, "steps", ())) > 1:
+        if len(getattr(model, "steps", ())) > 1 or getattr(reader, "drops_names", False):
             return None
         model = reader.wrapped(model)
         reader = reader_type(model)
@@ -185,6 +185,20 @@ class RenamingReader(LeafReader):
     def quantile(self) -> float | None:
         """The level of the quantile that the model was trained for."""
         return self.inner.quantile
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of targets."""
+        return self.inner.n_outputs
+
+    @property
+    def outputs(self) -> NDArray[np.intp] | None:
+        """The output of each tree."""
+        return self.inner.outputs
+
+    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+        """Return how the model came to the leaf values of one output."""
+        return self.inner.recipe_of(output, y, sample_weight)
 
     def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
         """Return how the model came to the values of its leaves."""

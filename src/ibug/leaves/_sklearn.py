@@ -15,11 +15,11 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
     RandomForestRegressor,
 )
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_array
 
 from ibug._typing import Floats
 from ibug.leaves._base import (
@@ -33,7 +33,8 @@ from ibug.leaves._base import (
 )
 from ibug.leaves._hist_gradient_boosting import HistGradientBoostingReader
 from ibug.leaves._matrix import some_rows
-from ibug.leaves.recipe import Bagging, Boosting
+from ibug.leaves._several import ChainReader, MultiOutputReader, SeveralReader, is_fitted
+from ibug.leaves.recipe import Bagging, Boosting, NotRedoneError
 from ibug.leaves.recipe._sklearn import forest, gradient_boosting
 from ibug.leaves.walk import CHECKED_ROWS
 
@@ -42,7 +43,7 @@ def find(model: Any) -> type[LeafReader]:
     """Return the reader for a scikit-learn model."""
     for cls, reader in _READERS.items():
         if isinstance(model, cls):
-            if issubclass(reader, WrapperReader):
+            if issubclass(reader, (WrapperReader, SeveralReader)):
                 reader_type(reader.wrapped(model))  # so that a pipeline around a classifier is refused right away
             return reader
     if isinstance(model, BaseSearchCV):
@@ -55,9 +56,16 @@ class SklearnReader(LeafReader):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        require_fitted(model, _is_fitted(model))
-        if getattr(model, "n_outputs_", 1) > 1:
-            raise unsupported(model, "it has several outputs")
+        require_fitted(model, is_fitted(model))
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of targets; every tree is for all of them."""
+        return int(getattr(self.model, "n_outputs_", 1))
+
+    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Bagging:
+        """Return how the forest came to the leaf values of one output."""
+        return forest(self.model, y, sample_weight, output)
 
     def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
         """Return how the forest came to its leaf values."""
@@ -100,7 +108,7 @@ class WrapperReader(LeafReader):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        require_fitted(model, _is_fitted(model))
+        require_fitted(model, is_fitted(model))
         self.inner = read_leaves_of(self.wrapped(model))
         self._agrees = True
 
@@ -118,6 +126,20 @@ class WrapperReader(LeafReader):
     def quantile(self) -> float | None:
         """The level of the quantile that the wrapped model was trained for."""
         return self.inner.quantile
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of targets of the wrapped model."""
+        return self.inner.n_outputs
+
+    @property
+    def outputs(self) -> NDArray[np.intp] | None:
+        """The output of each of the wrapped model's trees."""
+        return self.inner.outputs
+
+    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+        """Return how the wrapped model came to the leaf values of one output."""
+        return self.inner.recipe_of(output, y, sample_weight)
 
     def written_as(self, name: str) -> str:
         """Return a column's name as the wrapped model's library writes it."""
@@ -214,8 +236,13 @@ class TransformedTargetReader(WrapperReader):
         inner = self.inner.recipe(self.model.transformer_.transform(y.reshape(-1, 1)).reshape(-1), sample_weight)
         return replace(inner, link=lambda raw: self._outer_predictions(inner.link(raw)))
 
+    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+        """Say that it is not known: a transformation may mix the targets."""
+        raise NotRedoneError("its targets are transformed together")
+
     def _outer_predictions(self, predictions: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(self.model.transformer_.inverse_transform(predictions.reshape(-1, 1))).reshape(-1)
+        columns = predictions.reshape(len(predictions), -1)
+        return np.asarray(self.model.transformer_.inverse_transform(columns)).reshape(predictions.shape)
 
 
 class PipelineReader(WrapperReader):
@@ -255,12 +282,6 @@ _READERS: dict[type, type[LeafReader]] = {
     Pipeline: PipelineReader,
     FrozenEstimator: FrozenReader,
     TransformedTargetRegressor: TransformedTargetReader,
+    MultiOutputRegressor: MultiOutputReader,
+    RegressorChain: ChainReader,
 }
-
-
-def _is_fitted(model: Any) -> bool:
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return False
-    return True

@@ -44,7 +44,7 @@ class XGBoostReader(WalkingReader):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         booster = self._booster
-        _check_booster(model, booster)
+        self._n_outputs = _check_booster(model, booster)
         self._names = booster.feature_names
         self._quantile = _quantile(booster)
         self._has_categories = "c" in (booster.feature_types or ())
@@ -65,6 +65,19 @@ class XGBoostReader(WalkingReader):
         """The value that stands for a missing one."""
         return np.nan
 
+    @property
+    def n_outputs(self) -> int:
+        """The number of targets."""
+        return self._n_outputs
+
+    @property
+    def outputs(self) -> NDArray[np.intp] | None:
+        """The output of each tree: they take turns, unless leaves hold vectors."""
+        if self._n_outputs == 1 or _has_vector_leaves(self._booster):
+            return None
+        rounds = self._n_rounds or int(self._booster.num_boosted_rounds())
+        return np.tile(np.repeat(np.arange(self._n_outputs), self._n_parallel), rounds)
+
     def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
         """Return how the booster came to its leaf values."""
         return boosting(self._booster, self._n_rounds, y, sample_weight)
@@ -75,7 +88,8 @@ class XGBoostReader(WalkingReader):
         return self._quantile
 
     def _trees(self) -> tuple[Trees, Link | None]:
-        return read_trees(self._booster, self._n_rounds, self._missing)
+        trees, margin = read_trees(self._booster, self._n_rounds, self._missing)
+        return trees, margin if self._n_outputs == 1 else None  # one sum does not tell several predictions
 
     def prepare(self, X: Any = None) -> None:
         """Compile and check the walk; remember the categories of X, with which it is checked."""
@@ -94,11 +108,16 @@ class XGBoostReader(WalkingReader):
 
     @property
     def n_trees(self) -> int:
-        """The number of trees: rounds, up to the best one of early stopping, times those grown in parallel."""
+        """The number of trees: rounds, up to the best one of early stopping, times those grown in each."""
         booster = self._booster
-        learner = json.loads(booster.save_config())["learner"]["gradient_booster"]
-        parallel = int(learner.get("gbtree", learner)["gbtree_model_param"]["num_parallel_tree"])
-        return (self._n_rounds or int(booster.num_boosted_rounds())) * parallel
+        rounds = self._n_rounds or int(booster.num_boosted_rounds())
+        outputs = 1 if self._n_outputs == 1 or _has_vector_leaves(booster) else self._n_outputs
+        return rounds * self._n_parallel * outputs
+
+    @property
+    def _n_parallel(self) -> int:
+        learner = json.loads(self._booster.save_config())["learner"]["gradient_booster"]
+        return int(learner.get("gbtree", learner)["gbtree_model_param"]["num_parallel_tree"])
 
     @property
     def n_features(self) -> int:
@@ -171,7 +190,7 @@ class BoosterReader(XGBoostReader):
         return self.model
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the booster's own predictions, of shape (n_rows,)."""
+        """Return the booster's own predictions, (n_rows,) or (n_rows, n_outputs)."""
         return np.asarray(self.model.predict(_dmatrix(X)))
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
@@ -197,13 +216,24 @@ def _quantile(booster: Any) -> float | None:
     return None if levels is None else float(str(levels).strip("[]()").split(",")[0])
 
 
-def _check_booster(model: Any, booster: Any) -> None:
+def _has_vector_leaves(booster: Any) -> bool:
+    """Tell whether a model of several outputs has one tree for all of them (``multi_strategy="multi_output_tree"``)."""
+    model = json.loads(booster.save_config())["learner"]["gradient_booster"]
+    parameters = model.get("gbtree", model)["gbtree_model_param"]
+    rounds = int(booster.num_boosted_rounds())
+    return int(parameters["num_trees"]) == rounds * int(parameters["num_parallel_tree"])
+
+
+def _check_booster(model: Any, booster: Any) -> int:
+    """Return the number of outputs of a booster, after refusing one that is no regression model."""
     learner = json.loads(booster.save_config())["learner"]
     kind, objective = learner["gradient_booster"]["name"], learner["objective"]["name"]
     if kind == "gblinear":
         raise unsupported(model, _LINEAR)
     if objective.startswith(_NO_REGRESSION):
         raise unsupported(model, f"its objective is {objective!r}, and ibug needs a regression model")
-    # A user's own objective may ask for classes without a name that tells.
-    if any(int(learner["learner_model_param"].get(name, 1)) > 1 for name in ("num_target", "num_class")):
-        raise unsupported(model, "it has several outputs")
+    # A user's own objective may ask for classes without a name that tells; several quantiles are outputs, too.
+    n_classes, n_targets = (int(learner["learner_model_param"].get(name, 1)) for name in ("num_class", "num_target"))
+    if n_classes > 1 or (n_targets > 1 and "quantile" in objective):
+        raise unsupported(model, "it has several outputs, which are not several targets")
+    return max(n_targets, 1)

@@ -10,6 +10,7 @@ from ibug.metrics._coverage import coverage
 from ibug.metrics._crps import crps
 from ibug.metrics._crps_skill import crps_skill
 from ibug.metrics._drift import Drift, DriftTest, drift
+from ibug.metrics._energy_score import energy_score
 from ibug.metrics._evaluate import evaluate
 from ibug.metrics._inputs import Reduce, as_distribution, as_interval, as_points, as_quantiles, as_targets, reduced
 from ibug.metrics._interval_score import interval_score
@@ -25,6 +26,7 @@ from ibug.metrics._scorers import DistributionScorer, crps_scorer, interval_scor
 from ibug.metrics._scores import Scores
 from ibug.metrics._scoring import Scoring, resolve_scoring, weighted_scoring
 from ibug.metrics._sharpness import sharpness
+from ibug.metrics._variogram_score import variogram_score
 
 __all__ = [
     "DistributionScorer",
@@ -45,6 +47,7 @@ __all__ = [
     "crps_scorer",
     "crps_skill",
     "drift",
+    "energy_score",
     "evaluate",
     "interval_score",
     "interval_scorer",
@@ -61,5 +64,6 @@ __all__ = [
     "rms_calibration_error",
     "rmse",
     "sharpness",
+    "variogram_score",
     "weighted_scoring",
 ]

@@ -16,6 +16,7 @@ from ibug.metrics._check_score import check_score
 from ibug.metrics._coverage import coverage
 from ibug.metrics._crps import crps
 from ibug.metrics._crps_skill import crps_skill
+from ibug.metrics._evaluate_several import evaluate_several
 from ibug.metrics._groups import group_table
 from ibug.metrics._inputs import as_distribution, as_targets, check_levels
 from ibug.metrics._interval_score import interval_score
@@ -79,7 +80,8 @@ def evaluate(
     estimator
         Anything with ``predict_dist``.
     X, y
-        The rows and their observed values, in any form that `fit` takes.
+        The rows and their observed values, in any form that `fit` takes. Of several targets, (n_rows, n_targets), the
+        energy score, the variogram score and the coverage of joint boxes come first, then scores of each target.
     levels
         Nominal coverages of the intervals whose observed coverage and mean width are reported.
     groups : array-like of shape (n_rows,), str, or function, optional
@@ -103,6 +105,10 @@ def evaluate(
     >>> by_sex.groups["group"].tolist(), by_sex.groups["rows"].tolist()
     (['False', 'True'], [74, 68])
     """
+    if getattr(estimator, "target_names_", None) is not None:
+        if groups is not None:
+            raise InvalidInputError("groups are for one target: evaluate several targets without.")
+        return evaluate_several(estimator, X, y, levels, sample_weight)
     values = as_targets(y)
     _guard(estimator, values)
     if sample_weight is not None:

@@ -9,7 +9,7 @@ from ibug.neighbors._leaf_numbers import LeafChunk, LeafNumbers, chunk_size
 from ibug.neighbors._local import LocalSource
 from ibug.neighbors._measure import CountingLoop, instruction_sets, least_queries
 from ibug.neighbors._order import merge_columns, merge_top_k, not_self
-from ibug.neighbors._residuals import Residuals
+from ibug.neighbors._residuals import Residuals, root_mean_square
 from ibug.neighbors._sampling import Sampling
 from ibug.neighbors._source import Batch, NeighborSource, ValidationRows, beside
 
@@ -34,5 +34,6 @@ __all__ = [
     "merge_columns",
     "merge_top_k",
     "not_self",
+    "root_mean_square",
     "updated",
 ]

@@ -55,7 +55,9 @@ def ascending(array: Any) -> NDArray[np.intp] | None:
     return numbers.astype(np.intp, copy=False)
 
 
-def plain_floats(array: Any) -> Floats:
+def plain_floats(array: Any, *, several: bool = False) -> Floats:
+    """Return targets or residuals, (n_rows,); of several targets (n_rows, n_targets), where that may be."""
     floats = np.asarray(array)
-    require(floats.dtype == np.float64 and floats.ndim == 1, "its targets or residuals are no numbers")
+    columns = floats.ndim == 1 or (several and floats.ndim == 2 and floats.shape[1] >= 2)
+    require(floats.dtype == np.float64 and columns, "its targets or residuals are no numbers")
     return floats

@@ -22,12 +22,12 @@ class CrossFittedSource:
 
     Parameters
     ----------
-    mean : ndarray of shape (n_rows,)
+    mean : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Out-of-fold predictions.
     affinities, neighbors : ndarray of shape (n_rows, k)
         Neighbours among the rows that the clone of the row's fold was trained on, as numbers of training rows, and
         their affinities as shares of that clone's trees.
-    targets, residuals : ndarray of shape (n_train,)
+    targets, residuals : ndarray of shape (n_train,), or (n_train, n_targets) of several targets
         Of all training rows.
     weights : ndarray of shape (n_train,) or None
         What they count for as neighbours; None where they count alike.
@@ -77,6 +77,11 @@ class CrossFittedSource:
         for start in range(0, len(X), size):
             chosen = X[start : start + size]
             rows = self.neighbors[chosen, :k]
+            if self.targets.ndim > 1:
+                where, near = slice(start, start + len(chosen)), self.affinities[chosen, :k]
+                tables = {quantity: known[quantity] for quantity in needs}
+                yield Batch(where, self.mean[chosen], near, rows.astype(np.int64), {}, 1, tables=tables)
+                continue
             values = {quantity: known[quantity][rows[:, :n]] for quantity, n in needs.items()}
             weights = weights_of(self.weights, rows, needs)
             where, near = slice(start, start + len(chosen)), self.affinities[chosen, :k]

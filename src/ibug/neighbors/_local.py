@@ -37,7 +37,7 @@ class LocalSource:
         The leaves of the training rows.
     rows : ndarray of shape (n_index_rows,) or None
         Those that the index has, ascending; ``None`` for all.
-    targets : ndarray of shape (n_train,)
+    targets : ndarray of shape (n_train,), or (n_train, n_targets) of several targets
         Their targets.
     honest, residual_index
         Honest residuals of the training rows; or of validation rows, which have an index of their own.
@@ -167,6 +167,12 @@ class LocalSource:
         )
         for where, leaves, mean in chunks:
             affinities, rows = self._query(leaves, k, n_jobs)
+            if self.targets.ndim > 1:  # the rule takes from tables what it needs
+                predictions = np.full((len(leaves), self.targets.shape[1]), np.nan)
+                predictions = predictions if mean is None else np.asarray(mean, np.float64)
+                tables = {quantity: self._values(quantity) for quantity in own}
+                yield Batch(where, predictions, affinities, rows, {}, self.n_trees, tables=tables)
+                continue
             values = {quantity: self._values(quantity)[rows[:, :n]] for quantity, n in own.items()}
             if others:
                 values["residuals"] = self._values("residuals")[self._validation_rows(leaves, k_others, where, n_jobs)]
@@ -297,7 +303,7 @@ class LocalSource:
         )
         leaves = LeafNumbers(reader, n_trees, ascending(rest["trees"]))
         honest = Residuals.from_state(rest, of_validation=residual_index is not None)
-        known = ascending(rest["rows"]), plain_floats(rest["targets"]), honest
+        known = ascending(rest["rows"]), plain_floats(rest["targets"], several=True), honest
         weights = None if rest.get("weights") is None else plain_floats(rest["weights"])  # which older files have not
         source = cls(model, leaves, index, *known, residual_index, weights=weights)
         source.check()
@@ -340,7 +346,9 @@ class LocalSource:
             same = self.residual_index.n_trees == self.index.n_trees
             require(same, "its two indexes have not the same number of trees")
         elif self.residuals is not None:
-            require(len(self.residuals) == n_train, "its residuals do not match its targets")
+            require(self.residuals.shape == self.targets.shape, "its residuals do not match its targets")
+        n_targets = 1 if self.targets.ndim == 1 else self.targets.shape[1]
+        require(self.leaves.reader.n_outputs == n_targets, "its model does not match its targets")
 
     def _query(self, leaves: NDArray[np.int32], k: int, n_jobs: int | None) -> tuple[NDArray[np.int32], Integers]:
         if not k:

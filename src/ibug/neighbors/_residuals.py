@@ -17,13 +17,25 @@ _OWN = ("leave-one-out", "out-of-bag")
 _KINDS = ("none", "clones", *_OWN, "validation")
 
 
+def root_mean_square(errors: Floats) -> Any:
+    """Return the root mean square of errors; of several targets one for each, (n_targets,).
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        The errors.
+    """
+    found = np.sqrt(np.mean(np.square(errors), axis=0))
+    return float(found) if errors.ndim == 1 else found
+
+
 @dataclass(frozen=True, eq=False)
 class Residuals:
     """Honest residuals of rows, or the reason why there are none.
 
     Parameters
     ----------
-    values : ndarray of shape (n_rows,) or None
+    values : ndarray of shape (n_rows,) or None; (n_rows, n_targets) of several targets
         Target minus prediction.
     kind : {"none", "clones", "leave-one-out", "out-of-bag", "validation"}
         Who has made them: clones that have not seen the row, the model itself without the row in its leaves, those of
@@ -42,15 +54,17 @@ class Residuals:
         return self.kind in _OWN
 
     @property
-    def level(self) -> float:
-        """Their root mean square; NaN without values."""
-        return np.nan if self.values is None else float(np.sqrt(np.mean(np.square(self.values))))
+    def level(self) -> Any:
+        """Their root mean square, (n_targets,) of several targets; NaN without values."""
+        return np.nan if self.values is None else root_mean_square(self.values)
 
-    def at_level(self, level: float) -> Residuals:
+    def at_level(self, level: Any) -> Residuals:
         """Return them with another root mean square; as they are where there are none, or all are zero."""
         size = self.level
-        if self.values is None or not size > 0:
+        if self.values is None or not np.any(size > 0):
             return self
+        if self.values.ndim > 1:
+            return replace(self, values=self.values * np.where(size > 0, level / np.where(size > 0, size, 1.0), 1.0))
         return replace(self, values=self.values * (level / size))
 
     def state(self) -> dict[str, Any]:
@@ -68,7 +82,7 @@ class Residuals:
         of_validation : bool
             Whether they are those of validation rows.
         """
-        values = None if state["residuals"] is None else plain_floats(state["residuals"])
+        values = None if state["residuals"] is None else plain_floats(state["residuals"], several=True)
         usual = "none" if values is None else "validation" if of_validation else "clones"
         kind, reason = state.get("residual_kind", usual), state.get("residual_reason", "")
         known = kind in _KINDS and isinstance(reason, str)

@@ -21,13 +21,15 @@ class Batch(NamedTuple):
     """
 
     where: slice  # which rows these are
-    mean: Floats  # (n_rows,) the model's predictions
+    mean: Floats  # (n_rows,) the model's predictions; (n_rows, n_targets) of several targets
     affinities: NDArray[Any]  # (n_rows, k) of the training rows; k = 0 where no training row was asked for
     rows: Integers  # (n_rows, k) the training rows
     values: Mapping[str, Floats]  # by quantity ("targets", "residuals"), (n_rows, k of the quantity)
     n_trees: int  # the affinity of twins
     aside: Mapping[str, NDArray[Any]] = MappingProxyType({})  # what a rule needs of the rows themselves, (n_rows, …)
     weights: Mapping[str, Floats] = MappingProxyType({})  # of neighbours, shaped as values; none where all count alike
+    # Of several targets: by quantity, (n_train, n_targets), the values of all training rows in place of `values`.
+    tables: Mapping[str, Floats] = MappingProxyType({})
 
     @property
     def n_rows(self) -> int:
@@ -38,6 +40,19 @@ class Batch(NamedTuple):
     def most_weights(self) -> Floats | None:
         """The weights of the quantity that has the most neighbours, (n_rows, k); None where all count alike."""
         return max(self.weights.values(), key=lambda each: each.shape[1], default=None)
+
+    def of_target(self, target: int, needs: Mapping[str, int]) -> Batch:
+        """Return the rows as those of one target among several.
+
+        Parameters
+        ----------
+        target
+            The number of the target.
+        needs
+            The number of neighbours, by quantity.
+        """
+        values = {quantity: self.tables[quantity][self.rows[:, :k], target] for quantity, k in needs.items()}
+        return self._replace(mean=self.mean[:, target], values=values, tables=MappingProxyType({}))
 
     def shares(self, k: int) -> Floats:
         """Return the affinities of the k nearest training rows as shares of the trees, (n_rows, k)."""

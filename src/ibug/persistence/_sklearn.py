@@ -14,6 +14,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.frozen import FrozenEstimator
+from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import Pipeline
 
 from ibug.persistence._format import FormatProblemError
@@ -22,11 +23,12 @@ from ibug.persistence._session import Loading, Saving
 from ibug.persistence._sklearn_trees import check_trees
 from ibug.persistence._skops import dump, parse
 
-_WRAPPERS = (Pipeline, TransformedTargetRegressor, FrozenEstimator)
+_SEVERAL = (MultiOutputRegressor, RegressorChain)
+_WRAPPERS = (Pipeline, TransformedTargetRegressor, FrozenEstimator, *_SEVERAL)
 
 
 class SklearnStore(ModelStore):
-    """Saves forests and gradient boosting, and a pipeline, transformed target or frozen estimator around any model.
+    """Saves forests and gradient boosting, and what is around any model: a pipeline, several targets and so on.
 
     What wraps a model of another library is saved without it, and the model in its own native format.
     """
@@ -59,6 +61,12 @@ class SklearnStore(ModelStore):
                 spec["inner"] = save_model(model.regressor_, saving)
                 del shell.regressor_
             shell.regressor = None
+        elif isinstance(model, _SEVERAL):
+            spec["template"] = save_model(_template(model), saving, fitted=False)
+            if fitted:
+                spec["members"] = [save_model(member, saving) for member in model.estimators_]
+                del shell.estimators_
+            _set_template(shell, None)
         else:  # a library's estimator around another one's model is none of the classes
             raise not_storable(model, "it holds a model of another library")
         return {**spec, "member": dump(shell if fitted else clone(shell), saving)}
@@ -69,7 +77,11 @@ class SklearnStore(ModelStore):
             return FrozenEstimator(load_model(spec["inner"], loading))
         model = parse(spec["member"], loading)
         self._check_class(model, cls)
-        if "template" in spec:
+        if "template" in spec and cls in _SEVERAL:
+            _set_template(model, load_model(spec["template"], loading))
+            if "members" in spec:
+                model.estimators_ = [load_model(member, loading) for member in spec["members"]]
+        elif "template" in spec:
             model.regressor = load_model(spec["template"], loading)
         if "inner" in spec:
             inner = load_model(spec["inner"], loading)
@@ -91,10 +103,23 @@ def _is_sklearn_throughout(model: Any) -> bool:
             model = model.steps[-1][1]
         elif isinstance(model, TransformedTargetRegressor):
             model = getattr(model, "regressor_", model.regressor)
+        elif isinstance(model, _SEVERAL):
+            model = _template(model)
         else:
             model = model.estimator
     libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
     return not libraries & {"lightgbm", "xgboost", "catboost"}
+
+
+def _template(model: Any) -> Any:
+    """Return the estimator that is trained for each of several targets; a chain had another name for it."""
+    found = getattr(model, "estimator", None)
+    return found if hasattr(found, "fit") else model.base_estimator
+
+
+def _set_template(model: Any, template: Any) -> None:
+    has_own_name = "estimator" in model.get_params(deep=False)
+    setattr(model, "estimator" if has_own_name else "base_estimator", template)
 
 
 STORE = SklearnStore()

@@ -16,10 +16,25 @@ from ibug.rule._plan import K_CANDIDATES, Plan, most_needed
 from ibug.rule._reference import Reference
 from ibug.rule._rule import Rule
 from ibug.rule._statistics import Statistics
+from ibug.rule._targets import (
+    AnyRule,
+    Facts,
+    conformalize,
+    facts_of,
+    learn_rule,
+    rule_from_state,
+    rule_with_floor,
+    rule_without_validation,
+)
+from ibug.rule.joint import JointFacts, JointRule
 
 __all__ = [
     "K_CANDIDATES",
+    "AnyRule",
+    "Facts",
     "Family",
+    "JointFacts",
+    "JointRule",
     "Plan",
     "Reference",
     "Rule",
@@ -27,10 +42,16 @@ __all__ = [
     "TargetFacts",
     "TargetRange",
     "choose",
+    "conformalize",
     "conformalized",
+    "facts_of",
     "joined",
     "learn",
+    "learn_rule",
     "most_needed",
+    "rule_from_state",
+    "rule_with_floor",
+    "rule_without_validation",
     "with_conformal",
     "with_floor",
     "with_neighbors",

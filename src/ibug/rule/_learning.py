@@ -109,7 +109,7 @@ def _chosen(plan: Plan, statistics: Statistics, n_trees: int) -> tuple[Rule, flo
         choice.candidate.min_variance,
         choice.gamma,
         choice.delta,
-        affinity_threshold=_threshold(familiar, statistics.weights),
+        affinity_threshold=affinity_threshold(familiar, statistics.weights),
         tuning=tuning_table(tried),
         stack=stack,
         reference=Reference(
@@ -130,8 +130,16 @@ def _predicted(choice: Choice, stack: Stacked | None, statistics: Statistics) ->
     return candidate.family.distribution(statistics.mean, variance, nearest)
 
 
-def _threshold(familiar: Floats, weights: Floats | None) -> float:
-    """Return the affinity score below which a row is called unlike the training rows; NaN of too few rows."""
+def affinity_threshold(familiar: Floats, weights: Floats | None) -> float:
+    """Return the affinity score below which a row is called unlike the training rows; NaN of too few rows.
+
+    Parameters
+    ----------
+    familiar : ndarray of shape (n,)
+        Affinity scores of validation rows.
+    weights : ndarray of shape (n,) or None
+        Of the rows.
+    """
     if len(familiar) < _LEAST_ROWS_FOR_THRESHOLD:
         return float("nan")
     return float(quantile(familiar, _SHARE_CALLED_UNFAMILIAR, weights))
@@ -227,7 +235,7 @@ def with_floor(rule: Rule, batches: Iterable[Batch], facts: TargetFacts) -> Rule
     return replace(rule, min_variance=smallest_nonzero(variances, facts.range.tiny_variance))
 
 
-def joined(distributions: list[Distribution]) -> Distribution:
+def joined(distributions: list[Any]) -> Any:
     """Return the distributions of several batches as one.
 
     Parameters
@@ -240,13 +248,13 @@ def joined(distributions: list[Distribution]) -> Distribution:
     return type(distributions[0]).concatenate(distributions)
 
 
-def with_neighbors(rule: Rule, batches: Iterable[Batch], k: int) -> tuple[Distribution, NDArray[Any], Integers]:
+def with_neighbors(rule: Any, batches: Iterable[Batch], k: int) -> tuple[Any, NDArray[Any], Integers]:
     """Return the distributions of all batches, with affinities and training rows of the k nearest, (n_rows, k).
 
     Parameters
     ----------
     rule
-        Makes the distributions.
+        Makes the distributions, of one target or of several.
     batches
         The rows, each with at least k neighbours.
     k

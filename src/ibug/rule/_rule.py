@@ -15,6 +15,7 @@ from ibug._inputs import require
 from ibug._typing import Floats, LeavesOf
 from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibrator_state
 from ibug.distributions import Distribution
+from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
 from ibug.rule._family import Family
 from ibug.rule._plan import most_needed
@@ -152,6 +153,34 @@ class Rule:
         if self.conformal is None:
             return distribution
         return self.conformal.transform(distribution, batch.aside.get("groups"), batch.aside.get("ratio"))
+
+    def ends(self, distribution: Any, coverage: Any, *, joint: bool = False) -> Floats:
+        """Return the ends of the intervals of distributions, (n_rows, 2) or (n_rows, 2, n_coverages).
+
+        Parameters
+        ----------
+        distribution
+            What `distribution` has returned.
+        coverage
+            The coverage, or several.
+        joint
+            Whether boxes of several targets are wanted, which one target has not.
+        """
+        if joint:
+            raise InvalidInputError("joint=True makes boxes of several targets, and this estimator has one.")
+        return np.asarray(np.stack(distribution.interval(coverage), axis=1))
+
+    def quantiles(self, distribution: Any, probabilities: Floats) -> Floats:
+        """Return quantiles of distributions, (n_rows, n_probabilities).
+
+        Parameters
+        ----------
+        distribution
+            What `distribution` has returned.
+        probabilities : ndarray of shape (n_probabilities,)
+            Their probabilities.
+        """
+        return np.asarray(distribution.ppf(probabilities[None, :]))
 
     def aside(self, X: Any, leaves: LeavesOf | None = None) -> Mapping[str, NDArray[Any]]:
         """Return what batches of rows must have beside neighbours: groups and likelihood ratios, if any.

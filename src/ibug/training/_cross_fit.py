@@ -36,7 +36,7 @@ class CrossFit:
 
     Parameters
     ----------
-    mean : ndarray of shape (n_rows,)
+    mean : ndarray of shape (n_rows,) or (n_rows, n_targets)
         Out-of-fold predictions; NaN of rows that no fold predicts.
     rows : ndarray of shape (n_tuned,)
         The rows whose neighbours were searched, ascending, all of them predicted.
@@ -199,10 +199,11 @@ def cross_fit(
 
 def _joined(results: list[tuple[Any, ...]], n_rows: int, rows: NDArray[np.intp]) -> CrossFit:
     """Put the folds' rows in order; all get as many neighbours as the smallest fold has."""
-    mean = np.full(n_rows, np.nan)  # of rows that no fold predicts
+    columns = np.shape(results[0][1])[1:]  # none of one target
+    mean = np.full((n_rows, *columns), np.nan)  # of rows that no fold predicts
     for test, predicted, *_ in results:
         mean[test] = predicted
-    rows = rows[~np.isnan(mean[rows])]
+    rows = rows[~np.isnan(mean[rows] if not columns else mean[rows, 0])]
     k = min((nearest.shape[1] for _, _, queried, _, nearest in results if len(queried)), default=0)
     affinities, neighbors = np.empty((len(rows), k), np.float32), np.empty((len(rows), k), np.int32)
     for _, _, queried, affinity, nearest in results:

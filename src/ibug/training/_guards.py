@@ -21,7 +21,7 @@ from ibug.exceptions import (
 )
 from ibug.leaves import LeafReader, read_leaves_of
 from ibug.neighbors import Batch
-from ibug.rule import Rule
+from ibug.rule import AnyRule, JointRule
 from ibug.training._seen_rows import seen_share
 from ibug.training._splits import rows_for_conformal
 
@@ -140,7 +140,7 @@ def guard_model(reader: LeafReader) -> None:
         )
 
 
-def guard_stack(rule: Rule, batches: Callable[[Any], Iterable[Batch]], y: Floats) -> None:
+def guard_stack(rule: AnyRule, batches: Callable[[Any], Iterable[Batch]], y: Floats) -> None:
     """Tell of a model whose prediction is outside of most intervals: it has learned too little, or other data.
 
     Only a stack can have its intervals elsewhere. All other distributions have the prediction as their mean.
@@ -154,7 +154,7 @@ def guard_stack(rule: Rule, batches: Callable[[Any], Iterable[Batch]], y: Floats
     y : ndarray of shape (n_rows,)
         The targets of these rows.
     """
-    if rule.stack is None:
+    if rule.stack is None or isinstance(rule, JointRule):  # the means of several targets tell nothing by one number
         return
     outside, near = [], _NEAR * float(np.std(y))
     for batch in batches(np.unique(np.linspace(0, len(y) - 1, _COMPARED_ROWS).astype(np.intp))):

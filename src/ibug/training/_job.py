@@ -15,10 +15,11 @@ from ibug._typing import Floats, Rows
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import RenamingReader, names_taken, read_leaves_of, renamed, renamed_parameters
 from ibug.neighbors import LeafNumbers, LocalSource, Residuals
-from ibug.rule import TargetFacts
+from ibug.rule import Facts, facts_of
 from ibug.training._clones import fresh, trainable
 from ibug.training._cross_fit import DEFAULT_FOLDS, CrossFit, cross_fit, make_folds
 from ibug.training._own_residuals import own_residuals
+from ibug.training.several import check_outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ class Job:
     columns: Any
     X: Any
     y: Floats
-    facts: TargetFacts
+    facts: Facts
     validation: Rows | None
     fit_params: dict[str, Any]
     options: Options
@@ -113,6 +114,7 @@ class Job:
         options, reader = self.options, read_leaves_of(model)
         reader = RenamingReader(reader, self.columns) if self.renames else reader
         given = None if self.columns is None else [reader.written_as(str(name)) for name in self.columns]
+        check_outputs(reader, self.y)
         check_feature_names(reader.feature_names, given, self.columns)
         work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
         honest = None if residuals is None else Residuals(residuals, "clones")
@@ -125,7 +127,8 @@ class Job:
             index = LeafNumbers(reader, source.leaves.n_model_trees).index_of(
                 self.X, title="reading all leaves", **work
             )
-        return source.with_training_residuals(own_residuals(reader, index, self.y, self.sample_weight, **work))
+        found = own_residuals(reader, index, self.y, self.sample_weight, X=self.X, **work)
+        return source.with_training_residuals(found)
 
     def cross_fit(self, rows: Any = None, k: int = 0) -> CrossFit:
         """Predict each row by a clone that has not seen it, and find the k neighbours of some rows.
@@ -165,7 +168,7 @@ class Job:
             self,
             X=_safe_indexing(self.X, train),
             y=y,
-            facts=TargetFacts.of(y, self.options),
+            facts=facts_of(y, self.options),
             validation=(_safe_indexing(self.X, held_out), self.y[held_out]),
             fit_params=_check_method_params(self.X, self.fit_params, indices=train),
             validation_weight=None if self.sample_weight is None else self.sample_weight[held_out],

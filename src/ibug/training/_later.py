@@ -12,12 +12,12 @@ from ibug._typing import Rows
 from ibug._weights import as_weights
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import LocalSource, updated
-from ibug.rule import Rule, TargetFacts
+from ibug.rule import AnyRule, JointRule, facts_of
 
 
 def updated_source(
     source: LocalSource,
-    rule: Rule,
+    rule: AnyRule,
     rows: Rows,
     options: Options,
     random_state: Any,
@@ -48,9 +48,11 @@ def updated_source(
             "update takes sample_weight where training rows have weights as neighbours (weight_neighbors=True in fit), "
             "one above zero for each new row."
         )
-    TargetFacts.of(np.concatenate([source.targets, y]), options)  # they must be inside the support
+    facts_of(np.concatenate([source.targets, y]), options)  # they must be inside the support
     if keep is not None:
-        least = max(rule.k, *rule.needs.values(), *rule.spread.n_neighbors.values())
+        rules = rule.rules if isinstance(rule, JointRule) else (rule,)
+        spreads = (k for one in rules for k in one.spread.n_neighbors.values())
+        least = max(rule.k, *rule.needs.values(), *spreads)
         _check_keep(keep, least, options)
     return updated(
         source,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ibug._progress import Progress
 from ibug._typing import Floats
 from ibug.leaves import Bagging, Boosting, LeafReader, NotRedoneError
-from ibug.neighbors import JoinedIndex, LeafIndex, Residuals
+from ibug.neighbors import JoinedIndex, LeafIndex, LeafNumbers, Residuals
 from ibug.training._load import kernel
 
 #: The share of rate · Σ|g|/Σh of a tree, or of the value, by which a value may differ from the model's own: libraries
@@ -42,6 +42,7 @@ def own_residuals(
     y: Floats,
     sample_weight: Floats | None,
     *,
+    X: Any = None,
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Residuals:
@@ -53,25 +54,46 @@ def own_residuals(
         The fitted model's leaf reader.
     index
         The leaves of all training rows in all trees.
-    y : ndarray of shape (n_rows,)
+    y : ndarray of shape (n_rows,), or (n_rows, n_targets) of several targets
         Their targets.
     sample_weight : ndarray of shape (n_rows,) or None
         The weights that the model was trained with.
+    X
+        The training rows, which are read again where each of several targets has trees of its own.
     n_jobs, verbose
         As in IBUGRegressor.
     """
     try:
-        recipe = _recipe(reader, y, sample_weight)
-        if isinstance(recipe, Bagging):
-            return Residuals(y - _out_of_bag(recipe, index), "out-of-bag")
-        return Residuals(y - _leave_one_out(recipe, index, n_jobs, verbose), "leave-one-out")
+        if y.ndim == 1:
+            return _residuals(_recipe(reader, y, sample_weight), index, y, n_jobs, verbose)
+        values, kinds = [], set()
+        for j, column in enumerate(y.T):
+            recipe = _recipe(reader, column, sample_weight, j)
+            own = index
+            if reader.outputs is not None:  # the trees of one target have an index of their own
+                trees = np.flatnonzero(reader.outputs == j)
+                own = LeafNumbers(reader, reader.n_trees, trees).index_of(X, n_jobs=n_jobs, verbose=verbose)
+            found = _residuals(recipe, own, column, n_jobs, verbose)
+            values.append(np.asarray(found.values))
+            kinds.add(found.kind)
+        return Residuals(np.stack(values, axis=1), kinds.pop())  # all models are of one kind
     except NotRedoneError as reason:
         return Residuals(None, "none", f"The model cannot tell honest residuals of its training rows: {reason}.")
 
 
-def _recipe(reader: LeafReader, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+def _residuals(
+    recipe: Boosting | Bagging, index: LeafIndex | JoinedIndex, y: Floats, n_jobs: int | None, verbose: bool
+) -> Residuals:
+    if isinstance(recipe, Bagging):
+        return Residuals(y - _out_of_bag(recipe, index), "out-of-bag")
+    return Residuals(y - _leave_one_out(recipe, index, n_jobs, verbose), "leave-one-out")
+
+
+def _recipe(
+    reader: LeafReader, y: Floats, sample_weight: Floats | None, output: int | None = None
+) -> Boosting | Bagging:
     try:
-        return reader.recipe(y, sample_weight)
+        return reader.recipe(y, sample_weight) if output is None else reader.recipe_of(output, y, sample_weight)
     except NotRedoneError:
         raise
     except Exception as error:

@@ -36,6 +36,8 @@ def seen_share(train: Rows, new: Rows) -> float:
         The training rows, and the rows that should be new.
     """
     (X, y), (X_new, y_new) = train, new
+    if y.ndim > 1:  # the first of several targets tells as much
+        y, y_new = y[:, 0], y_new[:, 0]
     chosen = np.unique(np.linspace(0, len(y_new) - 1, _LOOKED_UP).astype(np.intp))
     targets = y_new[chosen]
     if X_new is X and np.array_equal(y, y_new):

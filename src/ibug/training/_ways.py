@@ -13,8 +13,18 @@ from ibug._options import Options
 from ibug._typing import Floats, Rows
 from ibug._weights import counting
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import Batch, CrossFittedSource, LocalSource, Residuals, ValidationRows, beside
-from ibug.rule import K_CANDIDATES, Rule, TargetFacts, conformalized, learn, with_floor, without_validation
+from ibug.neighbors import Batch, CrossFittedSource, LocalSource, Residuals, ValidationRows, beside, root_mean_square
+from ibug.rule import (
+    K_CANDIDATES,
+    AnyRule,
+    Facts,
+    JointRule,
+    conformalize,
+    learn_rule,
+    most_needed,
+    rule_with_floor,
+    rule_without_validation,
+)
 from ibug.training._cross_fit import MOST_TUNING_ROWS, needs_splits, tuning_rows
 from ibug.training._guards import guard_model, guard_stack, guard_validation
 from ibug.training._job import Job
@@ -28,7 +38,7 @@ class Learned(NamedTuple):
     """What IBUGRegressor holds once it is fitted."""
 
     source: LocalSource
-    rule: Rule
+    rule: AnyRule
 
 
 def learned(job: Job) -> Learned:
@@ -129,7 +139,7 @@ def _honest(job: Job) -> tuple[CrossFittedSource, NDArray[np.intp]]:
 
 def _complete(residuals: Floats, options: Options) -> Floats | None:
     """Return residuals of all training rows; None where some have none, because no fold predicts them."""
-    n_missing = int(np.isnan(residuals).sum())
+    n_missing = int(np.isnan(residuals if residuals.ndim == 1 else residuals[:, 0]).sum())
     if not n_missing:
         return residuals
     if options.spread.requires_residuals:
@@ -158,9 +168,9 @@ def _from_cross_fit(job: Job, honest: CrossFittedSource, numbers: NDArray[np.int
         features = None if options.conformal is None else _safe_indexing(job.X, numbers[chosen])
         return ValidationRows(honest, chosen, y[chosen], weights=own, features=features)
 
-    rule = learn(rows(tuned_on), job.options, job.facts, has_residuals=used)
+    rule = learn_rule(rows(tuned_on), job.options, job.facts, has_residuals=used)
     guard_stack(rule, lambda some: honest.batches(some, rule.needs), y)
-    rule = conformalized(rule, rows(held_out), job.options)
+    rule = conformalize(rule, rows(held_out), job.options)
     return Learned(source, rule.with_k(job.options.k))
 
 
@@ -168,17 +178,31 @@ def _from_validation(job: Job, source: LocalSource) -> Learned:
     if job.validation is not None:
         return learn_from(source, job.validation, job.options, job.facts, job.rng, job.validation_weight)
     options = job.options
-    rule = without_validation(options, job.facts, source.index.n_rows)
+    rule = rule_without_validation(options, job.facts, source.index.n_rows)
     sample = _safe_indexing(job.X, slice(None, None, -(-len(job.y) // ROWS_FOR_FLOOR)))
-    batches = source.batches(sample, rule.spread.n_neighbors, n_jobs=options.n_jobs, verbose=options.verbose)
-    return Learned(source, with_floor(rule, batches, job.facts))
+    batches = source.batches(sample, _floor_needs(rule), n_jobs=options.n_jobs, verbose=options.verbose)
+    return Learned(source, rule_with_floor(rule, batches, job.facts))
+
+
+def _floor_needs(rule: AnyRule) -> dict[str, int]:
+    """Return the number of neighbours that variances are made of."""
+    rules = rule.rules if isinstance(rule, JointRule) else (rule,)
+    return most_needed(*(one.spread.n_neighbors for one in rules))
+
+
+def _require_one_target(y: Floats) -> None:
+    if y.ndim > 1:
+        raise InvalidInputError(
+            'With several targets, spread="residuals" needs honest residuals of the training rows, which this model '
+            'cannot tell: let cv=5 train clones, or choose spread="auto" or "targets".'
+        )
 
 
 def learn_from(
     source: LocalSource,
     validation: Rows,
     options: Options,
-    facts: TargetFacts,
+    facts: Facts,
     rng: np.random.RandomState,
     weights: Floats | None = None,
 ) -> Learned:
@@ -210,18 +234,18 @@ def learn_from(
     X_tuned, y_tuned = validation if parts is None else (_safe_indexing(X, parts[0]), y[parts[0]])
     asked = source
     if options.spread.requires_residuals and not source.has_training_residuals:
+        _require_one_target(y)
         options.check_residual_rows(len(y_tuned))
         source = source.with_residuals_of(X_tuned, y_tuned, **work)
         asked = source.leaving_out_self()
     elif source.honest.are_own:  # their level is that of the errors on rows that the model has not seen
         errors = y_tuned - np.asarray(source.leaves.reader.predict(X_tuned), np.float64)
-        level = float(np.sqrt(np.mean(np.square(errors))))
-        asked = source = source.with_training_residuals(source.honest.at_level(level))
+        asked = source = source.with_training_residuals(source.honest.at_level(root_mean_square(errors)))
     some = weights if weights is None or parts is None else weights[parts[0]]
     rows = ValidationRows(asked, X_tuned, y_tuned, weights=some, **work)
     own, has_residuals = source.honest.are_own, source.has_training_residuals
-    rule = learn(rows, options, facts, has_residuals=has_residuals, own_residuals=own)
+    rule = learn_rule(rows, options, facts, has_residuals=has_residuals, own_residuals=own)
     if parts is not None:  # the other rows are in no index
         some = None if weights is None else weights[parts[1]]
         rows = ValidationRows(source, _safe_indexing(X, parts[1]), y[parts[1]], weights=some, **work)
-    return Learned(source, conformalized(rule, rows, options))
+    return Learned(source, conformalize(rule, rows, options))

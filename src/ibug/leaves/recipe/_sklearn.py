@@ -88,27 +88,29 @@ def gradient_boosting(model: Any, y: Floats, weights: Floats | None) -> Boosting
     )
 
 
-def forest(model: Any, y: Floats, weights: Floats | None) -> Bagging:
+def forest(model: Any, y: Floats, weights: Floats | None, output: int = 0) -> Bagging:
     """Return the recipe of a RandomForestRegressor or ExtraTreesRegressor.
 
     Parameters
     ----------
     model
-        With one output.
+        With one output, or several.
     y, weights : ndarray of shape (n_rows,)
         Targets and weights of the training rows; the latter may be None.
+    output
+        The output that the targets are for.
     """
     if not model.bootstrap:
         raise NotRedoneError("each of its trees has seen all rows (bootstrap=False), so that none are out of bag")
-    leaves = LeafValues.of([_leaf_means(estimator.tree_) for estimator in model.estimators_])
+    leaves = LeafValues.of([_leaf_means(estimator.tree_, output) for estimator in model.estimators_])
     # From 1.8 on, scikit-learn draws a row as often as it weighs, and then all draws weigh the same.
     drawn_by_weight = "sample_weight" in signature(_forest._generate_sample_indices).parameters
     return Bagging(leaves, model.estimators_samples_, y, None if drawn_by_weight else weights, identity)
 
 
-def _leaf_means(tree: Any) -> Floats:
-    """Return the values of a tree's leaves, in their order."""
-    return np.asarray(tree.value[tree.children_left == -1, 0, 0])
+def _leaf_means(tree: Any, output: int = 0) -> Floats:
+    """Return the values of a tree's leaves for one output, in their order."""
+    return np.asarray(tree.value[tree.children_left == -1, output, 0])
 
 
 def _constant(init: Any) -> float:

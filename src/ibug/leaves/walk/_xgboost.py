@@ -37,7 +37,7 @@ def read_trees(booster: Any, n_rounds: int, missing: float) -> tuple[Trees, Marg
     Parameters
     ----------
     booster
-        An XGBoost booster with one output.
+        An XGBoost booster, with one output or several, whose trees take turns; the start is that of the first.
     n_rounds
         How many rounds `predict` uses; 0 means all.
     missing
@@ -59,7 +59,7 @@ def read_trees(booster: Any, n_rounds: int, missing: float) -> tuple[Trees, Marg
     nodes = [_nodes(tree, categories) for tree in model["trees"][:n_trees]]
     if not nodes:
         raise NotWalkableError("it has no trees")
-    base = np.array([float(learner["learner_model_param"]["base_score"].strip("[]"))], np.float32)
+    base = np.array([float(learner["learner_model_param"]["base_score"].strip("[]").split(",")[0])], np.float32)
     if objective in _LOG_LINK:
         _walk.log(base)
     reading = {

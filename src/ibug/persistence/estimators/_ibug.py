@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ibug._inputs import require
@@ -14,7 +15,7 @@ from ibug.persistence.estimators._parts import (
     restore_columns,
     restore_estimator,
 )
-from ibug.rule import Rule
+from ibug.rule import AnyRule, JointRule, Rule, rule_from_state
 
 
 def describe_ibug(regressor: Any, saving: Saving, fitted: bool) -> dict[str, Any]:
@@ -33,6 +34,8 @@ def describe_ibug(regressor: Any, saving: Saving, fitted: bool) -> dict[str, Any
     if fitted:
         rule = regressor.rule_.state()
         learned = {**describe_columns(regressor), **regressor.source_.state(), **rule}
+        if regressor.source_.targets.ndim > 1:
+            learned["target_names_"] = regressor.target_names_
     parameters = regressor.get_params(deep=False)
     parameters["distribution"] = by_name(parameters["distribution"])
     description = describe_estimator(regressor, parameters, saving, fitted=fitted)
@@ -57,10 +60,12 @@ def restore_ibug(cls: type, spec: dict[str, Any], loading: Loading) -> Any:
     if "learned" in spec:
         learned = loading.decoder.decode(spec["learned"])
         restore_columns(regressor, learned)
-        source, rule = LocalSource.from_state(model, learned), Rule.from_state(learned)
+        source, rule = LocalSource.from_state(model, learned), rule_from_state(learned)
         check_features(source, regressor.n_features_in_)
         check_needs(source, rule)
         regressor.source_, regressor.rule_ = source, rule
+        if source.targets.ndim > 1:
+            regressor.target_names_ = _target_names(learned, source)
     return regressor
 
 
@@ -81,24 +86,48 @@ def check_features(source: LocalSource, n_features: int) -> None:
     )
 
 
-def check_needs(source: LocalSource, rule: Rule) -> None:
+def _target_names(learned: Mapping[str, Any], source: LocalSource) -> list[str]:
+    """Return the names of several targets."""
+    names = learned["target_names_"]
+    known = isinstance(names, list) and len(names) == source.targets.shape[1]
+    require(known and all(isinstance(name, str) for name in names), "the names of its targets are impossible")
+    return list(names)
+
+
+def check_needs(source: LocalSource, rule: AnyRule) -> None:
     """Check that the source has the neighbours that the rule asks for.
 
     Parameters
     ----------
     source : LocalSource
         Where neighbours come from.
-    rule : Rule
+    rule : Rule or JointRule
         What is made of them.
     """
+    if isinstance(rule, JointRule):
+        require(source.targets.shape[1:] == (rule.n_targets,), "its numbers of targets do not agree")
+        for one in rule.rules:
+            _check_rule(source, one)
+        _check_quantities(source, [*rule.needs.items()])
+        require(rule.k <= source.index.n_rows, "its k is impossible")
+        return
+    require(source.targets.ndim == 1, "its numbers of targets do not agree")
+    _check_rule(source, rule)
+
+
+def _check_rule(source: LocalSource, rule: Rule) -> None:
     require(rule.k <= source.index.n_rows, "its k is impossible")
     needs = [(rule.spread.shape, rule.k), *rule.spread.n_neighbors.items(), *rule.needs.items()]
-    for quantity, k in needs:
-        known = quantity == "targets" or (quantity == "residuals" and source.residuals is not None)
-        require(known and 1 <= k <= source.n_neighbors(quantity), "it asks for more neighbours than it has")
+    _check_quantities(source, needs)
     residuals = 0 if rule.stack is None else rule.stack.needs["residuals"]
     # Experts weigh residuals by affinity, which only those of training rows come with.
     require(not residuals or source.has_training_residuals, "its experts ask for residuals that it does not have")
+
+
+def _check_quantities(source: LocalSource, needs: Iterable[tuple[str, int]]) -> None:
+    for quantity, k in needs:
+        known = quantity == "targets" or (quantity == "residuals" and source.residuals is not None)
+        require(known and 1 <= k <= source.n_neighbors(quantity), "it asks for more neighbours than it has")
 
 
 def by_name(distribution: Any) -> Any:

@@ -1,6 +1,15 @@
 """Stacks of experts: which there are, what they say of rows, and the weights that validation rows give them."""
 
-from ibug.rule.stack._fit import SHRINKAGE, fit, normal_only, too_few
+from ibug.rule.stack._fit import (
+    FEWEST_ROWS,
+    SHRINKAGE,
+    USUAL_BANDWIDTH,
+    best_bandwidth,
+    fit,
+    from_distances,
+    normal_only,
+    too_few,
+)
 from ibug.rule.stack._pooled import Pooled, pool, resolution
 from ibug.rule.stack._stacked import Stacked
 from ibug.rule.stack._statistics import BANDWIDTHS, Evidence, ExpertStatistics
@@ -8,14 +17,18 @@ from ibug.rule.stack._views import Experts, Nearest
 
 __all__ = [
     "BANDWIDTHS",
+    "FEWEST_ROWS",
     "SHRINKAGE",
+    "USUAL_BANDWIDTH",
     "Evidence",
     "ExpertStatistics",
     "Experts",
     "Nearest",
     "Pooled",
     "Stacked",
+    "best_bandwidth",
     "fit",
+    "from_distances",
     "normal_only",
     "pool",
     "resolution",

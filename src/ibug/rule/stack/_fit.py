@@ -16,8 +16,10 @@ from ibug.rule.stack._views import Experts
 #: The pull towards the normal expert: λ/n · |w − w_normal|², in units of its score.
 SHRINKAGE = 2.0
 _ROWS_PER_PULL = 2.0  # what the same λ is worth for the log score, in rows
-_FEWEST_ROWS = 10
-_USUAL_BANDWIDTH = 0.25
+#: The least number of validation rows that weights are found from.
+FEWEST_ROWS = 10
+#: The width of kernels on atoms where nothing tells a better one.
+USUAL_BANDWIDTH = 0.25
 
 
 def fit(
@@ -51,7 +53,7 @@ def fit(
     if scoring not in _FITS:
         raise InvalidInputError(f"A stack is fitted for one of the scores {tuple(_FITS)}; got {scoring!r}.")
     n = 0 if statistics is None else len(statistics)
-    if statistics is None or n < _FEWEST_ROWS:
+    if statistics is None or n < FEWEST_ROWS:
         return normal_only(experts, pooled, scoring, too_few(n))
     weights, bandwidth, score, scores = _FITS[scoring](statistics, shrinkage)
     if not score <= scores[0]:
@@ -63,7 +65,7 @@ def fit(
 def too_few(n: int) -> str:
     """Say that n validation rows are not enough."""
     rows = {0: "no validation rows", 1: "1 validation row"}.get(n, f"{n} validation rows")
-    return f"With {rows}, weights of experts cannot be found: at least {_FEWEST_ROWS} are needed."
+    return f"With {rows}, weights of experts cannot be found: at least {FEWEST_ROWS} are needed."
 
 
 def normal_only(experts: Experts, pooled: Pooled, scoring: str, reason: str) -> Stacked:
@@ -82,15 +84,33 @@ def normal_only(experts: Experts, pooled: Pooled, scoring: str, reason: str) -> 
     """
     weights = np.eye(len(experts))[0]
     unknown = np.full(len(experts), np.nan)
-    return Stacked(experts, weights, unknown, np.nan, scoring, pooled, _USUAL_BANDWIDTH, reason)
+    return Stacked(experts, weights, unknown, np.nan, scoring, pooled, USUAL_BANDWIDTH, reason)
 
 
 Found = tuple[Floats, float, float, Floats]  # weights, bandwidth, score of the stack, score of each expert
 
 
 def _for_crps(statistics: ExpertStatistics, shrinkage: float) -> Found:
-    n = statistics.n_rows
-    to_target, to_each_other = statistics.means()
+    weights, score, scores = from_distances(*statistics.means(), statistics.n_rows, shrinkage)
+    return weights, best_bandwidth(statistics, weights), score, scores
+
+
+def from_distances(
+    to_target: Floats, to_each_other: Floats, n: float, shrinkage: float = SHRINKAGE
+) -> tuple[Floats, float, Floats]:
+    """Return the weights of experts from their mean distances, the score of their mixture, and that of each expert.
+
+    Parameters
+    ----------
+    to_target : ndarray of shape (J,)
+        The mean distances a to the targets.
+    to_each_other : ndarray of shape (J, J)
+        The mean distances B to each other.
+    n : float
+        The number of rows, as far as they count.
+    shrinkage : float
+        The λ of the pull towards the first expert.
+    """
     scores = to_target - 0.5 * np.diag(to_each_other)
     unit = max(float(scores[0]), float(np.finfo(float).tiny))
     pull = 2 * shrinkage / n
@@ -98,8 +118,7 @@ def _for_crps(statistics: ExpertStatistics, shrinkage: float) -> Found:
     gradient[0] -= pull
     best = quadratic_minimum(gradient, pull * np.eye(len(scores)) - to_each_other / unit)
     weights = _with_normal(best, n)
-    bandwidth, _ = _best_bandwidth(statistics, weights)
-    return weights, bandwidth, float(weights @ to_target - 0.5 * weights @ to_each_other @ weights), scores
+    return weights, float(weights @ to_target - 0.5 * weights @ to_each_other @ weights), scores
 
 
 def _for_nll(statistics: ExpertStatistics, shrinkage: float) -> Found:
@@ -126,12 +145,20 @@ def _with_normal(weights: Floats, n: float) -> Floats:
     return np.asarray(mixed)
 
 
-def _best_bandwidth(statistics: ExpertStatistics, weights: Floats) -> tuple[float, float]:
+def best_bandwidth(statistics: ExpertStatistics, weights: Floats) -> float:
+    """Return the width of the kernels on atoms with the best log score of the mixture, relative to a row's scale.
+
+    Parameters
+    ----------
+    statistics : ExpertStatistics
+        Has the log densities of the experts, J of them.
+    weights : ndarray of shape (J,)
+        Their weights.
+    """
     scores = [
         _log_score(statistics.log_density[:, number], weights, statistics.weights) for number in range(len(BANDWIDTHS))
     ]
-    best = int(np.argmin(scores))
-    return float(BANDWIDTHS[best]), scores[best]
+    return float(BANDWIDTHS[int(np.argmin(scores))])
 
 
 def _log_score(log_density: Floats, weights: Floats, rows: Floats | None) -> float:

@@ -1,0 +1,60 @@
+"""Distances between weighted points, row by row: what energy and variogram scores are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ibug._typing import Floats
+from ibug.exceptions import MissingExtensionError
+
+try:
+    from ibug.distributions import _mixtures as kernel
+except ImportError as error:  # pragma: no cover - only without a build
+    raise MissingExtensionError.of("mixtures of distributions", error) from error
+
+
+def mean_distances(points: Floats, weights: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return E|X − y| of each measure on a row's points, and E|X − X'| of each two of them.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, m, d)
+        The points of each row.
+    weights : ndarray of shape (n, J, m)
+        The probabilities that J measures give them.
+    y : ndarray of shape (n, d)
+        The observed values.
+
+    Returns
+    -------
+    to_target : ndarray of shape (n, J)
+    to_each_other : ndarray of shape (n, J, J)
+    """
+    n, j = weights.shape[:2]
+    to_target, to_each_other = np.empty((n, j)), np.empty((n, j, j))
+    places, masses, values = (np.ascontiguousarray(part, np.float64) for part in (points, weights, y))
+    kernel.mean_distances(places, masses, values, 0, n, to_target, to_each_other)
+    return to_target, to_each_other
+
+
+def variogram(points: Floats, weights: Floats, y: Floats, p: float) -> Floats:
+    """Return Σᵢ<ⱼ (|yᵢ − yⱼ|ᵖ − E|Xᵢ − Xⱼ|ᵖ)² over pairs of targets, (n,).
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, m, d)
+        The points of each row.
+    weights : ndarray of shape (n, m)
+        Their probabilities.
+    y : ndarray of shape (n, d)
+        The observed values.
+    p : float
+        The power, above zero.
+    """
+    total = np.zeros(len(points))
+    d = y.shape[1]
+    for i in range(d):
+        for j in range(i + 1, d):
+            expected = np.sum(weights * np.abs(points[:, :, i] - points[:, :, j]) ** p, axis=1)
+            total += np.square(np.abs(y[:, i] - y[:, j]) ** p - expected)
+    return total

@@ -1,0 +1,205 @@
+"""Several targets by one model each: scikit-learn's ``MultiOutputRegressor`` and ``RegressorChain``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ibug._inputs import require
+from ibug._typing import Floats
+from ibug.leaves._base import LeafReader, feature_names_of, read_leaves_of, require_fitted, unsupported
+from ibug.leaves.recipe import Bagging, Boosting, NotRedoneError
+
+
+def is_fitted(model: Any) -> bool:
+    """Tell whether scikit-learn calls a model fitted.
+
+    Parameters
+    ----------
+    model : estimator
+        Any.
+    """
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
+
+
+class SeveralReader(LeafReader):
+    """Reads a model that has one model for each target: the trees of all of them, one model after another.
+
+    Parameters
+    ----------
+    model : fitted MultiOutputRegressor or RegressorChain
+        The model.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        require_fitted(model, is_fitted(model))
+        self.inner = [read_leaves_of(member) for member in model.estimators_]
+        if len(self.inner) < 2:
+            raise unsupported(model, "it has one target; give the model inside of it")
+        if any(reader.n_outputs > 1 for reader in self.inner):
+            raise unsupported(model, "the models inside of it have several outputs themselves")
+
+    @staticmethod
+    def wrapped(model: Any) -> Any:
+        """Return the estimator that is trained for each target."""
+        found = getattr(model, "estimator", None)
+        if not hasattr(found, "fit"):  # a chain's former name for it
+            found = getattr(model, "base_estimator", None)
+        return found
+
+    @property
+    @abstractmethod
+    def _order(self) -> list[int]:
+        """The output of each member."""
+
+    @abstractmethod
+    def _rows(self, X: Any, n_jobs: int | None = None) -> Iterator[tuple[LeafReader, Any, NDArray[np.int32] | None]]:
+        """Yield each member with the rows as it sees them, and their leaves if they had to be found for that."""
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees of all members."""
+        return sum(reader.n_trees for reader in self.inner)
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of targets."""
+        return len(self.inner)
+
+    @property
+    def outputs(self) -> NDArray[np.intp]:
+        """The output of each tree."""
+        return np.repeat(np.array(self._order, np.intp), [reader.n_trees for reader in self.inner])
+
+    @property
+    def how(self) -> str:  # type: ignore[override]  # a constant of other readers
+        """How leaf numbers are found, in words."""
+        return "; ".join(dict.fromkeys(reader.how for reader in self.inner))
+
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the leaf numbers by the libraries."""
+        return np.concatenate([reader.leaves(rows) for reader, rows, _ in self._rows(X)], axis=1)
+
+    def read_leaves(
+        self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
+    ) -> NDArray[np.int32]:
+        """Return the leaf numbers, each member's the fastest way."""
+        found = [
+            reader.read_leaves(rows, n_jobs=n_jobs) if leaves is None else leaves
+            for reader, rows, leaves in self._rows(X, n_jobs)
+        ]
+        every = np.concatenate(found, axis=1)
+        return every if trees is None else np.ascontiguousarray(every[:, trees])
+
+    def findings(self) -> dict[str, Any]:
+        """Return what the members' readers have found."""
+        return {"members": [reader.findings() for reader in self.inner]}
+
+    def recall(self, findings: Mapping[str, Any]) -> None:
+        """Get the members' readers ready."""
+        require(len(findings["members"]) == len(self.inner), "its model has another number of targets")
+        for reader, own in zip(self.inner, findings["members"], strict=True):
+            reader.recall(own)
+
+
+class MultiOutputReader(SeveralReader):
+    """Reads a ``MultiOutputRegressor``: all members see the same rows."""
+
+    @property
+    def _order(self) -> list[int]:
+        return list(range(len(self.inner)))
+
+    def _rows(self, X: Any, n_jobs: int | None = None) -> Iterator[tuple[LeafReader, Any, NDArray[np.int32] | None]]:
+        for reader in self.inner:
+            yield reader, X, None
+
+    def prepare(self, X: Any = None) -> None:
+        """Prepare the members' readers."""
+        for reader in self.inner:
+            reader.prepare(X)
+
+    @property
+    def predicts_by_walk(self) -> bool:
+        """Whether all members' readers do."""
+        return all(reader.predicts_by_walk for reader in self.inner)
+
+    def read(self, X: Any, *, n_jobs: int | None = None) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        """Return leaf numbers and predictions, the fastest way."""
+        if not self.predicts_by_walk:
+            return super().read(X, n_jobs=n_jobs)
+        leaves, predictions = zip(*(reader.read(X, n_jobs=n_jobs) for reader in self.inner), strict=True)
+        return np.concatenate(leaves, axis=1), np.stack(predictions, axis=1)
+
+    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+        """Return how the member of an output came to its leaf values."""
+        return self.inner[output].recipe(y, sample_weight)
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the members' columns."""
+        return self.inner[0].feature_names
+
+    def written_as(self, name: str) -> str:
+        """Return a column's name as the members' library writes it."""
+        return self.inner[0].written_as(name)
+
+
+class ChainReader(SeveralReader):
+    """Reads a ``RegressorChain``: later members see the predictions of earlier ones as further columns.
+
+    In its training they may have seen the targets in that place. Rows to predict have none: training rows are read in
+    the same way as these, with predictions, so that both are alike.
+    """
+
+    #: A chain makes an array of its rows: the names of columns do not come to the members.
+    drops_names = True
+
+    @property
+    def _order(self) -> list[int]:
+        return [int(output) for output in self.model.order_]
+
+    def _rows(self, X: Any, n_jobs: int | None = None) -> Iterator[tuple[LeafReader, Any, NDArray[np.int32] | None]]:
+        rows = validate_data(self.model, X, accept_sparse=True, reset=False)
+        for reader in self.inner[:-1]:
+            leaves, prediction = reader.read(rows, n_jobs=n_jobs)
+            yield reader, rows, leaves
+            rows = _beside(rows, np.asarray(prediction, np.float64))
+        yield self.inner[-1], rows, None
+
+    def prepare(self, X: Any = None) -> None:
+        """Prepare the members' readers, one after the other: each needs the predictions of those before."""
+        if X is None:
+            for reader in self.inner:
+                reader.prepare()
+            return
+        rows = validate_data(self.model, X, accept_sparse=True, reset=False)
+        for reader in self.inner:
+            reader.prepare(rows)
+            rows = _beside(rows, np.asarray(reader.predict(rows), np.float64))
+
+    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+        """Say that it is not known: members were trained on other columns than they see now."""
+        raise NotRedoneError("the members of a chain were trained on targets, and see predictions in their place")
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the chain's columns."""
+        return feature_names_of(self.model)
+
+
+def _beside(rows: Any, column: Floats) -> Any:
+    """Return rows with one column more."""
+    more = column[:, None]
+    return scipy.sparse.hstack((rows, more), format="csr") if scipy.sparse.issparse(rows) else np.hstack((rows, more))

@@ -1,0 +1,76 @@
+"""All training targets together, where each row has several; and which parameters go with several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ibug._options import Options
+from ibug._typing import Floats
+from ibug.exceptions import InvalidInputError
+from ibug.rule._facts import TargetFacts
+
+
+@dataclass(frozen=True, eq=False)
+class JointFacts:
+    """What a joint rule has to know of the training targets.
+
+    Parameters
+    ----------
+    targets : tuple of TargetFacts
+        Those of each target.
+    unit : ndarray of shape (d,)
+        The standard deviations, in which distances are measured; 1 for a target that does not vary.
+    """
+
+    targets: tuple[TargetFacts, ...]
+    unit: Floats
+
+    @classmethod
+    def of(cls, targets: Floats, options: Options) -> JointFacts:
+        """Look at the targets, (n, d), after checking that the options are such that several targets can have.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n, d)
+            The training targets.
+        options
+            What was asked for.
+        """
+        check_options(options)
+        deviation = targets.std(axis=0)
+        tiny = np.finfo(np.float64).eps * np.abs(targets).max(axis=0, initial=0.0)
+        unit = np.where(deviation > tiny, deviation, 1.0)
+        return cls(tuple(TargetFacts.of(column, options) for column in targets.T), unit)
+
+
+def check_options(options: Options) -> None:
+    """Raise InvalidInputError for parameters that only one target can have.
+
+    Parameters
+    ----------
+    options
+        What was asked for.
+    """
+    name = options.distribution
+    if not isinstance(name, str) or name not in ("auto", "normal"):
+        raise InvalidInputError(
+            f'Several targets have the joint distribution "auto", a stack, or "normal"; got distribution={name!r}. '
+            "Families are for one target: fit one IBUGRegressor for each."
+        )
+    problems = {
+        f"location={options.location!r}": options.location != "model",
+        f"support={options.support!r}": options.support is not None,
+        f"scoring={options.score.given!r} (their score is the energy score, of which the CRPS is the form for one)": (
+            options.score.given != "crps"
+        ),
+    }
+    found = [problem for problem, there in problems.items() if there]
+    calibrator = options.conformal_calibrator()
+    if calibrator is not None and (calibrator.groups is not None or calibrator.ratio is not None):
+        found.append("a conformal calibrator with groups or likelihood ratios")
+    if found:
+        raise InvalidInputError(
+            f"Several targets cannot have {' and '.join(found)}: leave it out, or fit an IBUGRegressor for each target."
+        )

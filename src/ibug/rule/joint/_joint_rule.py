@@ -1,0 +1,239 @@
+"""The rule for several targets: what is made of neighbours, jointly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug._inputs import require
+from ibug._typing import Floats, LeavesOf
+from ibug.calibration import BoxCalibrator, ConformalCalibrator, calibrator_from_state, calibrator_state
+from ibug.distributions import Distribution
+from ibug.distributions.joint import JointStack
+from ibug.exceptions import InvalidInputError
+from ibug.neighbors import Batch
+from ibug.rule._plan import most_needed
+from ibug.rule._reference import Reference
+from ibug.rule._rule import STACK, Rule, Table
+from ibug.rule.joint._joint_stacked import JointStacked
+
+
+@dataclass(frozen=True, eq=False)
+class JointRule:
+    """How a batch of rows with their neighbours becomes a joint distribution. It knows no model, no index and no data.
+
+    Parameters
+    ----------
+    rules : tuple of Rule
+        For each target how neighbours become the variance of the normal expert, calibrated.
+    stack : JointStacked
+        The weights of the joint experts.
+    k : int
+        The number of neighbours that stand for the rule: the largest of those of the targets.
+    conformal_of : tuple of ConformalCalibrator
+        The fitted conformal calibrator of each target; empty without.
+    boxes : BoxCalibrator or None
+        The fitted calibrator of joint boxes; None where there were no validation rows.
+    affinity_threshold : float
+        The affinity score that all but 1 % of the validation rows exceed; NaN with fewer than 100 validation rows.
+    reference : Reference
+        What the validation rows were like.
+    """
+
+    rules: tuple[Rule, ...]
+    stack: JointStacked
+    k: int
+    conformal_of: tuple[ConformalCalibrator, ...] = ()
+    boxes: BoxCalibrator | None = None
+    affinity_threshold: float = np.nan
+    reference: Reference = field(default_factory=Reference)
+
+    @property
+    def n_targets(self) -> int:
+        """The number of targets, d."""
+        return len(self.rules)
+
+    @property
+    def conformal(self) -> tuple[ConformalCalibrator, ...] | None:
+        """The conformal calibrators of the targets; None without."""
+        return self.conformal_of or None
+
+    @property
+    def distribution_name(self) -> str:
+        """``"stack"``, or ``"normal"`` where the normal expert has all the weight."""
+        return STACK if self.stack.weights[0] < 1 else "normal"
+
+    @property
+    def spread(self) -> SimpleNamespace:
+        """What variances are made of, with a ``name``: those of all targets, each once."""
+        return SimpleNamespace(name=", ".join(dict.fromkeys(rule.spread.name for rule in self.rules)))
+
+    @property
+    def min_variance(self) -> Floats:
+        """The floors of the variances, (d,)."""
+        return np.array([rule.min_variance for rule in self.rules])
+
+    @property
+    def gamma(self) -> Floats:
+        """The factors of the variances, (d,)."""
+        return np.array([rule.gamma for rule in self.rules])
+
+    @property
+    def delta(self) -> Floats:
+        """The summands of the variances, (d,)."""
+        return np.array([rule.delta for rule in self.rules])
+
+    @property
+    def tuning(self) -> Table:
+        """The candidates of all targets as columns, the number of the ``target`` first."""
+        tables = [rule.tuning for rule in self.rules]
+        numbers = np.concatenate([np.full(len(table["k"]), j) for j, table in enumerate(tables)])
+        return {"target": numbers, **{name: np.concatenate([table[name] for table in tables]) for name in tables[0]}}
+
+    @property
+    def experts(self) -> Table:
+        """The experts of the stack with their weights and own scores, as columns."""
+        return self.stack.table()
+
+    @cached_property
+    def needs(self) -> Mapping[str, int]:
+        """The number of neighbours that a distribution is made of, by quantity."""
+        return MappingProxyType(most_needed(*(rule.needs for rule in self.rules), self.stack.needs))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "needs"}  # which is made again
+
+    def aside(self, X: Any, leaves: LeavesOf | None = None) -> Mapping[str, NDArray[Any]]:
+        """Return what batches must have beside neighbours: nothing."""
+        return {}
+
+    def scale(self, batch: Batch) -> Floats:
+        """Return the scales of the normal expert, (n_rows, d)."""
+        found = [rule.variance(batch.of_target(j, rule.needs)) for j, rule in enumerate(self.rules)]
+        return np.sqrt(np.stack(found, axis=1))
+
+    def distribution(self, batch: Batch) -> JointStack:
+        """Return the joint distributions of a batch of rows; conformal calibration is in `marginals` and `box`."""
+        return self.stack.distribution(batch, self.scale(batch))
+
+    def marginals(self, distribution: JointStack) -> list[Distribution]:
+        """Return the distributions of each target, with its conformal calibration if there is one.
+
+        Parameters
+        ----------
+        distribution : JointStack
+            What `distribution` has returned.
+        """
+        plain = distribution.marginals()
+        if not self.conformal_of:
+            return list(plain)
+        return [calibrator.transform(one) for calibrator, one in zip(self.conformal_of, plain, strict=True)]
+
+    def box(self, distribution: JointStack, coverage: Any) -> tuple[Floats, Floats]:
+        """Return the ends of boxes that hold all targets at once, (n_rows, d) each, or (n_rows, d, m).
+
+        Parameters
+        ----------
+        distribution : JointStack
+            What `distribution` has returned.
+        coverage : float or array-like of shape (m,)
+            The coverage, or several.
+        """
+        if self.boxes is None:
+            raise InvalidInputError(
+                "Joint boxes need rows that the model has not seen: pass X_val and y_val to fit, or call recalibrate."
+            )
+        return self.boxes.box(distribution.marginals(), coverage)
+
+    def ends(self, distribution: Any, coverage: Any, *, joint: bool = False) -> Floats:
+        """Return the ends of intervals or boxes, (n_rows, d, 2) or (n_rows, d, 2, n_coverages).
+
+        Parameters
+        ----------
+        distribution : JointStack
+            What `distribution` has returned.
+        coverage : float or array-like of shape (m,)
+            The coverage, or several.
+        joint : bool
+            Whether boxes are wanted, which hold all targets at once.
+        """
+        if joint:
+            return np.stack(self.box(distribution, coverage), axis=2)
+        ends = [np.stack(one.interval(coverage), axis=1) for one in self.marginals(distribution)]
+        return np.stack(ends, axis=1)
+
+    def quantiles(self, distribution: Any, probabilities: Floats) -> Floats:
+        """Return quantiles of each target, (n_rows, d, n_probabilities).
+
+        Parameters
+        ----------
+        distribution : JointStack
+            What `distribution` has returned.
+        probabilities : ndarray of shape (n_probabilities,)
+            Their probabilities.
+        """
+        return np.stack([one.ppf(probabilities[None, :]) for one in self.marginals(distribution)], axis=1)
+
+    @property
+    def keeps_variance(self) -> bool:
+        """Whether variances can be told without the distributions: they cannot."""
+        return False
+
+    @property
+    def variance_needs(self) -> Mapping[str, int]:
+        """The number of neighbours that `predicted_variance` looks at, by quantity."""
+        return self.needs
+
+    def predicted_variance(self, batch: Batch) -> Floats:
+        """Return the variances of the distributions, (n_rows, d)."""
+        return self.distribution(batch).var()
+
+    def uncalibrated(self) -> JointRule:
+        """Return the rule without calibration: the normal expert alone, γ = 1 and δ = 0."""
+        weights = np.eye(len(self.stack.weights))[0]
+        plain = tuple(rule.uncalibrated() for rule in self.rules)
+        stack = replace(self.stack, weights=weights)
+        return JointRule(plain, stack, max(rule.k for rule in plain))
+
+    def with_k(self, k: int | None) -> JointRule:
+        """Return the rule with k neighbours; as it is for None."""
+        if k is None:
+            return self
+        return replace(self, k=k, rules=tuple(rule.with_k(k) for rule in self.rules))
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values and arrays, which `from_state` takes."""
+        return {
+            "joint": {
+                "rules": [rule.state() for rule in self.rules],
+                "stack": self.stack.state(),
+                "k_": self.k,
+                "conformal": [calibrator_state(one) for one in self.conformal_of],
+                "boxes": None if self.boxes is None else self.boxes.state(),
+                "affinity_threshold_": self.affinity_threshold,
+                "reference": self.reference.state(),
+            }
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> JointRule:
+        """Return the rule that has this state."""
+        own = state["joint"]
+        rules = tuple(Rule.from_state(one) for one in own["rules"])
+        stack = JointStacked.from_state(own["stack"])
+        require(len(rules) == stack.n_targets, "its numbers of targets do not agree")
+        k, threshold = own["k_"], own["affinity_threshold_"]
+        require(isinstance(k, int) and not isinstance(k, bool) and k >= 1, "its k is impossible")
+        require(isinstance(threshold, (int, float)), "its affinity_threshold_ is no number")
+        found = [calibrator_from_state(one) for one in own["conformal"]]
+        calibrators = tuple(one for one in found if one is not None)
+        require(len(calibrators) in (0, len(rules)), "it has not one conformal calibrator for each target")
+        boxes = None if own["boxes"] is None else BoxCalibrator.from_state(own["boxes"])
+        reference = Reference.from_state(own["reference"])
+        return cls(rules, stack, k, calibrators, boxes, float(threshold), reference)

@@ -1,0 +1,206 @@
+"""A joint rule from validation rows, or from what was asked for where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from ibug._options import Options
+from ibug._typing import Floats
+from ibug.calibration import BoxCalibrator
+from ibug.distributions.joint import JointStack
+from ibug.neighbors import Batch, ValidationRows
+from ibug.rule._learning import affinity_threshold, choose, with_floor, without_validation
+from ibug.rule._plan import Plan, most_needed
+from ibug.rule._reference import Reference, kept
+from ibug.rule._rule import Rule
+from ibug.rule._statistics import Statistics
+from ibug.rule.joint._facts import JointFacts
+from ibug.rule.joint._fit import JointEvidence, fit_joint
+from ibug.rule.joint._joint_rule import JointRule
+from ibug.rule.joint._joint_stacked import JointStacked
+from ibug.rule.spread import CombinedSpread, SingleSpread
+from ibug.rule.stack import USUAL_BANDWIDTH, Experts, Pooled, too_few
+
+_NORMAL_ONLY = Experts((), (), False)
+
+
+def learn_joint(
+    rows: ValidationRows, options: Options, facts: JointFacts, *, has_residuals: bool, own_residuals: bool = False
+) -> JointRule:
+    """Let validation rows choose and calibrate the spread of each target, and weigh joint experts.
+
+    Parameters
+    ----------
+    rows
+        The validation rows, with their neighbours.
+    options
+        What was asked for.
+    facts
+        The training targets.
+    has_residuals
+        Whether training rows have honest residuals.
+    own_residuals
+        Whether these were made by the model itself.
+    """
+    plans = [
+        Plan.of(options, one, rows.source.n_neighbors, has_residuals=has_residuals, own_residuals=own_residuals)
+        for one in facts.targets
+    ]
+    statistics = _collected(rows, plans)
+    plain = replace(options, stacks=False, no_stack="")
+    n_trees = rows.source.n_trees
+    rules = tuple(
+        choose(replace(plan, options=plain), own, n_trees) for plan, own in zip(plans, statistics, strict=True)
+    )
+    stack = _stacked(plans[0], rules, statistics, rows, facts)
+    k = max(rule.k for rule in rules)
+    familiar = statistics[0].affinities[:, statistics[0].ks.index(k)] / n_trees
+    threshold = affinity_threshold(familiar, rows.weights)
+    rule = JointRule(rules, stack, k, (), None, threshold, Reference(kept(familiar, rows.weights)))
+    # Without conformal calibration the same rows tell the size of boxes, which is then an approximation.
+    return rule if options.conformal is not None else _with_boxes(rule, rows)
+
+
+def conformalized_joint(rule: JointRule, rows: ValidationRows, options: Options) -> JointRule:
+    """Return the rule with conformal calibration fitted to validation rows, if one was asked for: targets and boxes.
+
+    Parameters
+    ----------
+    rule
+        The rule, without conformal calibration.
+    rows
+        Validation rows.
+    options
+        What was asked for.
+    """
+    if options.conformal is None:
+        return rule
+    found = _predicted(rule, rows)
+    calibrators = tuple(
+        options.conformal_calibrator().fit(one, rows.y[:, j], None, rows.weights)
+        for j, one in enumerate(found.marginals())
+    )
+    boxes = BoxCalibrator.fit(found.marginals(), rows.y, rows.weights)
+    return replace(rule, conformal_of=calibrators, boxes=boxes)
+
+
+def joint_without_validation(options: Options, facts: JointFacts, n_neighbors: int) -> JointRule:
+    """Return the rule that was asked for, not calibrated: normal, with the neighbours' spread of each target.
+
+    Its floors and correlations are yet to be found, see `joint_with_floor`.
+
+    Parameters
+    ----------
+    options
+        What was asked for.
+    facts
+        The training targets.
+    n_neighbors
+        The number of rows that can be neighbours.
+    """
+    rules = tuple(without_validation(options, one, n_neighbors) for one in facts.targets)
+    d = len(rules)
+    nothing = np.empty((0, d))
+    pooled = tuple(Pooled(np.empty(0)) for _ in range(d))
+    stack = JointStacked(
+        _NORMAL_ONLY,
+        np.ones(1),
+        np.full(1, np.nan),
+        np.nan,
+        pooled,
+        nothing,
+        np.eye(d),
+        (USUAL_BANDWIDTH,) * d,
+        facts.unit,
+        too_few(0),
+    )
+    return JointRule(rules, stack, rules[0].k)
+
+
+def joint_with_floor(rule: JointRule, batches: Iterable[Batch], facts: JointFacts) -> JointRule:
+    """Return the rule with floors of the variances, and with the correlations of targets within neighbourhoods.
+
+    Parameters
+    ----------
+    rule
+        The rule without these.
+    batches
+        Some training rows, with their neighbours.
+    facts
+        The training targets.
+    """
+    some = list(batches)
+    rules = tuple(
+        with_floor(one, [batch.of_target(j, one.spread.n_neighbors) for batch in some], facts.targets[j])
+        for j, one in enumerate(rule.rules)
+    )
+    total = np.zeros((len(rules), len(rules)))
+    for batch in some:
+        quantity, k = next(iter(rule.rules[0].spread.n_neighbors.items()))
+        vectors = batch.tables[quantity][batch.rows[:, :k]] / facts.unit
+        away = vectors - vectors.mean(axis=1, keepdims=True)
+        total += np.einsum("nki,nkj->ij", away, away)
+    deviation = np.sqrt(np.diag(total))
+    size = np.outer(deviation, deviation)
+    correlation = total / np.where(size > 0, size, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    return replace(rule, rules=rules, stack=replace(rule.stack, correlation=correlation))
+
+
+def _collected(rows: ValidationRows, plans: list[Plan]) -> list[Statistics]:
+    """Read the neighbours of all validation rows once, and return what they say of each target."""
+    needs = most_needed(*(plan.needs for plan in plans))
+    parts: list[list[Statistics]] = [[] for _ in plans]
+    for batch in rows.batches(needs):
+        for j, plan in enumerate(plans):
+            one = batch.of_target(j, plan.needs)
+            parts[j].append(Statistics.collect([one], rows.y[:, j], plan))
+    return [replace(Statistics.join(some), weights=rows.weights) for some in parts]
+
+
+def _stacked(
+    plan: Plan, rules: tuple[Rule, ...], statistics: list[Statistics], rows: ValidationRows, facts: JointFacts
+) -> JointStacked:
+    scale = np.sqrt(np.stack([_variance(rule, own) for rule, own in zip(rules, statistics, strict=True)], axis=1))
+    mean = np.stack([own.mean for own in statistics], axis=1)
+    experts = plan.experts
+    if experts is None:  # "normal" was asked for, or no calibration
+        nothing = np.empty((len(mean), 0))
+        evidence = JointEvidence(mean, scale, np.empty((len(mean), 0, len(rules))), nothing)
+        found = fit_joint(_NORMAL_ONLY, evidence, rows.y, facts.unit, rows.weights)
+        return replace(found, reason=plan.options.no_stack)
+    vectors = {
+        name: np.stack([own.nearest[name] for own in statistics], axis=2)
+        for name in ("targets", "residuals")
+        if name in statistics[0].nearest
+    }
+    evidence = JointEvidence(mean, scale, vectors["targets"], statistics[0].nearest["shares"], vectors.get("residuals"))
+    found = fit_joint(experts, evidence, rows.y, facts.unit, rows.weights)
+    if not plan.own_residuals or not experts.residuals:
+        return found
+    # Residuals by the model itself are used only where they gain more than one validation row is worth.
+    less = fit_joint(experts.without_residuals(), evidence, rows.y, facts.unit, rows.weights)
+    return found if found.score < less.score - abs(less.score) / statistics[0].n_rows else less
+
+
+def _variance(rule: Rule, statistics: Statistics) -> Floats:
+    """Return the calibrated variances of the validation rows, (n_rows,)."""
+    spread = rule.spread
+    if isinstance(spread, CombinedSpread):
+        columns = [statistics.columns(quantity, [k])[:, 0] for quantity, k in spread.features]
+        raw = spread.combine(np.stack(columns, axis=1))
+    else:
+        assert isinstance(spread, SingleSpread), "there are two kinds of spreads"
+        raw = statistics.columns(spread.quantity, [spread.k])[:, 0]
+    return rule.gamma * np.maximum(raw, rule.min_variance) + rule.delta
+
+
+def _predicted(rule: JointRule, rows: ValidationRows) -> JointStack:
+    return JointStack.concatenate([rule.distribution(batch) for batch in rows.batches(rule.needs)])
+
+
+def _with_boxes(rule: JointRule, rows: ValidationRows) -> JointRule:
+    return replace(rule, boxes=BoxCalibrator.fit(_predicted(rule, rows).marginals(), rows.y, rows.weights))

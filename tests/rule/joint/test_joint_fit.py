@@ -1,0 +1,141 @@
+"""The weights of joint experts against a brute-force minimum, and the parts that they are made of."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from ibug.neighbors import Batch
+from ibug.rule.joint import JointEvidence, JointStacked, fit_joint
+from ibug.rule.joint._fit import expert_distances, pooled_vectors
+from ibug.rule.joint._masses import combined_masses, masses_of
+from ibug.rule.stack import SHRINKAGE, Evidence, Experts, Nearest, Stacked, pool
+
+EXPERTS = Experts((Nearest(2), Nearest(7, 3.0)), (Nearest(4, 1.0),))
+UNIT = np.array([1.0, 3.0])
+
+
+def evidence_of(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    mean, scale = rng.normal(size=(n, 2)), 0.5 + rng.random((n, 2))
+    noise = rng.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], size=n)
+    y = mean + scale * noise
+    near = y[:, None] + rng.normal(size=(n, 7, 2)) * np.linspace(0.5, 2, 7)[:, None]
+    shares = np.sort(rng.random((n, 7)), axis=1)[:, ::-1].copy()
+    return JointEvidence(mean, scale, near, shares, rng.normal(size=(n, 7, 2))), y
+
+
+def test_masses():
+    shares = np.array([[0.9, 0.5, 0.4], [1.0, 1.0, 0.0]])
+    expected = np.exp(2 * shares[:, :2]) / np.exp(2 * shares[:, :2]).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(masses_of(Nearest(2, 2.0), shares), expected)
+    both = combined_masses([(Nearest(3), 0.3), (Nearest(2, 2.0), 0.2)], [(Nearest(1), 0.1)], shares)
+    targets = 0.3 / 3 + 0.2 * np.column_stack([expected, [0, 0]])
+    np.testing.assert_allclose(both, np.column_stack([targets, [0.1, 0.1]]) / 0.6, rtol=1e-6)
+    assert combined_masses([], [], shares).shape == (2, 0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weights_minimise_the_energy_score(weighted):
+    evidence, y = evidence_of()
+    rows = np.random.default_rng(1).random(len(y)) if weighted else None
+    found = fit_joint(EXPERTS, evidence, y, UNIT, rows)
+    a, b = expert_distances(found, evidence, y, rows)
+    assert np.linalg.eigvalsh((np.eye(5) - 0.2) @ -b @ (np.eye(5) - 0.2))[0] > -1e-9  # convex on the simplex
+    n = len(y) if rows is None else rows.sum() ** 2 / np.square(rows).sum()
+    unit = a[0] - 0.5 * b[0, 0]
+
+    def loss(w):
+        start = np.eye(5)[0]
+        return (w @ a - 0.5 * w @ b @ w) / unit + SHRINKAGE / n * np.square(w - start).sum()
+
+    best = min(
+        (
+            minimize(loss, start, bounds=[(0, 1)] * 5, constraints={"type": "eq", "fun": lambda w: w.sum() - 1})
+            for start in (*np.eye(5), np.full(5, 0.2))
+        ),
+        key=lambda result: result.fun,
+    )
+    assert loss(found.weights) <= best.fun + 1e-6
+    assert found.weights.min() >= 0
+    assert found.weights.sum() == pytest.approx(1)
+    assert found.score <= found.scores[0]
+    np.testing.assert_allclose(found.scores, a - 0.5 * np.diag(b))
+
+
+def batch_of(evidence):
+    """Return the evidence as a batch whose training rows are all neighbours of all rows, each once."""
+    n, k, _ = evidence.targets.shape
+    tables = {"targets": evidence.targets.reshape(n * k, 2), "residuals": evidence.residuals.reshape(n * k, 2)}
+    rows = np.arange(n * k).reshape(n, k)
+    return Batch(slice(0, n), evidence.mean, evidence.shares, rows, {}, 1, tables=tables)
+
+
+def test_the_score_is_that_of_its_distributions():
+    evidence, y = evidence_of()
+    found = fit_joint(EXPERTS, evidence, y, UNIT)
+    distribution = found.distribution(batch_of(evidence), evidence.scale)
+    assert distribution.energy_score(y).mean() == pytest.approx(found.score, rel=1e-6)
+
+
+def test_marginals_are_one_target_stacks_with_the_same_weights():
+    evidence, y = evidence_of(300)
+    found = fit_joint(EXPERTS, evidence, y, UNIT)
+    joint = found.distribution(batch_of(evidence), evidence.scale)
+    for j in range(2):
+        own = evidence.of_target(j)
+        pooled = pool(own.mean, own.scale, y[:, j], resolution=found.pooled[j].resolution)
+        np.testing.assert_array_equal(np.sort(found.errors[:, j]), pooled.errors)
+        unknown = np.full(5, np.nan)
+        stacked = Stacked(EXPERTS, found.weights, unknown, np.nan, "crps", pooled, found.bandwidths[j])
+        expected, marginal = stacked.distribution(own), joint.marginal(j)
+        assert isinstance(own, Evidence)
+        values = np.linspace(-2, 2, 300)
+        np.testing.assert_allclose(marginal.cdf(values), expected.cdf(values), atol=1e-6)
+        np.testing.assert_allclose(marginal.crps(y[:, j]), expected.crps(y[:, j]), rtol=1e-5)
+        np.testing.assert_allclose(marginal.logpdf(y[:, j]), expected.logpdf(y[:, j]), rtol=1e-4, atol=1e-4)
+
+
+def test_error_vectors():
+    evidence, y = evidence_of(40)
+    pooled = tuple(pool(evidence.mean[:, j], evidence.scale[:, j], y[:, j]) for j in range(2))
+    errors, correlation = pooled_vectors(evidence, y, pooled, None)
+    np.testing.assert_array_equal(errors, (y - evidence.mean) / evidence.scale)  # few of them: all, as they are
+    assert 0.5 < correlation[0, 1] < 0.9
+    evidence, y = evidence_of(5000)
+    pooled = tuple(pool(evidence.mean[:, j], evidence.scale[:, j], y[:, j]) for j in range(2))
+    errors, correlation = pooled_vectors(evidence, y, pooled, None)
+    assert errors.shape == (127, 2)
+    for j in range(2):
+        np.testing.assert_array_equal(np.sort(errors[:, j]), pooled[j].errors)
+    assert np.corrcoef(errors.T)[0, 1] == pytest.approx(0.8, abs=0.06)
+    assert correlation[0, 1] == pytest.approx(0.8, abs=0.03)
+
+
+def test_state():
+    evidence, y = evidence_of()
+    found = fit_joint(EXPERTS, evidence, y, UNIT)
+    back = JointStacked.from_state(found.state())
+    scores = [one.distribution(batch_of(evidence), evidence.scale).energy_score(y) for one in (found, back)]
+    np.testing.assert_array_equal(*scores)
+    assert back.table().keys() == {"expert", "k", "weight", "score"}
+    for change in (
+        {"weights": np.array([2.0, -1, 0, 0, 0])},
+        {"weights": np.ones(3)},
+        {"correlation": np.ones((3, 3))},
+    ):
+        with pytest.raises(ValueError, match="stack"):
+            JointStacked.from_state({**found.state(), **change})
+
+
+def test_too_few_rows():
+    evidence, y = evidence_of(9)
+    found = fit_joint(EXPERTS, evidence, y, UNIT)
+    assert found.weights.tolist() == [1, 0, 0, 0, 0]
+    assert "9 validation rows" in found.reason
+
+
+def test_residuals_are_needed():
+    evidence, y = evidence_of()
+    without = JointEvidence(evidence.mean, evidence.scale, evidence.targets, evidence.shares)
+    with pytest.raises(ValueError, match="residuals"):
+        fit_joint(EXPERTS, without, y, UNIT)
