@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ibug.distributions import Blend, JointBlend, JointStack, Neighborhood
+from ibug.distributions import Blend, JointBlend, JointStack, Neighborhood, Stack
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import crps, energy_score, variogram_score
 
@@ -38,11 +38,12 @@ def test_variogram_score_of_samples_by_loops():
 
 def test_the_energy_score_of_one_target_is_the_crps():
     """With a second target that is always right, only the first one counts."""
-    marginals = (Blend([0.0, 1.0, 0.0], np.array([-1.0, 0.0, 2.0])), Blend([0.0, 1.0, 0.0], np.zeros(3)))
+    own = (Blend([0.0, 1.0, 0.0], np.array([-1.0, 0.0, 2.0])), Blend([0.0, 1.0, 0.0], np.zeros(3)))
     errors = np.array([[-1.0, 0.0], [0.0, 0.0], [2.0, 0.0]])
-    blend = JointBlend(marginals, errors, np.eye(2), np.ones(2))
+    blend = JointBlend(np.array([0.0, 0.0, 1.0, 0.0]), own, errors, np.eye(2), np.eye(2), np.ones(2))
+    alone = tuple(Stack(np.zeros(4), np.ones(4), np.empty((4, 0)), np.empty((4, 0)), one) for one in own)
     near = Neighborhood(np.empty((4, 0), int), np.empty((4, 0), np.float32), np.empty((0, 2)), None, 0)
-    d = JointStack(np.zeros((4, 2)), np.ones((4, 2)), near, blend)
+    d = JointStack(np.zeros((4, 2)), np.ones((4, 2)), near, alone, blend)
     y = np.column_stack([[-2.0, 0.0, 0.5, 3.0], np.zeros(4)])
     np.testing.assert_allclose(energy_score(y, d, reduce=None), crps(y[:, 0], d.marginal(0), reduce=None))
     halved = energy_score(y, d, unit=[2.0, 1.0], reduce=None)

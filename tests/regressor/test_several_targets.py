@@ -76,6 +76,21 @@ def test_neighbours_are_those_of_all_trees(u, model):
     np.testing.assert_array_equal(affinities, np.take_along_axis(equal, order, axis=1))
 
 
+def test_each_target_has_its_own_neighbours_and_rule(u, model):
+    """The rules of the targets are those that they would have alone, by their own trees."""
+    for j in range(2):
+        alone = IBUGRegressor(model.estimators_[j], prefit=True, random_state=0)
+        alone.fit(X[TRAIN], Y[TRAIN, j], X_val=X[VALID], y_val=Y[VALID, j])
+        np.testing.assert_allclose(u.rule_.rules[j].stack.weights, alone.rule_.stack.weights, atol=1e-9)
+        y = Y[NEW, j]
+        np.testing.assert_allclose(u.predict_dist(X[NEW]).own[j].crps(y), alone.predict_dist(X[NEW]).crps(y), rtol=1e-6)
+    batch = next(iter(u.batches(X[NEW])))
+    expected = IBUGRegressor(model.estimators_[1], prefit=True).fit(
+        X[TRAIN], Y[TRAIN, 1], X_val=X[VALID], y_val=Y[VALID, 1]
+    )
+    np.testing.assert_array_equal(batch.own[1].rows[:, :5], expected.kneighbors(X[NEW], 5)[1])
+
+
 def test_dependence_is_found(u):
     d = u.predict_dist(X[NEW])
     assert 0.4 < d.correlation()[:, 0, 1].mean() < 0.95
@@ -207,7 +222,7 @@ def test_normal_and_uncalibrated(u, model):
     normal.fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID])
     assert normal.distribution_ == "normal"
     plain = u.uncalibrated().predict_dist(X[NEW])
-    assert plain.blend.weights.tolist() == [1, 0, 0]
+    assert plain.blend.weights.tolist() == [0, 1, 0, 0]
     np.testing.assert_allclose(plain.mean(), model.predict(X[NEW]), rtol=1e-6)
 
 

@@ -96,12 +96,19 @@ class SeveralReader(LeafReader):
         self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
     ) -> NDArray[np.int32]:
         """Return the leaf numbers, each member's the fastest way."""
-        found = [
-            reader.read_leaves(rows, n_jobs=n_jobs) if leaves is None else leaves
-            for reader, rows, leaves in self._rows(X, n_jobs)
-        ]
-        every = np.concatenate(found, axis=1)
-        return every if trees is None else np.ascontiguousarray(every[:, trees])
+        found, first = [], 0
+        for reader, rows, leaves in self._rows(X, n_jobs):
+            own = None
+            if trees is not None:  # those of this member, which alone are walked
+                own = trees[(trees >= first) & (trees < first + reader.n_trees)] - first
+                first += reader.n_trees
+            if own is not None and not len(own):
+                continue
+            if leaves is not None:
+                found.append(leaves if own is None else leaves[:, own])
+            else:
+                found.append(reader.read_leaves(rows, n_jobs=n_jobs, trees=own))
+        return np.concatenate(found, axis=1)
 
     def findings(self) -> dict[str, Any]:
         """Return what the members' readers have found."""

@@ -63,4 +63,4 @@ def as_unit(distribution: JointStack, unit: ArrayLike | None) -> JointStack:
     if unit is None:
         return distribution
     blend = replace(distribution.blend, unit=np.asarray(unit, np.float64))
-    return JointStack(distribution.loc, distribution.scale, distribution.neighbors, blend)
+    return JointStack(distribution.loc, distribution.scale, distribution.neighbors, distribution.own, blend)

@@ -11,7 +11,7 @@ from ibug.neighbors._measure import CountingLoop, instruction_sets, least_querie
 from ibug.neighbors._order import merge_columns, merge_top_k, not_self
 from ibug.neighbors._residuals import Residuals, root_mean_square
 from ibug.neighbors._sampling import Sampling
-from ibug.neighbors._source import Batch, NeighborSource, ValidationRows, beside
+from ibug.neighbors._source import Batch, NeighborSource, OwnNeighbors, ValidationRows, beside
 
 __all__ = [
     "Batch",
@@ -24,6 +24,7 @@ __all__ = [
     "LeafNumbers",
     "LocalSource",
     "NeighborSource",
+    "OwnNeighbors",
     "Residuals",
     "Sampling",
     "ValidationRows",

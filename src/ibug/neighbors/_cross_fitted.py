@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-from ibug.neighbors._source import Batch, weights_of
+from ibug.neighbors._source import Batch, OwnNeighbors, weights_of
 
 _VALUES_PER_BATCH = 2**21
 
@@ -31,6 +31,8 @@ class CrossFittedSource:
         Of all training rows.
     weights : ndarray of shape (n_train,) or None
         What they count for as neighbours; None where they count alike.
+    own : tuple of OwnNeighbors
+        Of several targets that have trees of their own: neighbours by these, as shares; else empty.
     """
 
     mean: Floats
@@ -39,6 +41,7 @@ class CrossFittedSource:
     targets: Floats
     residuals: Floats
     weights: Floats | None = None
+    own: tuple[OwnNeighbors, ...] = ()
 
     @property
     def n_trees(self) -> int:
@@ -80,7 +83,11 @@ class CrossFittedSource:
             if self.targets.ndim > 1:
                 where, near = slice(start, start + len(chosen)), self.affinities[chosen, :k]
                 tables = {quantity: known[quantity] for quantity in needs}
-                yield Batch(where, self.mean[chosen], near, rows.astype(np.int64), {}, 1, tables=tables)
+                own = tuple(
+                    OwnNeighbors(one.affinities[chosen, :k], one.rows[chosen, :k].astype(np.int64), 1)
+                    for one in self.own
+                )
+                yield Batch(where, self.mean[chosen], near, rows.astype(np.int64), {}, 1, tables=tables, own=own)
                 continue
             values = {quantity: known[quantity][rows[:, :n]] for quantity, n in needs.items()}
             weights = weights_of(self.weights, rows, needs)

@@ -50,7 +50,7 @@ def updated(
     n_jobs, verbose
         As in IBUGRegressor.
     """
-    for index in (source.index, source.residual_index):
+    for index in (source.index, source.residual_index, *source.own):
         _check_growable(index)
     gone = 0 if keep is None else max(0, len(source.targets) + len(y) - keep)
     drawn = None if source.rows is None else sampling.rows(len(y), rng)
@@ -74,7 +74,14 @@ def updated(
     if source.weights is not None:
         counts = np.concatenate([source.weights, np.ones(len(y)) if weights is None else weights])[gone:]
         source = replace(source, weights=counts)
-    return replace(source, index=index, rows=sample, targets=targets, honest=honest, residual_index=residual_index)
+    gone_rows = int(np.sum(rows < gone))
+    own = tuple(
+        _moved(one, leaves, X, drawn, gone_rows, **options)
+        for one, leaves in zip(source.own, source.leaves.of_outputs() if source.own else (), strict=True)
+    )
+    return replace(
+        source, index=index, rows=sample, targets=targets, honest=honest, residual_index=residual_index, own=own
+    )
 
 
 def _check_growable(index: LeafIndex | JoinedIndex | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,6 +77,21 @@ class LeafNumbers:
     def n_trees(self) -> int:
         """The number of trees that count: the affinity of twins."""
         return self.n_model_trees if self.trees is None else len(self.trees)
+
+    @cached_property
+    def columns_of_outputs(self) -> list[NDArray[np.intp]]:
+        """The columns of the trees that are for each output; none where trees are for all, or an output has none."""
+        outputs = self.reader.outputs
+        if outputs is None:
+            return []
+        used = outputs if self.trees is None else outputs[self.trees]
+        columns = [np.flatnonzero(used == output) for output in range(self.reader.n_outputs)]
+        return columns if all(len(some) for some in columns) else []
+
+    def of_outputs(self) -> list[LeafNumbers]:
+        """Return for each output the leaves in its own trees; none where trees are for all outputs."""
+        trees = np.arange(self.n_model_trees) if self.trees is None else self.trees
+        return [LeafNumbers(self.reader, self.n_model_trees, trees[some]) for some in self.columns_of_outputs]
 
     def index_of(
         self,

@@ -20,7 +20,7 @@ from ibug.neighbors._leaf_numbers import LeafNumbers
 from ibug.neighbors._order import not_self
 from ibug.neighbors._residuals import Residuals
 from ibug.neighbors._sampling import Sampling
-from ibug.neighbors._source import Batch, weights_of
+from ibug.neighbors._source import Batch, OwnNeighbors, weights_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,8 @@ class LocalSource:
         The rows that are asked for are those of `residual_index`: none is its own neighbour there.
     weights : ndarray of shape (n_train,) or None
         What the training rows count for as neighbours, all above zero; None where they count alike.
+    own : tuple of LeafIndex
+        Of several targets that have trees of their own: for each target an index of its trees; else empty.
     """
 
     model: Any
@@ -56,6 +58,7 @@ class LocalSource:
     residual_index: LeafIndex | JoinedIndex | None = None
     leaves_out_self: bool = False
     weights: Floats | None = None
+    own: tuple[LeafIndex | JoinedIndex, ...] = ()
 
     @classmethod
     def build(
@@ -89,7 +92,11 @@ class LocalSource:
         leaves = LeafNumbers.of(reader, X, sampling, rng, verbose=verbose)
         rows = sampling.rows(len(y), rng)
         index = leaves.index_of(X, rows, n_jobs=n_jobs, title="indexing training rows", verbose=verbose)
-        return cls(model, leaves, index, rows, y, honest or Residuals())
+        own = tuple(
+            one.index_of(X, rows, n_jobs=n_jobs, title=f"indexing the trees of target {j}", verbose=verbose)
+            for j, one in enumerate(leaves.of_outputs())
+        )
+        return cls(model, leaves, index, rows, y, honest or Residuals(), own=own)
 
     @property
     def n_trees(self) -> int:
@@ -171,7 +178,8 @@ class LocalSource:
                 predictions = np.full((len(leaves), self.targets.shape[1]), np.nan)
                 predictions = predictions if mean is None else np.asarray(mean, np.float64)
                 tables = {quantity: self._values(quantity) for quantity in own}
-                yield Batch(where, predictions, affinities, rows, {}, self.n_trees, tables=tables)
+                near = tuple(self._own_neighbors(leaves, k, n_jobs))
+                yield Batch(where, predictions, affinities, rows, {}, self.n_trees, tables=tables, own=near)
                 continue
             values = {quantity: self._values(quantity)[rows[:, :n]] for quantity, n in own.items()}
             if others:
@@ -260,7 +268,8 @@ class LocalSource:
         """Return all but the model as plain values and arrays; `from_state` puts it together again."""
         other = self.residual_index
         indexes = {"index": self.index.arrays(), "residual_index": None if other is None else other.arrays()}
-        return {**indexes, **self._rest()}
+        own = {"own_indexes": [one.arrays() for one in self.own]} if self.own else {}
+        return {**indexes, **own, **self._rest()}
 
     @classmethod
     def from_state(cls, model: Any, state: Mapping[str, Any]) -> LocalSource:
@@ -275,7 +284,8 @@ class LocalSource:
         """
         other = state["residual_index"]
         residual_index = None if other is None else LeafIndex.from_arrays(other)
-        return cls.assemble(model, LeafIndex.from_arrays(state["index"]), residual_index, state)
+        own = tuple(LeafIndex.from_arrays(one) for one in state.get("own_indexes", ()))
+        return cls.assemble(model, LeafIndex.from_arrays(state["index"]), residual_index, state, own)
 
     @classmethod
     def assemble(
@@ -284,6 +294,7 @@ class LocalSource:
         index: LeafIndex | JoinedIndex,
         residual_index: LeafIndex | JoinedIndex | None,
         rest: Mapping[str, Any],
+        own: tuple[LeafIndex | JoinedIndex, ...] = (),
     ) -> LocalSource:
         """Return the source of a model and its indexes, after checking that they belong together.
 
@@ -295,6 +306,8 @@ class LocalSource:
             Its indexes; the second one may be None.
         rest : dict
             All other parts of the state.
+        own : tuple of LeafIndex
+            The indexes of each target's own trees, if there are such.
         """
         reader, n_trees = RenamingReader.recalled(model, rest["reader"]), rest["n_model_trees"]
         require(
@@ -305,14 +318,14 @@ class LocalSource:
         honest = Residuals.from_state(rest, of_validation=residual_index is not None)
         known = ascending(rest["rows"]), plain_floats(rest["targets"], several=True), honest
         weights = None if rest.get("weights") is None else plain_floats(rest["weights"])  # which older files have not
-        source = cls(model, leaves, index, *known, residual_index, weights=weights)
+        source = cls(model, leaves, index, *known, residual_index, weights=weights, own=own)
         source.check()
         reader.recall(rest["reader"])
         return source
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickle holds what a file holds: the trees are read from the model again.
-        return LocalSource.assemble, (self.model, self.index, self.residual_index, self._rest())
+        return LocalSource.assemble, (self.model, self.index, self.residual_index, self._rest(), self.own)
 
     def _rest(self) -> dict[str, Any]:
         """Return all but the model and the indexes as plain values and arrays."""
@@ -349,12 +362,22 @@ class LocalSource:
             require(self.residuals.shape == self.targets.shape, "its residuals do not match its targets")
         n_targets = 1 if self.targets.ndim == 1 else self.targets.shape[1]
         require(self.leaves.reader.n_outputs == n_targets, "its model does not match its targets")
+        sizes = [len(some) for some in self.leaves.columns_of_outputs] if self.own else []
+        fits = [(one.n_trees, one.n_rows) for one in self.own] == [(size, n_rows) for size in sizes]
+        require(fits, "the indexes of its targets do not match its model")
 
     def _query(self, leaves: NDArray[np.int32], k: int, n_jobs: int | None) -> tuple[NDArray[np.int32], Integers]:
         if not k:
             return np.empty((len(leaves), 0), np.int32), np.empty((len(leaves), 0), np.int64)
         affinities, rows = self.index.query(leaves, k, n_jobs=n_jobs)
         return affinities, rows if self.rows is None else self.rows[rows]
+
+    def _own_neighbors(self, leaves: NDArray[np.int32], k: int, n_jobs: int | None) -> Iterator[OwnNeighbors]:
+        """Yield the neighbours of rows by the trees of each target, where these are apart."""
+        columns = self.leaves.columns_of_outputs
+        for index, some in zip(self.own, columns, strict=True):
+            affinities, rows = index.query(np.ascontiguousarray(leaves[:, some]), k, n_jobs=n_jobs)
+            yield OwnNeighbors(affinities, rows if self.rows is None else self.rows[rows], len(some))
 
     def _validation_rows(self, leaves: NDArray[np.int32], k: int, where: slice, n_jobs: int | None) -> Integers:
         """Return the k nearest validation rows, (n_rows, k)."""

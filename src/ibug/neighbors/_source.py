@@ -13,6 +13,14 @@ from numpy.typing import NDArray
 from ibug._typing import Floats, Integers
 
 
+class OwnNeighbors(NamedTuple):
+    """Neighbours by the trees of one target."""
+
+    affinities: NDArray[Any]  # (n_rows, k)
+    rows: NDArray[Any]  # (n_rows, k) the training rows
+    n_trees: int  # the affinity of twins
+
+
 class Batch(NamedTuple):
     """Some rows with their predictions and their neighbours: all that a rule needs.
 
@@ -28,8 +36,10 @@ class Batch(NamedTuple):
     n_trees: int  # the affinity of twins
     aside: Mapping[str, NDArray[Any]] = MappingProxyType({})  # what a rule needs of the rows themselves, (n_rows, …)
     weights: Mapping[str, Floats] = MappingProxyType({})  # of neighbours, shaped as values; none where all count alike
-    # Of several targets: by quantity, (n_train, n_targets), the values of all training rows in place of `values`.
+    # Of several targets: by quantity, (n_train, n_targets), the values of all training rows in place of `values`; and
+    # for each target the neighbours in its own trees, where it has some.
     tables: Mapping[str, Floats] = MappingProxyType({})
+    own: tuple[OwnNeighbors, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -42,7 +52,7 @@ class Batch(NamedTuple):
         return max(self.weights.values(), key=lambda each: each.shape[1], default=None)
 
     def of_target(self, target: int, needs: Mapping[str, int]) -> Batch:
-        """Return the rows as those of one target among several.
+        """Return the rows as those of one target among several, with its own neighbours.
 
         Parameters
         ----------
@@ -51,8 +61,9 @@ class Batch(NamedTuple):
         needs
             The number of neighbours, by quantity.
         """
-        values = {quantity: self.tables[quantity][self.rows[:, :k], target] for quantity, k in needs.items()}
-        return self._replace(mean=self.mean[:, target], values=values, tables=MappingProxyType({}))
+        near = self.own[target] if self.own else OwnNeighbors(self.affinities, self.rows, self.n_trees)
+        values = {quantity: self.tables[quantity][near.rows[:, :k], target] for quantity, k in needs.items()}
+        return Batch(self.where, self.mean[:, target], near.affinities, near.rows, values, near.n_trees, self.aside)
 
     def shares(self, k: int) -> Floats:
         """Return the affinities of the k nearest training rows as shares of the trees, (n_rows, k)."""

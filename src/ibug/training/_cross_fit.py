@@ -19,7 +19,7 @@ from ibug._progress import Progress
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of
-from ibug.neighbors import LocalSource, Sampling
+from ibug.neighbors import LocalSource, OwnNeighbors, Sampling
 from ibug.training._clones import fresh
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to predict
@@ -44,12 +44,15 @@ class CrossFit:
         Shares of the trees of the row's own model.
     neighbors : ndarray of shape (n_tuned, k)
         Among the rows that the row's own model was trained on.
+    own : tuple of OwnNeighbors
+        The same by the trees of each of several targets, where these are apart.
     """
 
     mean: Floats
     rows: NDArray[np.intp]
     affinities: NDArray[np.float32]
     neighbors: NDArray[np.int32]
+    own: tuple[OwnNeighbors, ...] = ()
 
 
 def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> list[Fold]:
@@ -110,7 +113,7 @@ def needs_splits(cv: Any) -> InvalidInputError:
     )
 
 
-def tuning_rows(n_rows: int, rng: np.random.RandomState) -> NDArray[np.intp]:
+def tuning_rows(n_rows: int, rng: np.random.RandomState, n_targets: int = 1) -> NDArray[np.intp]:
     """Return the rows to tune on, ascending: all, or a sample where there are many.
 
     Parameters
@@ -119,10 +122,13 @@ def tuning_rows(n_rows: int, rng: np.random.RandomState) -> NDArray[np.intp]:
         The number of training rows.
     rng
         Draws the sample.
+    n_targets
+        The number of targets: each of several has neighbours of its own, and memory stays the same.
     """
-    if n_rows <= MOST_TUNING_ROWS:
+    most = MOST_TUNING_ROWS if n_targets == 1 else MOST_TUNING_ROWS // (n_targets + 1)
+    if n_rows <= most:
         return np.arange(n_rows)
-    return np.sort(rng.choice(n_rows, MOST_TUNING_ROWS, replace=False))
+    return np.sort(rng.choice(n_rows, most, replace=False))
 
 
 def cross_fit(
@@ -176,17 +182,24 @@ def cross_fit(
         queried = test[np.isin(test, rows)]
         affinities = np.empty((len(queried), 0), np.float32)
         nearest = np.empty((len(queried), 0), np.int32)
+        own: list[OwnNeighbors] = []
         if k and len(queried):
             source = LocalSource.build(clone, reader, X_train, y[train], sampling, np.random.RandomState(seed))
             jobs = n_jobs if at_once == 1 else 1
             some = min(k, source.index.n_rows)
-            parts = list(source.nearest(_safe_indexing(X, queried), some, n_jobs=jobs))
+            X_queried = _safe_indexing(X, queried)
+            if source.own:
+                found = list(source.batches(X_queried, {"targets": some}, predict=False, n_jobs=jobs))
+                parts = [(batch.where, batch.affinities, batch.rows) for batch in found]
+                own = [_of_fold([batch.own[j] for batch in found], train) for j in range(len(source.own))]
+            else:
+                parts = list(source.nearest(X_queried, some, n_jobs=jobs))
             counts = np.concatenate([part for _, part, _ in parts])
             affinities = (counts / source.n_trees).astype(np.float32)
             nearest = train[np.concatenate([part for _, _, part in parts])].astype(np.int32)
         with lock:
             progress.advance(1)
-        return test, mean, queried, affinities, nearest
+        return test, mean, queried, affinities, nearest, own
 
     with Progress(f"cross-fitting {len(folds)} clones", len(folds), enabled=verbose) as progress:
         # In threads: the rows are not copied, the libraries release the interpreter while they train, and a clone is
@@ -204,9 +217,21 @@ def _joined(results: list[tuple[Any, ...]], n_rows: int, rows: NDArray[np.intp])
     for test, predicted, *_ in results:
         mean[test] = predicted
     rows = rows[~np.isnan(mean[rows] if not columns else mean[rows, 0])]
-    k = min((nearest.shape[1] for _, _, queried, _, nearest in results if len(queried)), default=0)
-    affinities, neighbors = np.empty((len(rows), k), np.float32), np.empty((len(rows), k), np.int32)
-    for _, _, queried, affinity, nearest in results:
+    k = min((nearest.shape[1] for _, _, queried, _, nearest, _ in results if len(queried)), default=0)
+    n_own = max((len(own) for *_, own in results), default=0)
+    found = [
+        OwnNeighbors(np.empty((len(rows), k), np.float32), np.empty((len(rows), k), np.int32), 1)
+        for _ in range(1 + n_own)
+    ]
+    for _, _, queried, affinity, nearest, own in results:
         where = np.searchsorted(rows, queried)
-        affinities[where], neighbors[where] = affinity[:, :k], nearest[:, :k]
-    return CrossFit(mean, rows, affinities, neighbors)
+        for one, part in zip(found, [OwnNeighbors(affinity, nearest, 1), *own], strict=False):
+            one.affinities[where], one.rows[where] = part.affinities[:, :k], part.rows[:, :k]
+    return CrossFit(mean, rows, found[0].affinities, found[0].rows, tuple(found[1:]))
+
+
+def _of_fold(parts: list[OwnNeighbors], train: NDArray[np.intp]) -> OwnNeighbors:
+    """Return neighbours of one target as shares of its trees and numbers of training rows."""
+    counts = np.concatenate([part.affinities for part in parts])
+    rows = train[np.concatenate([part.rows for part in parts])]
+    return OwnNeighbors((counts / parts[0].n_trees).astype(np.float32), rows.astype(np.int32), 1)

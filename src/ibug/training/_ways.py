@@ -130,10 +130,11 @@ def _require_residuals(options: Options, reason: str) -> None:
 def _honest(job: Job) -> tuple[CrossFittedSource, NDArray[np.intp]]:
     """Return training rows with the neighbours that clones found which have not seen them, and which rows these are."""
     k = K_CANDIDATES[-1] if job.options.k is None else job.options.k
-    found = job.cross_fit(tuning_rows(len(job.y), job.rng), k)
+    n_targets = 1 if job.y.ndim == 1 else job.y.shape[1]
+    found = job.cross_fit(tuning_rows(len(job.y), job.rng, n_targets), k)
     residuals = job.y - found.mean
     known = job.y, residuals, job.neighbor_weight
-    source = CrossFittedSource(found.mean[found.rows], found.affinities, found.neighbors, *known)
+    source = CrossFittedSource(found.mean[found.rows], found.affinities, found.neighbors, *known, found.own)
     return source, found.rows
 
 

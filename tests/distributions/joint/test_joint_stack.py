@@ -1,31 +1,47 @@
 """Joint stacks against their definition: samples by hand, sums over all points, and one target at a time."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from ibug.distributions import Blend, JointBlend, JointStack, Neighborhood, Stack
-from ibug.distributions.joint import mean_distances, normal_points, variogram
+from ibug.distributions.joint import copula_points, mean_distances, normal_points, variogram
 from ibug.exceptions import InvalidInputError
 
 N, D, K, N_TRAIN = 6, 3, 5, 40
-WEIGHTS = np.array([0.3, 0.2, 0.5])
+WEIGHTS = np.array([0.3, 0.2, 0.5])  # of the normal part, the errors and the neighbours, where there is nothing else
 
 
-@pytest.fixture
-def stack():
+def made(apart):
+    """Return a joint stack; the share of the targets' own distributions is given."""
     rng = np.random.default_rng(0)
     errors = rng.normal(size=(9, D)) @ np.array([[1, 0.5, 0], [0, 1, 0], [0.2, 0, 1]])
-    marginals = tuple(Blend(WEIGHTS, errors[:, j], 0.3, 0.2) for j in range(D))
+    own = tuple(Blend([0.5, 0.2, 0.3], errors[:, j], 0.3, 0.2) for j in range(D))
     correlation = np.array([[1, 0.6, -0.2], [0.6, 1, 0.1], [-0.2, 0.1, 1]])
-    blend = JointBlend(marginals, errors, correlation, np.array([1.0, 2.0, 0.5]))
+    copula = np.array([[1, -0.5, 0.3], [-0.5, 1, 0.0], [0.3, 0.0, 1]])
+    weights = np.array([apart, *((1 - apart) * WEIGHTS)])
+    blend = JointBlend(weights, own, errors, correlation, copula, np.array([1.0, 2.0, 0.5]))
     rows = np.array([rng.choice(N_TRAIN, K, replace=False) for _ in range(N)])
     masses = rng.random((N, K + 3)).astype(np.float32)
     masses /= masses.sum(axis=1, keepdims=True)
     tables = rng.normal(size=(N_TRAIN, D)), rng.normal(size=(N_TRAIN, D))
     near = Neighborhood(rows, masses, *tables, K)
-    return JointStack(rng.normal(size=(N, D)), 0.5 + rng.random((N, D)), near, blend)
+    loc, scale = rng.normal(size=(N, D)), 0.5 + rng.random((N, D))
+    alone = tuple(Stack(loc[:, j], scale[:, j], rng.normal(size=(N, 4)), rng.random((N, 4)), own[j]) for j in range(D))
+    return JointStack(loc, scale, near, alone, blend)
+
+
+@pytest.fixture(params=[0.4, 0.0])
+def stack(request):
+    return made(request.param)
+
+
+@pytest.fixture
+def plain():
+    return made(0.0)
 
 
 def points_of(stack, i):
@@ -40,13 +56,17 @@ def points_of(stack, i):
     return points, masses, sizes @ blend.correlation @ sizes
 
 
-def test_mean_and_covariance_by_definition(stack):
+def test_mean_and_covariance_by_definition(plain):
+    stack = plain
     for i in range(N):
         points, masses, cov = points_of(stack, i)
         mean = WEIGHTS[0] * stack.loc[i] + masses @ points
         second = WEIGHTS[0] * (cov + np.outer(stack.loc[i], stack.loc[i])) + (points.T * masses) @ points
         np.testing.assert_allclose(stack.mean()[i], mean, rtol=1e-6)
         np.testing.assert_allclose(stack.cov()[i], second - np.outer(mean, mean), rtol=1e-5, atol=1e-7)
+
+
+def test_variances_and_correlations(stack):
     np.testing.assert_allclose(np.diagonal(stack.cov(), axis1=1, axis2=2), stack.var(), rtol=1e-6)
     correlation = stack.correlation()
     np.testing.assert_allclose(
@@ -55,8 +75,19 @@ def test_mean_and_covariance_by_definition(stack):
     assert np.all(correlation[:, [0, 1, 2], [0, 1, 2]] == 1)
 
 
-def test_a_marginal_is_the_stack_of_its_target(stack):
-    near = stack.neighbors
+def test_a_marginal_is_the_mixture_of_its_parts():
+    """Of the target's own distribution, and of the stack that the joint parts make."""
+    stack, plain = made(0.4), made(0.0)
+    y = np.linspace(-2, 2, N)
+    for j in range(D):
+        found, own, joint = stack.marginal(j), stack.own[j], plain.marginal(j)
+        np.testing.assert_allclose(found.cdf(y), 0.4 * own.cdf(y) + 0.6 * joint.cdf(y), atol=1e-6)
+        np.testing.assert_allclose(found.mean(), 0.4 * own.mean() + 0.6 * joint.mean(), atol=1e-6)
+        np.testing.assert_allclose(found.pdf(y), 0.4 * own.pdf(y) + 0.6 * joint.pdf(y), atol=1e-6)
+
+
+def test_a_marginal_is_the_stack_of_its_target(plain):
+    stack, near = plain, plain.neighbors
     for j in range(D):
         atoms = np.concatenate(
             [near.targets[near.rows][:, :, j], stack.loc[:, [j]] + near.residuals[near.rows[:, :3]][:, :, j]], axis=1
@@ -65,10 +96,10 @@ def test_a_marginal_is_the_stack_of_its_target(stack):
         found = stack.marginal(j)
         y = np.linspace(-1, 1, N)
         for name in ("cdf", "logpdf", "crps"):
-            np.testing.assert_array_equal(getattr(found, name)(y), getattr(expected, name)(y))
-        np.testing.assert_array_equal(stack.interval(0.8)[1][:, j], expected.interval(0.8)[1])
-        np.testing.assert_array_equal(stack.ppf([0.1, 0.5])[:, j], expected.ppf([[0.1, 0.5]]))
-        np.testing.assert_array_equal(stack.median()[:, j], expected.median())
+            np.testing.assert_allclose(getattr(found, name)(y), getattr(expected, name)(y), rtol=1e-6)
+        np.testing.assert_allclose(stack.interval(0.8)[1][:, j], expected.interval(0.8)[1], rtol=1e-5)
+        np.testing.assert_allclose(stack.ppf([0.1, 0.5])[:, j], expected.ppf([[0.1, 0.5]]), rtol=1e-5)
+        np.testing.assert_allclose(stack.median()[:, j], expected.median(), rtol=1e-5)
     assert stack.interval([0.5, 0.9])[0].shape == (N, D, 2)
     np.testing.assert_array_equal(stack.marginal(-1).loc, stack.loc[:, 2])
 
@@ -97,11 +128,9 @@ def test_energy_score_by_samples(stack):
 
 
 def test_energy_score_of_points_is_exact(stack):
-    """Without a normal part, all is a sum over points."""
-    weights = np.array([0.0, 0.4, 0.6])
-    marginals = tuple(Blend(weights, one.errors, 0.3, 0.2) for one in stack.blend.marginals)
-    blend = JointBlend(marginals, stack.blend.errors, stack.blend.correlation, stack.blend.unit)
-    plain = JointStack(stack.loc, stack.scale, stack.neighbors, blend)
+    """Without a continuous part, all is a sum over points."""
+    blend = replace(stack.blend, weights=np.array([0.0, 0.0, 0.4, 0.6]))
+    plain = JointStack(stack.loc, stack.scale, stack.neighbors, stack.own, blend)
     y = np.random.default_rng(3).normal(size=(N, D))
     for i in range(N):
         points, masses, _ = points_of(stack, i)
@@ -147,11 +176,17 @@ def test_points_of_a_normal_distribution(d):
     assert abs(np.linalg.norm(points - 0.5, axis=1).mean() - exact) < 0.01 * exact
 
 
+def test_points_of_a_copula():
+    correlation = np.array([[1, -0.8], [-0.8, 1]])
+    points = copula_points(correlation)
+    np.testing.assert_allclose(np.sort(points, axis=0), np.tile((np.arange(128)[:, None] + 0.5) / 128, 2))
+    assert np.corrcoef(norm.ppf(points).T)[0, 1] == pytest.approx(-0.8, abs=0.03)
+
+
 def test_targets_that_are_one(stack):
     """A correlation of 1 has no Cholesky factor, and samples all the same."""
-    blend = stack.blend
-    ones = JointBlend(blend.marginals, blend.errors, np.ones((D, D)), blend.unit)
-    samples = JointStack(stack.loc, stack.scale, stack.neighbors, ones).rvs(10, random_state=0)
+    ones = replace(stack.blend, correlation=np.ones((D, D)), copula=np.ones((D, D)))
+    samples = JointStack(stack.loc, stack.scale, stack.neighbors, stack.own, ones).rvs(10, random_state=0)
     assert np.isfinite(samples).all()
 
 
@@ -197,14 +232,14 @@ def test_what_is_refused(stack):
     with pytest.raises(InvalidInputError, match="several in a list"):
         stack.ppf(np.zeros((2, 2)))
     blend = stack.blend
-    parts = {"errors": blend.errors, "correlation": blend.correlation, "unit": blend.unit}
     wrong = {
         "errors": (blend.errors[:, ::-1], "do not agree"),
         "correlation": (2 * np.eye(D), "no correlation matrix"),
+        "copula": (-np.ones((D, D)) + 2 * np.eye(D), "no correlation matrix"),
+        "weights": (np.array([1.0, 0.0, 0.0]), "four weights"),
+        "own": (blend.own[:1], "at least two"),
         "unit": (np.zeros(D), "above zero"),
     }
     for name, (value, message) in wrong.items():
         with pytest.raises(InvalidInputError, match=message):
-            JointBlend(blend.marginals, **{**parts, name: value})
-    with pytest.raises(InvalidInputError, match="at least two"):
-        JointBlend(blend.marginals[:1], **parts)
+            replace(blend, **{name: value})

@@ -1,5 +1,7 @@
 """The weights of joint experts against a brute-force minimum, and the parts that they are made of."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -8,7 +10,7 @@ from ibug.neighbors import Batch
 from ibug.rule.joint import JointEvidence, JointStacked, fit_joint
 from ibug.rule.joint._fit import expert_distances, pooled_vectors
 from ibug.rule.joint._masses import combined_masses, masses_of
-from ibug.rule.stack import SHRINKAGE, Evidence, Experts, Nearest, Stacked, pool
+from ibug.rule.stack import SHRINKAGE, Evidence, Experts, ExpertStatistics, Nearest, Stacked, fit, pool
 
 EXPERTS = Experts((Nearest(2), Nearest(7, 3.0)), (Nearest(4, 1.0),))
 UNIT = np.array([1.0, 3.0])
@@ -22,6 +24,29 @@ def evidence_of(n=60, seed=0):
     near = y[:, None] + rng.normal(size=(n, 7, 2)) * np.linspace(0.5, 2, 7)[:, None]
     shares = np.sort(rng.random((n, 7)), axis=1)[:, ::-1].copy()
     return JointEvidence(mean, scale, near, shares, rng.normal(size=(n, 7, 2))), y
+
+
+def own_of(evidence, y):
+    """Return stacks of each target by itself, and its pooled errors."""
+    own, pooled = [], []
+    for j in range(2):
+        one = Evidence(
+            evidence.mean[:, j],
+            evidence.scale[:, j],
+            evidence.targets[:, :, j],
+            evidence.shares,
+            evidence.residuals[:, :, j],
+        )
+        errors = pool(one.mean, one.scale, y[:, j])
+        stacked = fit(EXPERTS, errors, ExpertStatistics.of(EXPERTS, errors, one, y[:, j]))
+        own.append(stacked.distribution(one))
+        pooled.append(errors)
+    return tuple(own), tuple(pooled)
+
+
+def fitted(evidence, y, weights=None, experts=EXPERTS):
+    own, pooled = own_of(evidence, y)
+    return fit_joint(experts, evidence, own, pooled, y, UNIT, weights), own
 
 
 def test_masses():
@@ -38,20 +63,21 @@ def test_masses():
 def test_weights_minimise_the_energy_score(weighted):
     evidence, y = evidence_of()
     rows = np.random.default_rng(1).random(len(y)) if weighted else None
-    found = fit_joint(EXPERTS, evidence, y, UNIT, rows)
-    a, b = expert_distances(found, evidence, y, rows)
-    assert np.linalg.eigvalsh((np.eye(5) - 0.2) @ -b @ (np.eye(5) - 0.2))[0] > -1e-9  # convex on the simplex
+    found, own = fitted(evidence, y, rows)
+    a, b = expert_distances(found, evidence, own, y, rows)
+    center = np.eye(6) - 1 / 6
+    assert np.linalg.eigvalsh(center @ -b @ center)[0] > -1e-9  # convex on the simplex
     n = len(y) if rows is None else rows.sum() ** 2 / np.square(rows).sum()
     unit = a[0] - 0.5 * b[0, 0]
 
     def loss(w):
-        start = np.eye(5)[0]
+        start = np.eye(6)[0]
         return (w @ a - 0.5 * w @ b @ w) / unit + SHRINKAGE / n * np.square(w - start).sum()
 
     best = min(
         (
-            minimize(loss, start, bounds=[(0, 1)] * 5, constraints={"type": "eq", "fun": lambda w: w.sum() - 1})
-            for start in (*np.eye(5), np.full(5, 0.2))
+            minimize(loss, start, bounds=[(0, 1)] * 6, constraints={"type": "eq", "fun": lambda w: w.sum() - 1})
+            for start in (*np.eye(6), np.full(6, 1 / 6))
         ),
         key=lambda result: result.fun,
     )
@@ -72,23 +98,28 @@ def batch_of(evidence):
 
 def test_the_score_is_that_of_its_distributions():
     evidence, y = evidence_of()
-    found = fit_joint(EXPERTS, evidence, y, UNIT)
-    distribution = found.distribution(batch_of(evidence), evidence.scale)
+    found, own = fitted(evidence, y)
+    distribution = found.distribution(batch_of(evidence), own)
     assert distribution.energy_score(y).mean() == pytest.approx(found.score, rel=1e-6)
 
 
-def test_marginals_are_one_target_stacks_with_the_same_weights():
+def test_joint_experts_of_one_target_are_those_of_its_stack():
+    """With the weights of a one-target stack, and none for the own part, the marginal is that stack."""
     evidence, y = evidence_of(300)
-    found = fit_joint(EXPERTS, evidence, y, UNIT)
-    joint = found.distribution(batch_of(evidence), evidence.scale)
+    found, own = fitted(evidence, y)
+    weights = np.array([0.2, 0.1, 0.3, 0.25, 0.15])
+    joint = replace(found, weights=np.r_[0.0, weights]).distribution(batch_of(evidence), own)
     for j in range(2):
-        own = evidence.of_target(j)
-        pooled = pool(own.mean, own.scale, y[:, j], resolution=found.pooled[j].resolution)
-        np.testing.assert_array_equal(np.sort(found.errors[:, j]), pooled.errors)
-        unknown = np.full(5, np.nan)
-        stacked = Stacked(EXPERTS, found.weights, unknown, np.nan, "crps", pooled, found.bandwidths[j])
-        expected, marginal = stacked.distribution(own), joint.marginal(j)
-        assert isinstance(own, Evidence)
+        one = Evidence(
+            evidence.mean[:, j],
+            evidence.scale[:, j],
+            evidence.targets[:, :, j],
+            evidence.shares,
+            evidence.residuals[:, :, j],
+        )
+        np.testing.assert_array_equal(np.sort(found.errors[:, j]), found.pooled[j].errors)
+        stacked = Stacked(EXPERTS, weights, np.full(5, np.nan), np.nan, "crps", found.pooled[j], own[j].blend.bandwidth)
+        expected, marginal = stacked.distribution(one), joint.marginal(j)
         values = np.linspace(-2, 2, 300)
         np.testing.assert_allclose(marginal.cdf(values), expected.cdf(values), atol=1e-6)
         np.testing.assert_allclose(marginal.crps(y[:, j]), expected.crps(y[:, j]), rtol=1e-5)
@@ -113,13 +144,13 @@ def test_error_vectors():
 
 def test_state():
     evidence, y = evidence_of()
-    found = fit_joint(EXPERTS, evidence, y, UNIT)
+    found, own = fitted(evidence, y)
     back = JointStacked.from_state(found.state())
-    scores = [one.distribution(batch_of(evidence), evidence.scale).energy_score(y) for one in (found, back)]
+    scores = [one.distribution(batch_of(evidence), own).energy_score(y) for one in (found, back)]
     np.testing.assert_array_equal(*scores)
     assert back.table().keys() == {"expert", "k", "weight", "score"}
     for change in (
-        {"weights": np.array([2.0, -1, 0, 0, 0])},
+        {"weights": np.array([2.0, -1, 0, 0, 0, 0])},
         {"weights": np.ones(3)},
         {"correlation": np.ones((3, 3))},
     ):
@@ -129,13 +160,14 @@ def test_state():
 
 def test_too_few_rows():
     evidence, y = evidence_of(9)
-    found = fit_joint(EXPERTS, evidence, y, UNIT)
-    assert found.weights.tolist() == [1, 0, 0, 0, 0]
+    found, _ = fitted(evidence, y)
+    assert found.weights.tolist() == [0, 1, 0, 0, 0, 0]
     assert "9 validation rows" in found.reason
 
 
 def test_residuals_are_needed():
     evidence, y = evidence_of()
     without = JointEvidence(evidence.mean, evidence.scale, evidence.targets, evidence.shares)
+    own, pooled = own_of(evidence, y)
     with pytest.raises(ValueError, match="residuals"):
-        fit_joint(EXPERTS, without, y, UNIT)
+        fit_joint(EXPERTS, without, own, pooled, y, UNIT)

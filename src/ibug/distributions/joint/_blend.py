@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -22,65 +22,88 @@ class JointBlend:
 
     Parameters
     ----------
-    marginals : tuple of Blend
-        For each of d targets what its own stack has in common: the same three weights everywhere, and the column of its
-        standardised errors, ascending.
+    weights : ndarray of shape (4,)
+        The shares of the targets' own distributions, coupled by a copula, of the normal part, the error vectors and the
+        neighbours' vectors; they sum to 1.
+    own : tuple of Blend
+        For each of d targets what the rows of its own distribution have in common.
     errors : ndarray of shape (n_errors, d)
-        Standardised error vectors of validation rows; each column has the errors of the target's blend.
-    correlation : ndarray of shape (d, d)
-        The correlations of the normal part.
+        Standardised error vectors of validation rows; each column has the errors of the target's own blend.
+    correlation, copula : ndarray of shape (d, d)
+        The correlations of the normal part, and of the normal scores of the targets' own distributions.
     unit : ndarray of shape (d,)
         What distances are measured in: the standard deviations of the training targets.
     """
 
-    marginals: tuple[Blend, ...]
+    weights: Floats
+    own: tuple[Blend, ...]
     errors: Floats
     correlation: Floats
+    copula: Floats
     unit: Floats
 
     def __post_init__(self) -> None:
-        d = len(self.marginals)
-        fits = self.errors.ndim == 2 and self.errors.shape[1] == d and self.correlation.shape == (d, d)
-        if d < 2 or not fits or self.unit.shape != (d,):
+        d = len(self.own)
+        shapes = self.errors.shape[1:], self.correlation.shape, self.copula.shape, self.unit.shape
+        if d < 2 or shapes != ((d,), (d, d), (d, d), (d,)):
             raise InvalidInputError(
                 f"A joint stack of {d} targets needs at least two, error vectors of shape (n, {d}), correlations of "
-                f"shape ({d}, {d}) and {d} units; got {self.errors.shape}, {self.correlation.shape} and "
-                f"{self.unit.shape}."
+                f"shape ({d}, {d}) and {d} units; got {', '.join(map(str, shapes))}."
             )
+        weights = np.array(self.weights, np.float64)
+        if weights.shape != (4,) or not (np.all(weights >= 0) and 0 < weights.sum() < np.inf):
+            raise InvalidInputError(f"A joint stack needs four weights of at least zero; got {self.weights!r}.")
+        object.__setattr__(self, "weights", weights / weights.sum())
         if not (np.isfinite(self.unit).all() and (self.unit > 0).all()):
             raise InvalidInputError("The units of a joint stack must be finite and above zero.")
-        symmetric = np.allclose(self.correlation, self.correlation.T) and np.allclose(np.diag(self.correlation), 1)
-        if not symmetric or np.linalg.eigvalsh(self.correlation)[0] < -1e-8:
-            raise InvalidInputError("The correlations of a joint stack are no correlation matrix.")
-        if any(not np.array_equal(one.weights, self.weights) for one in self.marginals):
-            raise InvalidInputError("All targets of a joint stack have the same weights.")
+        for matrix in (self.correlation, self.copula):
+            symmetric = np.allclose(matrix, matrix.T) and np.allclose(np.diag(matrix), 1)
+            if not symmetric or np.linalg.eigvalsh(matrix)[0] < -1e-8:
+                raise InvalidInputError("The correlations of a joint stack are no correlation matrix.")
         columns = np.sort(self.errors, axis=0).T
-        if any(not np.array_equal(one.errors, column) for one, column in zip(self.marginals, columns, strict=True)):
+        if any(not np.array_equal(one.errors, column) for one, column in zip(self.own, columns, strict=True)):
             raise InvalidInputError("The error vectors of a joint stack and the errors of its targets do not agree.")
 
-    @property
-    def weights(self) -> Floats:
-        """The shares of the normal part, the error vectors and the neighbours, (3,)."""
-        return self.marginals[0].weights
+    @cached_property
+    def marginals(self) -> tuple[Blend, ...]:
+        """What the rows of each target have in common, all parts together."""
+        apart, together = self.weights[0], self.weights[1:]
+        return tuple(replace(one, weights=together + apart * one.weights) for one in self.own)
 
     @cached_property
-    def root(self) -> Floats:
-        """A matrix A with AAᵀ = correlation, also where targets depend on each other exactly, (d, d)."""
-        values, vectors = np.linalg.eigh(self.correlation)
-        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    def roots(self) -> tuple[Floats, Floats]:
+        """Matrices A with AAᵀ = correlation and copula, also where targets depend on each other exactly, (d, d)."""
+        return _root(self.correlation), _root(self.copula)
 
     @cached_property
     def normal_points(self) -> Floats:
         """Points that stand for the normal part with mean 0 and standard deviations 1, (n_points, d)."""
         return normal_points(self.correlation)
 
+    @cached_property
+    def copula_points(self) -> Floats:
+        """Points that stand for the copula, (n_points, d): in each column the probabilities (i + ½)/n_points."""
+        return copula_points(self.copula)
+
     def equals(self, other: JointBlend) -> bool:
         """Tell whether both say the same."""
-        names = ("errors", "correlation", "unit")
-        return len(self.marginals) == len(other.marginals) and (
-            all(one.equals(same) for one, same in zip(self.marginals, other.marginals, strict=True))
+        names = ("weights", "errors", "correlation", "copula", "unit")
+        return len(self.own) == len(other.own) and (
+            all(one.equals(same) for one, same in zip(self.own, other.own, strict=True))
             and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
         )
+
+
+def copula_points(correlation: Floats) -> Floats:
+    """Return points of a Gaussian copula, (n_points, d), whose columns have the probabilities (i + ½)/n_points.
+
+    Parameters
+    ----------
+    correlation : ndarray of shape (d, d)
+        The correlations of the normal scores.
+    """
+    ranks = np.argsort(np.argsort(normal_points(correlation), axis=0), axis=0)
+    return np.asarray((ranks + 0.5) / N_POINTS)
 
 
 def normal_points(correlation: Floats) -> Floats:
@@ -94,8 +117,12 @@ def normal_points(correlation: Floats) -> Floats:
     correlation : ndarray of shape (d, d)
         The correlations.
     """
+    return np.asarray(_white_points(len(correlation)) @ _root(correlation).T)
+
+
+def _root(correlation: Floats) -> Floats:
     values, vectors = np.linalg.eigh(correlation)
-    return np.asarray(_white_points(len(correlation)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 @lru_cache(maxsize=32)

@@ -79,20 +79,21 @@ class Neighborhood:
 
 
 class JointStack:
-    r"""Joint distributions of d targets: mixtures of a normal one, pooled error vectors, and the neighbours' vectors.
+    r"""Joint distributions of d targets: mixtures of what a model says of them and of what the row's neighbours had.
 
     The distribution of row i is
 
-    .. math:: w_0 \mathcal N(\mu_i, D_i R D_i) + \frac{w_1}{J} \sum_j \delta_{\mu_i + D_i e_j}
-              + w_2 \sum_r m_{ir} \delta_{x_{ir}},
+    .. math:: w_0 C(F_{i1}, …, F_{id}) + w_1 \mathcal N(\mu_i, D_i R D_i)
+              + \frac{w_2}{J} \sum_j \delta_{\mu_i + D_i e_j} + w_3 \sum_r m_{ir} \delta_{x_{ir}}:
 
-    with D_i the diagonal matrix of the scales. A neighbour's vector x is the targets of one training row, all together,
-    or the prediction plus its honest residuals: dependence between targets is that of the neighbours. ``marginal(j)``
-    is the :class:`~ibug.distributions.Stack` of a target. ``mean``, ``var``, ``cov``, ``interval`` and ``ppf`` are
-    exact; for distances, 128 fixed points stand for the normal part.
+    each target's own distribution F, coupled by a Gaussian copula C; a normal one; pooled error vectors e; and the
+    neighbours' vectors x, with D_i the diagonal matrix of the scales. A neighbour's vector is the targets of one
+    training row, all together, or the prediction plus its honest residuals: dependence is that of the neighbours.
+    ``marginal(j)`` is the :class:`~ibug.distributions.Stack` of a target. ``mean``, ``var``, ``interval``, ``ppf`` and
+    samples are exact. For distances, and for covariances within the copula, 128 fixed points stand for a continuous
+    part.
 
-    A row takes 16 bytes for each target and 8 for each neighbour, however many targets there are: neighbours are kept
-    by their numbers.
+    A row takes what the one-target distributions take, and 8 bytes for each neighbour: these are kept by their numbers.
 
     Parameters
     ----------
@@ -100,12 +101,16 @@ class JointStack:
         Predictions μ, and scales above zero.
     neighbors : Neighborhood
         The neighbours, and the values that training rows have.
+    own : tuple of Stack
+        The targets' own distributions, d of them.
     blend : JointBlend
         What all rows share: weights, errors, correlations.
     """
 
-    def __init__(self, loc: Floats, scale: Floats, neighbors: Neighborhood, blend: JointBlend) -> None:
-        self.loc, self.scale, self.neighbors, self.blend = loc, scale, neighbors, blend
+    def __init__(
+        self, loc: Floats, scale: Floats, neighbors: Neighborhood, own: tuple[Stack, ...], blend: JointBlend
+    ) -> None:
+        self.loc, self.scale, self.neighbors, self.own, self.blend = loc, scale, neighbors, own, blend
         self._single = False  # whether it is the distribution of one row
 
     @classmethod
@@ -121,7 +126,8 @@ class JointStack:
         loc, scale = (np.concatenate([getattr(one, name) for one in distributions]) for name in ("loc", "scale"))
         rows, masses = (np.concatenate([getattr(one, name) for one in near]) for name in ("rows", "masses"))
         joined = Neighborhood(rows, masses, near[0].targets, near[0].residuals, near[0].n_targets)
-        return cls(loc, scale, joined, first.blend)
+        own = tuple(Stack.concatenate(parts) for parts in zip(*(one.own for one in distributions), strict=True))
+        return cls(loc, scale, joined, own, first.blend)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -146,14 +152,16 @@ class JointStack:
             if not -len(self) <= rows < len(self):
                 raise IndexError(f"There are {len(self)} rows; got the number {rows}.")
             rows = np.array([rows])
-        some = type(self)(self.loc[rows], self.scale[rows], self.neighbors[rows], self.blend)
+        own = tuple(one[rows] for one in self.own)
+        some = type(self)(self.loc[rows], self.scale[rows], self.neighbors[rows], own, self.blend)
         some._single = single
         return some
 
     def __repr__(self) -> str:
         rows = "one row" if self._single else f"{len(self)} rows"
         weights = self.blend.weights
-        shares = f"normal {weights[0]:.3g}, errors {weights[1]:.3g}, neighbours {weights[2]:.3g}"
+        names = ("own", "normal", "errors", "neighbours")
+        shares = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(names, weights, strict=True))
         return f"<JointStack: {rows}, {self.n_targets} targets; {shares}>"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -169,7 +177,14 @@ class JointStack:
             The number of the target, from 0.
         """
         j = self._target(target)
-        stack = Stack(self.loc[:, j], self.scale[:, j], self._atoms(j), self.neighbors.masses, self.blend.marginals[j])
+        own, blend = self.own[j], self.blend
+        apart = blend.weights[0] * blend.own[j].weights[2]
+        parts = [(own.atoms, _shared(own.masses, apart))] if apart > 0 else []
+        if blend.weights[3] > 0:
+            parts.append((self.neighbors.atoms(self.loc, j), _shared(self.neighbors.masses, blend.weights[3])))
+        atoms = np.concatenate([part[0] for part in parts], axis=1) if parts else np.empty((len(self.loc), 0))
+        masses = np.concatenate([part[1] for part in parts], axis=1) if parts else np.empty((len(self.loc), 0))
+        stack = Stack(self.loc[:, j], self.scale[:, j], atoms, masses, blend.marginals[j])
         return stack[0] if self._single else stack
 
     def marginals(self) -> list[Stack]:
@@ -196,29 +211,46 @@ class JointStack:
         """Return the covariances of the targets, (n, d, d)."""
         n, d = self.loc.shape
         out, blend = np.empty((n, d, d)), self.blend
-        normal, errors, atoms = blend.weights
+        apart, normal, errors, atoms = blend.weights
         middle = blend.errors.mean(axis=0) if len(blend.errors) else np.zeros(d)
-        spread = np.zeros((d, d))
-        if len(blend.errors):
-            spread = (blend.errors - middle).T @ (blend.errors - middle) / len(blend.errors)
+        away = blend.errors - middle
+        spread = away.T @ away / max(1, len(blend.errors))
         for rows in self._chunks():
-            loc, scale = self.loc[rows], self.scale[rows]
-            near = self.neighbors[rows]
-            vectors, masses = near.atoms(loc), near.masses.astype(np.float64)
-            total = masses.sum(axis=1, keepdims=True)
-            masses = np.divide(masses, total, out=masses, where=total > 0)
-            of_atoms = (masses[:, None, :] @ vectors)[:, 0]
-            of_errors = loc + scale * middle
-            mean = normal * loc + errors * of_errors + atoms * of_atoms
-            away = vectors - of_atoms[:, None, :]
-            within = (away * masses[:, :, None]).transpose(0, 2, 1) @ away
+            loc, scale, near = self.loc[rows], self.scale[rows], self.neighbors[rows]
             sizes = scale[:, :, None] * scale[:, None, :]
-            found = sizes * (normal * blend.correlation + errors * spread) + atoms * within
-            for weight, center in ((normal, loc), (errors, of_errors), (atoms, of_atoms)):
+            parts = [
+                (normal, loc, sizes * blend.correlation),
+                (errors, loc + scale * middle, sizes * spread),
+            ]
+            if atoms > 0:
+                parts.append((atoms, *_moments(near.atoms(loc), _shared(near.masses, 1.0))))
+            if apart > 0:
+                parts.append((apart, *self._own_moments(rows)))
+            mean = sum(weight * center for weight, center, _ in parts)
+            found = np.zeros((len(loc), d, d))
+            for weight, center, within in parts:
                 step = center - mean
-                found += weight * step[:, :, None] * step[:, None, :]
+                found += weight * (within + step[:, :, None] * step[:, None, :])
             out[rows] = found
         return out[0] if self._single else out
+
+    def _own_moments(self, rows: slice) -> tuple[Floats, Floats]:
+        """Return means and covariances of the targets' own distributions: correlations are those of the points."""
+        some = [one[rows] for one in self.own]
+        mean, deviation = (np.stack([getattr(one, name)() for one in some], axis=1) for name in ("mean", "std"))
+        points = self._own_points(rows)
+        away = points - points.mean(axis=1, keepdims=True)
+        cov = away.transpose(0, 2, 1) @ away
+        size = np.sqrt(np.diagonal(cov, axis1=1, axis2=2))
+        correlation = cov / np.maximum(size[:, :, None] * size[:, None, :], np.finfo(float).tiny)
+        places = np.arange(self.n_targets)
+        correlation[:, places, places] = 1.0
+        return mean, correlation * deviation[:, :, None] * deviation[:, None, :]
+
+    def _own_points(self, rows: slice) -> Floats:
+        """Return the points that stand for the targets' own distributions under the copula, (n, n_points, d)."""
+        probabilities = self.blend.copula_points
+        return np.stack([one[rows].ppf(probabilities[None, :, j]) for j, one in enumerate(self.own)], axis=2)
 
     def correlation(self) -> Floats:
         """Return the correlations of the targets, (n, d, d); 0 beside a target that does not vary."""
@@ -285,18 +317,22 @@ class JointStack:
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))
         m, (n, d), blend = 1 if size is None else size, self.loc.shape, self.blend
-        out = np.empty((m, n, d))
-        part = rng.choice(3, size=(m, n), p=blend.weights)
-        normal = self.loc + self.scale * (rng.standard_normal((m, n, d)) @ blend.root.T)
-        out[:] = normal
+        part = rng.choice(4, size=(m, n), p=blend.weights)
+        z = rng.standard_normal((m, n, d))
+        out = self.loc + self.scale * (z @ blend.roots[0].T)
+        if blend.weights[0] > 0:
+            scores = z @ blend.roots[1].T
+            for j, one in enumerate(self.own):
+                drawn = one.from_normal_score(scores[:, :, j].T).T
+                out[:, :, j] = np.where(part == 0, drawn, out[:, :, j])
         if len(blend.errors):
             drawn = self.loc + self.scale * blend.errors[rng.integers(len(blend.errors), size=(m, n))]
-            out[part == 1] = drawn[part == 1]
-        if blend.weights[2] > 0:
-            draw, row = np.nonzero(part == 2)
+            out[part == 2] = drawn[part == 2]
+        if blend.weights[3] > 0:
+            draw, row = np.nonzero(part == 3)
             out[draw, row] = self._drawn_atoms(row, rng.random(len(row)))
         out = out[:, 0] if self._single else out
-        return out[0] if size is None else out
+        return np.asarray(out[0] if size is None else out)
 
     def energy_score(self, y: ArrayLike) -> Floats:
         """Return the energy score E|X − y| − ½ E|X − X'|, (n,), of targets in units of their training deviation.
@@ -339,25 +375,23 @@ class JointStack:
     def _points(self) -> Iterator[tuple[slice, Floats, Floats]]:
         """Yield chunk after chunk: its rows, the points that stand for them in units, and their probabilities."""
         blend, unit = self.blend, self.blend.unit
-        normal, errors, atoms = blend.weights
+        apart, normal, errors, atoms = blend.weights
         fixed = [(normal, blend.normal_points), (errors, blend.errors)]
-        fixed = [(weight / len(points), points) for weight, points in fixed if weight > 0]
+        fixed = [(weight, points) for weight, points in fixed if weight > 0]
         for rows in self._chunks():
             loc, scale, near = self.loc[rows], self.scale[rows], self.neighbors[rows]
-            parts = [loc[:, None] + scale[:, None] * points for _, points in fixed]
-            weights = [np.full((len(loc), len(points)), weight) for weight, points in fixed]
+            parts = [(weight, loc[:, None] + scale[:, None] * points) for weight, points in fixed]
+            if apart > 0:
+                parts.append((apart, self._own_points(rows)))
+            weights = [np.full(points.shape[:2], weight / points.shape[1]) for weight, points in parts]
             if atoms > 0:
-                masses = near.masses.astype(np.float64)
-                parts.append(near.atoms(loc))
-                weights.append(atoms * masses / masses.sum(axis=1, keepdims=True))
-            yield rows, np.concatenate(parts, axis=1) / unit, np.concatenate(weights, axis=1)
+                parts.append((atoms, near.atoms(loc)))
+                weights.append(_shared(near.masses, atoms))
+            yield rows, np.concatenate([points for _, points in parts], axis=1) / unit, np.concatenate(weights, axis=1)
 
     def _chunks(self) -> Iterator[slice]:
         for start in range(0, len(self.loc), _ROWS_PER_CHUNK):
             yield slice(start, min(start + _ROWS_PER_CHUNK, len(self.loc)))
-
-    def _atoms(self, target: int) -> Floats:
-        return self.neighbors.atoms(self.loc, target)
 
     def _drawn_atoms(self, rows: NDArray[np.intp], uniform: Floats) -> Floats:
         """Return one neighbour's vector for each of these rows, drawn by its mass, (n_drawn, d)."""
@@ -388,3 +422,16 @@ class JointStack:
         if isinstance(target, bool) or not isinstance(target, (int, np.integer)) or not -d <= target < d:
             raise InvalidInputError(f"A target is named by its number, from 0 to {d - 1}; got {target!r}.")
         return int(target) % d
+
+
+def _shared(masses: NDArray[np.float32], weight: float) -> Floats:
+    """Return the masses of each row, (n, k), with this sum."""
+    found = masses.astype(np.float64)
+    return np.asarray(found * (weight / found.sum(axis=1, keepdims=True)))
+
+
+def _moments(points: Floats, masses: Floats) -> tuple[Floats, Floats]:
+    """Return means, (n, d), and covariances, (n, d, d), of weighted points, (n, m, d), whose masses sum to 1."""
+    mean = (masses[:, None, :] @ points)[:, 0]
+    away = points - mean[:, None, :]
+    return mean, (away * masses[:, :, None]).transpose(0, 2, 1) @ away

@@ -11,28 +11,15 @@ from scipy.stats import rankdata
 
 from ibug._typing import Floats
 from ibug._weights import effective_rows, mean
-from ibug.distributions.joint import mean_distances, normal_points
+from ibug.distributions import Stack
+from ibug.distributions.joint import copula_points, mean_distances, normal_points
 from ibug.exceptions import InvalidInputError
 from ibug.rule.joint._joint_stacked import JointStacked
 from ibug.rule.joint._masses import masses_of
-from ibug.rule.stack import (
-    FEWEST_ROWS,
-    USUAL_BANDWIDTH,
-    Evidence,
-    Experts,
-    ExpertStatistics,
-    Pooled,
-    best_bandwidth,
-    from_distances,
-    pool,
-    resolution,
-    too_few,
-)
+from ibug.rule.stack import FEWEST_ROWS, Experts, Pooled, from_distances, too_few
 
 # Rows whose points and masses are held at a time.
 _ROWS_PER_CHUNK = 128
-# The number of rows whose targets tell how fine a target is.
-_ROWS_FOR_RESOLUTION = 5000
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,67 +44,84 @@ class JointEvidence:
     shares: Floats
     residuals: Floats | None = None
 
-    def of_target(self, target: int) -> Evidence:
-        """Return what the experts of one target look at."""
-        residuals = None if self.residuals is None else self.residuals[:, :, target]
-        return Evidence(self.mean[:, target], self.scale[:, target], self.targets[:, :, target], self.shares, residuals)
-
 
 def fit_joint(
-    experts: Experts, evidence: JointEvidence, y: Floats, unit: Floats, weights: Floats | None = None
+    experts: Experts,
+    evidence: JointEvidence,
+    own: tuple[Stack, ...],
+    pooled: tuple[Pooled, ...],
+    y: Floats,
+    unit: Floats,
+    weights: Floats | None = None,
 ) -> JointStacked:
     r"""Find the weights of joint experts that have the best energy score on validation rows.
 
-    With a and B the mean Euclidean distances of the experts to the targets and to each other, of targets in units of
-    their deviations, they minimise :math:`w \cdot a - \frac12 w^T B w + \frac{\lambda}{n} |w - w_0|^2`, the programme
-    of the one-target stack. Distances of neighbours' vectors and of error vectors are exact. The normal expert is
-    represented by 128 fixed points with exactly its mean and covariance.
+    The first expert is each target's own distribution, coupled by a Gaussian copula: what one would do without joint
+    experts. With a and B the mean Euclidean distances of the experts to the targets and to each other, of targets in
+    units of their deviations, weights minimise
+    :math:`w \cdot a - \frac12 w^T B w + \frac{\lambda}{n} |w - w_0|^2`, the programme of the one-target stack, with the
+    pull to that first expert. Distances of neighbours' vectors and of error vectors are exact. The two continuous
+    experts are represented by 128 fixed points each.
 
     Parameters
     ----------
     experts : Experts
-        The experts, J of them.
+        The joint experts, J of them.
     evidence : JointEvidence
         What they look at, for n validation rows.
+    own : tuple of Stack
+        The targets' own distributions of these rows.
+    pooled : tuple of Pooled
+        The pooled errors of each target.
     y : ndarray of shape (n, d)
-        Their targets.
+        The targets of the rows.
     unit : ndarray of shape (d,)
         What distances are measured in.
     weights : ndarray of shape (n,) or None
         Of the rows.
     """
-    n, d = y.shape
-    pooled = tuple(_pooled(evidence, y, j, weights) for j in range(d))
+    n = len(y)
     errors, correlation = pooled_vectors(evidence, y, pooled, weights)
-    start = JointStacked(
-        experts,
-        np.eye(len(experts))[0],
-        np.full(len(experts), np.nan),
-        np.nan,
-        pooled,
-        errors,
-        correlation,
-        (USUAL_BANDWIDTH,) * d,
-        unit,
-        too_few(n) if n < FEWEST_ROWS else "",
-    )
-    if n < FEWEST_ROWS or len(experts) == 1:
+    ranks = [one.middle_score(column) for one, column in zip(own, y.T, strict=True)]
+    copula = _correlation(_normal_scores(np.stack(ranks, axis=1)), weights)
+    start = normal_only_joint(experts, pooled, errors, correlation, copula, unit)
+    if n < FEWEST_ROWS:
+        return replace(start, reason=too_few(n))
+    if len(experts) == 1:
         return start
     if experts.residuals and evidence.residuals is None:
         raise InvalidInputError("Experts on residuals need the neighbours' residuals.")
-    to_target, to_each_other = expert_distances(start, evidence, y, weights)
-    found, score, scores = from_distances(to_target, to_each_other, effective_rows(weights, n))
-    if not score <= scores[0]:
-        reason = "No mixture had a better energy score on the validation rows."
-        return replace(start, scores=scores, score=float(scores[0]), reason=reason)
-    bandwidths = tuple(_bandwidth(experts, pooled[j], evidence.of_target(j), y[:, j], found, weights) for j in range(d))
-    return replace(start, weights=found, scores=scores, score=score, bandwidths=bandwidths)
+    distances = expert_distances(start, evidence, own, y, weights)
+    found, score, scores = from_distances(*distances, effective_rows(weights, n))
+    return replace(start, weights=found, scores=scores, score=score)
+
+
+def normal_only_joint(
+    experts: Experts, pooled: tuple[Pooled, ...], errors: Floats, correlation: Floats, copula: Floats, unit: Floats
+) -> JointStacked:
+    """Return the joint stack in which the normal expert has all the weight.
+
+    Parameters
+    ----------
+    experts : Experts
+        The joint experts, J of them.
+    pooled : tuple of Pooled
+        The pooled errors of each target.
+    errors : ndarray of shape (n_errors, d)
+        The pooled error vectors.
+    correlation, copula : ndarray of shape (d, d)
+        Correlations of the normal expert, and of the copula.
+    unit : ndarray of shape (d,)
+        What distances are measured in.
+    """
+    weights, unknown = np.eye(1 + len(experts))[1], np.full(1 + len(experts), np.nan)
+    return JointStacked(experts, weights, unknown, np.nan, pooled, errors, correlation, copula, unit)
 
 
 def expert_distances(
-    stacked: JointStacked, evidence: JointEvidence, y: Floats, weights: Floats | None
+    stacked: JointStacked, evidence: JointEvidence, own: tuple[Stack, ...], y: Floats, weights: Floats | None
 ) -> tuple[Floats, Floats]:
-    """Return the mean distances of the experts to the targets, (J,), and to each other, (J, J).
+    """Return the mean distances of the experts to the targets, (1 + J,), and to each other, (1 + J, 1 + J).
 
     Parameters
     ----------
@@ -125,6 +129,8 @@ def expert_distances(
         The experts, error vectors and correlations; its weights do not matter.
     evidence : JointEvidence
         What the experts look at.
+    own : tuple of Stack
+        The targets' own distributions.
     y : ndarray of shape (n, d)
         The targets.
     weights : ndarray of shape (n,) or None
@@ -132,31 +138,34 @@ def expert_distances(
     """
     found = [
         mean_distances(points, masses, y[rows] / stacked.unit)
-        for rows, points, masses in _points_of_experts(stacked, evidence)
+        for rows, points, masses in _points_of_experts(stacked, evidence, own)
     ]
     to_target, to_each_other = (np.concatenate(part) for part in zip(*found, strict=True))
     return np.asarray(mean(to_target, weights)), np.asarray(mean(to_each_other, weights))
 
 
-def _points_of_experts(stacked: JointStacked, evidence: JointEvidence) -> Iterator[tuple[slice, Floats, Floats]]:
-    """Yield chunks of rows with the points of all experts in units, (n, m, d), and their masses, (n, J, m)."""
+def _points_of_experts(
+    stacked: JointStacked, evidence: JointEvidence, own: tuple[Stack, ...]
+) -> Iterator[tuple[slice, Floats, Floats]]:
+    """Yield chunks of rows with the points of all experts in units, (n, m, d), and their masses, (n, 1 + J, m)."""
     experts, needs = stacked.experts, stacked.experts.needs
+    probabilities = copula_points(stacked.copula)
     fixed = [normal_points(stacked.correlation), *([stacked.errors] if experts.errors else [])]
-    sizes = [*(len(points) for points in fixed), needs["targets"], needs["residuals"]]
-    first = np.concatenate([[0], np.cumsum(sizes)])
-    n_fixed = len(fixed)
+    even = [len(probabilities), *(len(points) for points in fixed)]  # experts whose points have the same mass
+    first = np.concatenate([[0], np.cumsum([*even, needs["targets"], needs["residuals"]])])
     for start in range(0, len(evidence.mean), _ROWS_PER_CHUNK):
         rows = slice(start, min(start + _ROWS_PER_CHUNK, len(evidence.mean)))
         loc, scale, shares = evidence.mean[rows], evidence.scale[rows], evidence.shares[rows]
-        parts = [loc[:, None] + scale[:, None] * points for points in fixed]
+        parts = [np.stack([one[rows].ppf(probabilities[None, :, j]) for j, one in enumerate(own)], axis=2)]
+        parts += [loc[:, None] + scale[:, None] * points for points in fixed]
         parts.append(evidence.targets[rows, : needs["targets"]])
         if evidence.residuals is not None and needs["residuals"]:
             parts.append(loc[:, None] + evidence.residuals[rows, : needs["residuals"]])
-        masses = np.zeros((len(loc), len(experts), first[-1]))
-        for j, points in enumerate(fixed):
-            masses[:, j, first[j] : first[j + 1]] = 1 / len(points)
-        number = n_fixed
-        for place, some in ((n_fixed, experts.targets), (n_fixed + 1, experts.residuals)):
+        masses = np.zeros((len(loc), 1 + len(experts), first[-1]))
+        for j, size in enumerate(even):
+            masses[:, j, first[j] : first[j + 1]] = 1 / size
+        number = len(even)
+        for place, some in ((len(even), experts.targets), (len(even) + 1, experts.residuals)):
             for one in some:
                 masses[:, number, first[place] : first[place] + one.k] = masses_of(one, shares)
                 number += 1
@@ -185,7 +194,7 @@ def pooled_vectors(
     """
     errors = (y - evidence.mean) / evidence.scale
     n = len(errors)
-    scores = ndtri(rankdata(errors, axis=0) / (n + 1))
+    scores = _normal_scores(errors)
     correlation = _correlation(scores, weights)
     m = len(pooled[0].errors)
     if m == n and weights is None:
@@ -210,14 +219,6 @@ def _correlation(scores: Floats, weights: Floats | None) -> Floats:
     return found
 
 
-def _pooled(evidence: JointEvidence, y: Floats, target: int, weights: Floats | None) -> Pooled:
-    some = slice(_ROWS_FOR_RESOLUTION)
-    finest = resolution(np.concatenate([evidence.targets[some, :, target].ravel(), y[some, target]]))
-    return pool(evidence.mean[:, target], evidence.scale[:, target], y[:, target], weights, resolution=finest)
-
-
-def _bandwidth(
-    experts: Experts, pooled: Pooled, evidence: Evidence, y: Floats, found: Floats, weights: Floats | None
-) -> float:
-    seen = replace(ExpertStatistics.of(experts, pooled, evidence, y), weights=weights)
-    return best_bandwidth(seen, found)
+def _normal_scores(values: Floats) -> Floats:
+    """Return the normal scores of the ranks in each column, (n, d)."""
+    return np.asarray(ndtri(rankdata(values, axis=0) / (len(values) + 1)))

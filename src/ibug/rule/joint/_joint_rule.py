@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ibug._inputs import require
 from ibug._typing import Floats, LeavesOf
 from ibug.calibration import BoxCalibrator, ConformalCalibrator, calibrator_from_state, calibrator_state
-from ibug.distributions import Distribution
+from ibug.distributions import Distribution, Stack
 from ibug.distributions.joint import JointStack
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
@@ -31,9 +31,9 @@ class JointRule:
     Parameters
     ----------
     rules : tuple of Rule
-        For each target how neighbours become the variance of the normal expert, calibrated.
+        For each target the rule that it would have alone.
     stack : JointStacked
-        The weights of the joint experts.
+        The weights of these, coupled by a copula, and of joint experts.
     k : int
         The number of neighbours that stand for the rule: the largest of those of the targets.
     conformal_of : tuple of ConformalCalibrator
@@ -67,7 +67,7 @@ class JointRule:
     @property
     def distribution_name(self) -> str:
         """``"stack"``, or ``"normal"`` where the normal expert has all the weight."""
-        return STACK if self.stack.weights[0] < 1 else "normal"
+        return STACK if self.stack.weights[1] < 1 else "normal"
 
     @property
     def spread(self) -> SimpleNamespace:
@@ -113,14 +113,20 @@ class JointRule:
         """Return what batches must have beside neighbours: nothing."""
         return {}
 
-    def scale(self, batch: Batch) -> Floats:
-        """Return the scales of the normal expert, (n_rows, d)."""
-        found = [rule.variance(batch.of_target(j, rule.needs)) for j, rule in enumerate(self.rules)]
-        return np.sqrt(np.stack(found, axis=1))
+    def own(self, batch: Batch) -> tuple[Stack, ...]:
+        """Return the targets' own distributions, each as its rule makes them of its neighbours."""
+        found: list[Stack] = []
+        for j, rule in enumerate(self.rules):
+            one = batch.of_target(j, rule.needs)
+            made = rule.distribution(one)
+            if not isinstance(made, Stack):
+                made = self.stack.plain(j, one.mean, np.sqrt(rule.variance(one)))
+            found.append(made)
+        return tuple(found)
 
     def distribution(self, batch: Batch) -> JointStack:
         """Return the joint distributions of a batch of rows; conformal calibration is in `marginals` and `box`."""
-        return self.stack.distribution(batch, self.scale(batch))
+        return self.stack.distribution(batch, self.own(batch))
 
     def marginals(self, distribution: JointStack) -> list[Distribution]:
         """Return the distributions of each target, with its conformal calibration if there is one.
@@ -196,7 +202,7 @@ class JointRule:
 
     def uncalibrated(self) -> JointRule:
         """Return the rule without calibration: the normal expert alone, γ = 1 and δ = 0."""
-        weights = np.eye(len(self.stack.weights))[0]
+        weights = np.eye(len(self.stack.weights))[1]
         plain = tuple(rule.uncalibrated() for rule in self.rules)
         stack = replace(self.stack, weights=weights)
         return JointRule(plain, stack, max(rule.k for rule in plain))

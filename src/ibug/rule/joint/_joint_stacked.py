@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-from ibug.distributions import Blend
+from ibug.distributions import Blend, Stack
 from ibug.distributions.joint import JointBlend, JointStack, Neighborhood
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
 from ibug.rule.joint._masses import combined_masses
-from ibug.rule.stack import Experts, Nearest, Pooled
+from ibug.rule.stack import USUAL_BANDWIDTH, Experts, Nearest, Pooled
+
+#: What the first expert is called: each target as if it were the only one, and their dependence beside.
+OWN = "own, by copula"
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +29,10 @@ class JointStacked:
     Parameters
     ----------
     experts : Experts
-        The experts, J of them, the normal one first: the same as for one target, on vectors.
-    weights : ndarray of shape (J,)
-        Their weights, which sum to 1; all targets have the same.
-    scores : ndarray of shape (J,)
+        The joint experts, J of them: the same as for one target, on vectors.
+    weights : ndarray of shape (1 + J,)
+        The weight of the targets' own distributions, coupled by a copula, and those of the experts; they sum to 1.
+    scores : ndarray of shape (1 + J,)
         The energy score of each expert alone on the validation rows, NaN where there were none.
     score : float
         The energy score of the stack on the validation rows.
@@ -37,10 +40,8 @@ class JointStacked:
         For each target its pooled errors and resolution.
     errors : ndarray of shape (n_errors, d)
         The pooled error vectors, whose columns are the errors of `pooled` in another order.
-    correlation : ndarray of shape (d, d)
-        The correlations of the normal expert.
-    bandwidths : tuple of float
-        For each target the width of the kernels that make a density of atoms.
+    correlation, copula : ndarray of shape (d, d)
+        The correlations of the normal expert, and those of the copula.
     unit : ndarray of shape (d,)
         The standard deviations of the training targets.
     reason : str
@@ -54,7 +55,7 @@ class JointStacked:
     pooled: tuple[Pooled, ...]
     errors: Floats
     correlation: Floats
-    bandwidths: tuple[float, ...]
+    copula: Floats
     unit: Floats
     reason: str = ""
 
@@ -66,7 +67,7 @@ class JointStacked:
     @cached_property
     def active(self) -> tuple[tuple[tuple[Nearest, float], ...], tuple[tuple[Nearest, float], ...]]:
         """The experts on targets and on residuals that have a weight, with it."""
-        first = 1 + self.experts.errors
+        first = 2 + self.experts.errors
         middle = first + len(self.experts.targets)
         pairs = (
             zip(self.experts.targets, self.weights[first:middle], strict=True),
@@ -84,21 +85,36 @@ class JointStacked:
     def table(self) -> dict[str, NDArray[Any]]:
         """Return each expert with its weight and its own score as columns, ready for a DataFrame."""
         return {
-            "expert": np.array(self.experts.names),
-            "k": np.array(self.experts.k),
+            "expert": np.array([OWN, *self.experts.names]),
+            "k": np.array([0, *self.experts.k]),
             "weight": self.weights,
             "score": self.scores,
         }
 
-    def distribution(self, batch: Batch, scale: Floats) -> JointStack:
+    def plain(self, target: int, loc: Floats, scale: Floats) -> Stack:
+        """Return normal distributions of one target in the form of a stack.
+
+        Parameters
+        ----------
+        target : int
+            The number of the target.
+        loc, scale : ndarray of shape (n,)
+            Means and standard deviations.
+        """
+        one, nothing = self.pooled[target], np.empty((len(loc), 0))
+        weights = np.array([1.0, 0.0, 0.0])
+        blend = Blend(weights, one.errors, USUAL_BANDWIDTH, one.error_bandwidth, one.resolution, one.support)
+        return Stack.of_sorted(loc, scale, nothing, nothing.astype(np.float32), blend)
+
+    def distribution(self, batch: Batch, own: tuple[Stack, ...]) -> JointStack:
         """Return the joint distributions of a batch of rows.
 
         Parameters
         ----------
         batch : Batch
             The rows, with at least as many neighbours as `needs` says, and tables of what training rows have.
-        scale : ndarray of shape (n, d)
-            The scales of the normal expert.
+        own : tuple of Stack
+            The targets' own distributions of these rows.
         """
         k = max(self.needs.values())
         masses = combined_masses(*self.active, batch.shares(k))
@@ -106,31 +122,28 @@ class JointStacked:
         residuals = batch.tables.get("residuals") if self.needs["residuals"] else None
         # Row numbers need no more than four bytes each.
         near = Neighborhood(batch.rows[:, :k].astype(np.int32), masses, targets, residuals, self.needs["targets"])
-        return JointStack(batch.mean, scale, near, self._blend)
+        scale = np.stack([one.scale for one in own], axis=1)
+        return JointStack(batch.mean, scale, near, own, self.blend(tuple(one.blend for one in own)))
 
-    @cached_property
-    def _blend(self) -> JointBlend:
-        has_errors = self.experts.errors and len(self.errors) > 0
-        shares = np.array(
-            [
-                self.weights[0],
-                self.weights[1] if has_errors else 0.0,
-                sum(weight for some in self.active for _, weight in some),
-            ]
-        )
-        marginals = tuple(
-            Blend(shares, one.errors, bandwidth, one.error_bandwidth, one.resolution, one.support)
-            for one, bandwidth in zip(self.pooled, self.bandwidths, strict=True)
-        )
-        return JointBlend(marginals, self.errors, self.correlation, self.unit)
+    def blend(self, own: tuple[Blend, ...]) -> JointBlend:
+        """Return what all rows of the distributions have in common.
+
+        Parameters
+        ----------
+        own : tuple of Blend
+            The same of the targets' own distributions.
+        """
+        neighbors = sum(weight for some in self.active for _, weight in some)
+        errors = self.weights[2] if self.experts.errors else 0.0
+        weights = np.array([self.weights[0], self.weights[1], errors, neighbors])
+        return JointBlend(weights, own, self.errors, self.correlation, self.copula, self.unit)
 
     def state(self) -> dict[str, Any]:
         """Return plain values and arrays that `from_state` takes."""
-        names = ("weights", "scores", "score", "errors", "correlation", "unit", "reason")
+        names = ("weights", "scores", "score", "errors", "correlation", "copula", "unit", "reason")
         return {
             "experts": self.experts.state(),
             "pooled": [one.state() for one in self.pooled],
-            "bandwidths": list(self.bandwidths),
             **{name: getattr(self, name) for name in names},
         }
 
@@ -139,11 +152,13 @@ class JointStacked:
         """Return the stack that has this state; impossible values are refused."""
         experts = Experts.from_state(state["experts"])
         weights, scores = (np.asarray(state[name], np.float64) for name in ("weights", "scores"))
-        if weights.shape != (len(experts),) or scores.shape != weights.shape:
-            raise InvalidInputError(f"A stack of {len(experts)} experts needs as many weights and scores.")
+        if weights.shape != (1 + len(experts),) or scores.shape != weights.shape:
+            raise InvalidInputError(f"A joint stack of {len(experts)} experts needs one weight and one score more.")
         if not (np.all(weights >= 0) and abs(weights.sum() - 1) < 1e-6):
             raise InvalidInputError("The weights of a stack must be at least zero and sum to 1.")
-        errors, correlation, unit = (np.asarray(state[name], np.float64) for name in ("errors", "correlation", "unit"))
+        errors, correlation, copula, unit = (
+            np.asarray(state[name], np.float64) for name in ("errors", "correlation", "copula", "unit")
+        )
         stacked = cls(
             experts,
             weights,
@@ -152,9 +167,11 @@ class JointStacked:
             tuple(Pooled.from_state(one) for one in state["pooled"]),
             errors,
             correlation,
-            tuple(float(one) for one in state["bandwidths"]),
+            copula,
             unit,
             str(state["reason"]),
         )
-        stacked._blend  # noqa: B018 - impossible values are refused now, not when a row is predicted
+        nothing = np.empty(0)
+        own = tuple(stacked.plain(j, nothing, nothing).blend for j in range(stacked.n_targets))
+        stacked.blend(own)  # impossible values are refused now, not when a row is predicted
         return stacked

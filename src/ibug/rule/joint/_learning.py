@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,11 +18,11 @@ from ibug.rule._reference import Reference, kept
 from ibug.rule._rule import Rule
 from ibug.rule._statistics import Statistics
 from ibug.rule.joint._facts import JointFacts
-from ibug.rule.joint._fit import JointEvidence, fit_joint
+from ibug.rule.joint._fit import JointEvidence, fit_joint, normal_only_joint
 from ibug.rule.joint._joint_rule import JointRule
 from ibug.rule.joint._joint_stacked import JointStacked
-from ibug.rule.spread import CombinedSpread, SingleSpread
-from ibug.rule.stack import USUAL_BANDWIDTH, Experts, Pooled, too_few
+from ibug.rule.spread import CombinedSpread, SingleSpread, prefix_means
+from ibug.rule.stack import Experts, Pooled, pool, resolution, too_few
 
 _NORMAL_ONLY = Experts((), (), False)
 
@@ -49,15 +49,13 @@ def learn_joint(
         Plan.of(options, one, rows.source.n_neighbors, has_residuals=has_residuals, own_residuals=own_residuals)
         for one in facts.targets
     ]
-    statistics = _collected(rows, plans)
-    plain = replace(options, stacks=False, no_stack="")
-    n_trees = rows.source.n_trees
+    seen = _Seen.of(rows, plans)
     rules = tuple(
-        choose(replace(plan, options=plain), own, n_trees) for plan, own in zip(plans, statistics, strict=True)
+        choose(plan, own, n_trees) for plan, own, n_trees in zip(plans, seen.statistics, seen.n_trees, strict=True)
     )
-    stack = _stacked(plans[0], rules, statistics, rows, facts)
+    stack = _stacked(plans[0], rules, seen, rows, facts)
     k = max(rule.k for rule in rules)
-    familiar = statistics[0].affinities[:, statistics[0].ks.index(k)] / n_trees
+    familiar = seen.affinities[:, plans[0].ks.index(k)] / rows.source.n_trees
     threshold = affinity_threshold(familiar, rows.weights)
     rule = JointRule(rules, stack, k, (), None, threshold, Reference(kept(familiar, rows.weights)))
     # Without conformal calibration the same rows tell the size of boxes, which is then an approximation.
@@ -103,20 +101,9 @@ def joint_without_validation(options: Options, facts: JointFacts, n_neighbors: i
     """
     rules = tuple(without_validation(options, one, n_neighbors) for one in facts.targets)
     d = len(rules)
-    nothing = np.empty((0, d))
     pooled = tuple(Pooled(np.empty(0)) for _ in range(d))
-    stack = JointStacked(
-        _NORMAL_ONLY,
-        np.ones(1),
-        np.full(1, np.nan),
-        np.nan,
-        pooled,
-        nothing,
-        np.eye(d),
-        (USUAL_BANDWIDTH,) * d,
-        facts.unit,
-        too_few(0),
-    )
+    stack = normal_only_joint(_NORMAL_ONLY, pooled, np.empty((0, d)), np.eye(d), np.eye(d), facts.unit)
+    stack = replace(stack, reason=too_few(0))
     return JointRule(rules, stack, rules[0].k)
 
 
@@ -150,40 +137,78 @@ def joint_with_floor(rule: JointRule, batches: Iterable[Batch], facts: JointFact
     return replace(rule, rules=rules, stack=replace(rule.stack, correlation=correlation))
 
 
-def _collected(rows: ValidationRows, plans: list[Plan]) -> list[Statistics]:
-    """Read the neighbours of all validation rows once, and return what they say of each target."""
-    needs = most_needed(*(plan.needs for plan in plans))
-    parts: list[list[Statistics]] = [[] for _ in plans]
-    for batch in rows.batches(needs):
-        for j, plan in enumerate(plans):
-            one = batch.of_target(j, plan.needs)
-            parts[j].append(Statistics.collect([one], rows.y[:, j], plan))
-    return [replace(Statistics.join(some), weights=rows.weights) for some in parts]
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What the neighbours of all validation rows say: of each target by itself, and of all together."""
+
+    statistics: list[Statistics]  # by target, of the neighbours in its own trees
+    n_trees: list[int]  # by target
+    affinities: Floats  # (n_rows, len(ks)), the mean affinity of the first k in all trees
+    nearest: dict[str, Floats]  # ``targets``, ``residuals`` (n_rows, k, d) and ``shares`` (n_rows, k) in all trees
+
+    @classmethod
+    def of(cls, rows: ValidationRows, plans: list[Plan]) -> _Seen:
+        """Read the neighbours once."""
+        needs = most_needed(*(plan.needs for plan in plans))
+        parts: list[list[Statistics]] = [[] for _ in plans]
+        affinities, nearest = [], []
+        for batch in rows.batches(needs):
+            ones = [batch.of_target(j, plan.needs) for j, plan in enumerate(plans)]
+            for one, plan, some, y in zip(ones, plans, parts, rows.y.T, strict=True):
+                some.append(Statistics.collect([one], y, plan))
+            n_trees = [one.n_trees for one in ones]
+            affinities.append(prefix_means(batch.affinities, plans[0].ks))
+            nearest.append({} if plans[0].experts is None else _nearest(batch, plans[0].experts))
+        return cls(
+            [replace(Statistics.join(some), weights=rows.weights) for some in parts],
+            n_trees,
+            np.concatenate(affinities),
+            {name: np.concatenate([one[name] for one in nearest]) for name in nearest[0]},
+        )
 
 
-def _stacked(
-    plan: Plan, rules: tuple[Rule, ...], statistics: list[Statistics], rows: ValidationRows, facts: JointFacts
-) -> JointStacked:
-    scale = np.sqrt(np.stack([_variance(rule, own) for rule, own in zip(rules, statistics, strict=True)], axis=1))
-    mean = np.stack([own.mean for own in statistics], axis=1)
+def _nearest(batch: Batch, experts: Experts) -> dict[str, Floats]:
+    """Return what joint experts look at."""
+    needs = experts.needs
+    vectors = {name: batch.tables[name][batch.rows[:, :k]] for name, k in needs.items() if k}
+    return {**vectors, "shares": batch.shares(max(needs.values()))}
+
+
+def _stacked(plan: Plan, rules: tuple[Rule, ...], seen: _Seen, rows: ValidationRows, facts: JointFacts) -> JointStacked:
+    mean = np.stack([own.mean for own in seen.statistics], axis=1)
+    scale = np.sqrt(np.stack([_variance(rule, own) for rule, own in zip(rules, seen.statistics, strict=True)], axis=1))
+    pooled = tuple(
+        _pooled(rule, own.mean, scale[:, j], own.y, rows.weights)
+        for j, (rule, own) in enumerate(zip(rules, seen.statistics, strict=True))
+    )
+    plain = normal_only_joint(_NORMAL_ONLY, pooled, np.empty((0, len(rules))), np.eye(1), np.eye(1), facts.unit)
+    own = tuple(
+        plain.plain(j, mean[:, j], scale[:, j])
+        if rule.stack is None
+        else rule.stack.distribution(seen.statistics[j].evidence(np.square(scale[:, j])))
+        for j, rule in enumerate(rules)
+    )
     experts = plan.experts
     if experts is None:  # "normal" was asked for, or no calibration
-        nothing = np.empty((len(mean), 0))
-        evidence = JointEvidence(mean, scale, np.empty((len(mean), 0, len(rules))), nothing)
-        found = fit_joint(_NORMAL_ONLY, evidence, rows.y, facts.unit, rows.weights)
+        evidence = JointEvidence(mean, scale, np.empty((len(mean), 0, len(rules))), np.empty((len(mean), 0)))
+        found = fit_joint(_NORMAL_ONLY, evidence, own, pooled, rows.y, facts.unit, rows.weights)
         return replace(found, reason=plan.options.no_stack)
-    vectors = {
-        name: np.stack([own.nearest[name] for own in statistics], axis=2)
-        for name in ("targets", "residuals")
-        if name in statistics[0].nearest
-    }
-    evidence = JointEvidence(mean, scale, vectors["targets"], statistics[0].nearest["shares"], vectors.get("residuals"))
-    found = fit_joint(experts, evidence, rows.y, facts.unit, rows.weights)
+    near = seen.nearest
+    evidence = JointEvidence(mean, scale, near["targets"], near["shares"], near.get("residuals"))
+    given = (evidence, own, pooled, rows.y, facts.unit, rows.weights)
+    found = fit_joint(experts, *given)
     if not plan.own_residuals or not experts.residuals:
         return found
     # Residuals by the model itself are used only where they gain more than one validation row is worth.
-    less = fit_joint(experts.without_residuals(), evidence, rows.y, facts.unit, rows.weights)
-    return found if found.score < less.score - abs(less.score) / statistics[0].n_rows else less
+    less = fit_joint(experts.without_residuals(), *given)
+    return found if found.score < less.score - abs(less.score) / seen.statistics[0].n_rows else less
+
+
+def _pooled(rule: Rule, mean: Floats, scale: Floats, y: Floats, weights: Floats | None) -> Pooled:
+    """Return the pooled errors of one target: those of its own stack, if it has one."""
+    if rule.stack is not None:
+        return rule.stack.pooled
+    return pool(mean, scale, y, weights, resolution=resolution(y))
 
 
 def _variance(rule: Rule, statistics: Statistics) -> Floats:

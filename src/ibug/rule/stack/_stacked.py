@@ -57,6 +57,11 @@ class Stacked:
         """The number of neighbours whose targets and residuals make the distributions."""
         return self._active[0].needs
 
+    @property
+    def blend(self) -> Blend:
+        """What all rows of the distributions have in common."""
+        return self._blend
+
     def table(self) -> dict[str, NDArray[Any]]:
         """Return each expert with its weight and its own score as columns, ready for a DataFrame."""
         return {
