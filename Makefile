@@ -4,6 +4,7 @@
 # make test-oldest TESTS=all  all tests with the oldest versions; make test leaves some of them out
 # make sanitize  run the tests of the compiled kernels with every memory access and all arithmetic checked (minutes)
 # make test-browser  test the report in headless Chromium, which must be there
+# make test-arm  test the search loops for 64-bit ARM (NEON), compiled by a cross compiler and run by an emulator, which must be there
 # make docs   build the documentation, with every example run, into docs/_build/html (minutes)
 # make bench  measure the speed (minutes)
 # make rehearsal  build, check, install, test and uninstall what a release would publish; PYTHONS="python3.10 …" names interpreters (minutes)
@@ -20,7 +21,7 @@ VENV_BRIDGES ?= .venv-bridges
 VENV_DOCS ?= .venv-docs
 VENV_SANITIZE ?= .venv-sanitize
 BIN = $(VENV)/bin
-CPP = $(shell find cpp -name '*.[ch]pp')
+CPP = $(shell find cpp tests/cpp -name '*.[ch]pp')
 
 # An editable install knows the modules that were there when it was made, and the kernel as it was built then: made again
 # when the build's sources change, or a module comes or goes (a folder's time tells).
@@ -37,7 +38,7 @@ install-ibug = @echo "Installing ibug$(2) into $(1)" && \
 	rm -rf $(addprefix $(1)/lib/python*/site-packages/,ibug-*.dist-info _editable_skbc_ibug.*) && \
 	{ $(call install,$(1),"$(WHEEL)$(2)" $(3)); } && { $(call install,$(1),--force-reinstall --no-deps "$(WHEEL)"); }
 
-.PHONY: demo test check lint types layers pytest test-oldest test-browser test-bridges docs bench bench-serving study study-env study-treeffuser-env test-study format clean
+.PHONY: demo test check lint types layers pytest test-oldest test-browser test-arm test-bridges docs bench bench-serving study study-env study-treeffuser-env test-study format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
@@ -89,6 +90,12 @@ endif
 test-browser: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.report.browser
 	$(BIN)/pytest tests/report/test_browser.py
+
+# Installs neither the cross compiler nor the emulator: says what is missing, and fails.
+test-arm: $(VENV)/dev.stamp
+	@command -v aarch64-linux-gnu-g++ && command -v qemu-aarch64 || \
+	{ echo "aarch64-linux-gnu-g++ or qemu-aarch64 is missing (Debian: g++-aarch64-linux-gnu, qemu-user)."; exit 1; }
+	$(BIN)/pytest tests/cpp/test_loops.py
 
 # skpro, MLflow, skforecast and the service, in an environment of their own: some of them hold pandas back.
 test-bridges: $(VENV_BRIDGES)/stamp

@@ -17,7 +17,8 @@ def test_works_run_at_the_same_time_and_answer_in_order():
 
     found = at_once([lambda i=i: work(i) for i in range(3)])
     assert [number for number, _ in found] == [0, 1, 2]
-    assert found[0][1] == threading.get_ident() and len({ident for _, ident in found}) == 3
+    assert found[0][1] == threading.get_ident()
+    assert len({ident for _, ident in found}) == 3
 
 
 def test_one_work_needs_no_thread():

@@ -54,6 +54,16 @@ stack::Neighbors neighbors(const Vector& loc, const Table& targets, const Table&
 NB_MODULE(_experts, m) {
     m.doc() = "What experts say of rows, compiled. Use ibug.stacking instead.";
     m.def(
+        "all_finite",
+        [](Vector loc, Table targets, Table residuals, Table shares, Table counts) {
+            nb::gil_scoped_release released;
+            return stack::all_finite(loc.data(), loc.size()) && stack::all_finite(targets.data(), targets.size()) &&
+                   stack::all_finite(residuals.data(), residuals.size()) &&
+                   stack::all_finite(shares.data(), shares.size()) && stack::all_finite(counts.data(), counts.size());
+        },
+        "loc"_a.noconvert(), "targets"_a.noconvert(), "residuals"_a.noconvert(), "shares"_a.noconvert(),
+        "counts"_a.noconvert(), "Tell whether no number is infinite or missing.");
+    m.def(
         "combine",
         [](Vector loc, Table targets, Table residuals, Table shares, Table counts, Whole target_k,
            Vector target_sharpness, Vector target_weights, Whole residual_k, Vector residual_sharpness,

@@ -28,12 +28,14 @@ inline const char* name_of(InstructionSet set) { return instruction_set_names[st
 // IBUG_AVX is defined where the tables beyond the baseline are compiled: on x86-64.
 #ifdef IBUG_AVX
 #define IBUG_DECLARE_TABLES(Functions, table)            \
+    namespace scalar { extern const Functions table; }   \
     namespace baseline { extern const Functions table; } \
     namespace avx2 { extern const Functions table; }     \
     namespace avx512 { extern const Functions table; }
 #define IBUG_TABLES(table) {&baseline::table, &avx2::table, &avx512::table}
 #else
-#define IBUG_DECLARE_TABLES(Functions, table) \
+#define IBUG_DECLARE_TABLES(Functions, table)          \
+    namespace scalar { extern const Functions table; } \
     namespace baseline { extern const Functions table; }
 #define IBUG_TABLES(table) {&baseline::table}
 #endif

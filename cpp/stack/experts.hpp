@@ -10,6 +10,13 @@
 
 namespace ibug::stack {
 
+// Whether all numbers are finite: the difference of such a number to itself is zero, that of any other is none.
+inline bool all_finite(const double* numbers, std::size_t n) {
+    double sum = 0;
+    for (std::size_t i = 0; i < n; ++i) sum += numbers[i] - numbers[i];
+    return sum == 0;
+}
+
 struct Experts {
     const std::int64_t* k;
     const double* sharpness;

@@ -13,7 +13,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from ibug._columns import FeatureType, feature_types
-from ibug._frames import check_output, columns_of_targets, frame, index_of, interval_columns, quantile_columns
+from ibug._frames import (
+    check_output,
+    columns_of_targets,
+    frame,
+    index_of,
+    interval_columns,
+    quantile_columns,
+    side_by_side,
+)
 from ibug._inputs import as_rows, check_probabilities, check_targets
 from ibug._mistakes import tell_infinite
 from ibug._typing import Floats, Rows
@@ -180,7 +188,7 @@ class ProbabilisticRegressorMixin:
         """Return the ends of intervals, (n_rows, 2) or (n_rows, 2, n_coverages)."""
         if joint:
             raise InvalidInputError("joint=True makes boxes of several targets, and this estimator has one.")
-        return self._from_distributions(X, lambda distribution: np.stack(distribution.interval(coverage), axis=1))
+        return self._from_distributions(X, lambda distribution: side_by_side(*distribution.interval(coverage)))
 
     def _quantiles(self, X: Any, probabilities: Floats) -> Floats:
         """Return quantiles, (n_rows, n_alpha)."""

@@ -100,6 +100,8 @@ def check_feature_names(expected: list[str] | None, given: list[str] | None, col
 def check_probabilities(value: ArrayLike, name: str) -> Floats:
     """Return probabilities strictly between 0 and 1."""
     array = np.asarray(value, np.float64)
+    if type(value) is float and 0 < value < 1:  # the usual case, at once: a row alone is to be fast
+        return array
     if array.size == 0 or not np.all((array > 0) & (array < 1)):
         raise InvalidInputError(f"{name} must be between 0 and 1, both excluded; got {value!r}.")
     return array

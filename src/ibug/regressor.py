@@ -24,7 +24,7 @@ from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.explain import Influence, LabellingRank, explain_width, influence, rank_for_labelling
 from ibug.metrics import Drift, Scoring, drift
-from ibug.neighbors import Batch, LocalSource, beside
+from ibug.neighbors import Batch, LocalSource, beside, by_parts
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
 from ibug.rule import AnyRule, facts_of, joined, most_needed, with_neighbors
@@ -247,7 +247,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
     def predict_dist(self, X: Any) -> Any:
         """Return the distributions, ``mean var … interval rvs crps``; joint ones, JointStack, of several targets."""
-        return joined([self.rule_.distribution(batch) for batch in self.batches(X)])
+        return joined(by_parts(self.batches(X), self.rule_.distribution, self.n_jobs))
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None, *, output: str | None = None) -> tuple[Any, Any]:
         """Find the training rows behind each prediction.
@@ -487,10 +487,11 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def _variances(self, X: Any) -> Floats:
         X, rule = self._check_rows(X), self.rule_
         batches = self.batches(X, rule.variance_needs, predict=not rule.keeps_variance)
-        return np.concatenate([rule.predicted_variance(batch) for batch in batches])
+        return np.concatenate(by_parts(batches, rule.predicted_variance, self.n_jobs))
 
     def _from_distributions(self, X: Any, function: Callable[[Any], Floats]) -> Floats:
-        parts = [function(self.rule_.distribution(batch)) for batch in self.batches(X)]
+        rule = self.rule_
+        parts = by_parts(self.batches(X), lambda batch: function(rule.distribution(batch)), self.n_jobs)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _ends(self, X: Any, coverage: ArrayLike, joint: bool) -> Floats:

@@ -9,6 +9,7 @@ from ibug.neighbors._leaf_numbers import LeafChunk, LeafNumbers, chunk_size
 from ibug.neighbors._local import LocalSource
 from ibug.neighbors._measure import CountingLoop, instruction_sets, least_queries
 from ibug.neighbors._order import merge_columns, merge_top_k, not_self
+from ibug.neighbors._parts import by_parts
 from ibug.neighbors._residuals import Residuals, root_mean_square
 from ibug.neighbors._sampling import Sampling
 from ibug.neighbors._source import Batch, NeighborSource, OwnNeighbors, ValidationRows, beside
@@ -29,6 +30,7 @@ __all__ = [
     "Sampling",
     "ValidationRows",
     "beside",
+    "by_parts",
     "chunk_size",
     "instruction_sets",
     "least_queries",

@@ -159,7 +159,7 @@ class LeafNumbers:
                 progress.advance(chunk.where.stop - chunk.where.start)
 
     def _chunks(self, X: Any, size: int, predict: bool, n_jobs: int | None) -> Iterator[LeafChunk]:
-        n_rows = _num_samples(X)
+        n_rows = len(X) if type(X) is np.ndarray else _num_samples(X)
         predictions = self.reader.predict(X) if predict and not self.reader.predicts_by_walk else None
         for where in _slices(n_rows, size):
             chunk = X if n_rows <= size else _safe_indexing(X, where)

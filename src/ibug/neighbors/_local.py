@@ -181,7 +181,7 @@ class LocalSource:
                 near = tuple(self._own_neighbors(leaves, k, n_jobs))
                 yield Batch(where, predictions, affinities, rows, {}, self.n_trees, tables=tables, own=near)
                 continue
-            values = {quantity: self._values(quantity)[rows[:, :n]] for quantity, n in own.items()}
+            values = {quantity: self._values(quantity).take(rows[:, :n]) for quantity, n in own.items()}
             if others:
                 values["residuals"] = self._values("residuals")[self._validation_rows(leaves, k_others, where, n_jobs)]
             predictions = np.full(len(leaves), np.nan) if mean is None else np.asarray(mean, np.float64)

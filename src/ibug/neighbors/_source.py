@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +20,10 @@ class OwnNeighbors(NamedTuple):
     affinities: NDArray[Any]  # (n_rows, k)
     rows: NDArray[Any]  # (n_rows, k) the training rows
     n_trees: int  # the affinity of twins
+
+    def part(self, start: int, stop: int) -> OwnNeighbors:
+        """Return those of some of the rows."""
+        return OwnNeighbors(self.affinities[start:stop], self.rows[start:stop], self.n_trees)
 
 
 class Batch(NamedTuple):
@@ -64,6 +69,31 @@ class Batch(NamedTuple):
         near = self.own[target] if self.own else OwnNeighbors(self.affinities, self.rows, self.n_trees)
         values = {quantity: self.tables[quantity][near.rows[:, :k], target] for quantity, k in needs.items()}
         return Batch(self.where, self.mean[:, target], near.affinities, near.rows, values, near.n_trees, self.aside)
+
+    def divided(self, n_parts: int) -> list[Batch]:
+        """Return the rows in parts of about the same size, one after the other; fewer parts where rows are few.
+
+        Parameters
+        ----------
+        n_parts
+            The number of parts.
+        """
+        n, first = self.n_rows, self.where.start
+        edges = [n * i // n_parts for i in range(n_parts + 1)]
+        return [
+            self._replace(
+                where=slice(first + start, first + stop),
+                mean=self.mean[start:stop],
+                affinities=self.affinities[start:stop],
+                rows=self.rows[start:stop],
+                values={name: values[start:stop] for name, values in self.values.items()},
+                aside={name: values[start:stop] for name, values in self.aside.items()},
+                weights={name: values[start:stop] for name, values in self.weights.items()},
+                own=tuple(one.part(start, stop) for one in self.own),
+            )
+            for start, stop in pairwise(edges)
+            if stop > start
+        ]
 
     def shares(self, k: int) -> Floats:
         """Return the affinities of the k nearest training rows as shares of the trees, (n_rows, k)."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._frames import side_by_side
 from ibug._inputs import require
 from ibug._typing import Floats, LeavesOf
 from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibrator_state
@@ -168,7 +169,7 @@ class Rule:
         """
         if joint:
             raise InvalidInputError("joint=True makes boxes of several targets, and this estimator has one.")
-        return np.asarray(np.stack(distribution.interval(coverage), axis=1))
+        return side_by_side(*distribution.interval(coverage))
 
     def quantiles(self, distribution: Any, probabilities: Floats) -> Floats:
         """Return quantiles of distributions, (n_rows, n_probabilities).

@@ -53,6 +53,10 @@ def check_options(options: Options) -> None:
     options
         What was asked for.
     """
+    if options.weight_neighbors:
+        raise InvalidInputError(
+            "weight_neighbors=True is for one target: neighbours of several targets count alike. Leave it out."
+        )
     name = options.distribution
     if not isinstance(name, str) or name not in ("auto", "normal"):
         raise InvalidInputError(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ibug._typing import Floats
 from ibug._weights import mean
@@ -116,9 +118,9 @@ class CombinedSpread(Spread):
 
     def combine(self, variances: Floats) -> Floats:
         """Return the variances, (n_rows,), for those of the features, (n_rows, n_features)."""
-        logs = np.clip(0.5 * np.log(variances + self.floors), self.lowest, self.highest)
+        logs = np.minimum(np.maximum(0.5 * np.log(variances + self.floors), self.lowest), self.highest)
         # A product of matrices sums in another order for other numbers of rows: each row by itself is reproducible.
-        log_scale = logs[:, 0] + self.intercept + np.sum((logs - self.centers) * self.exponents, axis=1)
+        log_scale = logs[:, 0] + self.intercept + np.add.reduce((logs - self.centers) * self.exponents, axis=1)
         return np.asarray(np.exp(2 * log_scale))
 
     def state(self) -> dict[str, Any]:
@@ -145,10 +147,19 @@ class CombinedSpread(Spread):
 
 def prefix_columns(neighbors: Neighbors, features: Sequence[Feature], weights: Neighbors = ALIKE) -> Floats:
     """Return the variance of each feature, (n_rows, n_features), with one pass over each quantity."""
-    columns: dict[Feature, Floats] = {}
-    for quantity in dict.fromkeys(name for name, _ in features):
-        ks = sorted({k for name, k in features if name == quantity})
+    ks_by_quantity, columns = _passes(tuple(features))
+    found = []
+    for quantity, ks in ks_by_quantity:
         own = None if quantity not in weights else weights[quantity][:, : ks[-1]]
-        variances = QUANTITIES[quantity].prefix_variances(neighbors[quantity][:, : ks[-1]], ks, own)
-        columns |= {(quantity, k): variances[:, j] for j, k in enumerate(ks)}
-    return np.stack([columns[feature] for feature in features], axis=1)
+        found.append(QUANTITIES[quantity].prefix_variances(neighbors[quantity][:, : ks[-1]], ks, own))
+    variances = found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+    return variances.take(columns, axis=1)
+
+
+@lru_cache(maxsize=256)
+def _passes(features: tuple[Feature, ...]) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], NDArray[np.intp]]:
+    """Return the quantities with their numbers of neighbours, ascending, and where each feature is among these."""
+    quantities = dict.fromkeys(name for name, _ in features)
+    passes = tuple((name, tuple(sorted({k for other, k in features if other == name}))) for name in quantities)
+    places = {feature: i for i, feature in enumerate((name, k) for name, ks in passes for k in ks)}
+    return passes, np.array([places[feature] for feature in features], np.intp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -78,7 +79,8 @@ def prefix_variances(values: Floats, ks: Sequence[int], weights: Floats | None =
     of the precision, about 1e-13 at k = 700. With weights the factor is the total weight over that of the first.
     """
     d = values - values[:, :1]
-    return np.maximum(prefix_means(np.square(d), ks, weights) - np.square(prefix_means(d, ks, weights)), 0.0)
+    means = prefix_means(d, ks, weights)
+    return np.maximum(prefix_means(np.square(d, out=d), ks, weights) - np.square(means), 0.0)
 
 
 def prefix_means(values: NDArray[Any], ks: Sequence[int], weights: Floats | None = None) -> Floats:
@@ -93,8 +95,13 @@ def prefix_means(values: NDArray[Any], ks: Sequence[int], weights: Floats | None
     weights : ndarray of shape (n_rows, k_max) or None
         What each counts for; None where all count alike.
     """
+    last, counts = _counted(tuple(ks))
     if weights is not None:
-        places = np.asarray(ks) - 1
-        return np.asarray(np.cumsum(weights * values, axis=1)[:, places] / np.cumsum(weights, axis=1)[:, places])
-    sums = np.cumsum(values, axis=1)[:, np.asarray(ks) - 1]
-    return np.asarray(sums / np.asarray(ks, np.float64))
+        return np.asarray(np.cumsum(weights * values, axis=1)[:, last] / np.cumsum(weights, axis=1)[:, last])
+    return np.asarray(values.cumsum(axis=1).take(last, axis=1) / counts)
+
+
+@lru_cache(maxsize=256)
+def _counted(ks: tuple[int, ...]) -> tuple[NDArray[np.intp], Floats]:
+    """Return where the sums of the first k are, and what they are divided by: made once, for rows that come alone."""
+    return np.asarray(ks, np.intp) - 1, np.asarray(ks, np.float64)

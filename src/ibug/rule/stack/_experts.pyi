@@ -7,6 +7,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 _Masses: TypeAlias = NDArray[np.float32]
 _Whole: TypeAlias = NDArray[np.int64]
 
+def all_finite(loc: _Floats, targets: _Floats, residuals: _Floats, shares: _Floats, counts: _Floats) -> bool: ...
 def combine(
     loc: _Floats,
     targets: _Floats,

@@ -56,7 +56,7 @@ class Evidence:
         weights = np.empty((n, 0)) if self.weights is None else self.weights[:, :k]
         given = self.mean, targets, residuals, self.shares[:, :k], weights
         parts = tuple(np.ascontiguousarray(part, np.float64) for part in given)
-        if not all(np.isfinite(part).all() for part in parts):
+        if not kernel.all_finite(parts[0], *parts[1:]):
             raise InvalidInputError("A stack needs finite predictions, targets, residuals, affinities and weights.")
         return parts[0], parts[1], parts[2], parts[3], parts[4]
 

@@ -1,0 +1,38 @@
+"""What is made of batches, by threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
+
+from ibug._threads import at_once, n_threads_of
+from ibug.neighbors._source import Batch
+
+Part = TypeVar("Part")
+
+# A thread is worth starting only for a millisecond of work: a rule takes some microseconds for a row.
+_ROWS_PER_THREAD = 256
+
+
+def by_parts(batches: Iterable[Batch], function: Callable[[Batch], Part], n_jobs: int | None) -> list[Part]:
+    """Return what a function makes of batches, in the order of their rows; large batches are divided among threads.
+
+    Parameters
+    ----------
+    batches
+        Batches of rows.
+    function
+        What to do with each of them, row by row: `Rule.distribution`, say.
+    n_jobs
+        Threads, in joblib's convention.
+    """
+    n_threads = n_threads_of(n_jobs)
+    if n_threads == 1:
+        return [function(batch) for batch in batches]
+    found: list[Part] = []
+    for batch in batches:
+        n_parts = min(n_threads, batch.n_rows // _ROWS_PER_THREAD)
+        parts = [batch] if n_parts < 2 else batch.divided(n_parts)
+        found += at_once([partial(function, part) for part in parts])
+    return found

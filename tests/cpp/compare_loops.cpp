@@ -1,0 +1,204 @@
+// Searches with the loops of the baseline (SSE2 on x86-64, NEON on 64-bit ARM), with plain ones, and by brute force:
+// all must find the same neighbours. `test_loops.py` compiles and runs this program, also for ARM, by an emulator.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "search/codes.hpp"
+#include "search/index.hpp"
+#include "search/layout.hpp"
+#include "search/loops.hpp"
+#include "search/order.hpp"
+#include "search/places.hpp"
+
+namespace {
+
+using namespace ibug;
+
+using Leaves = std::vector<std::int32_t>;  // (n, n_trees)
+
+struct Neighbors {
+    std::vector<std::int32_t> affinities;  // (n_queries, k)
+    std::vector<std::int64_t> rows;
+
+    Neighbors(std::size_t n_queries, std::size_t k) : affinities(n_queries * k, -7), rows(n_queries * k, -7) {}
+    bool operator==(const Neighbors&) const = default;
+};
+
+// The definition of an affinity, and the total order of neighbours.
+Neighbors by_brute_force(const Leaves& train, const Leaves& queries, std::size_t n_trees, std::size_t k) {
+    const std::size_t n_rows = train.size() / n_trees, n_queries = queries.size() / n_trees;
+    Neighbors found(n_queries, k);
+    for (std::size_t q = 0; q < n_queries; ++q) {
+        std::vector<std::pair<std::int32_t, std::int64_t>> all;  // minus the affinity, and the row
+        for (std::size_t r = 0; r < n_rows; ++r) {
+            std::int32_t shared = 0;
+            for (std::size_t t = 0; t < n_trees; ++t) shared += train[r * n_trees + t] == queries[q * n_trees + t];
+            all.emplace_back(-shared, static_cast<std::int64_t>(r));
+        }
+        std::sort(all.begin(), all.end());
+        for (std::size_t i = 0; i < k; ++i) {
+            found.affinities[q * k + i] = -all[i].first;
+            found.rows[q * k + i] = all[i].second;
+        }
+    }
+    return found;
+}
+
+// An index with bounds, and the arrays that it looks at.
+template <class Code>
+class MadeIndex {
+   public:
+    MadeIndex(const Leaves& train, std::size_t n_trees, std::size_t width)
+        : n_rows_(train.size() / n_trees), numbering_(n_trees * width, unseen), counts_(n_trees, 0),
+          tiles_(n_tiles_of(n_rows_) * padded_trees(n_trees) * tile_rows + 64, Code{0}), order_(n_rows_) {
+        number_leaves(train.data(), n_rows_, n_trees, width, numbering_.data(), counts_.data());
+        const Numbering numbering{n_trees, width, numbering_.data()};
+        pack_rows(train.data(), n_rows_, numbering, 0, tiles_.data());
+        const std::size_t n_sampled = std::min<std::size_t>(n_trees, 32);
+        const auto sample = sample_trees(tiles_.data(), n_rows_, n_trees, n_sampled);
+        Bisection(sample.data(), n_rows_, n_sampled).write(order_.data());
+        permute_rows(tiles_.data(), n_rows_, n_trees, order_.data(), n_trees);
+        first_leaf_.assign(1, 0);
+        for (const std::int32_t n : counts_) first_leaf_.push_back(first_leaf_.back() + static_cast<std::uint32_t>(n));
+        const std::size_t n_leaves = first_leaf_.back(), n_chunks = n_chunks_of(n_rows_);
+        masks_.assign(n_leaves * n_chunks + 7, 0);
+        starts_.assign(n_leaves * ((n_chunks + 7) / 8), 0);
+        if (!find_places(tiles_.data(), n_rows_, n_trees, counts_.data(), std::size_t{1} << 30, masks_.data(),
+                         starts_.data(), words_))
+            std::abort();
+        words_.resize(words_.size() + 7);
+        least_row_.assign(n_tiles(), ~std::uint32_t{0});
+        for (std::size_t i = 0; i < n_rows_; ++i)
+            least_row_[i / tile_rows] = std::min(least_row_[i / tile_rows], order_[i]);
+        const Places places{masks_.data(), starts_.data(), words_.data(), n_chunks};
+        index_.emplace(Tiles<Code>{tiles_.data(), n_rows_, n_trees, order_.data()}, numbering, counts_.data(),
+                       Bounds{places, first_leaf_.data(), least_row_.data()});
+    }
+
+    const Index<Code>& index() const { return *index_; }
+    std::size_t n_tiles() const { return n_tiles_of(n_rows_); }
+
+   private:
+    std::size_t n_rows_;
+    std::vector<std::int32_t> numbering_, counts_;
+    std::vector<Code> tiles_;
+    std::vector<std::uint32_t> order_, first_leaf_, starts_, least_row_;
+    std::vector<std::uint8_t> masks_;
+    std::vector<std::uint64_t> words_;
+    std::optional<Index<Code>> index_;
+};
+
+std::size_t n_failed = 0, n_compared = 0;
+
+void compare(const Neighbors& found, const Neighbors& expected, const char* what, const char* name, const char* set) {
+    ++n_compared;
+    if (found == expected) return;
+    ++n_failed;
+    std::printf("FAILED: %s, %s, %s\n", name, what, set);
+}
+
+template <class Code>
+void check(const char* name, const Leaves& train, const Leaves& queries, std::size_t n_trees, std::size_t width) {
+    const std::size_t n_rows = train.size() / n_trees, n_queries = queries.size() / n_trees;
+    const MadeIndex<Code> made(train, n_trees, width);
+    const std::size_t n_tiles = made.n_tiles();
+    for (const std::size_t k : {std::size_t{1}, std::min<std::size_t>(n_rows, 7), n_rows}) {
+        const Neighbors expected = by_brute_force(train, queries, n_trees, k);
+        for (const Loops* loops : {&baseline::loops, &scalar::loops}) {
+            const char* set = name_of(loops->set);
+            // Many queries, which share bitmaps; few; and each alone.
+            for (const std::size_t at_a_time : {n_queries, std::size_t{5}, std::size_t{1}}) {
+                Neighbors scanned(n_queries, k), searched(n_queries, k), hasty(n_queries, k);
+                for (std::size_t q = 0; q < n_queries; q += at_a_time) {
+                    const Range range{q, std::min(n_queries, q + at_a_time), 0, n_tiles};
+                    made.index().scan(queries.data(), range, {scanned.affinities.data(), scanned.rows.data(), k},
+                                      *loops);
+                    made.index().search(queries.data(), range, n_tiles,
+                                        {searched.affinities.data(), searched.rows.data(), k}, *loops);
+                    made.index().search(queries.data(), range, 0, {hasty.affinities.data(), hasty.rows.data(), k},
+                                        *loops);
+                }
+                compare(scanned, expected, "scan", name, set);
+                compare(searched, expected, "search by bounds", name, set);
+                compare(hasty, expected, "search by bounds that gives up", name, set);
+            }
+        }
+        // Which candidates there are is another matter, but they must not depend on the loops.
+        Neighbors plain(n_queries, k), fast(n_queries, k);
+        const Range all{0, n_queries, 0, n_tiles};
+        made.index().two_stage(queries.data(), all, tree_step, k, {plain.affinities.data(), plain.rows.data(), k},
+                               scalar::loops);
+        made.index().two_stage(queries.data(), all, tree_step, k, {fast.affinities.data(), fast.rows.data(), k},
+                               baseline::loops);
+        compare(fast, plain, "two stages", name, "baseline");
+    }
+}
+
+Leaves drawn(std::mt19937& random, std::size_t n, std::size_t n_trees, std::int32_t n_leaves) {
+    Leaves leaves(n * n_trees);
+    for (std::int32_t& leaf : leaves) leaf = static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(n_leaves));
+    return leaves;
+}
+
+template <class Code>
+void check_drawn(const char* name, std::size_t n_rows, std::size_t n_trees, std::int32_t n_leaves) {
+    std::mt19937 random(static_cast<unsigned>(n_rows * 31 + n_trees));
+    const Leaves train = drawn(random, n_rows, n_trees, n_leaves);
+    Leaves queries = drawn(random, 270, n_trees, n_leaves + 2);       // some leaves have no training rows
+    for (std::size_t i = 0; i < n_trees; ++i) queries[i] = train[i];  // the first query is the first row's twin
+    check<Code>(name, train, queries, n_trees, static_cast<std::size_t>(n_leaves) + 2);
+}
+
+}  // namespace
+
+int main() {
+    check_drawn<std::uint8_t>("one row", 1, 9, 4);
+    check_drawn<std::uint8_t>("one tree", 300, 1, 5);
+    check_drawn<std::uint8_t>("one leaf", 70, 6, 1);
+    check_drawn<std::uint8_t>("two leaves: ties", 700, 10, 2);
+    check_drawn<std::uint8_t>("31 leaves", 530, 130, 31);
+    check_drawn<std::uint8_t>("200 leaves", 513, 40, 200);
+    check_drawn<std::uint16_t>("codes of two bytes", 300, 21, 257);
+    check_drawn<std::uint32_t>("codes of four bytes", 150, 9, 300);
+    check_drawn<std::uint8_t>("several superblocks", 2500, 34, 12);
+    {  // All 256 codes are taken, so that leaves without training rows have none; and 257 leaves in wider codes.
+        const std::size_t n_trees = 36;
+        std::mt19937 random(5);
+        for (const std::size_t n_leaves : {std::size_t{256}, std::size_t{257}}) {
+            Leaves train(n_leaves * n_trees), queries(512 * n_trees);
+            std::vector<std::int32_t> order(n_leaves);
+            std::iota(order.begin(), order.end(), 0);
+            for (std::size_t t = 0; t < n_trees; ++t) {
+                std::shuffle(order.begin(), order.end(), random);
+                for (std::size_t r = 0; r < n_leaves; ++r) train[r * n_trees + t] = order[r];
+                for (std::size_t q = 0; q < 512; ++q)
+                    queries[q * n_trees + t] = static_cast<std::int32_t>((q * 7 + t) % (n_leaves + 3));
+            }
+            if (n_leaves == 256)
+                check<std::uint8_t>("256 leaves", train, queries, n_trees, n_leaves + 3);
+            else
+                check<std::uint16_t>("257 leaves", train, queries, n_trees, n_leaves + 3);
+        }
+    }
+    {  // Rows that are all the same: the row number alone decides.
+        const std::size_t n_trees = 113;
+        const Leaves train(600 * n_trees, 3), queries(270 * n_trees, 3);
+        check<std::uint8_t>("all rows the same", train, queries, n_trees, 4);
+    }
+    std::printf("%zu comparisons, %zu failed; %s\n", n_compared, n_failed,
+#if defined(__aarch64__)
+                "NEON"
+#elif defined(__x86_64__)
+                "SSE2"
+#else
+                "no vectors"
+#endif
+    );
+    return n_failed == 0 ? 0 : 1;
+}
