@@ -8,9 +8,10 @@ from ibug._options import Options
 from ibug.distributions import Normal
 from ibug.metrics import crps, nll
 from ibug.neighbors import CrossFittedSource, ValidationRows
-from ibug.rule import Plan, Statistics, TargetFacts
-from ibug.rule._choice import best_factor, combination_features, select
+from ibug.rule import Plan, Statistics, TargetFacts, TargetRange
+from ibug.rule._choice import best_factor, combination_features, combined, select
 from ibug.rule._plan import candidates
+from ibug.rule.spread import CombinedSpread
 
 SCORES = {"crps": crps, "nll": nll}
 
@@ -28,6 +29,18 @@ def make_rows(seed, n=200, n_train=400, k=301, informative=True):
     y = mean + scale[order][at] * rng.normal(size=n)
     affinities = np.ones((n, k), np.float32)
     source = CrossFittedSource(mean, affinities, neighbors.astype(np.int32), targets, residuals)
+    return ValidationRows(source, np.arange(n), y)
+
+
+def make_slow_rows(seed, n=400, n_train=3000):
+    """Rows whose true scale changes so slowly from neighbour to neighbour that many neighbours tell it best."""
+    rng = np.random.default_rng(seed)
+    scale = np.exp(1.5 * np.sin(np.linspace(0, 6, n_train)))
+    targets = scale * rng.standard_t(3, size=n_train)
+    at = rng.integers(0, n_train, n)
+    neighbors = np.argsort(np.abs(np.arange(n_train)[None, :] - at[:, None]), axis=1)[:, :301]
+    y = scale[at] * rng.standard_t(3, size=n)
+    source = CrossFittedSource(np.zeros(n), np.ones((n, 301), np.float32), neighbors, targets, targets)
     return ValidationRows(source, np.arange(n), y)
 
 
@@ -101,6 +114,42 @@ def test_what_a_combination_looks_at():
     few = plan_of(make_rows(0, k=5))
     assert combination_features(True, few.scales) == (("residuals", 5), ("targets", 5))
     assert plan_of(make_rows(0, k=1)).scales == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "scoring", "width"),
+    [(make_slow_rows, "crps", 301), (make_slow_rows, "nll", 301), (make_rows, "crps", 63), (make_rows, "nll", 301)],
+)
+def test_a_combination_looks_no_further_than_it_must(make, scoring, width):
+    """The narrowest wide neighbourhood that scores within 0.05 % of the widest; each is fitted here by itself."""
+    rows = make(0)
+    (batch,) = rows.batches({"targets": 301, "residuals": 301})
+    found = {}
+    for wide in (63, 101, 301):
+        features = [("residuals", 31), ("residuals", 9), ("residuals", wide), ("targets", 31)]
+        columns = [
+            np.mean(batch.values[q][:, :k] ** 2, axis=1) if q == "residuals" else np.var(batch.values[q][:, :k], axis=1)
+            for q, k in features
+        ]
+        variances = np.stack(columns, axis=1)
+        tiny = TargetRange.of(rows.source.targets).tiny_variance
+        spread = CombinedSpread.fit(features, variances, rows.y - batch.mean, loss=scoring, tiny=tiny)
+        found[wide] = SCORES[scoring](rows.y, Normal(batch.mean, np.sqrt(spread.combine(variances))))
+    if scoring == "crps":  # for the log likelihood there is no choice
+        assert next(wide for wide in found if found[wide] <= 1.0005 * found[301]) == width
+    plan = plan_of(rows, scoring=scoring, distribution="normal")
+    choice = combined(plan, Statistics.collect(rows.batches(plan.needs), rows.y, plan))
+    assert choice.spread.n_neighbors == {"residuals": width, "targets": 31}
+    assert choice.score == pytest.approx(found[width], rel=1e-6)
+
+
+def test_how_wide_a_combination_may_look():
+    assert plan_of(make_rows(0)).widths == (63, 101, 301)
+    assert plan_of(make_rows(0, k=80)).widths == (63, 80)
+    assert plan_of(make_rows(0, k=40)).widths == (40,)
+    assert plan_of(make_rows(0), k=101).widths == (63, 101)
+    for options in ({"scoring": "nll"}, {"scoring": crps}, {"distribution": "laplace"}):
+        assert plan_of(make_rows(0), **options).widths == (301,)
 
 
 def test_without_calibration_or_with_distributions_of_the_neighbours_there_is_no_combination():

@@ -16,6 +16,9 @@ K_CANDIDATES = (3, 5, 7, 9, 11, 15, 31, 61, 91, 121, 151, 201, 301, 401, 501, 60
 #: The neighbourhoods that a combination looks at: the nearest, the usual, and the wide one.
 SCALES = (9, 31, 301)
 
+#: How wide the wide one may be, the narrowest first: the nearest 63 are those that experts of a stack look at.
+WIDTHS = (63, 101, 301)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -87,11 +90,21 @@ class Plan:
         return replace(self, quantities=("targets",), has_residuals=False, own_residuals=False)
 
     @property
+    def widths(self) -> tuple[int, ...]:
+        """The numbers of neighbours that the wide neighbourhood of a combination may have, ascending.
+
+        There is a choice for normal distributions and the CRPS only. A log likelihood is decided by the few rows that
+        are far out, for which many neighbours are the safer ones; and a family is fitted anew for each candidate.
+        """
+        fixed = self.options.score.given != "crps" or self.keeps_values
+        return self.scales[-1:] if fixed else tuple(sorted({min(k, self.scales[-1]) for k in WIDTHS}))
+
+    @property
     def ks(self) -> tuple[int, ...]:
         """All numbers of neighbours that are looked at, ascending."""
         if not self.options.spread.combines:
             return self.candidates
-        return tuple(sorted({*self.candidates, *self.scales}))
+        return tuple(sorted({*self.candidates, *self.scales, *self.widths}))
 
     @property
     def needs(self) -> dict[str, int]:
