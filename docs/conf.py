@@ -26,7 +26,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "gallery/*.ipynb"]  # the gallery offers each example as a notebook, too
 templates_path = ["_templates"]
 nitpicky = True
 default_role = "code"

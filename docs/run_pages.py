@@ -157,7 +157,7 @@ def count(page: Path) -> tuple[int, int]:
 
 def run_alone(page: Path, *, write: bool) -> tuple[bool, str]:
     """Run a page in a process of its own; return whether that went well, and what it wrote."""
-    environment = {**os.environ, "PYTHONPATH": str(HERE), "MPLBACKEND": "Agg"}
+    environment = {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": str(HERE), "MPLBACKEND": "Agg"}
     if page.suffix == ".ipynb":
         del environment["MPLBACKEND"]  # Jupyter's own keeps pictures
     command = [sys.executable, str(HERE / "run_pages.py"), "--here", str(page), *(["--write"] if write else [])]

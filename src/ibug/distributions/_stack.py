@@ -241,7 +241,7 @@ class Stack(Distribution):
         return self._moments()[1]
 
     def crps(self, y: ArrayLike) -> Floats:
-        """Return the continuous ranked probability score, E|X − y| − E|X − X'|/2, in closed form."""
+        """Return the continuous ranked probability score, ``E|X − y| − E|X − X'|/2``, in closed form."""
         x, shape = self._elements(y)
         out = np.empty(x.shape)
         self._batch().crps(x, 0, len(x), out)

@@ -32,7 +32,7 @@ class Tracker:
     levels: m is the scorecaster of conformal PID control (Angelopoulos, Candès and Tibshirani, 2023).
 
     The guarantee, for any scores whatever: after T rows in batches of at most B, the share of rows above the level
-    differs from 1 − τ by at most (b + γB)/(γT), where γ is the step size of c and b the largest |s − m| so far.
+    differs from 1 − τ by at most (b + γB)/(γT), where γ is the step size of c and b the largest ``|s − m|`` so far.
 
     Parameters
     ----------
