@@ -73,10 +73,11 @@ OLDEST_WITHOUT = benchmarks study
 ifneq ($(TESTS),all)
 OLDEST_WITHOUT += cpp docs examples tools test_architecture.py test_source_code.py test_extras.py neighbors calibration online \
 	leaves/walk/test_walk_kernel.py leaves/test_library_imports.py dask/test_faults.py report/test_browser.py \
-	$(addprefix regressor/test_,spread_parameter.py conformal_parameter.py stack_parameter.py) \
-	$(addprefix distributions/test_,far_tails.py likelihood.py mixture.py roots.py stack.py truncated.py) \
-	$(addprefix persistence/test_,atomic.py budget.py damage.py file_fuzz.py forged_trees.py isolated.py threads.py) \
-	$(addprefix cli/test_,process.py start.py)
+	regressor/test_spread_parameter.py regressor/test_conformal_parameter.py regressor/test_stack_parameter.py \
+	distributions/test_far_tails.py distributions/test_likelihood.py distributions/test_mixture.py distributions/test_roots.py \
+	distributions/test_stack.py distributions/test_truncated.py persistence/test_atomic.py persistence/test_budget.py \
+	persistence/test_damage.py persistence/test_file_fuzz.py persistence/test_forged_trees.py persistence/test_isolated.py \
+	persistence/test_threads.py cli/test_process.py cli/test_start.py
 endif
 ifeq ($(shell $(PYTHON) -c "import sys; print(sys.version_info < (3, 13))"),True)
 test-oldest: $(VENV_OLDEST)/stamp

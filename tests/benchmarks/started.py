@@ -46,8 +46,15 @@ def here(*arguments):
             yield
         finally:
             os.chdir(folder)
+            close_figures()
             if processors is not None:
                 os.sched_setaffinity(0, processors)
+
+
+def close_figures():
+    """Close what was drawn: the next test begins without a figure, as a process does."""
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 def run_alone(script, *options, **variables):

@@ -18,8 +18,10 @@ def registry(monkeypatch):
 
 @pytest.mark.usefixtures("registry")
 def test_examples_run():
-    first, second = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    opening, first, second = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     names: dict = {}
+    exec(opening, names)
+    assert names["u"].distribution_ == "student_t"
     exec(first, names)
     assert names["u"].distribution_ in ("normal", "laplace", "kde")
     assert np.all(names["distribution"].rvs(20, random_state=0) >= 0)

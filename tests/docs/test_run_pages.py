@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.started import close_figures
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 PAGE = """# Title
@@ -124,4 +126,5 @@ def test_the_picture_is_drawn(script, tmp_path, monkeypatch):
     path = tmp_path / "picture.png"
     monkeypatch.setattr(sys, "argv", [script, "--out", str(path)])
     runpy.run_path(str(DOCS / script), run_name="__main__")
+    close_figures()
     assert 50_000 < path.stat().st_size < 300_000
