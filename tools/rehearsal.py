@@ -80,7 +80,10 @@ def build_source(tools: Path) -> Path:
 def rehearse(python: str, tools: Path, source: Path) -> None:
     """Build or find the wheel of a Python, and try it; where it was found, try the source distribution as well."""
     code = "import sys; print(*sys.version_info[:2], sys.version.split()[0])"
-    major, minor, version = subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.split()
+    asked = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    if asked.returncode != 0:
+        fail(f"{python} does not run; name an interpreter, by its path where pyenv has it: {asked.stderr.strip()}")
+    major, minor, version = asked.stdout.split()
     say(f"\n# Python {version}")
     found = [w for w in (FOLDER / "dist").glob("*abi3*.whl") if _stable_from(w) <= (int(major), int(minor))]
     if found:
