@@ -1,4 +1,4 @@
-"""``python -m benchmarks run|status|tables|figures|fetch``: the paper's study."""
+"""``python -m benchmarks run|status|tables|figures|fetch``: the paper's study; ``compare``: your own data."""
 
 import sys
 

@@ -22,19 +22,27 @@ def names(folder: Path | None) -> list[str]:
 
 
 def load(name: str, folder: Path | None, max_rows: int | None = None) -> tuple[Any, Floats]:
-    """Return a frame of features, texts as categories, and the targets.
+    """Return a frame of features, texts as categories and dates as days, and the targets: the last column.
 
-    Where there are more than `max_rows` rows, a random sample is taken, always the same one.
+    Rows without a target are left out. Where there are more than `max_rows` rows, a random sample is taken, always the
+    same one.
     """
-    frame = _read(name, folder)
+    frame = read_table(name, folder)
+    target = frame.columns[-1]
+    if frame[target].isna().any():
+        frame = frame[frame[target].notna()]
     if max_rows is not None and len(frame) > max_rows:
         frame = frame.sample(max_rows, random_state=0)
-    X = frame.drop(columns=["target", *_TARGET_AGAIN.get(name, [])]).reset_index(drop=True)
+    X = frame.drop(columns=[target, *_TARGET_AGAIN.get(name, [])]).reset_index(drop=True)
+    for column in X:
+        if pd.api.types.is_datetime64_any_dtype(X[column]):
+            X[column] = (X[column] - X[column].min()) / pd.Timedelta(days=1)
     texts = [column for column in X if not pd.api.types.is_numeric_dtype(X[column])]
-    return X.astype(dict.fromkeys(texts, "category")), frame["target"].to_numpy(np.float64)
+    return X.astype(dict.fromkeys(texts, "category")), frame[target].to_numpy(np.float64)
 
 
-def _read(name: str, folder: Path | None) -> pd.DataFrame:
+def read_table(name: str, folder: Path | None) -> pd.DataFrame:
+    """Return a dataset as it is in its file."""
     if folder is None:
         if name != "diabetes":
             raise SystemExit(f"{name} is not at hand: set IBUG_DATA to the folder that has {name}.parquet.")

@@ -1,4 +1,4 @@
-"""The command: ``python -m benchmarks run|status|tables|figures|fetch``."""
+"""The command: ``python -m benchmarks run|status|tables|figures|fetch|compare``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.common.paths import data_folder
+from benchmarks.own import command as own
 from benchmarks.study.datasets import DATASETS, DatasetError, at_hand
 from benchmarks.study.methods import GRIDS, METHODS
 from benchmarks.study.results import read
@@ -40,6 +41,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     tables_options = commands.add_parser("tables", help="print the paper's tables and write them into a document")
     figures_options = commands.add_parser("figures", help="draw the paper's figures")
     fetch_options = commands.add_parser("fetch", help="get datasets from their public sources")
+    own.add_options(
+        commands.add_parser("compare", help="the default against others on your own data", description=own.HELP)
+    )
     for each in (run_options, status_options, tables_options, figures_options):
         add_plan(each)
     for each in (run_options, figures_options, fetch_options):
@@ -69,6 +73,8 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 
 def resolve(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Make names of what was given, or stop with what can be given."""
+    if options.command == "compare":  # which has options of its own
+        return
     options.folder = data_folder(getattr(options, "data", None))
     for what, known in (("datasets", list(DATASETS)), ("methods", list(METHODS))):
         given = getattr(options, what, None)
@@ -145,4 +151,11 @@ def _fetch(options: argparse.Namespace) -> None:
         raise DatasetError("\n".join(failures))
 
 
-COMMANDS = {"run": _run, "status": _status, "tables": _tables, "figures": _figures, "fetch": _fetch}
+COMMANDS = {
+    "compare": own.compare,
+    "run": _run,
+    "status": _status,
+    "tables": _tables,
+    "figures": _figures,
+    "fetch": _fetch,
+}

@@ -26,6 +26,7 @@ def test_every_script_has_its_place_in_the_documents():
         "posterior_spike.py",
         "drift.py",
         "treeffuser.py",
+        "compare",
         "scale_out.py",
         "serving.py",
     ):

@@ -1,0 +1,1 @@
+"""How good is the default on your own data? A folder of Parquet files, and a table in minutes."""
