@@ -99,6 +99,8 @@ class Options:
         Whether a stack of experts is a candidate, beside the normal distribution that is one of its experts.
     no_stack
         Why the stack that was asked for is no candidate, if it is not; else empty.
+    output_weights
+        How often the trees of each of several targets count; None for once.
     """
 
     given_k: Any
@@ -122,6 +124,7 @@ class Options:
     prefit: bool
     n_jobs: int | None
     verbose: bool
+    output_weights: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Options:
@@ -162,6 +165,7 @@ class Options:
             prefit=given["prefit"] or isinstance(given["estimator"], FrozenEstimator),
             n_jobs=given["n_jobs"],
             verbose=bool(given["verbose"]),
+            output_weights=_output_weights(given.get("output_weights")),
         )
 
     @property
@@ -336,6 +340,19 @@ def _no_stack(given: Mapping[str, Any]) -> str:
     if given["location"] != "model":
         return 'location="neighbors" fits one family to the neighbours.'
     return "" if given["calibrate"] else "Weights of experts are a calibration: calibrate=False leaves them out."
+
+
+def _output_weights(weights: Any) -> tuple[int, ...] | None:
+    """Return the weights of the targets' trees as a tuple."""
+    if weights is None:
+        return None
+    found = tuple(weights) if isinstance(weights, (list, tuple, np.ndarray)) else ()
+    whole = all(isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 1 <= one <= 100 for one in found)
+    if not found or not whole:
+        raise InvalidInputError(
+            f"output_weights must be whole numbers from 1 to 100, one for each target, [2, 1] say; got {weights!r}."
+        )
+    return tuple(int(one) for one in found)
 
 
 def _support(support: Any) -> Support | None:

@@ -96,6 +96,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         For the split or the folds, and for random trees and rows.
     verbose : int
         With 1, long work shows its progress on standard error.
+    output_weights : sequence of int, optional
+        Of several targets: how often the trees of each count for joint affinities; once by default.
 
     Attributes
     ----------
@@ -124,8 +126,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         The leaves of the training rows, and their targets, in the order of X.
     walk_ : str
         How leaves are found: by ibug's compiled walk, where it agrees with the library, or by the library.
-    source_, rule_ : LocalSource, Rule
-        Where neighbours come from, and what is made of them. The attributes above are views of these two.
+    source_, rule_ : LocalSource, Rule or JointRule
+        Where neighbours come from, and what is made of them. The attributes above are views of these two; of several
+        targets γ, δ and the floor are arrays, (n_targets,), and ``target_names_`` has the names.
     n_features_in_, feature_names_in_, feature_types_ : int, ndarray of str, list of dict
         The number of features, their names where X had names, and for each its ``name``, ``dtype`` and, where it has
         some, ``categories``.
@@ -188,13 +191,15 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        output_weights: Any = None,
     ) -> None:
         self.estimator, self.prefit, self.refit = estimator, prefit, refit
         self.k, self.spread, self.residuals, self.calibrate, self.scoring = k, spread, residuals, calibrate, scoring
         self.distribution, self.location, self.support, self.conformal = distribution, location, support, conformal
         self.tree_fraction, self.tree_order, self.row_fraction = tree_fraction, tree_order, row_fraction
         self.cv, self.validation_fraction, self.random_state = cv, validation_fraction, random_state
-        self.weight_neighbors, self.n_jobs, self.verbose = weight_neighbors, n_jobs, verbose
+        self.weight_neighbors, self.output_weights = weight_neighbors, output_weights
+        self.n_jobs, self.verbose = n_jobs, verbose
 
     def fit(
         self,
@@ -212,7 +217,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
-            The training rows and their targets. With `prefit`, those that the model was trained on.
+            The training rows and their targets, (n_rows, n_targets) of several. With `prefit`, those of the model.
         sample_weight : array-like of shape (n_rows,), optional
             For the `fit` of estimator and clones; with `prefit`, those of the model's own; see `weight_neighbors`.
         X_val, y_val : optional
@@ -371,14 +376,10 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
-            Rows that the model has not been trained on.
-        y : array-like of shape (n_rows,), optional
-            Their truths.
-        coverage : float
-            The coverage of the intervals.
-        alpha : float
-            The probability of an alarm where nothing has moved, at most; ``result.moved`` tells whether it is one.
+        X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,), optional
+            Rows that the model has not been trained on, and their truths.
+        coverage, alpha : float
+            The coverage of the intervals; the probability of an alarm, ``result.moved``, where nothing has, at most.
 
         Returns
         -------
@@ -388,8 +389,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         if y is None:
             return drift(self.affinity_score(X), self.rule_.reference.familiarity, alpha=alpha)
         (X, y), _ = self._check_labelled_rows(X, y, "monitor needs rows, X."), one_target(self.rule_, "monitor with y")
-        found, affinities, _ = self.predict_with_neighbors(X, self.k_)
-        familiar, before = affinities.mean(axis=1) / self.index_.n_trees, self.rule_.reference
+        (found, near, _), before = self.predict_with_neighbors(X, self.k_), self.rule_.reference
+        familiar = near.mean(axis=1) / self.index_.n_trees
         return drift(familiar, before.familiarity, y, found, before.pit, coverage=coverage, alpha=alpha)
 
     def uncalibrated(self) -> IBUGRegressor:
@@ -406,7 +407,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def affinity_score(self, X: Any) -> Floats:
         """Return how familiar each row is, (n_rows,): the mean affinity of its neighbours as a share of the trees.
 
-        Near 1 they share almost every leaf with it. Below ``affinity_threshold_`` it is unlike the training rows.
+        Below ``affinity_threshold_`` a row is unlike the training rows.
         """
         X = self._check_rows(X)
         return self.source_.affinity_scores(X, self.k_, n_jobs=self.n_jobs, verbose=bool(self.verbose))

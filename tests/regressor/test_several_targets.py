@@ -14,6 +14,7 @@ import ibug
 from ibug import IBUGRegressor
 from ibug.distributions import JointStack
 from ibug.exceptions import InvalidInputError
+from ibug.leaves import read_leaves_of
 from ibug.metrics import evaluate
 
 SMALL = HistGradientBoostingRegressor(max_iter=40, max_leaf_nodes=8, random_state=0)
@@ -89,6 +90,44 @@ def test_each_target_has_its_own_neighbours_and_rule(u, model):
         X[TRAIN], Y[TRAIN, 1], X_val=X[VALID], y_val=Y[VALID, 1]
     )
     np.testing.assert_array_equal(batch.own[1].rows[:, :5], expected.kneighbors(X[NEW], 5)[1])
+
+
+def test_weights_of_outputs(model, tmp_path):
+    """The affinity is the weighted number of common leaves, exactly."""
+    u = IBUGRegressor(model, prefit=True, output_weights=[3, 1], random_state=0)
+    u.fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID])
+    leaves = [read_leaves_of(one).leaves(X) for one in model.estimators_]
+    equal = [(one[NEW][:, None] == one[TRAIN][None]).sum(axis=2) for one in leaves]
+    weighted = 3 * equal[0] + equal[1]
+    order = np.argsort(-weighted, axis=1, kind="stable")[:, :6]
+    affinities, rows = u.kneighbors(X[NEW], 6)
+    np.testing.assert_array_equal(rows, order)
+    np.testing.assert_array_equal(affinities, np.take_along_axis(weighted, order, axis=1))
+    assert u.residuals_kind_ == "leave-one-out"
+    u.save(tmp_path / "u.ibug")
+    for back in (ibug.load(tmp_path / "u.ibug"), pickle.loads(pickle.dumps(u))):
+        np.testing.assert_array_equal(back.kneighbors(X[NEW], 6)[1], order)
+    trained = IBUGRegressor(MultiOutputRegressor(SMALL), output_weights=[3, 1], random_state=0).fit(X[TRAIN], Y[TRAIN])
+    np.testing.assert_array_equal(trained.kneighbors(X[NEW], 6)[1], order)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [([1], "must be 2 numbers"), ([1, 0], "whole numbers"), ([1, 0.5], "whole numbers"), (2, "whole numbers")],
+)
+def test_weights_of_outputs_that_are_refused(model, weights, message):
+    with pytest.raises(InvalidInputError, match=message):
+        IBUGRegressor(model, prefit=True, output_weights=weights).fit(
+            X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID]
+        )
+
+
+def test_shared_trees_have_no_weights():
+    forest = RandomForestRegressor(5).fit(X[TRAIN], Y[TRAIN])
+    with pytest.raises(InvalidInputError, match="all targets at once"):
+        IBUGRegressor(forest, prefit=True, output_weights=[1, 2]).fit(
+            X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID]
+        )
 
 
 def test_dependence_is_found(u):

@@ -12,6 +12,7 @@ from ibug._inputs import require
 from ibug._typing import Floats
 from ibug.leaves._base import LeafReader, read_leaves_of, reader_type
 from ibug.leaves._matrix import is_pandas
+from ibug.leaves._repeated import RepeatedReader
 from ibug.leaves.recipe import Bagging, Boosting
 
 
@@ -113,6 +114,8 @@ class RenamingReader(LeafReader):
         findings : dict
             What the reader's `findings` has returned.
         """
+        if "repeats" in findings:
+            return RepeatedReader.recalled(cls.recalled(model, findings["inner"]), findings["repeats"])
         inner, names = read_leaves_of(model), findings.get("names")
         if names is None:
             return inner

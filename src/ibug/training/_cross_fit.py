@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from ibug._progress import Progress
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
-from ibug.leaves import read_leaves_of
+from ibug.leaves import read_leaves_of, weighted_outputs
 from ibug.neighbors import LocalSource, OwnNeighbors, Sampling
 from ibug.training._clones import fresh
 
@@ -144,6 +144,7 @@ def cross_fit(
     n_jobs: int | None,
     rng: np.random.RandomState,
     verbose: bool,
+    output_weights: tuple[int, ...] | None = None,
 ) -> CrossFit:
     """Train one clone per fold, predict the fold's rows, and find the neighbours of some of them.
 
@@ -169,6 +170,8 @@ def cross_fit(
         Draws trees and rows, if that was asked for.
     verbose
         Show the progress.
+    output_weights
+        How often the trees of each of several targets count.
     """
     seeds = rng.randint(2**31 - 1, size=len(folds))
     at_once = min(effective_n_jobs(n_jobs), len(folds))
@@ -177,7 +180,7 @@ def cross_fit(
     def one(train: NDArray[np.intp], test: NDArray[np.intp], seed: int) -> tuple[Any, ...]:
         X_train = _safe_indexing(X, train)
         clone = fresh(model).fit(X_train, y[train], **_check_method_params(X, fit_params, indices=train))
-        reader = read_leaves_of(clone)
+        reader = weighted_outputs(read_leaves_of(clone), output_weights)
         mean = np.asarray(reader.predict(_safe_indexing(X, test)), np.float64)
         queried = test[np.isin(test, rows)]
         affinities = np.empty((len(queried), 0), np.float32)

@@ -13,7 +13,14 @@ from ibug._inputs import check_feature_names
 from ibug._options import Options, is_weight
 from ibug._typing import Floats, Rows
 from ibug.exceptions import InvalidInputError
-from ibug.leaves import RenamingReader, names_taken, read_leaves_of, renamed, renamed_parameters
+from ibug.leaves import (
+    RenamingReader,
+    names_taken,
+    read_leaves_of,
+    renamed,
+    renamed_parameters,
+    weighted_outputs,
+)
 from ibug.neighbors import LeafNumbers, LocalSource, Residuals
 from ibug.rule import Facts, facts_of
 from ibug.training._clones import fresh, trainable
@@ -115,6 +122,7 @@ class Job:
         reader = RenamingReader(reader, self.columns) if self.renames else reader
         given = None if self.columns is None else [reader.written_as(str(name)) for name in self.columns]
         check_outputs(reader, self.y)
+        plain, reader = reader, weighted_outputs(reader, options.output_weights)
         check_feature_names(reader.feature_names, given, self.columns)
         work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
         honest = None if residuals is None else Residuals(residuals, "clones")
@@ -127,7 +135,7 @@ class Job:
             index = LeafNumbers(reader, source.leaves.n_model_trees).index_of(
                 self.X, title="reading all leaves", **work
             )
-        found = own_residuals(reader, index, self.y, self.sample_weight, X=self.X, **work)
+        found = own_residuals(plain, index, self.y, self.sample_weight, X=self.X, **work)
         return source.with_training_residuals(found)
 
     def cross_fit(self, rows: Any = None, k: int = 0) -> CrossFit:
@@ -153,6 +161,7 @@ class Job:
             n_jobs=options.n_jobs,
             rng=self.rng,
             verbose=options.verbose,
+            output_weights=options.output_weights,
         )
 
     def part(self, train: Any, held_out: Any) -> Job:
