@@ -33,6 +33,8 @@ def of_results(name, **options):
         return plotting.DriversDisplay.from_results(Drivers(["a", "b"], np.array([3, 1]), np.array([1, 9])), **options)
     if name == "LeafDensity":
         return plotting.LeafDensityDisplay.from_results({"model": [0.1, 0.3, 0.2]}, **options)
+    if name == "Joint":
+        return plotting.JointDisplay(RNG.normal(size=(20, 2))).plot(**options)
     if name == "Drift":
         return plotting.DriftDisplay.from_results(drift(np.linspace(0.2, 0.9, 50), np.linspace(0.3, 1, 80)), **options)
     return plotting.TreeFractionDisplay.from_results([0.5, 1], {"first": [2, 1]}, {"first": [1, 2]}, **options)
@@ -42,7 +44,7 @@ def draw(name, **options):
     return of_predictions(name, **options) if name in OF_PREDICTIONS else of_results(name, **options)
 
 
-EVERY = [*OF_PREDICTIONS, "Tuning", "LeafDensity", "TreeFraction", "Drift", "Width", "Drivers"]
+EVERY = [*OF_PREDICTIONS, "Tuning", "LeafDensity", "TreeFraction", "Drift", "Width", "Drivers", "Joint"]
 
 
 def test_every_display_is_tested():

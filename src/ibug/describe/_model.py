@@ -9,6 +9,7 @@ from ibug.describe._numbers import number, percent
 
 _LEAST_WEIGHT = 0.005  # of an expert that is told of in words
 _EXPERTS = {
+    "own, by copula": "each target's own",
     "normal": "normal",
     "errors": "errors of validation rows",
     "targets": "neighbours' targets",
@@ -36,13 +37,30 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "stack": _experts(estimator.stack_),
         "location": estimator.location,
         "support": None if estimator.support is None else [float(bound) for bound in estimator.support],
-        "scoring": estimator.scoring if isinstance(estimator.scoring, str) else "custom",
-        "gamma": float(estimator.gamma_),
-        "delta": float(estimator.delta_),
-        "min_variance": float(estimator.min_variance_),
-        "conformal": None if estimator.conformal_ is None else type(estimator.conformal_).__name__,
+        "scoring": _scoring(estimator),
+        "gamma": _numbers(estimator.gamma_),
+        "delta": _numbers(estimator.delta_),
+        "min_variance": _numbers(estimator.min_variance_),
+        "conformal": _conformal(estimator.conformal_),
         "affinity_threshold": float(estimator.affinity_threshold_),
     }
+
+
+def _scoring(estimator: Any) -> str:
+    if getattr(estimator, "target_names_", None) is not None:
+        return "energy"
+    return estimator.scoring if isinstance(estimator.scoring, str) else "custom"
+
+
+def _numbers(value: Any) -> Any:
+    """Return a number, or a list of them for several targets."""
+    return value.tolist() if hasattr(value, "tolist") else float(value)
+
+
+def _conformal(calibrator: Any) -> str | None:
+    """Return the name of a conformal calibrator; several targets have one each, of the same kind."""
+    one = calibrator[0] if isinstance(calibrator, tuple) else calibrator
+    return None if one is None else type(one).__name__
 
 
 def model_lines(facts: dict[str, Any]) -> dict[str, str]:
@@ -73,7 +91,9 @@ def _distribution(facts: dict[str, Any]) -> str:
 
 def _calibration(facts: dict[str, Any]) -> str:
     """Say how the variance is calibrated."""
-    if facts["spread"] == "combination":
+    if isinstance(facts["gamma"], list):
+        text = "of each target by itself"
+    elif facts["spread"] == "combination":
         text = "by the combination of spreads itself"
     elif (facts["gamma"], facts["delta"]) == (1.0, 0.0):
         text = "none"

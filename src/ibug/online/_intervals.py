@@ -71,6 +71,8 @@ class AdaptiveIntervals:
             raise InvalidInputError(f"An estimator with predict_dist is expected; got {type(estimator).__name__}.")
         if isinstance(estimator, BaseEstimator):
             check_is_fitted(estimator)
+        if getattr(estimator, "target_names_", None) is not None:
+            raise InvalidInputError("AdaptiveIntervals are for one target: fit an IBUGRegressor for each.")
         if np.ndim(coverage) != 0:
             raise InvalidInputError(f"coverage must be one number; got {coverage!r}. Several need a stream each.")
         self.estimator, self.coverage = estimator, float(check_probabilities(coverage, "coverage"))

@@ -11,6 +11,7 @@ from ibug.plotting._diagnose import Diagnosis, diagnose
 from ibug.plotting._drift import DriftDisplay
 from ibug.plotting._drivers import DriversDisplay
 from ibug.plotting._interval import IntervalDisplay
+from ibug.plotting._joint import JointDisplay
 from ibug.plotting._leaf_density import LeafDensityDisplay
 from ibug.plotting._pit import PITDisplay
 from ibug.plotting._spread_error import SpreadErrorDisplay
@@ -25,6 +26,7 @@ __all__ = [
     "DriftDisplay",
     "DriversDisplay",
     "IntervalDisplay",
+    "JointDisplay",
     "LeafDensityDisplay",
     "PITDisplay",
     "SpreadErrorDisplay",

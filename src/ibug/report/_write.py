@@ -126,6 +126,8 @@ def write(
     ...     path.read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
+    if getattr(estimator, "target_names_", None) is not None:
+        raise InvalidInputError("A report is for one target: fit an IBUGRegressor for each.")
     plotly = plotly_script()  # first: a missing library is an error before anything takes time
     require(estimator, "predict_dist", "predict")
     X = as_rows(X)

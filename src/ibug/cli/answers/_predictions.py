@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ibug._mistakes import tell_infinite
 from ibug._typing import Floats
+from ibug.cli.answers._several import several_columns, several_names
 from ibug.cli.rows import ModelRows, Unseen
 from ibug.describe import Predictions
 
@@ -25,16 +26,22 @@ class Wanted:
     samples: int = 0
     neighbors: int = 0
     flags: bool = False
+    targets: tuple[str, ...] = ()  # the names of several targets; none of one
+    joint: bool = False  # boxes in place of intervals
 
     def columns(self) -> list[str]:
         """Return the names of the columns that will be written."""
-        names = ["prediction", "std"]
-        names += [f"{side}_{100 * level:g}" for level in self.intervals for side in ("lower", "upper")]
-        names += [f"q{level:g}" for level in self.quantiles]
+        if self.targets:
+            names = several_names(self)
+        else:
+            names = ["prediction", "std"]
+            names += [f"{side}_{100 * level:g}" for level in self.intervals for side in ("lower", "upper")]
+            names += [f"q{level:g}" for level in self.quantiles]
         if self.flags:
             names += ["affinity", "unfamiliar", "unseen"]
         for i in range(1, self.neighbors + 1):
-            names += [f"neighbor_{i}", f"target_{i}", f"affinity_{i}"]
+            near = [f"{name}_{i}" for name in self.targets] or [f"target_{i}"]
+            names += [f"neighbor_{i}", *near, f"affinity_{i}"]
         return names + [f"sample_{i}" for i in range(1, self.samples + 1)]
 
     def empty(self, ids: Sequence[str]) -> Any:
@@ -74,10 +81,29 @@ class Predictor:
     def predict(self, rows: ModelRows, kept: dict[str, Any]) -> Any:
         """Return the table of predictions for a chunk, after the columns to keep."""
         u, wanted = self.estimator, self.wanted
-        found, neighbors = Predictions.with_neighbors(u, rows.X, wanted.neighbors)
-        distribution, score = found.distribution, neighbors.familiarity
+        if wanted.targets:
+            columns, score, indices, affinities = several_columns(u, wanted, rows.X)
+        else:
+            found, neighbors = Predictions.with_neighbors(u, rows.X, wanted.neighbors)
+            columns, score = self._of_one(found), neighbors.familiarity
+            indices, affinities = neighbors.indices, neighbors.affinities
         unfamiliar = score < self._threshold  # which is NaN where it is not known
         unseen = self.unseen.add(rows.unseen, rows.texts, self.n_rows)
+        if wanted.flags:
+            columns += [score, unfamiliar, _named(rows, unseen, len(score))]
+        for i in range(wanted.neighbors):
+            near = indices[:, i]
+            had = u.training_targets_[near]
+            columns += [near, *(had.T if had.ndim > 1 else [had]), affinities[:, i] / u.index_.n_trees]
+        if wanted.samples:
+            columns += list(self._samples(found.distribution, len(score)).T)
+        self._count(unfamiliar)
+        arrays = [pa.array(column) for column in columns]
+        return pa.table({**kept, **dict(zip(wanted.columns(), arrays, strict=True))})
+
+    def _of_one(self, found: Predictions) -> list[Any]:
+        """Return prediction, deviation, intervals and quantiles of one target."""
+        distribution, wanted = found.distribution, self.wanted
         columns: list[Any] = [found.points, distribution.std()]
         for level in wanted.intervals:
             ends = distribution.interval(level)
@@ -85,16 +111,7 @@ class Predictor:
             columns += ends
         if wanted.quantiles:
             columns += list(distribution.ppf(np.asarray(wanted.quantiles)[None, :]).T)
-        if wanted.flags:
-            columns += [score, unfamiliar, _named(rows, unseen, len(score))]
-        for i in range(wanted.neighbors):
-            near = neighbors.indices[:, i]
-            columns += [near, u.training_targets_[near], neighbors.affinities[:, i] / u.index_.n_trees]
-        if wanted.samples:
-            columns += list(self._samples(distribution, len(score)).T)
-        self._count(unfamiliar)
-        arrays = [pa.array(column) for column in columns]
-        return pa.table({**kept, **dict(zip(wanted.columns(), arrays, strict=True))})
+        return columns
 
     def _samples(self, distribution: Any, n_rows: int) -> Floats:
         """Return draws of shape (n_rows, samples). Uniform numbers come row by row, so that chunks do not matter."""

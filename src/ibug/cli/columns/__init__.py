@@ -9,7 +9,7 @@ from ibug.cli.columns._inferred_schema import (
 )
 from ibug.cli.columns._match import divided, features, listed, match, require_column
 from ibug.cli.columns._model_columns import ModelColumns, columns_of
-from ibug.cli.columns._schema import ANY, BOOLEAN, CATEGORY, DATE, MISSING_TEXT, NUMBER, Column, Schema
+from ibug.cli.columns._schema import ANY, BOOLEAN, CATEGORY, DATE, MISSING_TEXT, NUMBER, Column, Schema, targets_in
 
 __all__ = [
     "ANY",
@@ -32,4 +32,5 @@ __all__ = [
     "require_column",
     "schema_of_model",
     "schema_of_table",
+    "targets_in",
 ]

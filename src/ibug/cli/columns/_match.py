@@ -42,7 +42,7 @@ def match(table: Table, schema: Schema, others: Iterable[str | None], session: S
     strict
         Refuse such columns instead.
     """
-    known = {name for name in [*others, schema.target] if name is not None}
+    known = {name for name in [*others, *schema.targets(table.columns)] if name is not None}
     if schema.placed:
         return _by_place(table, schema, known, session)
     missing = [name for name in schema.names if name not in table.columns]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,21 @@ _TYPES = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), CATEGORY: pa.string(), DATE
 MISSING_TEXT = "nan"
 
 _VERSION = 1
+
+
+def targets_in(text: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the targets that are named, several with commas; what is a column's name is not divided.
+
+    Parameters
+    ----------
+    text
+        The value of --target, or what a model file says.
+    columns
+        The columns of the table.
+    """
+    return (
+        (text,) if text in columns else tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    )
 
 
 @dataclass(frozen=True)
@@ -52,7 +67,7 @@ class Schema:
     columns
         The features.
     target
-        The target's name, if it is known.
+        The target's name, if it is known; those of several targets with commas.
     named
         Whether the model takes a data frame with names, or an array.
     texts
@@ -66,6 +81,16 @@ class Schema:
     named: bool = True
     texts: bool = False
     placed: bool = False
+
+    def targets(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of the targets, which are with commas where there are several; none if they are not known.
+
+        Parameters
+        ----------
+        columns
+            The columns of a table: what is a column's name is not divided.
+        """
+        return () if self.target is None else targets_in(self.target, columns)
 
     @property
     def names(self) -> list[str]:

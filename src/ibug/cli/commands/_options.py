@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ibug.cli.tables import FORMATS, ReadOptions
+from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from ibug.cli.models import StoredModel
@@ -149,6 +150,24 @@ def target_column(given: str | None, known: str | None) -> str:
     if name is None:
         raise typer.BadParameter("the model file does not name the target: name its column.", param_hint="--target")
     return name
+
+
+def one_target(estimator: Any, command: str) -> None:
+    """Refuse a model of several targets.
+
+    Parameters
+    ----------
+    estimator : IBUGRegressor
+        Of a model file.
+    command : str
+        What cannot be done with it.
+    """
+    names = getattr(estimator, "target_names_", None)
+    if names is not None:
+        raise InvalidInputError(
+            f"ibug {command} is for one target, and the model has {len(names)}: {', '.join(names)}. Fit a model for "
+            "each."
+        )
 
 
 def support(given: str | None) -> tuple[float, float] | None:

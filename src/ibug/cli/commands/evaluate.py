@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from ibug.cli.columns import divided, match, require_column
+from ibug.cli.columns import divided, match, require_column, targets_in
 from ibug.cli.commands import _options as o
-from ibug.cli.screen import Session, groups_text, guarded, scores_text
+from ibug.cli.screen import Session, groups_text, guarded, scores_text, several_scores_text
 from ibug.cli.tables import open_table
 from ibug.describe import Predictions
 
@@ -66,13 +66,21 @@ def evaluate(
     stored = loading.load(model)
     name = o.target_column(target, stored.schema.target)
     table = open_table(test, read, session)
-    require_column(table, name, "target")
+    targets = targets_in(name, table.columns)
+    for each in targets:
+        require_column(table, each, "target")
     ids = divided(id or (), table.columns)
     if groups is not None:
         require_column(table, groups, "groups")
-    schema = match(table, stored.schema, [name, stored.id, groups, *ids], session, strict=strict)
+    several = getattr(stored.estimator, "target_names_", None) is not None
+    if several and (groups is not None or plots is not None):
+        raise typer.BadParameter("these are for one target, and the model has several.", param_hint="--groups, --plots")
+    schema = match(table, stored.schema, [*targets, stored.id, groups, *ids], session, strict=strict)
     columns = with_groups(schema.names, groups, name)
-    rows, _ = read_labelled(table, columns, schema.types, name, None, lambda data: schema, session)
+    rows, _ = read_labelled(table, columns, schema.types, targets, None, lambda data: schema, session)
+    if several:
+        _tell_several(stored.estimator, rows, coverages, table.name, session)
+        return
     with session.stages():
         scores, plain, drawn = _answer(stored.estimator, rows, coverages, groups, plots, session)
     if session.json:
@@ -84,6 +92,20 @@ def evaluate(
             session.show(groups_text(scores.groups, _TOLD if _TOLD in coverages else max(coverages), str(groups)))
         for path in drawn:
             session.say(f"[good]✓[/] {path}")
+
+
+def _tell_several(estimator: Any, rows: LabelledRows, coverages: list[float], file: str, session: Session) -> None:
+    """Report the scores of several targets beside those without calibration."""
+    from ibug.metrics import evaluate as all_scores
+
+    with session.stages():
+        scores, plain = (
+            all_scores(one, rows.X, rows.y, levels=coverages) for one in (estimator, estimator.uncalibrated())
+        )
+    if session.json:
+        session.report({"rows": len(rows.y), "scores": dict(scores), "uncalibrated": dict(plain), "plots": []})
+    else:
+        session.show(several_scores_text(scores, plain, file, wide=session.out.width >= _WIDE))
 
 
 def _answer(

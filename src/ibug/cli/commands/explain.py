@@ -79,6 +79,7 @@ def explain(
 
         shap_package()  # before anything takes time
     stored = loading.load(model)
+    o.one_target(stored.estimator, "explain")
     table = open_table(data, read, session)
     if column is not None:
         require_column(table, column, "id")

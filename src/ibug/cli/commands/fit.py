@@ -67,6 +67,8 @@ Without, one is trained: early stopping finds the number of trees, and five clon
 
   ibug fit train.parquet --target price --booster catboost --support 0,inf -o model.ibug
 
+  ibug fit train.csv --target price,days --booster lightgbm -o model.ibug
+
   zcat big.csv.gz | ibug fit - --target y --conformal scale -o model.ibug
 """
 
@@ -77,7 +79,7 @@ def fit(
     train_file: Annotated[
         str, typer.Argument(metavar="TRAIN", help="Training rows: .csv .csv.gz .tsv .parquet .feather or -")
     ],
-    target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
+    target: Annotated[str, typer.Option("--target", "-t", help="The column to predict; several: a,b.")],
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write, model.ibug say.")],
     model: Annotated[
         str | None,

@@ -45,6 +45,7 @@ def monitor(
     read = reading.options()
     level, coverage = o.probabilities([alpha], "--alpha")[0], o.coverage(interval)
     stored = loading.load(model)
+    o.one_target(stored.estimator, "monitor")
     table = open_table(data, read, session)
     name = target or stored.schema.target
     schema = match(table, stored.schema, [name, stored.id, *divided(id or (), table.columns)], session, strict=strict)

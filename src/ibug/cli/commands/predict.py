@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
@@ -27,7 +28,8 @@ HELP = """
 Predict every row of DATA, in chunks, so that files larger than memory work.
 
 Without --interval, --quantiles and --samples the 90 % interval is written. The output has one line per row, in the same
-order: ids, prediction, std, then the columns asked for. Neighbours are rows of the training file, counted from 0.
+order: ids, prediction, std, then the columns asked for; those of several targets begin with the target's name.
+Neighbours are rows of the training file, counted from 0.
 
 [dim]Examples:[/]
 
@@ -59,6 +61,9 @@ def predict(
     flags: Annotated[
         bool, typer.Option("--flags", help="Mark rows unlike the training data, and unseen categories.")
     ] = False,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="Of several targets: boxes that hold all of them at once.")
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of --samples.")] = 0,
     *,
     loading: o.Loading,
@@ -79,6 +84,7 @@ def predict(
     if output != STANDARD_STREAM:
         format_of(output)
     stored = loading.load(model)
+    wanted = _of_targets(wanted, getattr(stored.estimator, "target_names_", None), joint)
     if neighbors > stored.estimator.index_.n_rows:
         raise InvalidInputError(
             f"--neighbors {neighbors}: the model has only {stored.estimator.index_.n_rows} training rows."
@@ -121,6 +127,19 @@ def _wanted(
     if not (intervals or levels or samples):
         intervals = [_LEVEL]
     return Wanted(tuple(intervals), tuple(levels), samples, neighbors, flags)
+
+
+def _of_targets(wanted: Wanted, names: list[str] | None, joint: bool) -> Wanted:
+    """Return what is wanted of the model's targets; refuse what several, or one, cannot have."""
+    if names is None:
+        if joint:
+            raise typer.BadParameter("the model has one target: boxes are of several.", param_hint="--joint")
+        return wanted
+    if wanted.samples:
+        raise typer.BadParameter(
+            "samples of several targets are drawn in Python: u.predict_dist(X).rvs(size).", param_hint="--samples"
+        )
+    return replace(wanted, targets=tuple(names), joint=joint)
 
 
 def _chunk_rows(n_columns: int) -> int:

@@ -51,6 +51,7 @@ def recalibrate(
         raise typer.BadParameter("a model is a file of its own: name it.", param_hint="--output")
     check_output(output, new)
     stored = loading.load(model)
+    o.one_target(stored.estimator, "recalibrate")
     name = o.target_column(target, stored.schema.target)
     table = open_table(new, read, session)
     require_column(table, name, "target")

@@ -76,6 +76,7 @@ def report(
     require_plotly()  # before anything takes time
     check_output(output, model, test, train)
     stored = loading.load(model)
+    o.one_target(stored.estimator, "report")
     name = o.target_column(target, stored.schema.target)
     table = open_table(test, read, session)
     require_column(table, name, "target")

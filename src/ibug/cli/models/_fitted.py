@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+from sklearn.multioutput import MultiOutputRegressor
 
 from ibug import IBUGRegressor
 from ibug.cli.columns import (
@@ -29,6 +31,7 @@ from ibug.cli.columns import (
     require_column,
     schema_of_model,
     schema_of_table,
+    targets_in,
 )
 from ibug.cli.models._boosters import Booster, Training
 from ibug.cli.models._column_notes import check_categories, note_columns
@@ -38,6 +41,7 @@ from ibug.cli.tables import ReadOptions, Table, kind_of_type, open_table
 from ibug.describe import model_facts
 from ibug.exceptions import IBUGError, IBUGWarning, InvalidInputError
 from ibug.leaves import read_leaves_of
+from ibug.rule import JointRule
 
 _NUMBERS_FOR_ONE_THREAD = 200_000
 
@@ -56,11 +60,12 @@ class Request:
     reading: ReadOptions
     options: dict[str, Any]  # of IBUGRegressor
     jobs: int
+    targets: tuple[str, ...] = ()  # the target, or several, as the table has them
 
     def for_columns(self, columns: Sequence[str]) -> Request:
         """Return the same with the names of columns as the table has them, told apart where they came with commas."""
         ids, drop, categorical = (divided(given, columns) for given in (self.ids, self.drop, self.categorical))
-        return replace(self, ids=ids, drop=drop, categorical=categorical)
+        return replace(self, ids=ids, drop=drop, categorical=categorical, targets=targets_in(self.target, columns))
 
 
 @dataclass(frozen=True)
@@ -107,14 +112,12 @@ def wrap(model: Any, request: Request, session: Session) -> Fitted:
         schema = schema_of_model(placed, names, request.target, named=placed.names is not None)
         return _completed(schema, placed, data, table, session)
 
-    rows, schema = read_labelled(table, names, types, request.target, request.weight, schema_for, session)
+    rows, schema = read_labelled(table, names, types, request.targets, request.weight, schema_for, session)
     valid = _read_valid(request, schema, session)
     estimator = IBUGRegressor(model, prefit=True, n_jobs=request.jobs, **request.options)
     with session.stages():
-        _fit(estimator, rows, valid)
-    return Fitted(
-        estimator, schema, len(rows.y), None if valid is None else len(valid.y), next(iter(request.ids), None)
-    )
+        _fit(estimator, rows, valid, request.targets)
+    return Fitted.of(estimator, schema, rows, valid, request)
 
 
 def train(booster: Booster, training: Training, request: Request, session: Session) -> Fitted:
@@ -129,7 +132,7 @@ def train(booster: Booster, training: Training, request: Request, session: Sessi
     def schema_for(data: Any) -> Schema:
         return schema_of_table(data, names, request.categorical, request.target, table.name, texts=booster.texts)
 
-    rows, schema = read_labelled(table, names, types, request.target, request.weight, schema_for, session)
+    rows, schema = read_labelled(table, names, types, request.targets, request.weight, schema_for, session)
     check_categories(schema, len(rows.y), booster.most_categories, table.name)
     note_columns(schema, rows.data, table.name, session)
     valid = _read_valid(request, schema, session)
@@ -139,26 +142,34 @@ def train(booster: Booster, training: Training, request: Request, session: Sessi
     training = replace(training, categorical=categorical, jobs=1 if small and training.jobs < 0 else training.jobs)
     with session.stages():
         with _explained(booster.library), session.status("finding the number of trees"):
-            model, _ = booster.estimator(training, rows.X, rows.y, rows.weight)
+            model = _untrained(booster, training, rows)
         # One clone after another: each uses all threads, and uses them well.
         estimator = IBUGRegressor(model, n_jobs=1, **request.options)
         with _explained(booster.library):
-            _fit(estimator, rows, valid)
-    return Fitted(
-        estimator, schema, len(rows.y), None if valid is None else len(valid.y), next(iter(request.ids), None)
-    )
+            _fit(estimator, rows, valid, request.targets)
+    return Fitted.of(estimator, schema, rows, valid, request)
+
+
+def _untrained(booster: Booster, training: Training, rows: LabelledRows) -> Any:
+    """Return the model to train; of several targets one for each, with as many trees as are best on average."""
+    if rows.y.ndim == 1:
+        return booster.estimator(training, rows.X, rows.y, rows.weight)[0]
+    found = [booster.estimator(training, rows.X, column, rows.weight) for column in rows.y.T]
+    n_trees = max(1, round(float(np.mean([trees for _, trees in found]))))
+    return MultiOutputRegressor(found[0][0].set_params(**{booster.trees: n_trees}))
 
 
 def _open(request: Request, session: Session) -> tuple[Request, Table, list[str]]:
     table = open_table(request.train, request.reading, session)
     request = request.for_columns(table.columns)
-    require_column(table, request.target, "target")
+    for target in request.targets:
+        require_column(table, target, "target")
     for name, role in [(request.weight, "weight"), *((name, "id") for name in request.ids)]:
         if name is not None:
             require_column(table, name, role)
     for name in request.drop:
         require_column(table, name, "column to leave out")
-    others = {request.target, request.weight, *request.ids, *request.drop}
+    others = {*request.targets, request.weight, *request.ids, *request.drop}
     names = features(table.columns, others)
     if not names:
         raise InvalidInputError(f"{table.name} has no column beside the target {request.target!r}.")
@@ -172,10 +183,11 @@ def _read_valid(request: Request, schema: Schema, session: Session) -> LabelledR
     if request.valid is None:
         return None
     table = open_table(request.valid, request.reading, session)
-    require_column(table, request.target, "target")
-    others = [request.target, request.weight, *request.ids, *request.drop]
+    for name in request.targets:
+        require_column(table, name, "target")
+    others = [*request.targets, request.weight, *request.ids, *request.drop]
     schema = match(table, schema, others, session, strict=False)
-    rows, _ = read_labelled(table, schema.names, schema.types, request.target, None, lambda data: schema, session)
+    rows, _ = read_labelled(table, schema.names, schema.types, request.targets, None, lambda data: schema, session)
     return rows
 
 
@@ -199,11 +211,12 @@ def _completed(schema: Schema, model: ModelColumns, data: Any, table: Table, ses
     return replace(schema, columns=tuple(columns))
 
 
-def _fit(estimator: Any, rows: LabelledRows, valid: LabelledRows | None) -> None:
+def _fit(estimator: Any, rows: LabelledRows, valid: LabelledRows | None, targets: Sequence[str]) -> None:
     given: dict[str, Any] = {} if rows.weight is None else {"sample_weight": rows.weight}
     if valid is not None:
         given |= {"X_val": valid.X, "y_val": valid.y}
-    estimator.fit(rows.X, rows.y, **given)
+    y = rows.y if rows.y.ndim == 1 else pd.DataFrame(rows.y, columns=list(targets))  # which names several targets
+    estimator.fit(rows.X, y, **given)
 
 
 @contextmanager
@@ -221,6 +234,9 @@ def _explained(library: str) -> Iterator[None]:
 def _validation_scores(estimator: Any) -> dict[str, float | None]:
     """Return the validation score of the chosen candidate, and the best one before calibration."""
     table = estimator.tuning_
+    if isinstance(estimator.rule_, JointRule):
+        score = float(estimator.rule_.stack.score)
+        return {"calibrated": score if np.isfinite(score) else None, "uncalibrated": None}
     if not len(table["score"]):
         return {"calibrated": None, "uncalibrated": None}
     chosen = (table["spread"] == estimator.spread_) & (table["distribution"] == estimator.distribution_)

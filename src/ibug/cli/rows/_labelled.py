@@ -22,7 +22,7 @@ class LabelledRows:
     """Rows with their observed values."""
 
     X: Any  # data frame or array, (n_rows, n_features)
-    y: Floats  # (n_rows,)
+    y: Floats  # (n_rows,), or (n_rows, n_targets) of several targets
     weight: Floats | None  # (n_rows,)
     data: Any  # the table of Arrow that they were made of
 
@@ -31,7 +31,7 @@ def read_labelled(
     table: Table,
     columns: Sequence[str],
     types: dict[str, Any],
-    target: str,
+    target: str | Sequence[str],
     weight: str | None,
     schema_for: Callable[[Any], Schema],
     session: Session,
@@ -47,19 +47,21 @@ def read_labelled(
     types
         The types that text is read as, where they are known.
     target, weight
-        The column of targets, and that of weights, if any.
+        The column of targets, or several, and that of weights, if any.
     schema_for
         Returns the schema of the data, once these are read.
     session
         Gets a note on unseen categories.
     """
-    numeric = [name for name in (target, weight) if name is not None]
+    targets = (target,) if isinstance(target, str) else tuple(target)
+    numeric = [name for name in (*targets, weight) if name is not None]
     wanted = [*columns, *numeric]
     with session.progress(f"reading {table.name}", None):
         data = table.read(wanted, {**types, **dict.fromkeys(numeric, pa.float64())})
     if not data.num_rows:
         raise InvalidInputError(f"{table.name} has a header, but no rows.")
-    y = _numbers(data, target, "target", table)
+    values = [_numbers(data, name, "target", table) for name in targets]
+    y = values[0] if len(values) == 1 else np.stack(values, axis=1)
     weights = None if weight is None else _weights(data, weight, table)
     schema = schema_for(data)
     rows = rows_of(data, schema, table.name)

@@ -4,7 +4,14 @@ from ibug.cli.screen._errors import MOVED, guarded
 from ibug.cli.screen._explanation import explanation_text
 from ibug.cli.screen._layout import bytes_text, facts_table, plain_table
 from ibug.cli.screen._session import Session
-from ibug.cli.screen._summaries import drift_text, fit_text, groups_text, recalibrated_text, scores_text
+from ibug.cli.screen._summaries import (
+    drift_text,
+    fit_text,
+    groups_text,
+    recalibrated_text,
+    scores_text,
+    several_scores_text,
+)
 
 __all__ = [
     "MOVED",
@@ -19,4 +26,5 @@ __all__ = [
     "plain_table",
     "recalibrated_text",
     "scores_text",
+    "several_scores_text",
 ]

@@ -17,7 +17,7 @@ def fit_text(facts: dict[str, Any]) -> Any:
     lines = model_lines(facts)
     scores = facts["validation_score"]
     if scores["calibrated"] is not None:
-        name = {"crps": "CRPS", "nll": "NLL"}.get(facts["scoring"], "score")
+        name = {"crps": "CRPS", "nll": "NLL", "energy": "energy score"}.get(facts["scoring"], "score")
         where = "validation rows" if facts["validation_rows"] else "out-of-fold predictions"
         before = "" if scores["uncalibrated"] is None else f" ({number(scores['uncalibrated'])} uncalibrated)"
         lines["score"] = f"{name} {number(scores['calibrated'])}{before} on {where}"
@@ -99,6 +99,28 @@ def scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide
         )
     head = Text.from_markup(f"[value]{scores.n_rows:,}[/] rows of [value]{escape(file)}[/]")
     return Group(head, "", table, "", intervals)
+
+
+def several_scores_text(scores: Any, plain: Any, file: str, *, wide: bool) -> Any:
+    """Return the scores of several targets beside the uncalibrated ones.
+
+    Parameters
+    ----------
+    scores, plain : Scores
+        With and without calibration.
+    file
+        The name of the test file.
+    wide
+        The terminal has room for the meanings of the scores.
+    """
+    table = plain_table("score", "calibrated", "uncalibrated")
+    if wide:
+        table.add_column("", style="label")
+    for name, value in scores.items():
+        before = "" if plain[name] != plain[name] else number(plain[name])  # boxes need calibration
+        table.add_row(name, Text(number(value), style="value"), before, *([scores.meanings[name]] if wide else []))
+    head = Text.from_markup(f"[value]{scores.n_rows:,}[/] rows of [value]{escape(file)}[/]")
+    return Group(head, "", table)
 
 
 def groups_text(table: dict[str, Any], coverage: float, column: str) -> Any:

@@ -1,0 +1,123 @@
+"""Several targets on the command line: fit, predict, evaluate, info, and what is for one target."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ibug
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("several")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 3))
+    noise = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], size=600)
+    frame = pd.DataFrame(x, columns=["x", "y", "z"]).assign(
+        price=3 * x[:, 0] + noise[:, 0], days=x[:, 1] - x[:, 0] + noise[:, 1], order=np.arange(600).astype(str)
+    )
+    for name, rows in {"train": slice(0, 300), "valid": slice(300, 450), "test": slice(450, 600)}.items():
+        frame[rows].to_csv(folder / f"{name}.csv", index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fitted(tables):
+    from tests.cli.conftest import Files
+
+    files = Files(tables, ["x", "y", "z"])
+    facts = files.json(
+        "fit", files["train.csv"], "--target", "price, days", "--valid", files["valid.csv"], "--booster", "sklearn",
+        "--trees", "30", "--id", "order", "-o", files["several.ibug"],
+    )  # fmt: skip
+    return files, facts
+
+
+def test_fit(fitted):
+    files, facts = fitted
+    assert facts["scoring"] == "energy"
+    assert facts["validation_score"]["calibrated"] > 0
+    assert len(facts["gamma"]) == 2
+    u = ibug.load(files["several.ibug"])
+    assert u.target_names_ == ["price", "days"]
+    assert u.feature_names_in_.tolist() == ["x", "y", "z"]
+    text = files.run("info", files["several.ibug"]).stdout
+    assert "price, days" in text
+    assert "each target's own" in text
+
+
+def test_predict(fitted):
+    files, _ = fitted
+    options = ("--id", "order", "--interval", "0.5,0.9", "--quantiles", "0.5", "--neighbors", "2", "--flags")
+    files.run("predict", files["several.ibug"], files["test.csv"], "-o", files["out.csv"], *options)
+    files.run(
+        "predict", files["several.ibug"], files["test.csv"], "-o", files["chunks.csv"], *options, "--chunk-rows", 7
+    )
+    files.run("predict", files["several.ibug"], files["test.csv"], "-o", files["boxes.csv"], "--joint")
+    out, test = pd.read_csv(files["out.csv"]), pd.read_csv(files["test.csv"])
+    pd.testing.assert_frame_equal(out, pd.read_csv(files["chunks.csv"]))
+    u, X = ibug.load(files["several.ibug"]), test[["x", "y", "z"]]
+    ends = u.predict_interval(X, [0.5, 0.9])
+    for j, name in enumerate(["price", "days"]):
+        np.testing.assert_allclose(out[f"{name}_prediction"], u.predict(X)[:, j])
+        np.testing.assert_allclose(out[f"{name}_std"], np.sqrt(u.predict_var(X)[:, j]))
+        np.testing.assert_allclose(out[f"{name}_upper_90"], ends[:, j, 1, 1])
+        np.testing.assert_allclose(out[f"{name}_q0.5"], u.predict_quantiles(X, 0.5)[:, j, 0])
+        np.testing.assert_allclose(out[f"{name}_2"], u.training_targets_[u.kneighbors(X, 2)[1][:, 1], j])
+        boxes = pd.read_csv(files["boxes.csv"])
+        np.testing.assert_allclose(boxes[f"{name}_box_lower_90"], u.predict_interval(X, joint=True)[:, j, 0])
+    np.testing.assert_allclose(out["affinity"], u.affinity_score(X))
+
+
+def test_evaluate(fitted):
+    files, _ = fitted
+    found = files.json("evaluate", files["several.ibug"], files["test.csv"], "--levels", "0.9")
+    u, test = ibug.load(files["several.ibug"]), pd.read_csv(files["test.csv"])
+    expected = u.predict_dist(test[["x", "y", "z"]]).energy_score(test[["price", "days"]]).mean()
+    assert found["scores"]["energy_score"] == pytest.approx(expected)
+    assert 0.75 < found["scores"]["box_coverage_90"] <= 1
+    assert found["uncalibrated"]["energy_score"] > 0
+    text = files.run("evaluate", files["several.ibug"], files["test.csv"]).stdout
+    assert "variogram_score" in text
+    assert "price_crps" in text
+
+
+def test_a_trained_model(fitted):
+    files, _ = fitted
+    xgboost = pytest.importorskip("xgboost")
+    train = pd.read_csv(files["train.csv"])
+    model = xgboost.XGBRegressor(n_estimators=20, multi_strategy="multi_output_tree")
+    model.fit(train[["x", "y", "z"]], train[["price", "days"]]).save_model(files["model.ubj"])
+    files.run(
+        "fit", files["train.csv"], "--target", "price,days", "--model", files["model.ubj"],
+        "--valid", files["valid.csv"], "--id", "order", "-o", files["wrapped.ibug"],
+    )  # fmt: skip
+    u = ibug.load(files["wrapped.ibug"])
+    assert u.target_names_ == ["price", "days"]
+    np.testing.assert_allclose(u.predict(train[["x", "y", "z"]]), model.predict(train[["x", "y", "z"]]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["explain", "MODEL", "TEST", "--row", "0"], "ibug explain is for one target, and the model has 2"),
+        (["recalibrate", "MODEL", "TEST", "-o", "OUT"], "ibug recalibrate is for one target"),
+        (["monitor", "MODEL", "TEST"], "ibug monitor is for one target"),
+        (["predict", "MODEL", "TEST", "--samples", "3"], "samples of several targets are drawn in Python"),
+        (["evaluate", "MODEL", "TEST", "--groups", "x"], "these are for one target"),
+        (["evaluate", "MODEL", "TEST", "--target", "price"], "This estimator has 2 targets"),
+    ],
+)
+def test_what_is_for_one_target(fitted, arguments, message):
+    files, _ = fitted
+    names = {"MODEL": files["several.ibug"], "TEST": files["test.csv"], "OUT": files["other.ibug"]}
+    result = files.run(*(names.get(one, one) for one in arguments), ok=False)
+    assert result.exit_code != 0
+    assert message in " ".join(result.stderr.split()).replace("│ ", "")
+
+
+def test_a_column_that_is_missing(fitted):
+    files, _ = fitted
+    result = files.run("fit", files["train.csv"], "--target", "price,dayz", "-o", files["no.ibug"], ok=False)
+    assert result.exit_code != 0
+    assert "dayz" in result.stderr
