@@ -2,7 +2,7 @@
 
 The other ways are the model's own `predict`, a walk over leaf members, and other packages that predict uncertainty.
 
-    python benchmarks/speed.py --report docs/performance.md    everything but the huge size
+    python benchmarks/speed.py --treeffuser results.jsonl --report docs/performance.md    everything but the huge size
     python benchmarks/speed.py --huge                          500,000 rows of 90 features, 1,000 trees as well
     python benchmarks/speed.py --quick                         small sizes: does it run?
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import statistics
 import sys
 import time
 from dataclasses import dataclass
@@ -32,7 +33,18 @@ from benchmarks.common.processes import result_of
 from benchmarks.common.progress import say
 from benchmarks.common.threads import use_one_thread
 from benchmarks.speed import report
-from benchmarks.speed.models import FEATURES_OF_HUGE, HUGE, LARGE, MATCHING, MODELS, QUICK, SMALL, USUAL_FEATURES
+from benchmarks.speed.models import (
+    FEATURES_OF_HUGE,
+    GIGABYTE,
+    HUGE,
+    LARGE,
+    MATCHING,
+    MODELS,
+    QUICK,
+    SMALL,
+    THREADED,
+    USUAL_FEATURES,
+)
 from benchmarks.speed.peers import PEERS
 
 
@@ -40,7 +52,7 @@ from benchmarks.speed.peers import PEERS
 class Unit:
     """One setting, to be measured by one process."""
 
-    module: str  # measure or peers
+    module: str  # measure, peers, threads or loading
     name: str
     n_rows: int
     n_trees: int
@@ -75,9 +87,14 @@ def main() -> None:
     use_one_thread()  # which the processes that measure inherit
     units = plan(options)
     results = measured(units, options)
-    ours = [(unit.name, results[unit.key]) for unit in units if unit.module == "measure"]
-    peers = [(unit.name, results[unit.key]) for unit in units if unit.module == "peers"]
-    text = report.text(ours, peers)
+
+    def of(module: str) -> report.Named:
+        return [(unit.name, results[unit.key]) for unit in units if unit.module == module]
+
+    peers = of("peers")
+    if options.treeffuser is not None:
+        peers.append(("Treeffuser", treeffuser(options.treeffuser)))
+    text = report.text(of("measure"), peers, of("threads"), of("loading"))
     print(text)
     if options.report is not None:
         document.write(options.report, "speed.py", f"{document.command()}\n{text}")
@@ -118,8 +135,21 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--trees", type=int, help="measure this number of trees instead")
     parser.add_argument("--rounds", type=int, help="how often each task is timed (default: 5, quick: 1)")
     parser.add_argument("--results", type=Path, metavar="FILE", help="keep results here, and go on from what is there")
+    parser.add_argument("--treeffuser", type=Path, metavar="FILE", help="results of benchmarks/treeffuser.py")
     add_report(parser)
     return parser.parse_args()
+
+
+def treeffuser(path: Path) -> dict[str, Any]:
+    """Return the time per row of Treeffuser, the median of what ``benchmarks/treeffuser.py`` has measured in batches.
+
+    Its rows are those of other data, and its trees are its own: it stands for a magnitude.
+    """
+    rows = [row for row in lines.read(path) if row.get("n_test")]
+    if not rows:
+        raise SystemExit(f"{path} has no results of benchmarks/treeffuser.py.")
+    time_per_row = statistics.median(row["predict_seconds"] / row["n_test"] for row in rows)
+    return {"version": rows[-1]["version"], "per_row": {"batch": time_per_row}}
 
 
 def plan(options: argparse.Namespace) -> list[Unit]:
@@ -133,6 +163,8 @@ def plan(options: argparse.Namespace) -> list[Unit]:
         sizes = [matching]
     units = [Unit("measure", library, *size) for size in sizes for library in libraries]
     units += [Unit("peers", peer, *matching) for peer in peers]
+    if not options.quick and options.rows is None and options.trees is None and "LightGBM" in libraries:
+        units += [Unit("threads", "LightGBM", *THREADED), Unit("loading", "LightGBM", *GIGABYTE)]
     if options.huge:
         units += [Unit("measure", library, *HUGE, FEATURES_OF_HUGE) for library in libraries]
     return units

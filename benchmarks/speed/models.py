@@ -12,6 +12,7 @@ from benchmarks.speed.rows import synthetic_rows
 VALIDATION = 500  # rows on which k is tuned when the time of `fit` is measured
 USUAL_FEATURES, FEATURES_OF_HUGE = 9, 90
 LARGE, SMALL, QUICK, HUGE = (40_000, 2_000), (7_000, 500), (2_000, 100), (500_000, 1_000)  # rows, trees
+THREADED, GIGABYTE = (40_000, 1_000), (500_000, 2_000)  # where a second processor, and the first use, are measured
 MATCHING = (8_000, 500)  # at which other packages are measured, and ibug beside them
 # A walk over leaf members of more codes than this would need more memory than most machines have.
 _WALKABLE_CODES = 2**28

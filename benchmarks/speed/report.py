@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.common.bars import Bar
+from benchmarks.speed import bars
 from benchmarks.speed.models import LARGE, MATCHING, SMALL, USUAL_FEATURES, Setting
 
 LEAST_SHARE_OF_PEAK = 1.0
@@ -18,22 +19,31 @@ MOST_TO_READING = 2.0  # of residuals by the model itself to reading its trees a
 MOST_FIRST_CALL = 1.5  # of the first call after loading to the tenth
 MOST_BYTES = 1.1  # of the index, per row and tree
 MOST_MEMORY, CONSTANT_MEMORY = 1.5, 150e6  # while fitting: a multiple of the index, and some bytes
-SLOWER_PEERS = ("NGBoost", "quantile-forest", "MAPIE CQR")  # than which ibug should be faster everywhere
 
 Result = dict[str, Any]
 Named = list[tuple[str, Result]]
 
 
-def text(ours: Named, peers: Named) -> str:
-    """Return the figures, the other packages and the bars."""
+def text(ours: Named, peers: Named, threads: Named, loading: Named) -> str:
+    """Return the figures, the other packages, threads, first use, and the bars."""
     good = [result for _, result in ours if "failed" not in result]
     lines = [f"One thread, instruction set {good[0]['instruction_set']}, {versions(good)}."] if good else []
     for name, result in ours:
         lines += ["", *(figures(result) if "failed" not in result else [f"{name}: FAILED ({result['failed']})"])]
     lines += ["", *peer_table(good, peers)] if peers else []
-    bars = list(judge(good)) + list(judge_peers(good, peers))
-    lines += ["", "Bars" if bars else "The bars are judged at the full sizes only."]
-    lines += [bar.line() for bar in bars]
+    bars_of = list(judge(good)) + list(judge_peers(good, peers))
+    for results, lines_of, judge_one in (
+        (threads, bars.threads, bars.judge_threads),
+        (loading, bars.loading, bars.judge_loading),
+    ):
+        for name, result in results:
+            if "seconds" in result:
+                lines += ["", *lines_of(result)]
+                bars_of += judge_one(result)
+            else:
+                lines += ["", f"{name}: not measured ({result.get('failed') or result.get('absent')})"]
+    lines += ["", "Bars" if bars_of else "The bars are judged at the full sizes only."]
+    lines += [bar.line() for bar in bars_of]
     return "\n".join(lines)
 
 
@@ -133,13 +143,13 @@ def peer_table(ours: list[Result], peers: Named) -> Iterator[str]:
     """Yield the times of other packages, and how many times ibug's they are, model by model."""
     measured = [(name, r) for name, r in peers if "per_row" in r]
     matching = same_size(ours, peers)
-    yield "Other packages, time per row in a batch / alone, and as a multiple of predict_dist (the paper's rule)"
+    yield "Other packages, time per row in a batch / alone, and as a multiple of predict_interval (default settings)"
     names = [result["setting"]["library"] for result in matching]
     yield f"  {'':<22}{'ms':>18}" + "".join(f"{name:>22}" for name in names)
     own = {name: own_times(result) for name, result in zip(names, matching, strict=True)}
     yield f"  {'ibug':<22}{'':>18}" + "".join(f"{b * 1e3:>12.4f} /{a * 1e3:>8.3f}" for b, a in own.values())
     for name, result in measured:
-        batch, alone = result["per_row"]["batch"], result["per_row"]["alone"]
+        batch, alone = result["per_row"]["batch"], result["per_row"].get("alone", float("nan"))
         multiples = "".join(f"{batch / b:>10.1f} /{alone / a:>8.1f} x" for b, a in own.values())
         yield f"  {name + ' ' + result['version']:<22}{batch * 1e3:>8.4f} /{alone * 1e3:>8.3f}{multiples}"
     for name, result in peers:
@@ -156,8 +166,8 @@ def same_size(ours: list[Result], peers: Named) -> list[Result]:
 
 
 def own_times(result: Result) -> tuple[float, float]:
-    """Return the time per row of predict_dist in a batch and alone."""
-    return result["per_row"]["predict_dist"], result["per_row"]["predict_dist alone"]
+    """Return the time per row of the default predict_interval in a batch and alone."""
+    return result["per_row"]["default interval"], result["per_row"]["default interval alone"]
 
 
 def judge(results: list[Result]) -> Iterator[Bar]:
@@ -171,6 +181,7 @@ def judge(results: list[Result]) -> Iterator[Bar]:
         bar = f"{title(f)}: index at most {MOST_BYTES} bytes per row and tree"
         yield Bar(bar, f"{n_bytes:.3f}", n_bytes <= MOST_BYTES)
         yield from judge_speed(f)
+        yield from bars.judge_interval(f)
         yield from judge_fit(f)
 
 
@@ -226,9 +237,12 @@ def judge_peers(ours: list[Result], peers: Named) -> Iterator[Bar]:
         if size(f) != MATCHING:
             continue
         for name, result in peers:
-            if name not in SLOWER_PEERS or "per_row" not in result:
+            least = bars.LEAST_TIMES_FASTER.get(name)
+            if least is None or "per_row" not in result:
                 continue
             for own, kind in zip(own_times(f), ("batch", "alone"), strict=True):
-                multiple = result["per_row"][kind] / own
-                bar = f"{title(f)}, {'one row' if kind == 'alone' else 'batch'}: faster than {name}"
-                yield Bar(bar, f"{multiple:.1f} x", multiple > 1)
+                if kind in result["per_row"]:
+                    multiple = result["per_row"][kind] / own
+                    rows = "one row" if kind == "alone" else "batch"
+                    bar = f"{title(f)}, {rows}: default predict_interval {least:,.0f} x faster than {name}"
+                    yield Bar(bar, f"{multiple:.1f} x", multiple >= least)

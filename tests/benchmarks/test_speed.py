@@ -8,6 +8,9 @@ import json
 
 import pytest
 
+from benchmarks.speed import bars, loading, threads
+from benchmarks.speed.bars import judge_interval
+from benchmarks.speed.command import treeffuser
 from benchmarks.speed.report import judge, judge_fit, judge_peers
 from tests.benchmarks.started import here, marked, run, run_alone, written
 
@@ -87,9 +90,44 @@ def test_bars():
     assert "predict_interval" in missed[4]
     too_much = {**result, "fit_time": 2.0, "fresh": {**fresh, "peak_growth": 157e6, "first_call": 1.6}}
     assert [bar.met for bar in judge_fit(too_much)] == [False, False, False]
-    same = {**result, "setting": {**setting, "n_rows": 8000}}
-    peers = [("NGBoost", {"per_row": {"batch": 2.0, "alone": 1.0}}), ("MAPIE CQR", {"absent": "No module"})]
+    own = {"default interval": 1.0, "default interval alone": 2.0}
+    same = {**result, "setting": {**setting, "n_rows": 8000}, "per_row": per_row | own}
+    peers = [("NGBoost", {"per_row": {"batch": 10.0, "alone": 19.0}}), ("MAPIE CQR", {"absent": "No module"})]
     assert [bar.met for bar in judge_peers([same], peers)] == [True, False]
+    assert [bar.met for bar in judge_peers([same], [("Treeffuser", {"per_row": {"batch": 4999.0}})])] == [False]
+
+
+@pytest.mark.parametrize(("library", "most"), [("LightGBM", 1.0), ("HistGradientBoosting", 1.0), ("XGBoost", 3.0)])
+def test_bars_of_intervals(library, most):
+    setting = {"library": library, "n_rows": 7000, "n_trees": 500, "n_features": 9}
+    found = {"setting": setting, "per_row": {"default interval alone": 0.11e-3}}
+    met = [bar.met for bar in judge_interval(found | {"ratios": {"default interval / predict": most}})]
+    assert met == [True, False]
+    large = {**found, "setting": setting | {"n_rows": 40_000, "n_trees": 2000}}
+    ratios = {"default interval / predict": 4.1, "default interval alone / predict alone": 2.0}
+    met = [bar.met for bar in judge_interval(large | {"ratios": ratios})]
+    assert met == ([True] if library == "HistGradientBoosting" else [False, True])
+
+
+def test_threads_and_loading():
+    pytest.importorskip("lightgbm")
+    found = threads.measure("LightGBM", 500, 10, 1)
+    if "absent" not in found:
+        assert "4,000 rows" in "\n".join(bars.threads(found))
+        assert len(list(bars.judge_threads(found))) == 2
+    found = loading.measure("LightGBM", 500, 10, 1)
+    assert "mapped, unverified" in "\n".join(bars.loading(found))
+    assert len(list(bars.judge_loading(found))) == 2
+
+
+def test_treeffuser_is_the_median_of_its_results(tmp_path):
+    path = tmp_path / "results.jsonl"
+    rows = [{"n_test": 10, "predict_seconds": s, "version": "0.2.0"} for s in (1.0, 3.0, 20.0)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert treeffuser(path) == {"version": "0.2.0", "per_row": {"batch": 0.3}}
+    path.write_text("")
+    with pytest.raises(SystemExit, match="no results"):
+        treeffuser(path)
 
 
 def test_persistence():
