@@ -3,6 +3,7 @@
     IBUG_DATA=folder python benchmarks/accuracy.py [--jobs 2] [--datasets concrete,wine] [--methods default,normal]
         [--bases lightgbm,catboost,xgboost] [--ways prefit,trained] [--folds 5] [--max-rows 10000]
         [--results accuracy.jsonl] [--report docs/accuracy.md] [--only-report]
+        [--comparisons]
 
 Each dataset is cut into folds. On each, a fifth of the training rows is held out for validation: it finds the number of
 trees, by early stopping, and for CBU by its score after calibration. A variant is fitted in two ways. "prefit": a model
@@ -41,10 +42,12 @@ def main() -> None:
     experiment = Experiment(options.folds, options.max_rows, options.max_trees)
     if not options.only_report:
         run(options, experiment)
-    printed = report.tables(results.read(options.results, experiment))
+    rows = results.read(options.results, experiment)
+    printed = report.only_comparisons(rows) if options.comparisons else report.tables(rows)
     print(printed)
     if options.report:
-        document.write(options.report, "accuracy.py", f"{document.command()}\n\n{printed}")
+        script = "accuracy.py --comparisons" if options.comparisons else "accuracy.py"
+        document.write(options.report, script, f"{document.command()}\n\n{printed}")
 
 
 def run(options: argparse.Namespace, experiment: Experiment) -> None:
@@ -102,6 +105,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="threads of each training")
     parser.add_argument("--results", type=Path, default=Path("accuracy.jsonl"), help="JSON lines, appended to")
     add_report(parser)
+    parser.add_argument("--comparisons", action="store_true", help="print wins, ties and losses only")
     parser.add_argument("--only-report", action="store_true", help="make the tables from the results at hand")
     return parser.parse_args()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -31,6 +32,7 @@ PAIRS = (
     ("normal", "paper"),
     ("residuals", "paper"),
     ("paper-continuous", "paper"),
+    *((name, "default") for name in ("tune", "half-gain", "half-first", "half-random")),
     *(("default", peer) for peer in PEERS),
     *(("normal", peer) for peer in PEERS),
     *((f"{name}+cbu", other) for name in ("default", "normal") for other in (name, "cbu", "paper+cbu")),
@@ -49,6 +51,26 @@ def tables(rows: list[Row]) -> str:
     judged = [bar.line(width=16) for bar in bars.judge(scores)]
     parts += [intervals(scores), point_predictions(scores), "\n".join(["Bars", *judged]) if judged else ""]
     return "\n\n".join(part for part in [*parts, missing(rows)] if part)
+
+
+def only_comparisons(rows: list[Row]) -> str:
+    """Return wins, ties and losses as text, and the share of the trees that neighbours were found by."""
+    scores = Scores(rows)
+    parts = [comparisons(scores, scoring, way) for way in scores.ways() for scoring in SCORINGS]
+    return "\n\n".join(part for part in [*parts, tree_shares(scores)] if part)
+
+
+def tree_shares(scores: Scores) -> str:
+    """Return the mean share of the trees that count for affinities, and that of all cases in which all trees do."""
+    lines = [f"{'Share of the trees':34}{'tuned for':>10}{'mean':>8}{'all trees':>12}"]
+    for way in scores.ways():
+        for method, scoring in product(shown_methods(scores, way), SCORINGS):
+            cases = [case for case in scores.cases if case.way == way]
+            shares = [s for case in cases for s in scores.folds("tree_fraction", method, scoring, case).values()]
+            if shares:
+                every = f"{np.mean(np.array(shares) == 1):.0%}"
+                lines.append(f"{method + ', ' + WORDS[way]:34}{scoring:>10}{np.mean(shares):8.2f}{every:>12}")
+    return "\n".join(lines) if len(lines) > 1 else ""
 
 
 def shown_methods(scores: Scores, way: str) -> list[str]:

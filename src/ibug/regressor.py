@@ -71,10 +71,11 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         ``"distribution"`` each side by itself, so that quantiles of every level are calibrated. From 200 validation
         rows on, a random half chooses and calibrates, the other half is for this. The guarantee is an approximation
         with fewer rows, with out-of-fold predictions in place of validation rows, and where `refit` trains anew.
-    tree_fraction : float in (0, 1]
-        The share of the trees that count for affinities; predictions use all trees.
-    tree_order : {"first", "last", "random"}
-        Which trees these are.
+    tree_fraction : float in (0, 1] or "tune"
+        The share of the trees that count for affinities; predictions use all trees. ``"tune"``: the smallest of some
+        shares by ``"gain"`` that scores no worse on validation rows than all trees; ``tree_tuning_`` tells.
+    tree_order : {"first", "last", "random", "gain"}
+        Which trees these are. ``"gain"``: those with most of the training targets' variance between their leaves.
     row_fraction : float in (0, 1]
         The share of the training rows, drawn at random, that can be neighbours.
     weight_neighbors : bool
@@ -122,6 +123,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     tuning_ : dict of ndarray
         The candidates as columns, ready for a DataFrame: ``spread``, ``distribution``, ``k``, ``score``, ``calibrated``
         (the score after calibration, of the best of each spread) and ``reason`` (why a family or the stack is out).
+    tree_fraction_, tree_tuning_ : float, dict of ndarray
+        The share of the trees that count; and with ``tree_fraction="tune"`` the shares that were tried as columns:
+        ``order``, ``fraction``, ``score``, ``loss`` (against all trees), its standard ``error``, and ``chosen``.
     index_, training_targets_ : LeafIndex, ndarray of shape (n_train,)
         The leaves of the training rows, and their targets, in the order of X.
     walk_ : str
@@ -156,6 +160,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     residuals_kind_ = view("source_", "honest.kind")
     residuals_reason_ = view("source_", "honest.reason")
     walk_ = view("source_", "leaves.reader.how")
+    tree_fraction_ = view("source_", "tree_fraction")
+    tree_tuning_ = view("source_", "tree_tuning")
     k_ = view("rule_", "k")
     spread_ = view("rule_", "spread.name")
     distribution_ = view("rule_", "distribution_name")
@@ -180,7 +186,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         scoring: str | Scoring = "crps",
         calibrate: bool | str = True,
         conformal: str | ConformalCalibrator | None = None,
-        tree_fraction: float = 1.0,
+        tree_fraction: float | str = 1.0,
         tree_order: str = "first",
         row_fraction: float = 1.0,
         weight_neighbors: bool = False,

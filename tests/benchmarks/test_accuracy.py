@@ -54,6 +54,13 @@ def test_it_stops_and_resumes_and_writes_its_report(tmp_path):
     assert text == printed.rstrip()
     assert run("accuracy.py", *options, "--only-report") == run("accuracy.py", *whole) == printed
     assert len(path.read_text().splitlines()) == 44
+    page = marked(tmp_path, "accuracy.py --comparisons")
+    short = run("accuracy.py", *options, "--only-report", "--comparisons", "--report", str(page))
+    assert written(page, "accuracy.py --comparisons").endswith(short.rstrip())
+    assert "normal against paper" in short
+    assert ["normal,", "prefit", "nll", "1.00", "100%"] in [line.split() for line in short.splitlines()]
+    assert "cbu, trained" not in short
+    assert "90 % intervals" not in short
     scores = [json.loads(line) for line in path.read_text().splitlines()]
     assert all(0 < row["crps"] < 100 and 0.5 < row["coverage"] <= 1 for row in scores)
     assert all(row["rmse"] == pytest.approx(row["rmse_mean"]) for row in scores if row["method"] != "conformal")

@@ -20,6 +20,7 @@ def test_every_script_has_its_place_in_the_documents():
     for script in ("speed.py", "search.py", "search.py --growth", "sharing.py", "tree_fraction.py"):
         assert pages.count(document.begin(script)) == 1, script
     assert pages.count(document.begin("accuracy.py")) == 4  # the stack, peers, the spread, residuals
+    assert pages.count(document.begin("accuracy.py --comparisons")) == 1  # shares of the trees
     for script in (
         "posterior.py",
         "posterior_choice.py",

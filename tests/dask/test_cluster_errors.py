@@ -29,6 +29,13 @@ def test_a_partition_with_bad_targets_names_itself(client, model, data, arrays):
         IBUGRegressor(model, prefit=True, k=5, calibrate=False).fit(arrays(X, 100), arrays(y, 100))
 
 
+@pytest.mark.parametrize("options", [{"tree_fraction": "tune"}, {"tree_fraction": 0.5, "tree_order": "gain"}])
+def test_trees_are_not_chosen_on_a_cluster(client, model, data, arrays, options):
+    X, y = data["train"]
+    with pytest.raises(InvalidInputError, match="On a cluster, tree_fraction is a number, and tree_order is not"):
+        IBUGRegressor(model, prefit=True, **options).fit(arrays(X, 100), arrays(y, 100))
+
+
 def test_a_partition_with_bad_validation_rows_names_itself(client, model, data, arrays):
     (X, y), (X_val, y_val) = data["train"], data["validation"]
     y_val = y_val.copy()

@@ -35,6 +35,12 @@ def test_a_stack_in_words():
     assert model_lines(facts)["calibration"] == "by the combination of spreads itself; then the weights of the stack"
 
 
+def test_the_trees_that_count():
+    assert model_lines(model_facts(fitted()))["model"] == "sklearn.GradientBoostingRegressor, 9 trees"
+    said = model_lines(model_facts(fitted(tree_fraction=0.4)))["model"]
+    assert said == "sklearn.GradientBoostingRegressor, 9 trees, of which 4 find neighbours"
+
+
 def test_the_facts_of_a_stack_are_json():
     u = fitted()
     experts = json.loads(json.dumps(plain(model_facts(u))))["stack"]

@@ -192,9 +192,9 @@ def test_a_k_that_only_all_rows_can_supply(diabetes):
     ("parameters", "message"),
     [
         ({"scoring": "rmse"}, r"scoring must be one of \['crps', 'nll'\]"),
-        ({"tree_fraction": 0}, "tree_fraction must be a number above 0 and up to 1; got 0"),
+        ({"tree_fraction": 0}, 'tree_fraction must be a number above 0 and up to 1, or "tune"; got 0'),
         ({"tree_fraction": 1.5}, "tree_fraction"),
-        ({"tree_order": "middle"}, r"tree_order must be one of \('first', 'last', 'random'\); got 'middle'"),
+        ({"tree_order": "middle"}, r"tree_order must be one of \('first', 'last', 'random', 'gain'\); got 'middle'"),
         ({"row_fraction": "half"}, "row_fraction"),
         ({"validation_fraction": 1.0}, "validation_fraction must be a number between 0 and 1"),
         ({"validation_fraction": 20}, "validation_fraction"),

@@ -49,6 +49,11 @@ _NO_CLONES = (
     "Cross-fitting trains clones of a local estimator on local rows; on a cluster it is not done. Leave cv out and "
     "pass X_val and y_val, or let validation_fraction hold rows out."
 )
+_NO_TREES_TRIED = (
+    'On a cluster, tree_fraction is a number, and tree_order is not "gain": both would read all shards several times. '
+    'Let ibug.IBUGRegressor(..., tree_fraction="tune") choose on a sample of the rows, see tree_tuning_, and give '
+    "tree_fraction and tree_order here."
+)
 _NOT_ASKED = f'{ClusterSource.residual_reason} Leave out residuals="model".'
 
 
@@ -65,6 +70,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
       ``xgboost.dask.DaskXGBRegressor``, trained on the cluster; ``estimator_`` is then its local model.
     - No clones are trained, nor is the model asked for residuals: they are those of validation rows. Without such rows,
       a random `validation_fraction` of each partition is held out where the model is trained here.
+    - `tree_fraction` is a number, and `tree_order` is not ``"gain"``.
     - Predictions of a Dask DataFrame are lazy Series or DataFrames with its index, partitions and divisions; those of a
       Dask Array are lazy Arrays with its chunks of rows; those of local rows are NumPy arrays, at once.
     - The ``client`` attribute is the Dask client to work with; unless it is set, the one that is active.
@@ -172,6 +178,8 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             )
         if options.cv is not None or options.residuals == "model":
             raise InvalidInputError(_NOT_ASKED if options.cv is None else _NO_CLONES)
+        if options.sampling.tunes_trees or options.sampling.takes_gains:
+            raise InvalidInputError(_NO_TREES_TRIED)
         if options.prefit:
             options = replace(options, residuals="none")
             model = local_model(self.estimator)

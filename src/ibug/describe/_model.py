@@ -29,6 +29,7 @@ def model_facts(estimator: Any) -> dict[str, Any]:
     return {
         "model": f"{type(model).__module__.partition('.')[0]}.{type(model).__name__}",
         "trees": estimator.index_.n_trees,
+        "tree_fraction": float(estimator.tree_fraction_),
         "training_rows": estimator.index_.n_rows,
         "features": int(estimator.n_features_in_),
         "neighbors": int(estimator.k_),
@@ -72,12 +73,20 @@ def model_lines(facts: dict[str, Any]) -> dict[str, str]:
         What `model_facts` returns.
     """
     return {
-        "model": f"{facts['model']}, {facts['trees']:,} trees",
+        "model": f"{facts['model']}, {_trees(facts)}",
         "training": f"{facts['training_rows']:,} rows, {facts['features']} features",
         "distribution": _distribution(facts),
         "neighbours": f"{facts['neighbors']} (spread: {facts['spread']})",
         "calibration": _calibration(facts),
     }
+
+
+def _trees(facts: dict[str, Any]) -> str:
+    """Say how many trees there are, and how many of them count for affinities."""
+    counting = f"{facts['trees']:,}"
+    if facts["tree_fraction"] == 1:
+        return f"{counting} trees"
+    return f"{round(facts['trees'] / facts['tree_fraction']):,} trees, of which {counting} find neighbours"
 
 
 def _distribution(facts: dict[str, Any]) -> str:

@@ -11,10 +11,11 @@ from ibug.neighbors._measure import CountingLoop, instruction_sets, least_querie
 from ibug.neighbors._order import merge_columns, merge_top_k, not_self
 from ibug.neighbors._parts import by_parts
 from ibug.neighbors._residuals import Residuals, root_mean_square
-from ibug.neighbors._sampling import Sampling
+from ibug.neighbors._sampling import TREE_ORDERS, Sampling, TreeShare, tree_table
 from ibug.neighbors._source import Batch, NeighborSource, OwnNeighbors, ValidationRows, beside
 
 __all__ = [
+    "TREE_ORDERS",
     "Batch",
     "Builder",
     "CountingLoop",
@@ -28,6 +29,7 @@ __all__ = [
     "OwnNeighbors",
     "Residuals",
     "Sampling",
+    "TreeShare",
     "ValidationRows",
     "beside",
     "by_parts",
@@ -38,5 +40,6 @@ __all__ = [
     "merge_top_k",
     "not_self",
     "root_mean_square",
+    "tree_table",
     "updated",
 ]

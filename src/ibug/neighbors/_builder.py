@@ -139,6 +139,11 @@ def padded_trees(n_trees: int) -> int:
     return -(-n_trees // kernel.TREE_STEP) * kernel.TREE_STEP
 
 
+def code_type_for(n_codes: int) -> type:
+    """Return the narrowest integer type that tells n_codes codes apart."""
+    return next(kind for kind in CODE_TYPES if n_codes - 1 <= np.iinfo(kind).max)
+
+
 def aligned_zeros(shape: tuple[int, ...], dtype: type | np.dtype[Any]) -> NDArray[Any]:
     """Zeros that start on a cache line, so that no vector load crosses two."""
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors._arrays import check_arrays, check_sorted, is_mapped
 from ibug.neighbors._bounds import BOUNDS, Bounds, compiled_index, find_bounds, first_leaves, read_only
-from ibug.neighbors._builder import Builder, aligned_zeros, first_to_sort
+from ibug.neighbors._builder import Builder, aligned_zeros, code_type_for, first_to_sort, tiles_shape
 from ibug.neighbors._checks import as_leaves, check_candidates, check_k
 from ibug.neighbors._load import kernel
 from ibug.neighbors._order import Neighbors
@@ -187,6 +188,43 @@ class LeafIndex:
         builder.take(tiles, len(kept), self._numbering, self._leaf_counts)
         n_sorted = max(1, int(np.sum(kept < self._n_sorted)))
         return self._built(builder, self._order[kept] - np.uint32(n_rows), n_sorted)
+
+    def of_trees(self, trees: NDArray[np.intp]) -> LeafIndex:
+        """Return an index of the same rows in some of the trees: it finds what an index of their leaves alone finds.
+
+        Rows keep their order, codes their numbers; so this costs a copy of these trees' codes, and new bounds.
+
+        Parameters
+        ----------
+        trees : ndarray of shape (n_chosen,)
+            The trees' numbers, ascending.
+        """
+        chosen = np.asarray(trees)
+        fits = chosen.ndim == 1 and chosen.dtype.kind == "i" and chosen.size and np.all(np.diff(chosen) > 0)
+        if not fits or chosen[0] < 0 or chosen[-1] >= self.n_trees:
+            raise InvalidInputError(f"Trees must be ascending numbers from 0 to {self.n_trees - 1}; got {trees!r}.")
+        numbering, counts = self._numbering[chosen], self._leaf_counts[chosen]
+        tiles = aligned_zeros(tiles_shape(self.n_rows, len(chosen)), code_type_for(int(counts.max())))
+        tiles[:, : len(chosen)] = self._tiles[:, chosen]
+        bounds = find_bounds(tiles, self._order, numbering, counts)
+        return LeafIndex(tiles, self._order, numbering, counts, bounds, self._n_sorted)
+
+    def explained(self, values: Floats) -> Floats:
+        """Return how much of the variance of values is between the leaves of each tree, as a share, (n_trees,).
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows,)
+            The values of the rows: their targets, say. If all are alike, the shares are 0.
+        """
+        centered = (values - values.mean())[self._order]
+        total = float(np.sum(np.square(centered)))
+        shares = np.zeros(self.n_trees)
+        for tree in range(self.n_trees if total > 0 else 0):
+            codes = self._tiles[:, tree].reshape(-1)[: self.n_rows]
+            sums, sizes = np.bincount(codes, centered), np.bincount(codes)
+            shares[tree] = np.sum(np.square(sums) / np.maximum(sizes, 1)) / total
+        return shares
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything that the index consists of as plain arrays, by name and without a copy.

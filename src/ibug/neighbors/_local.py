@@ -19,7 +19,7 @@ from ibug.neighbors._joined import JoinedIndex
 from ibug.neighbors._leaf_numbers import LeafNumbers
 from ibug.neighbors._order import not_self
 from ibug.neighbors._residuals import Residuals
-from ibug.neighbors._sampling import Sampling
+from ibug.neighbors._sampling import Sampling, TreeShare, tree_table
 from ibug.neighbors._source import Batch, OwnNeighbors, weights_of
 
 
@@ -47,6 +47,8 @@ class LocalSource:
         What the training rows count for as neighbours, all above zero; None where they count alike.
     own : tuple of LeafIndex
         Of several targets that have trees of their own: for each target an index of its trees; else empty.
+    tree_tuning
+        The shares of the trees that validation rows chose from, as columns; empty where nothing was chosen.
     """
 
     model: Any
@@ -59,6 +61,7 @@ class LocalSource:
     leaves_out_self: bool = False
     weights: Floats | None = None
     own: tuple[LeafIndex | JoinedIndex, ...] = ()
+    tree_tuning: Mapping[str, NDArray[Any]] = field(default_factory=tree_table)
 
     @classmethod
     def build(
@@ -96,7 +99,52 @@ class LocalSource:
             one.index_of(X, rows, n_jobs=n_jobs, title=f"indexing the trees of target {j}", verbose=verbose)
             for j, one in enumerate(leaves.of_outputs())
         )
-        return cls(model, leaves, index, rows, y, honest or Residuals(), own=own)
+        source = cls(model, leaves, index, rows, y, honest or Residuals(), own=own)
+        return source.with_share(sampling.share, rng) if sampling.takes_gains else source
+
+    def with_share(self, share: TreeShare, rng: np.random.RandomState) -> LocalSource:
+        """Return the source in which only a share of its trees counts.
+
+        Parameters
+        ----------
+        share, rng
+            Which trees, and what draws random ones.
+        """
+        assert isinstance(self.index, LeafIndex), "shards are built with the trees that count"
+        used = self.targets if self.rows is None else self.targets[self.rows]
+        gains = self.index.explained(used) if share.order == "gain" else np.zeros(self.n_trees)
+        chosen = share.trees(gains, rng)
+        if chosen is None:
+            return self
+        trees = chosen if self.leaves.trees is None else self.leaves.trees[chosen]
+        other = self.residual_index
+        assert other is None or isinstance(other, LeafIndex), "which it is where the other one is"
+        return replace(
+            self,
+            leaves=replace(self.leaves, trees=trees),
+            index=self.index.of_trees(chosen),
+            residual_index=None if other is None else other.of_trees(chosen),
+        )
+
+    def with_tuned_share(self, table: Mapping[str, NDArray[Any]], rng: np.random.RandomState) -> LocalSource:
+        """Return the source in which the share of its trees counts that was chosen; all where there was no choice.
+
+        Parameters
+        ----------
+        table
+            The shares that were tried, of which one is chosen; see `tree_tuning`.
+        rng
+            Draws random trees.
+        """
+        for place in np.flatnonzero(table["chosen"]):
+            share = TreeShare(str(table["order"][place]), float(table["fraction"][place]))
+            return replace(self.with_share(share, rng), tree_tuning=table)
+        return self
+
+    @property
+    def tree_fraction(self) -> float:
+        """The share of the model's trees that count."""
+        return self.n_trees / self.leaves.n_model_trees
 
     @property
     def n_trees(self) -> int:
@@ -318,7 +366,8 @@ class LocalSource:
         honest = Residuals.from_state(rest, of_validation=residual_index is not None)
         known = ascending(rest["rows"]), plain_floats(rest["targets"], several=True), honest
         weights = None if rest.get("weights") is None else plain_floats(rest["weights"])  # which older files have not
-        source = cls(model, leaves, index, *known, residual_index, weights=weights, own=own)
+        more: dict[str, Any] = {"weights": weights, "own": own, "tree_tuning": tree_table(rest.get("tree_tuning"))}
+        source = cls(model, leaves, index, *known, residual_index, **more)
         source.check()
         reader.recall(rest["reader"])
         return source
@@ -337,6 +386,7 @@ class LocalSource:
             **self.honest.state(),
             **({} if self.weights is None else {"weights": self.weights}),
             "reader": self.leaves.reader.findings(),
+            **({"tree_tuning": dict(self.tree_tuning)} if len(self.tree_tuning["order"]) else {}),
         }
 
     def check(self) -> None:

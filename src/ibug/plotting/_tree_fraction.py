@@ -83,7 +83,7 @@ class TreeFractionDisplay:
         fractions
             Shares of the trees, above 0 and up to 1.
         orders
-            Which trees: any of ``"first"``, ``"random"``, ``"last"``.
+            Which trees: any of ``"first"``, ``"random"``, ``"last"``, ``"gain"``.
         n_repeats
             The number of measurements; the shortest time counts.
         ax, **options

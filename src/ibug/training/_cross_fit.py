@@ -19,10 +19,11 @@ from ibug._progress import Progress
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of, weighted_outputs
-from ibug.neighbors import LocalSource, OwnNeighbors, Sampling
+from ibug.neighbors import Batch, LocalSource, OwnNeighbors, Sampling, TreeShare
 from ibug.training._clones import fresh
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to predict
+Nearest = tuple[NDArray[np.float32], NDArray[np.int32]]  # affinities and neighbours, (n_tuned, k) each
 
 #: The number of folds where none is given.
 DEFAULT_FOLDS = 5
@@ -46,13 +47,19 @@ class CrossFit:
         Among the rows that the row's own model was trained on.
     own : tuple of OwnNeighbors
         The same by the trees of each of several targets, where these are apart.
+    n_trees : int
+        The smallest number of trees that count of a clone; 0 where no neighbours were searched.
+    fewer : list of pairs of ndarray of shape (n_tuned, k)
+        Affinities and neighbours by shares of the trees, for each that was asked for.
     """
 
     mean: Floats
     rows: NDArray[np.intp]
     affinities: NDArray[np.float32]
     neighbors: NDArray[np.int32]
-    own: tuple[OwnNeighbors, ...] = ()
+    own: tuple[OwnNeighbors, ...]
+    n_trees: int
+    fewer: list[Nearest]
 
 
 def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> list[Fold]:
@@ -145,6 +152,7 @@ def cross_fit(
     rng: np.random.RandomState,
     verbose: bool,
     output_weights: tuple[int, ...] | None = None,
+    shares: Sequence[TreeShare] = (),
 ) -> CrossFit:
     """Train one clone per fold, predict the fold's rows, and find the neighbours of some of them.
 
@@ -172,6 +180,8 @@ def cross_fit(
         Show the progress.
     output_weights
         How often the trees of each of several targets count.
+    shares
+        Shares of the trees that count by which neighbours are to be found, too.
     """
     seeds = rng.randint(2**31 - 1, size=len(folds))
     at_once = min(effective_n_jobs(n_jobs), len(folds))
@@ -183,26 +193,22 @@ def cross_fit(
         reader = weighted_outputs(read_leaves_of(clone), output_weights)
         mean = np.asarray(reader.predict(_safe_indexing(X, test)), np.float64)
         queried = test[np.isin(test, rows)]
-        affinities = np.empty((len(queried), 0), np.float32)
-        nearest = np.empty((len(queried), 0), np.int32)
-        own: list[OwnNeighbors] = []
+        found = [(np.empty((len(queried), 0), np.float32), np.empty((len(queried), 0), np.int32))] * (1 + len(shares))
+        own: list[Nearest] = []
+        n_trees = 0
         if k and len(queried):
-            source = LocalSource.build(clone, reader, X_train, y[train], sampling, np.random.RandomState(seed))
-            jobs = n_jobs if at_once == 1 else 1
-            some = min(k, source.index.n_rows)
-            X_queried = _safe_indexing(X, queried)
+            draws = np.random.RandomState(seed)
+            source = LocalSource.build(clone, reader, X_train, y[train], sampling, draws)
+            n_trees = source.n_trees
+            X_queried, jobs = _safe_indexing(X, queried), n_jobs if at_once == 1 else 1
             if source.own:
-                found = list(source.batches(X_queried, {"targets": some}, predict=False, n_jobs=jobs))
-                parts = [(batch.where, batch.affinities, batch.rows) for batch in found]
-                own = [_of_fold([batch.own[j] for batch in found], train) for j in range(len(source.own))]
+                found, own = _nearest_of_targets(source, X_queried, k, train, jobs)
             else:
-                parts = list(source.nearest(X_queried, some, n_jobs=jobs))
-            counts = np.concatenate([part for _, part, _ in parts])
-            affinities = (counts / source.n_trees).astype(np.float32)
-            nearest = train[np.concatenate([part for _, _, part in parts])].astype(np.int32)
+                every = (source, *(source.with_share(share, draws) for share in shares))
+                found = [_nearest(one, X_queried, k, train, jobs) for one in every]
         with lock:
             progress.advance(1)
-        return test, mean, queried, affinities, nearest, own
+        return test, mean, queried, n_trees, found, own
 
     with Progress(f"cross-fitting {len(folds)} clones", len(folds), enabled=verbose) as progress:
         # In threads: the rows are not copied, the libraries release the interpreter while they train, and a clone is
@@ -213,6 +219,25 @@ def cross_fit(
     return _joined(results, _num_samples(X), rows)
 
 
+def _nearest(source: LocalSource, X: Any, k: int, train: NDArray[np.intp], n_jobs: int | None) -> Nearest:
+    """Return affinities and neighbours of rows: as shares of the trees, and as numbers of all rows."""
+    counts, rows = source.neighbors(X, min(k, source.index.n_rows), n_jobs=n_jobs)
+    return (counts / source.n_trees).astype(np.float32), train[rows].astype(np.int32)
+
+
+def _nearest_of_targets(
+    source: LocalSource, X: Any, k: int, train: NDArray[np.intp], n_jobs: int | None
+) -> tuple[list[Nearest], list[Nearest]]:
+    """Return the same by the trees of all targets, and by those of each."""
+    batches = list(source.batches(X, {"targets": min(k, source.index.n_rows)}, predict=False, n_jobs=n_jobs))
+
+    def whole(parts: Sequence[Batch | OwnNeighbors]) -> Nearest:
+        counts, rows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("affinities", "rows"))
+        return (counts / parts[0].n_trees).astype(np.float32), train[rows].astype(np.int32)
+
+    return [whole(batches)], [whole([batch.own[j] for batch in batches]) for j in range(len(source.own))]
+
+
 def _joined(results: list[tuple[Any, ...]], n_rows: int, rows: NDArray[np.intp]) -> CrossFit:
     """Put the folds' rows in order; all get as many neighbours as the smallest fold has."""
     columns = np.shape(results[0][1])[1:]  # none of one target
@@ -220,21 +245,16 @@ def _joined(results: list[tuple[Any, ...]], n_rows: int, rows: NDArray[np.intp])
     for test, predicted, *_ in results:
         mean[test] = predicted
     rows = rows[~np.isnan(mean[rows] if not columns else mean[rows, 0])]
-    k = min((nearest.shape[1] for _, _, queried, _, nearest, _ in results if len(queried)), default=0)
-    n_own = max((len(own) for *_, own in results), default=0)
-    found = [
-        OwnNeighbors(np.empty((len(rows), k), np.float32), np.empty((len(rows), k), np.int32), 1)
-        for _ in range(1 + n_own)
-    ]
-    for _, _, queried, affinity, nearest, own in results:
-        where = np.searchsorted(rows, queried)
-        for one, part in zip(found, [OwnNeighbors(affinity, nearest, 1), *own], strict=False):
-            one.affinities[where], one.rows[where] = part.affinities[:, :k], part.rows[:, :k]
-    return CrossFit(mean, rows, found[0].affinities, found[0].rows, tuple(found[1:]))
-
-
-def _of_fold(parts: list[OwnNeighbors], train: NDArray[np.intp]) -> OwnNeighbors:
-    """Return neighbours of one target as shares of its trees and numbers of training rows."""
-    counts = np.concatenate([part.affinities for part in parts])
-    rows = train[np.concatenate([part.rows for part in parts])]
-    return OwnNeighbors((counts / parts[0].n_trees).astype(np.float32), rows.astype(np.int32), 1)
+    asked = [result for result in results if len(result[2])]
+    k = min((found[0][1].shape[1] for _, _, _, _, found, _ in asked), default=0)
+    every = []
+    n_found = len(results[0][4])
+    for number in range(n_found + max((len(own) for *_, own in asked), default=0)):
+        affinities, neighbors = np.empty((len(rows), k), np.float32), np.empty((len(rows), k), np.int32)
+        for _, _, queried, _, found, own in asked:
+            where = np.searchsorted(rows, queried)
+            affinities[where], neighbors[where] = (part[:, :k] for part in [*found, *own][number])
+        every.append((affinities, neighbors))
+    of_targets = tuple(OwnNeighbors(*one, 1) for one in every[n_found:])
+    n_trees = min((n for _, _, _, n, _, _ in asked), default=0)
+    return CrossFit(mean, rows, *every[0], of_targets, n_trees, every[1:n_found])

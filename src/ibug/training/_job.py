@@ -25,6 +25,7 @@ from ibug.neighbors import LeafNumbers, LocalSource, Residuals
 from ibug.rule import Facts, facts_of
 from ibug.training._clones import fresh, trainable
 from ibug.training._cross_fit import DEFAULT_FOLDS, CrossFit, cross_fit, make_folds
+from ibug.training._fewer_trees import TREE_SHARES
 from ibug.training._own_residuals import own_residuals
 from ibug.training.several import check_outputs
 
@@ -162,6 +163,7 @@ class Job:
             rng=self.rng,
             verbose=options.verbose,
             output_weights=options.output_weights,
+            shares=TREE_SHARES if options.sampling.tunes_trees else (),
         )
 
     def part(self, train: Any, held_out: Any) -> Job:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from ibug.rule import (
     rule_without_validation,
 )
 from ibug.training._cross_fit import MOST_TUNING_ROWS, needs_splits, tuning_rows
+from ibug.training._fewer_trees import ALL_TREES, TREE_SHARES, fewest, shares_tried
 from ibug.training._guards import guard_model, guard_stack, guard_validation
 from ibug.training._job import Job
 from ibug.training._splits import divide_rows, split
@@ -81,7 +83,7 @@ def _as_given(job: Job) -> Learned:
     """Use a trained model as it is; clones are trained only if `cv` says so."""
     options = job.options
     if options.cv is not None and job.validation is None and options.needs_validation:
-        return _from_cross_fit(job, *_honest(job), job.model)
+        return _from_cross_fit(job, _honest(job), job.model)
     residuals = _complete(job.y - job.cross_fit().mean, options) if options.wants_clones else None
     own = options.asks_model and job.validation is not None
     return _from_validation(job, job.source(job.model, residuals, own=own))
@@ -98,8 +100,8 @@ def _trained(job: Job) -> Learned:
 
 def _cross_fitted(job: Job) -> Learned:
     """Learn from out-of-fold predictions of all rows, then train on everything."""
-    honest = _honest(job)
-    return _from_cross_fit(job, *honest, job.trained())
+    known = _honest(job)
+    return _from_cross_fit(job, known, job.trained())
 
 
 def _split(job: Job) -> Learned:
@@ -109,12 +111,14 @@ def _split(job: Job) -> Learned:
     source, rule = _trained(part)
     if not options.refit:
         return Learned(source, rule)
-    final = job.source(job.trained(), own=options.asks_model)
+    final = job.source(job.trained(), own=options.asks_model).with_tuned_share(source.tree_tuning, job.rng)
     if source.honest.are_own and final.honest.are_own:
         final = final.with_training_residuals(final.honest.at_level(source.honest.level))
     elif "residuals" in rule.needs:  # the final model cannot tell residuals, or not even the first one could
         _require_residuals(options, final.honest.reason or source.honest.reason)
-        rule = _from_validation(part, source.with_training_residuals(Residuals())).rule
+        assert part.validation is not None, "which the held out rows are"
+        known = part.validation, options, part.facts, part.rng, part.validation_weight
+        rule = learn_from(source.with_training_residuals(Residuals()), *known).rule
     return Learned(final, rule.with_k(options.k))
 
 
@@ -127,15 +131,22 @@ def _require_residuals(options: Options, reason: str) -> None:
         )
 
 
-def _honest(job: Job) -> tuple[CrossFittedSource, NDArray[np.intp]]:
-    """Return training rows with the neighbours that clones found which have not seen them, and which rows these are."""
+class _Honest(NamedTuple):
+    """Training rows with the neighbours that clones found which have not seen them."""
+
+    sources: list[CrossFittedSource]  # by all trees, then by each of TREE_SHARES, if one of these is to be chosen
+    n_trees: int  # that each clone has at least
+    numbers: NDArray[np.intp]  # which rows these are
+
+
+def _honest(job: Job) -> _Honest:
     k = K_CANDIDATES[-1] if job.options.k is None else job.options.k
     n_targets = 1 if job.y.ndim == 1 else job.y.shape[1]
     found = job.cross_fit(tuning_rows(len(job.y), job.rng, n_targets), k)
-    residuals = job.y - found.mean
-    known = job.y, residuals, job.neighbor_weight
-    source = CrossFittedSource(found.mean[found.rows], found.affinities, found.neighbors, *known, found.own)
-    return source, found.rows
+    mean, residuals, weights = found.mean[found.rows], job.y - found.mean, job.neighbor_weight
+    nearest = ((found.affinities, found.neighbors), *found.fewer)
+    sources = [CrossFittedSource(mean, *one, job.y, residuals, weights, found.own) for one in nearest]
+    return _Honest(sources, found.n_trees, found.rows)
 
 
 def _complete(residuals: Floats, options: Options) -> Floats | None:
@@ -151,8 +162,9 @@ def _complete(residuals: Floats, options: Options) -> Floats | None:
     return None
 
 
-def _from_cross_fit(job: Job, honest: CrossFittedSource, numbers: NDArray[np.intp], model: Any) -> Learned:
-    options, y = job.options, job.y[numbers]
+def _from_cross_fit(job: Job, known: _Honest, model: Any) -> Learned:
+    options, numbers, honest = job.options, known.numbers, known.sources[0]
+    y = job.y[numbers]
     weights = None if job.sample_weight is None else job.sample_weight[numbers]
     residuals = _complete(honest.residuals, options) if options.wants_residuals else None
     used = residuals is not None
@@ -164,20 +176,31 @@ def _from_cross_fit(job: Job, honest: CrossFittedSource, numbers: NDArray[np.int
     parts = divide_rows(len(every), job.options, job.rng)
     tuned_on, held_out = (every, every) if parts is None else (every[parts[0]], every[parts[1]])
 
-    def rows(chosen: NDArray[np.intp]) -> ValidationRows:
+    def rows(chosen: NDArray[np.intp], honest: CrossFittedSource = honest) -> ValidationRows:
         own = None if np.all(shares == 1.0) else shares[chosen]
         features = None if options.conformal is None else _safe_indexing(job.X, numbers[chosen])
         return ValidationRows(honest, chosen, y[chosen], weights=own, features=features)
 
-    rule = learn_rule(rows(tuned_on), job.options, job.facts, has_residuals=used)
+    def rule_of(rows: ValidationRows) -> AnyRule:
+        return learn_rule(rows, options, job.facts, has_residuals=used)
+
+    if options.sampling.tunes_trees:
+        by_share = dict(zip((ALL_TREES, *TREE_SHARES), known.sources, strict=True))
+        tried = [(share, by_share[share]) for share in shares_tried(known.n_trees, rows(tuned_on))]
+        best, table = fewest(tried, lambda one: rows(tuned_on, one), rule_of, options)
+        honest, rule, source = best.source, best.rule, source.with_tuned_share(table, job.rng)
+    else:
+        rule = rule_of(rows(tuned_on))
     guard_stack(rule, lambda some: honest.batches(some, rule.needs), y)
-    rule = conformalize(rule, rows(held_out), job.options)
-    return Learned(source, rule.with_k(job.options.k))
+    rule = conformalize(rule, rows(held_out, honest), options)
+    return Learned(source, rule.with_k(options.k))
 
 
 def _from_validation(job: Job, source: LocalSource) -> Learned:
     if job.validation is not None:
-        return learn_from(source, job.validation, job.options, job.facts, job.rng, job.validation_weight)
+        tunes = job.options.sampling.tunes_trees
+        known = source, job.validation, job.options, job.facts, job.rng, job.validation_weight
+        return learn_from(*known, tunes_trees=tunes)
     options = job.options
     rule = rule_without_validation(options, job.facts, source.index.n_rows)
     sample = _safe_indexing(job.X, slice(None, None, -(-len(job.y) // ROWS_FOR_FLOOR)))
@@ -206,10 +229,12 @@ def learn_from(
     facts: Facts,
     rng: np.random.RandomState,
     weights: Floats | None = None,
+    *,
+    tunes_trees: bool = False,
 ) -> Learned:
     """Return the rule that validation rows choose and calibrate, and the source that it asks.
 
-    The source is another one where residuals are those of the validation rows.
+    The source is another one where residuals are those of the validation rows, or where these choose its trees.
 
     Parameters
     ----------
@@ -225,6 +250,8 @@ def learn_from(
         Divides the validation rows where conformal calibration takes a part.
     weights : ndarray of shape (n_rows,) or None
         Of the validation rows; those that have none do not count at all.
+    tunes_trees
+        Whether they choose the share of the trees that counts, too.
     """
     X, y = validation
     if weights is not None:
@@ -233,6 +260,7 @@ def learn_from(
     work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
     parts = divide_rows(len(y), options, rng)
     X_tuned, y_tuned = validation if parts is None else (_safe_indexing(X, parts[0]), y[parts[0]])
+    some = weights if weights is None or parts is None else weights[parts[0]]
     asked = source
     if options.spread.requires_residuals and not source.has_training_residuals:
         _require_one_target(y)
@@ -242,10 +270,18 @@ def learn_from(
     elif source.honest.are_own:  # their level is that of the errors on rows that the model has not seen
         errors = y_tuned - np.asarray(source.leaves.reader.predict(X_tuned), np.float64)
         asked = source = source.with_training_residuals(source.honest.at_level(root_mean_square(errors)))
-    some = weights if weights is None or parts is None else weights[parts[0]]
     rows = ValidationRows(asked, X_tuned, y_tuned, weights=some, **work)
     own, has_residuals = source.honest.are_own, source.has_training_residuals
-    rule = learn_rule(rows, options, facts, has_residuals=has_residuals, own_residuals=own)
+
+    def rule_of(rows: ValidationRows) -> AnyRule:
+        return learn_rule(rows, options, facts, has_residuals=has_residuals, own_residuals=own)
+
+    if tunes_trees:
+        tried = ((share, asked.with_share(share, rng)) for share in shares_tried(asked.n_trees, rows))
+        best, table = fewest(tried, lambda one: replace(rows, source=one), rule_of, options)
+        source, rule = replace(best.source, leaves_out_self=False, tree_tuning=table), best.rule
+    else:
+        rule = rule_of(rows)
     if parts is not None:  # the other rows are in no index
         some = None if weights is None else weights[parts[1]]
         rows = ValidationRows(source, _safe_indexing(X, parts[1]), y[parts[1]], weights=some, **work)

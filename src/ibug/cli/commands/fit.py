@@ -155,6 +155,14 @@ def fit(
     calibrate: Annotated[
         bool, typer.Option("--calibrate/--no-calibrate", help="Calibrate the variance.", rich_help_panel=_UNCERTAINTY)
     ] = True,
+    tree_fraction: Annotated[
+        str,
+        typer.Option(
+            "--tree-fraction",
+            help="The share of the trees that neighbours are found by, or 'tune': the smallest that loses nothing.",
+            rich_help_panel=_UNCERTAINTY,
+        ),
+    ] = "1",
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of everything random.")] = 0,
     jobs: o.Jobs = -1,
     *,
@@ -185,6 +193,7 @@ def fit(
         "conformal": None if conformal.value == "none" else conformal.value,
         "support": o.support(support),
         "calibrate": calibrate,
+        "tree_fraction": _share(tree_fraction),
         "random_state": seed,
     }
     request = Request(
@@ -237,6 +246,16 @@ def _neighbours(k: str) -> int | str:
         raise typer.BadParameter(f"a number or 'tune' is expected, not {k!r}.", param_hint="--k") from None
 
 
+def _share(fraction: str) -> float | str:
+    if fraction == "tune":
+        return fraction
+    try:
+        return float(fraction)
+    except ValueError:
+        expected = f"a number up to 1 or 'tune' is expected, not {fraction!r}."
+        raise typer.BadParameter(expected, param_hint="--tree-fraction") from None
+
+
 def _check_usage(request: Request, model: str | None, training: dict[str, Any]) -> None:
     """Refuse options that would have no effect, or that cannot work together."""
     if request.train == STANDARD_STREAM and request.valid == STANDARD_STREAM:
@@ -248,7 +267,8 @@ def _check_usage(request: Request, model: str | None, training: dict[str, Any]) 
     given = [option for option, value in training.items() if value]
     if given:
         raise typer.BadParameter("a trained model (--model) is not trained again.", param_hint=", ".join(given))
-    if request.valid is None and (request.options["k"] == "tune" or request.options["conformal"]):
+    chooses = "tune" in (request.options["k"], request.options["tree_fraction"])
+    if request.valid is None and (chooses or request.options["conformal"]):
         raise typer.BadParameter(
             "--model needs --valid FILE: rows that the model was not trained on, to choose the number of neighbours "
             "and to calibrate. Without such rows, --k 100 makes intervals that are not calibrated.",

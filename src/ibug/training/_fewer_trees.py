@@ -1,0 +1,136 @@
+"""How few trees are enough: the smallest share of them that loses nothing on validation rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from ibug._options import Options
+from ibug._typing import Floats
+from ibug._weights import effective_rows, mean
+from ibug.metrics import weighted_scoring
+from ibug.neighbors import NeighborSource, TreeShare, ValidationRows, tree_table
+from ibug.rule import AnyRule, joined
+
+ALL_TREES = TreeShare("first", 1.0)
+#: The smaller shares that are tried, the smallest first.
+TREE_SHARES = tuple(TreeShare("gain", fraction) for fraction in (0.2, 0.35, 0.5, 0.65, 0.8))
+#: With fewer trees a search takes next to no time, and each tree counts; fewer validation rows cannot tell.
+LEAST_TREES, LEAST_ROWS = 50, 100
+
+# A score of the user's own is one number for many rows: these many groups of rows tell how it varies.
+_GROUPS = 30
+
+Source = TypeVar("Source", bound=NeighborSource)
+
+
+@dataclass(frozen=True, eq=False)
+class Tried(Generic[Source]):
+    """A share of the trees, and what validation rows say of it.
+
+    Parameters
+    ----------
+    share
+        Which trees.
+    source
+        Has the neighbours that these trees find.
+    rule
+        What is learned from them.
+    scores, weights : ndarray of shape (n,)
+        The score of each row, or of each group of rows, and what each counts; None where they count alike.
+    """
+
+    share: TreeShare
+    source: Source
+    rule: AnyRule
+    scores: Floats
+    weights: Floats | None
+
+    @property
+    def score(self) -> float:
+        """The mean score."""
+        return float(mean(self.scores, self.weights))
+
+    def loss(self, whole: Tried[Source]) -> tuple[float, float]:
+        """Return by how much the score is above that of all trees, and the standard error of this difference."""
+        difference = self.scores - whole.scores
+        found = float(mean(difference, self.weights))
+        n = effective_rows(self.weights, len(difference))
+        variance = float(mean(np.square(difference - found), self.weights))
+        return found, float(np.sqrt(variance / max(n - 1, 1.0)))
+
+
+def shares_tried(n_trees: int, rows: ValidationRows) -> tuple[TreeShare, ...]:
+    """Return all trees, and the smaller shares that are worth a try, the smallest first.
+
+    Parameters
+    ----------
+    n_trees
+        The number of trees.
+    rows
+        The rows that choose.
+    """
+    if effective_rows(rows.weights, len(rows.y)) < LEAST_ROWS:
+        return (ALL_TREES,)
+    return (ALL_TREES, *(share for share in TREE_SHARES if share.n_trees(n_trees) >= LEAST_TREES))
+
+
+def fewest(
+    sources: Iterable[tuple[TreeShare, Source]],
+    rows_of: Callable[[Source], ValidationRows],
+    learn: Callable[[ValidationRows], AnyRule],
+    options: Options,
+) -> tuple[Tried[Source], dict[str, Any]]:
+    """Return the smallest share of the trees that loses nothing, and a table of all that were tried.
+
+    A share loses nothing if it scores no worse on the validation rows than all trees; larger ones are then not tried.
+
+    Parameters
+    ----------
+    sources
+        Neighbours by all trees first, then by shares of them, the smallest first.
+    rows_of
+        Returns the validation rows, with the neighbours of a source.
+    learn
+        Makes a rule of them.
+    options
+        Tell the score.
+    """
+    tried: list[Tried[Source]] = []
+    for share, source in sources:
+        rows = rows_of(source)
+        rule = learn(rows)
+        tried.append(Tried(share, source, rule, *_scores(rule, rows, options)))
+        if len(tried) > 1 and tried[-1].loss(tried[0])[0] <= 0:
+            return tried[-1], _table(tried, tried[-1])
+    return tried[0], _table(tried, tried[0])
+
+
+def _table(tried: list[Tried[Source]], best: Tried[Source]) -> dict[str, Any]:
+    losses = np.array([one.loss(tried[0]) for one in tried])
+    return tree_table(
+        {
+            "order": [one.share.order for one in tried],
+            "fraction": [one.share.fraction for one in tried],
+            "score": [one.score for one in tried],
+            "loss": losses[:, 0],
+            "error": losses[:, 1],
+            "chosen": [one is best for one in tried],
+        }
+    )
+
+
+def _scores(rule: AnyRule, rows: ValidationRows, options: Options) -> tuple[Floats, Floats | None]:
+    """Return the score of each row, or of each group of rows, and what each counts."""
+    distribution = joined([rule.distribution(batch) for batch in rows.batches(rule.needs)])
+    given, y, weights = options.score.given, rows.y, rows.weights
+    if isinstance(given, str):
+        found = distribution.crps(y) if given == "crps" else -distribution.logpdf(y)
+        return np.asarray(found, np.float64), weights
+    groups = np.array_split(np.arange(len(y)), min(_GROUPS, len(y)))
+    own = [None if weights is None else weights[group] for group in groups]
+    scores = [weighted_scoring(given, w)(y[group], distribution[group]) for group, w in zip(groups, own, strict=True)]
+    return np.array(scores), None if weights is None else np.array([weights[group].sum() for group in groups])
