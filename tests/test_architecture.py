@@ -85,12 +85,12 @@ def test_no_package_uses_what_is_private_to_another():
 
 
 def test_no_module_is_long():
-    """At most 350 lines beside the docstrings, which tell users of parameters, and 500 with them."""
+    """At most 350 lines beside the docstrings, which tell users of parameters, and 550 with them."""
     lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in SOURCES}
     refuse(
         f"{path.relative_to(ROOT)}: {n} lines, {n - n_docstring_lines(path)} beside docstrings"
         for path, n in lengths.items()
-        if n > 500 or n - n_docstring_lines(path) > 350
+        if n > 550 or n - n_docstring_lines(path) > 350
     )
 
 
