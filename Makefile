@@ -6,7 +6,7 @@
 # make test-browser  test the report in headless Chromium, which must be there
 # make test-arm  test the search loops for 64-bit ARM (NEON), compiled by a cross compiler and run by an emulator, which must be there
 # make docs   build the documentation, with every example run, into docs/_build/html (minutes)
-# make bench  measure the speed (minutes)
+# make bench  measure the speed (minutes); make bench-document  all figures of docs/performance.md (an hour)
 # make rehearsal  build, check, install, test and uninstall what a release would publish; PYTHONS="python3.10 …" names interpreters (minutes)
 # make study  run the paper's study, in an environment of its own (hours; it goes on where it was stopped)
 # make study-treeffuser-env  make the environment in which benchmarks/treeffuser.py measures Treeffuser
@@ -38,7 +38,7 @@ install-ibug = @echo "Installing ibug$(2) into $(1)" && \
 	rm -rf $(addprefix $(1)/lib/python*/site-packages/,ibug-*.dist-info _editable_skbc_ibug.*) && \
 	{ $(call install,$(1),"$(WHEEL)$(2)" $(3)); } && { $(call install,$(1),--force-reinstall --no-deps "$(WHEEL)"); }
 
-.PHONY: demo test check lint types layers pytest test-oldest test-browser test-arm test-bridges docs bench bench-serving study study-env study-treeffuser-env test-study format clean
+.PHONY: demo test check lint types layers pytest test-oldest test-browser test-arm test-bridges docs bench bench-document bench-serving study study-env study-treeffuser-env test-study format clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
@@ -113,6 +113,17 @@ docs: $(VENV_DOCS)/stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/speed.py
+
+# All figures of docs/performance.md but those of fewer trees, on an idle machine (an hour). IBUG_DATA names the folder of datasets; TREEFFUSER may
+# name a file of results of benchmarks/treeffuser.py, and PEERS the Python of an environment that has the other packages.
+PEERS ?= $(BIN)/python
+
+bench-document: $(VENV)/dev.stamp
+	$(BIN)/python benchmarks/speed.py --peers-python $(PEERS) $(if $(TREEFFUSER),--treeffuser $(TREEFFUSER)) --report docs/performance.md
+	$(BIN)/python benchmarks/sharing.py --write
+	$(BIN)/python benchmarks/search.py --write
+	$(BIN)/python benchmarks/search.py --growth --write
+	$(BIN)/python benchmarks/search.py --growth --grown facebook --write
 
 # The paper's study needs Python 3.11: some of its methods have no packages for newer ones. STUDY has the options of the run.
 STUDY ?= --folds 10 --grid quick --jobs 2

@@ -97,8 +97,7 @@ class PrunedSearch {
         return true;
     }
 
-    // A place near which the query's nearest rows may be: the tile that has most of its leaves in a few trees. In a
-    // large index the superblock, so that this does not cost more than it spares.
+    // A place near which the query's nearest rows may be: the tile that has most of its leaves in a few trees.
     std::uint32_t likely_place(const Code* query, std::size_t tile_start, std::size_t tile_stop) {
         constexpr std::size_t n_sampled = 32;
         const std::size_t step = std::max<std::size_t>(1, tiles_.n_trees / n_sampled);
@@ -106,12 +105,6 @@ class PrunedSearch {
         n_leaves_ = 0;
         for (std::size_t t = 0; t < tiles_.n_trees && n_leaves_ < n_sampled; t += step) add_leaf(query, t);
         std::fill(collected_.begin(), collected_.end(), std::uint8_t{0});
-        if (stop - start > chunks_per_group) {
-            std::fill(superblock_.begin(), superblock_.end(), std::uint16_t{0});
-            for (std::size_t g = start / chunks_per_group; g * chunks_per_group < stop; ++g)
-                loops_.superblock_bounds(words(g), n_leaves_, superblock_.data() + g * group_superblocks);
-            return static_cast<std::uint32_t>(position_of_largest(superblock_.data(), superblock_.size()));
-        }
         std::uint8_t sums[chunk_tiles];
         std::uint32_t best = 0, found = 0;
         for (std::size_t c = start; c < stop; ++c) {
@@ -313,8 +306,9 @@ void search(const Tiles<Code>& tiles, const Bounds& bounds, const Queries<Code>&
     Workspace& workspace = Workspace::of_this_thread();
     PrunedSearch<Code> pruned(tiles, bounds, loops, workspace);
     TopK& best = workspace.best;
-    // Queries that are alike come after each other: they look at the same places, which are still in the cache.
-    const bool sorts = queries.n >= 8;
+    // Queries that are alike come after each other: they look at the same places, which are still in the cache. In a
+    // large index, of several groups of chunks, to find that out costs more than it spares.
+    const bool sorts = queries.n >= 8 && bounds.places.n_groups() == 1;
     auto& queue = workspace.queue;
     queue.resize(queries.n);
     for (std::size_t q = 0; q < queries.n; ++q)
