@@ -83,8 +83,11 @@ def make_estimator(booster: str, X: Any) -> tuple[Any, dict[str, Any]]:
     return estimator, {"cat_features": categories(X)}
 
 
-def rounded_nll(y: Floats, distribution: Any, y_train: Floats) -> float:
-    """Return the mean of −log(P(cell) / width) over cells that reach halfway to the next lower and higher target."""
+def rounded_nll(y: Floats, distribution: Any, y_train: Floats, least: float = 1e-300) -> float:
+    """Return the mean of −log(P(cell) / width) over cells that reach halfway to the next lower and higher target.
+
+    A probability below `least` counts as that.
+    """
     known = np.unique(np.concatenate([y_train, y]))
     if len(known) < 2:
         return float("nan")
@@ -92,7 +95,7 @@ def rounded_nll(y: Floats, distribution: Any, y_train: Floats) -> float:
     edges = np.concatenate([[2 * known[0] - middle[0]], middle, [2 * known[-1] - middle[-1]]])
     cell = np.searchsorted(known, y)
     low, high = edges[cell], edges[cell + 1]
-    probability = np.maximum(distribution.cdf(high) - distribution.cdf(low), 1e-300)
+    probability = np.maximum(distribution.cdf(high) - distribution.cdf(low), least)
     return float(np.mean(np.log(high - low) - np.log(probability)))
 
 

@@ -28,6 +28,7 @@ def test_every_script_has_its_place_in_the_documents():
         "drift.py",
         "treeffuser.py",
         "compare",
+        "posterior_meps.py",
         "scale_out.py",
         "serving.py",
     ):

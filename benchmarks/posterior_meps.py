@@ -1,0 +1,10 @@
+"""Families on MEPS, the paper's section 5.4: ``python benchmarks/posterior_meps.py --help``."""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parents[1])  # the checkout: benchmarks/__init__.py says why
+    from benchmarks.posterior.meps import main
+
+    main()
