@@ -71,7 +71,7 @@ IN_PARALLEL = -n auto --dist worksteal
 # reach. TESTS=all leaves nothing out, and so does the workflow.
 OLDEST_WITHOUT = benchmarks study
 ifneq ($(TESTS),all)
-OLDEST_WITHOUT += cpp docs examples tools test_architecture.py test_source_code.py test_extras.py neighbors calibration online \
+OLDEST_WITHOUT += cpp docs examples tools test_architecture.py test_source_code.py test_extras.py neighbors calibration describe online \
 	leaves/walk/test_walk_kernel.py leaves/test_library_imports.py dask/test_faults.py report/test_browser.py \
 	regressor/test_spread_parameter.py regressor/test_conformal_parameter.py regressor/test_stack_parameter.py \
 	distributions/test_far_tails.py distributions/test_likelihood.py distributions/test_mixture.py distributions/test_roots.py \

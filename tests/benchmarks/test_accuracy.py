@@ -42,7 +42,7 @@ def test_it_stops_and_resumes_and_writes_its_report(tmp_path):
     first = path.read_text()
     assert len(first.splitlines()) == 4  # two folds, tuned for two scores
     path.write_text(first + '{"dataset": "diab')  # stopped in the middle of a line
-    whole = [*options, "--methods", "paper,normal,conformal,cbu", "--jobs", "2"]
+    whole = [*options, "--methods", "paper,normal,conformal,cbu"]
     printed = run("accuracy.py", *whole, "--report", str(page))
     assert path.read_text().startswith(first)
     # Two folds and scores; CBU, and for each base: paper and normal in two ways, conformal in one.
