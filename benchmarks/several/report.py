@@ -60,7 +60,7 @@ def table(title: str, scores: dict[str, dict[str, Folds]]) -> str:
             folds = len(set(methods["joint"]) & set(methods[other]))
             word = _WORDS[compare(methods["joint"], methods[other])]
             cells.append(f"{ratio(methods['joint'], methods[other]):9.3f} {word:4} of {folds:2}")
-        lines.append(f"  {dataset:14}" + "".join(cells))
+        lines.append((f"  {dataset:14}" + "".join(cells)).rstrip())
     return "\n".join(lines)
 
 

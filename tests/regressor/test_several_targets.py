@@ -130,6 +130,17 @@ def test_shared_trees_have_no_weights():
         )
 
 
+@pytest.mark.parametrize("order", ["first", "last", "random"])
+def test_a_share_of_the_trees_is_one_of_each_target(model, order):
+    u = IBUGRegressor(model, prefit=True, tree_fraction=0.5, tree_order=order, random_state=0)
+    u.fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID])
+    outputs = u.source_.leaves.reader.outputs[u.source_.leaves.trees]
+    assert np.bincount(outputs).tolist() == [20, 20]
+    if order == "first":
+        assert u.source_.leaves.trees.tolist() == [*range(20), *range(40, 60)]
+    assert u.predict_dist(X[NEW]).energy_score(Y[NEW]).mean() < 0.6
+
+
 def test_dependence_is_found(u):
     d = u.predict_dist(X[NEW])
     assert 0.4 < d.correlation()[:, 0, 1].mean() < 0.95
@@ -235,6 +246,22 @@ def test_own_residuals_are_those_of_each_target(u):
         np.testing.assert_allclose(u.residuals_[:, j], alone.residuals_, rtol=1e-9)
 
 
+def test_residuals_of_xgboost_with_a_tree_per_output():
+    """They are those of one model for each target."""
+    xgboost = pytest.importorskip("xgboost")
+    options = {"n_estimators": 15, "max_depth": 3, "base_score": 0.0}
+    found = []
+    for model in (xgboost.XGBRegressor(**options), MultiOutputRegressor(xgboost.XGBRegressor(**options))):
+        u = IBUGRegressor(model.fit(X[TRAIN], Y[TRAIN]), prefit=True, random_state=0)
+        found.append(u.fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID]))
+    assert [u.residuals_kind_ for u in found] == ["leave-one-out"] * 2
+    np.testing.assert_allclose(found[0].residuals_, found[1].residuals_, rtol=1e-3, atol=1e-3)
+    vectors = xgboost.XGBRegressor(n_estimators=5, multi_strategy="multi_output_tree").fit(X[TRAIN], Y[TRAIN])
+    u = IBUGRegressor(vectors, prefit=True).fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID])
+    assert u.residuals_kind_ == "none"
+    assert "vectors" in u.residuals_reason_
+
+
 def test_out_of_bag_residuals():
     forest = RandomForestRegressor(60, random_state=0).fit(X[TRAIN], Y[TRAIN])
     u = IBUGRegressor(forest, prefit=True).fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID])
@@ -330,6 +357,7 @@ def with_nan():
         ({"scoring": "nll"}, {}, "energy score"),
         ({"support": (-99, 99)}, {}, "support"),
         ({"location": "neighbors"}, {}, "location"),
+        ({"weight_neighbors": True}, {"sample_weight": np.ones(500)}, "weight_neighbors"),
         ({"conformal": ibug.calibration.ScaleConformal(groups=0)}, {}, "groups"),
     ],
 )

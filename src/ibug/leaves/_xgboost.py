@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 from ibug._typing import Floats
 from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
 from ibug.leaves._matrix import array_as_floats, categories_of, frame_as_floats, frame_with_codes, is_pandas, names_of
-from ibug.leaves.recipe import Boosting
+from ibug.leaves.recipe import Boosting, NotRedoneError
 from ibug.leaves.recipe._xgboost import boosting
 from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
 from ibug.leaves.walk._xgboost import read_trees
@@ -81,6 +81,13 @@ class XGBoostReader(WalkingReader):
     def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
         """Return how the booster came to its leaf values."""
         return boosting(self._booster, self._n_rounds, y, sample_weight)
+
+    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting:
+        """Return how the booster came to the leaf values of one output, if it has trees of its own."""
+        if _has_vector_leaves(self._booster):
+            raise NotRedoneError("its leaves hold vectors")
+        outputs = {"output": output, "n_outputs": self._n_outputs}
+        return boosting(self._booster, self._n_rounds, y, sample_weight, **outputs)
 
     @property
     def quantile(self) -> float | None:

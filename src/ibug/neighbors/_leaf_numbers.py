@@ -71,7 +71,7 @@ class LeafNumbers:
             reader.prepare(X)
             progress.say(reader.how)
         n_trees = reader.read_leaves(_safe_indexing(X, slice(0, 1))).shape[1]
-        return cls(reader, n_trees, sampling.trees(n_trees, rng))
+        return cls(reader, n_trees, _sampled(reader, n_trees, sampling, rng))
 
     @property
     def n_trees(self) -> int:
@@ -169,6 +169,22 @@ class LeafNumbers:
             else:
                 leaves = self.reader.read_leaves(chunk, n_jobs=n_jobs, trees=self.trees)
                 yield LeafChunk(where, leaves, None if predictions is None else predictions[where])
+
+
+def _sampled(
+    reader: LeafReader, n_trees: int, sampling: Sampling, rng: np.random.RandomState
+) -> NDArray[np.intp] | None:
+    """Return the trees to read, ascending, or None for all: the same share of each output's, where these are apart."""
+    outputs = reader.outputs
+    if outputs is None:
+        return sampling.trees(n_trees, rng)
+    parts = []
+    for output in range(reader.n_outputs):
+        own = np.flatnonzero(outputs == output)
+        some = sampling.trees(len(own), rng)
+        parts.append(own if some is None else own[some])
+    trees = np.sort(np.concatenate(parts))
+    return None if len(trees) == n_trees else trees
 
 
 def chunk_size(numbers_per_row: int) -> int:

@@ -22,7 +22,13 @@ class OwnNeighbors(NamedTuple):
     n_trees: int  # the affinity of twins
 
     def part(self, start: int, stop: int) -> OwnNeighbors:
-        """Return those of some of the rows."""
+        """Return those of some of the rows.
+
+        Parameters
+        ----------
+        start, stop
+            The first of these rows, and the first one after them.
+        """
         return OwnNeighbors(self.affinities[start:stop], self.rows[start:stop], self.n_trees)
 
 

@@ -24,17 +24,21 @@ from ibug.leaves.walk._ubjson import parse
 _SAME = 1e-3
 
 
-def boosting(booster: Any, n_rounds: int, y: Floats, weights: Floats | None) -> Boosting:
+def boosting(
+    booster: Any, n_rounds: int, y: Floats, weights: Floats | None, *, output: int = 0, n_outputs: int = 1
+) -> Boosting:
     """Return the recipe of the first rounds.
 
     Parameters
     ----------
     booster
-        An XGBoost booster with one output.
+        An XGBoost booster with one output, or with several whose trees take turns.
     n_rounds
         How many rounds `predict` uses; 0 means all.
     y, weights : ndarray of shape (n_rows,)
         Targets and weights of the training rows; the latter may be None.
+    output, n_outputs
+        The output that the targets are for, and the number of outputs.
     """
     config = json.loads(booster.save_config())["learner"]
     learner = parse(bytes(booster.save_raw("ubj")))["learner"]
@@ -47,8 +51,10 @@ def boosting(booster: Any, n_rounds: int, y: Floats, weights: Floats | None) -> 
         raise NotRedoneError(f"its trees have seen samples of the rows (subsample={given['subsample']})")
     loss = _loss(config["objective"])
     model = learner["gradient_booster"]["model"]
-    trees = [_Nodes(tree) for tree in model["trees"][: model["iteration_indptr"][n_rounds or -1]]]
-    start = np.float32(learner["learner_model_param"]["base_score"].strip("[]"))
+    used = model["trees"][: model["iteration_indptr"][n_rounds or -1]]
+    trees = [_Nodes(tree) for tree in used[output::n_outputs]]
+    starts = learner["learner_model_param"]["base_score"].strip("[]").split(",")
+    start = np.float32(starts[output if len(starts) > 1 else 0])
     l1, l2, rates = float(given["alpha"]), float(given["lambda"]), np.full(len(trees), float(given["eta"]))
     max_step = float(given["max_delta_step"])
     if not l1 and not max_step:

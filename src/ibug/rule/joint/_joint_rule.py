@@ -110,7 +110,13 @@ class JointRule:
         return {name: value for name, value in self.__dict__.items() if name != "needs"}  # which is made again
 
     def aside(self, X: Any, leaves: LeavesOf | None = None) -> Mapping[str, NDArray[Any]]:
-        """Return what batches must have beside neighbours: nothing."""
+        """Return what batches must have beside neighbours: nothing.
+
+        Parameters
+        ----------
+        X, leaves
+            As in `Rule.aside`.
+        """
         return {}
 
     def own(self, batch: Batch) -> tuple[Stack, ...]:
