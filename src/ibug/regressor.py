@@ -29,7 +29,7 @@ from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
 from ibug.rule import AnyRule, facts_of, joined, most_needed, with_neighbors
 from ibug.training import Job, checked_model, learn_from, learned, updated_source, with_sample_weight
-from ibug.training.several import check_same_targets, one_target, target_names
+from ibug.training.several import check_same_targets, for_targets, one_target, target_names
 
 
 class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
@@ -42,7 +42,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : supported regressor or Booster, default=None
-        ``None`` means scikit-learn's ``HistGradientBoostingRegressor``. It is cloned and fitted unless `prefit` is set.
+        ``None`` means scikit-learn's ``HistGradientBoostingRegressor``, of several targets one for each. It is cloned
+        and fitted unless `prefit` is set.
     k : int or "tune"
         The number of neighbours. ``"tune"`` chooses among the paper's candidates, 3 to 701, on validation rows.
     distribution : str, subclass of Distribution, or "tune"
@@ -242,6 +243,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X, y = self._check_training_rows(X, y)
         validation = self._check_validation_rows(X_val, y_val)
         check_same_targets(y, validation)
+        model = for_targets(model, self.estimator, y)
         weights = as_weights(sample_weight_val, 0 if validation is None else len(validation[1]), "sample_weight_val")
         fit_params = with_sample_weight(model, fit_params, sample_weight)
         options.check(len(y), fit_params, has_validation=validation is not None)
@@ -497,8 +499,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return np.concatenate(by_parts(batches, rule.predicted_variance, self.n_jobs))
 
     def _from_distributions(self, X: Any, function: Callable[[Any], Floats]) -> Floats:
-        rule = self.rule_
-        parts = by_parts(self.batches(X), lambda batch: function(rule.distribution(batch)), self.n_jobs)
+        batches, rule = self.batches(X), self.rule_  # in this order: an estimator that is not fitted has no rule
+        parts = by_parts(batches, lambda batch: function(rule.distribution(batch)), self.n_jobs)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _ends(self, X: Any, coverage: ArrayLike, joint: bool) -> Floats:

@@ -255,7 +255,7 @@ def test_bad_targets(model, diabetes):
         u.fit(X, np.where(np.arange(300) == 7, np.inf, y))
     with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[300, 299\]"):
         u.fit(X, y[:-1])
-    with pytest.raises(ValueError, match="y should be a 1d array"):
+    with pytest.raises(InvalidInputError, match="y has 2 targets, and a GradientBoostingRegressor is for one"):
         u.fit(X, np.stack([y, y], axis=1))
     with pytest.raises(InvalidInputError, match="the target y is None"):
         u.fit(X, None)

@@ -372,6 +372,17 @@ def test_what_is_refused(model, parameters, fit, message):
         IBUGRegressor(model, prefit=True, **parameters).fit(X[TRAIN][:rows], given.pop("y"), X_val=X[VALID], **given)
 
 
+def test_the_default_estimator():
+    u = IBUGRegressor(random_state=0).fit(X[:200], Y[:200])
+    assert isinstance(u.estimator_, MultiOutputRegressor)
+    assert u.predict(X[NEW]).shape == (200, 2)
+
+
+def test_an_estimator_of_one_target():
+    with pytest.raises(InvalidInputError, match=r"MultiOutputRegressor\(HistGradientBoostingRegressor"):
+        IBUGRegressor(HistGradientBoostingRegressor()).fit(X[TRAIN], Y[TRAIN])
+
+
 def test_a_model_of_one_target():
     with pytest.raises(InvalidInputError, match="MultiOutputRegressor"):
         IBUGRegressor(SMALL.fit(X[TRAIN], Y[TRAIN, 0]), prefit=True).fit(

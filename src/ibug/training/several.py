@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.multioutput import MultiOutputRegressor
 
 from ibug._typing import Floats, Rows
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader
 from ibug.rule import AnyRule, JointRule, Rule
+
+_FOR_ONE_TARGET = ("LGBMRegressor", "GradientBoostingRegressor", "HistGradientBoostingRegressor")
 
 
 def check_outputs(reader: LeafReader, y: Floats) -> None:
@@ -35,6 +38,36 @@ def check_outputs(reader: LeafReader, y: Floats) -> None:
         f"y has {n_targets} targets, and this {name} predicts {reader.n_outputs}. Give a model of all of them: "
         "sklearn.multioutput.MultiOutputRegressor around any supported one, XGBoost, CatBoost with MultiRMSE, a forest."
     )
+
+
+def for_targets(model: Any, given: Any, y: Floats) -> Any:
+    """Return the model to use for these targets: where none was given, one for each of several.
+
+    Parameters
+    ----------
+    model
+        The model to use or to train.
+    given
+        What the user gave; None for the default.
+    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        The training targets.
+
+    Raises
+    ------
+    InvalidInputError
+        For a class that is known to be for one target.
+    """
+    if y.ndim == 1:
+        return model
+    if given is None:
+        return MultiOutputRegressor(model)
+    name = type(model).__name__
+    if name in _FOR_ONE_TARGET:
+        raise InvalidInputError(
+            f"y has {y.shape[1]} targets, and a {name} is for one. Give one for each of them: "
+            f"sklearn.multioutput.MultiOutputRegressor({name}(...))."
+        )
+    return model
 
 
 def check_same_targets(y: Floats, later: Rows | None) -> None:
