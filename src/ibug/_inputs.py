@@ -31,9 +31,20 @@ def as_rows(X: Any) -> Any:
     return X
 
 
+def shape_of(y: Any) -> tuple[int, ...]:
+    """Return the shape of targets in any form; () of what is no array, for others to complain of."""
+    shape = getattr(y, "shape", None)
+    if shape is not None:
+        return tuple(shape)
+    try:
+        return np.asarray(y).shape
+    except ValueError:  # lists of different lengths
+        return ()
+
+
 def check_targets(X: Any, y: Any, name: str, *, several: bool = False) -> Floats:
     """Return the targets as finite floats of shape (n,), one per row of X; where several may be, also (n, d), d ≥ 2."""
-    shape = np.shape(y)
+    shape = shape_of(y)
     targets = column_or_1d(y, warn=True) if not several or len(shape) != 2 or shape[1] < 2 else np.asarray(y)
     if targets.dtype.kind in "mM":
         raise InvalidInputError(f"{name} must be numbers; got dates or times ({targets.dtype}): choose a unit first.")

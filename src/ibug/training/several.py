@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.multioutput import MultiOutputRegressor
 
+from ibug._inputs import shape_of
 from ibug._typing import Floats, Rows
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader
@@ -99,7 +99,7 @@ def target_names(y: Any) -> list[str]:
     columns = getattr(y, "columns", None)
     if columns is not None:
         return [str(name) for name in columns]
-    shape = np.shape(y)
+    shape = shape_of(y)
     return [f"target_{j}" for j in range(shape[1] if len(shape) > 1 else 1)]
 
 
