@@ -36,6 +36,18 @@ def test_trees_are_not_chosen_on_a_cluster(client, model, data, arrays, options)
         IBUGRegressor(model, prefit=True, **options).fit(arrays(X, 100), arrays(y, 100))
 
 
+def test_several_targets_are_refused(client, data, arrays):
+    from sklearn.ensemble import RandomForestRegressor
+
+    X, y = (np.nan_to_num(values) for values in data["train"])
+    both = np.column_stack([y, -y])
+    model = RandomForestRegressor(5, random_state=0, max_depth=4).fit(X, both)
+    with pytest.raises(InvalidInputError, match="predicts 2 targets, and a cluster has one"):
+        IBUGRegressor(model, prefit=True, k=5, calibrate=False).fit(arrays(X, 200), arrays(y, 200))
+    with pytest.raises(InvalidInputError, match="y should be a 1d array"):
+        IBUGRegressor(model, prefit=True, k=5, calibrate=False).fit(arrays(X, 200), arrays(both, 200))
+
+
 def test_a_partition_with_bad_validation_rows_names_itself(client, model, data, arrays):
     (X, y), (X_val, y_val) = data["train"], data["validation"]
     y_val = y_val.copy()

@@ -18,6 +18,7 @@ from ibug.dask._partitions import Key, Partitions, local_positions
 from ibug.dask._placement import holders, on_cluster, on_shards, shard_tasks
 from ibug.dask._rows import RowsOnCluster, persisted
 from ibug.dask._shard import Shard, ShardSet, build_residual_shard, build_shard
+from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader, read_leaves_of
 from ibug.neighbors import LeafNumbers
 from ibug.rule import TargetRange
@@ -79,6 +80,11 @@ class ClusterSource:
     ) -> ClusterSource:
         """Make each partition a shard, where it lives. The tasks stay known, so that a lost shard is made again."""
         described = read_leaves_of(model)
+        if described.n_outputs > 1:
+            raise InvalidInputError(
+                f"This {type(described.model).__name__} predicts {described.n_outputs} targets, and a cluster has one: "
+                "ibug.IBUGRegressor takes several on one machine."
+            )
         given = None if columns is None else [described.written_as(str(name)) for name in columns]
         check_feature_names(described.feature_names, given, columns)
         some = np.unique(np.linspace(0, rows.n_rows - 1, _CHECKED_ROWS).astype(np.intp))
