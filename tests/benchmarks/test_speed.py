@@ -78,7 +78,7 @@ def test_bars():
         "interval alone / predict alone": 2.1,
         "default / normal": 2.1,
     }
-    result = {"setting": setting, "kernel_share": 1.2, "index_bytes": 4e6, "ratios": ratios, "fresh": fresh}
+    result = {"setting": setting, "kernel_share": 1.2, "index_bytes": 4.5e6, "ratios": ratios, "fresh": fresh}
     per_row = {"predict_dist": 1.0, "predict_dist alone": 2.0, "default alone": 0.3e-3, "predict alone": 0.2e-3}
     result |= {"fit_time": 1.0, "training_time": 2.0, "per_row": per_row}
     missed = [bar.text for bar in judge([result]) if not bar.met]
