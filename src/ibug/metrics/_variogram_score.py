@@ -21,7 +21,7 @@ def variogram_score(
     reduce: Reduce = "mean",
     sample_weight: ArrayLike | None = None,
 ) -> Any:
-    """Return the variogram score Σ (|yᵢ − yⱼ|ᵖ − E|Xᵢ − Xⱼ|ᵖ)² over pairs of targets; lower is better.
+    """Return the variogram score ``Σ (|yᵢ − yⱼ|ᵖ − E|Xᵢ − Xⱼ|ᵖ)²`` over pairs of targets; lower is better.
 
     It is a proper score, and tells wrong dependence between targets better than the energy score does; it does not see
     a shift that all targets have in common (Scheuerer and Hamill, 2015).

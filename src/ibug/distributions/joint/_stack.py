@@ -335,7 +335,7 @@ class JointStack:
         return np.asarray(out[0] if size is None else out)
 
     def energy_score(self, y: ArrayLike) -> Floats:
-        """Return the energy score E|X − y| − ½ E|X − X'|, (n,), of targets in units of their training deviation.
+        """Return the energy score ``E|X − y| − ½ E|X − X'|``, (n,), of targets in units of their training deviation.
 
         It is the CRPS of several targets: lower is better, and a proper score of the whole joint distribution.
 
@@ -352,7 +352,7 @@ class JointStack:
         return out[0] if self._single else out
 
     def variogram_score(self, y: ArrayLike, p: float = 0.5) -> Floats:
-        """Return the variogram score Σ (|yᵢ − yⱼ|ᵖ − E|Xᵢ − Xⱼ|ᵖ)² over pairs of targets, (n,); lower is better.
+        """Return the variogram score ``Σ (|yᵢ − yⱼ|ᵖ − E|Xᵢ − Xⱼ|ᵖ)²`` over pairs of targets, (n,); lower is better.
 
         It tells wrong dependence between targets better than the energy score, and does not see a common shift. Targets
         are in units of their training deviation.
