@@ -18,8 +18,8 @@ from ibug.exceptions import InvalidInputError
 class BoxCalibrator:
     """Split conformal boxes: each side is a central interval of its target, all of the same score.
 
-    The score of a row is the largest ``|Φ⁻¹(F(y))|`` of its targets: how far the worst of them is from its median, in units
-    of its own spread. If held-out rows and new rows are exchangeable, and the distributions were made without the
+    The score of a row is the largest ``|Φ⁻¹(F(y))|`` of its targets: how far the worst of them is from its median, in
+    units of its own spread. If held-out rows and new rows are exchangeable, and the distributions were made without the
     held-out rows' targets, a box of coverage p holds all targets of a new row at once with probability p at least.
 
     Parameters
