@@ -16,8 +16,8 @@ _LEAST_TILES = 128
 # What the bounds may add to the memory of the codes; more is needed only where leaves occur everywhere, and bounds are
 # of no use. They are kept if rows of the index find their own 10 nearest with a smaller share of the tiles than this.
 _MOST_MEMORY, _MOST_VISITED = 0.2, 0.2
-# The same for codes of so many bytes that caches do not hold them: a row alone waits for memory, and gains whatever it
-# skips.
+# The same for codes that are larger than the caches, from _LARGE bytes on: there a row alone waits for memory, so that
+# each tile it skips is a gain.
 _LARGE = 2**25
 _MOST_MEMORY_OF_LARGE, _MOST_VISITED_OF_LARGE = 0.25, 0.4
 _PROBES, _PROBE_K = 32, 10
