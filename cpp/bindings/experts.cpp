@@ -37,16 +37,16 @@ stack::Experts experts(const Whole& k, const Vector& sharpness, std::size_t most
     return {k.data(), sharpness.data(), k.shape(0)};
 }
 
-stack::Neighbors neighbors(const Vector& loc, const Table& targets, const Table& residuals, const Table& shares,
+stack::Neighbors neighbors(const Vector& loc, const Table& targets, const Table& moved, const Table& shares,
                            const Table& counts) {
     const std::size_t n = loc.shape(0);
-    require(targets.shape(0) == n && residuals.shape(0) == n && shares.shape(0) == n, "all arrays need the same rows");
-    require(shares.shape(1) >= targets.shape(1) && shares.shape(1) >= residuals.shape(1),
+    require(targets.shape(0) == n && moved.shape(0) == n && shares.shape(0) == n, "all arrays need the same rows");
+    require(shares.shape(1) >= targets.shape(1) && shares.shape(1) >= moved.shape(1),
             "each neighbour needs the share of trees");
     require(counts.shape(0) == n && (counts.shape(1) == 0 || counts.shape(1) == shares.shape(1)),
             "each neighbour counts for something, or all alike");
-    return {loc.data(),         targets.data(), targets.shape(1), residuals.data(),
-            residuals.shape(1), shares.data(),  shares.shape(1),  counts.shape(1) == 0 ? nullptr : counts.data()};
+    return {loc.data(),     targets.data(), targets.shape(1), moved.data(),
+            moved.shape(1), shares.data(),  shares.shape(1),  counts.shape(1) == 0 ? nullptr : counts.data()};
 }
 
 }  // namespace
@@ -55,25 +55,25 @@ NB_MODULE(_experts, m) {
     m.doc() = "What experts say of rows, compiled. Use ibug.stacking instead.";
     m.def(
         "all_finite",
-        [](Vector loc, Table targets, Table residuals, Table shares, Table counts) {
+        [](Vector loc, Table targets, Table moved, Table shares, Table counts) {
             nb::gil_scoped_release released;
             return stack::all_finite(loc.data(), loc.size()) && stack::all_finite(targets.data(), targets.size()) &&
-                   stack::all_finite(residuals.data(), residuals.size()) &&
-                   stack::all_finite(shares.data(), shares.size()) && stack::all_finite(counts.data(), counts.size());
+                   stack::all_finite(moved.data(), moved.size()) && stack::all_finite(shares.data(), shares.size()) &&
+                   stack::all_finite(counts.data(), counts.size());
         },
-        "loc"_a.noconvert(), "targets"_a.noconvert(), "residuals"_a.noconvert(), "shares"_a.noconvert(),
+        "loc"_a.noconvert(), "targets"_a.noconvert(), "moved"_a.noconvert(), "shares"_a.noconvert(),
         "counts"_a.noconvert(), "Tell whether no number is infinite or missing.");
     m.def(
         "combine",
-        [](Vector loc, Table targets, Table residuals, Table shares, Table counts, Whole target_k,
-           Vector target_sharpness, Vector target_weights, Whole residual_k, Vector residual_sharpness,
-           Vector residual_weights, std::size_t start, std::size_t stop, Out atoms, Array<float, 2> masses) {
-            const stack::Neighbors near = neighbors(loc, targets, residuals, shares, counts);
+        [](Vector loc, Table targets, Table moved, Table shares, Table counts, Whole target_k, Vector target_sharpness,
+           Vector target_weights, Whole residual_k, Vector residual_sharpness, Vector residual_weights,
+           std::size_t start, std::size_t stop, Out atoms, Array<float, 2> masses) {
+            const stack::Neighbors near = neighbors(loc, targets, moved, shares, counts);
             const stack::Experts on_targets = experts(target_k, target_sharpness, targets.shape(1));
-            const stack::Experts on_residuals = experts(residual_k, residual_sharpness, residuals.shape(1));
+            const stack::Experts on_residuals = experts(residual_k, residual_sharpness, moved.shape(1));
             require(target_weights.shape(0) == on_targets.n && residual_weights.shape(0) == on_residuals.n,
                     "each expert needs a weight");
-            const std::size_t n = targets.shape(1) + residuals.shape(1);
+            const std::size_t n = targets.shape(1) + moved.shape(1);
             require(atoms.shape(0) == loc.shape(0) && masses.shape(0) == loc.shape(0) && atoms.shape(1) == n &&
                         masses.shape(1) == n,
                     "the results must be (n, n_targets + n_residuals)");
@@ -82,20 +82,20 @@ NB_MODULE(_experts, m) {
             stack::combine(near, on_targets, target_weights.data(), on_residuals, residual_weights.data(), start, stop,
                            atoms.data(), masses.data());
         },
-        "loc"_a.noconvert(), "targets"_a.noconvert(), "residuals"_a.noconvert(), "shares"_a.noconvert(),
+        "loc"_a.noconvert(), "targets"_a.noconvert(), "moved"_a.noconvert(), "shares"_a.noconvert(),
         "counts"_a.noconvert(), "target_k"_a.noconvert(), "target_sharpness"_a.noconvert(),
         "target_weights"_a.noconvert(), "residual_k"_a.noconvert(), "residual_sharpness"_a.noconvert(),
         "residual_weights"_a.noconvert(), "start"_a, "stop"_a, "atoms"_a.noconvert(), "masses"_a.noconvert(),
         "Write each row's sorted atoms and their masses.");
     m.def(
         "compare",
-        [](Vector loc, Table targets, Table residuals, Table shares, Table counts, Whole target_k,
-           Vector target_sharpness, Whole residual_k, Vector residual_sharpness, Vector scale, Vector y, Vector errors,
-           Vector bandwidths, double error_bandwidth, double least, Vector support, std::size_t start, std::size_t stop,
-           Out to_target, Out to_each_other, Array<double, 3> log_density) {
-            const stack::Neighbors near = neighbors(loc, targets, residuals, shares, counts);
+        [](Vector loc, Table targets, Table moved, Table shares, Table counts, Whole target_k, Vector target_sharpness,
+           Whole residual_k, Vector residual_sharpness, Vector scale, Vector y, Vector errors, Vector bandwidths,
+           double error_bandwidth, double least, Vector support, std::size_t start, std::size_t stop, Out to_target,
+           Out to_each_other, Array<double, 3> log_density) {
+            const stack::Neighbors near = neighbors(loc, targets, moved, shares, counts);
             const stack::Experts on_targets = experts(target_k, target_sharpness, targets.shape(1));
-            const stack::Experts on_residuals = experts(residual_k, residual_sharpness, residuals.shape(1));
+            const stack::Experts on_residuals = experts(residual_k, residual_sharpness, moved.shape(1));
             const std::size_t n = loc.shape(0);
             require(scale.shape(0) == n && y.shape(0) == n && support.shape(0) == 2, "all arrays need the same rows");
             const stack::Comparison with = {
@@ -111,7 +111,7 @@ NB_MODULE(_experts, m) {
             stack::compare(near, on_targets, on_residuals, with, start, stop, to_target.data(), to_each_other.data(),
                            log_density.data());
         },
-        "loc"_a.noconvert(), "targets"_a.noconvert(), "residuals"_a.noconvert(), "shares"_a.noconvert(),
+        "loc"_a.noconvert(), "targets"_a.noconvert(), "moved"_a.noconvert(), "shares"_a.noconvert(),
         "counts"_a.noconvert(), "target_k"_a.noconvert(), "target_sharpness"_a.noconvert(), "residual_k"_a.noconvert(),
         "residual_sharpness"_a.noconvert(), "scale"_a.noconvert(), "y"_a.noconvert(), "errors"_a.noconvert(),
         "bandwidths"_a.noconvert(), "error_bandwidth"_a, "least"_a, "support"_a.noconvert(), "start"_a, "stop"_a,

@@ -25,10 +25,10 @@ struct Experts {
 
 // The neighbours of the rows: what they say, (n, n_targets) and (n, n_residuals), nearest first.
 struct Neighbors {
-    const double* loc;      // (n,), what residuals are added to
+    const double* loc;      // (n,), the predictions
     const double* targets;  // (n, n_targets)
     std::size_t n_targets;
-    const double* residuals;  // (n, n_residuals)
+    const double* moved;  // (n, n_residuals), the predictions plus the neighbours' residuals
     std::size_t n_residuals;
     const double* shares;  // (n, n_shares)
     std::size_t n_shares;
@@ -73,7 +73,7 @@ inline void combine(const Neighbors& near, const Experts& on_targets, const doub
         const double* shares = near.shares + row * near.n_shares;
         for (std::size_t i = 0; i < near.n_targets; ++i) list[i] = {near.targets[row * near.n_targets + i], 0.0};
         for (std::size_t i = 0; i < near.n_residuals; ++i)
-            list[near.n_targets + i] = {near.loc[row] + near.residuals[row * near.n_residuals + i], 0.0};
+            list[near.n_targets + i] = {near.moved[row * near.n_residuals + i], 0.0};
         const double* counts = near.counts_of(row);
         add(on_targets, target_weights, shares, counts, near.n_targets, list.data());
         add(on_residuals, residual_weights, shares, counts, near.n_residuals, list.data() + near.n_targets);
@@ -127,8 +127,7 @@ class RowOfExperts {
         for (std::size_t j = 0; j < on_targets_.n; ++j, weights += n_)
             expert_weights(shares, counts, on_targets_.k[j], on_targets_.sharpness[j], near_.n_targets, weights + from);
         from += near_.n_targets;
-        for (std::size_t i = 0; i < near_.n_residuals; ++i)
-            value_[from + i] = loc_ + near_.residuals[row * near_.n_residuals + i];
+        for (std::size_t i = 0; i < near_.n_residuals; ++i) value_[from + i] = near_.moved[row * near_.n_residuals + i];
         for (std::size_t j = 0; j < on_residuals_.n; ++j, weights += n_)
             expert_weights(shares, counts, on_residuals_.k[j], on_residuals_.sharpness[j], near_.n_residuals,
                            weights + from);

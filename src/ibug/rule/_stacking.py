@@ -11,7 +11,7 @@ from ibug.rule._choice import Choice
 from ibug.rule._plan import Plan
 from ibug.rule._rule import STACK
 from ibug.rule._statistics import Statistics
-from ibug.rule.stack import Evidence, Experts, ExpertStatistics, Stacked, fit, pool, resolution
+from ibug.rule.stack import Evidence, Experts, ExpertStatistics, Stacked, fit, pool, resolution, values_taken
 
 # The number of validation rows whose neighbours tell how fine the target is.
 _ROWS_FOR_RESOLUTION = 5000
@@ -39,8 +39,16 @@ def stacked(
     support = plan.options.support or (-np.inf, np.inf)
     weights = statistics.weights
     near = evidence.targets[:_ROWS_FOR_RESOLUTION]
-    finest = resolution(np.concatenate([near.ravel(), statistics.y[:_ROWS_FOR_RESOLUTION]]))
-    pooled = pool(evidence.mean, evidence.scale, statistics.y, weights, resolution=finest, support=support)
+    y = statistics.y[:_ROWS_FOR_RESOLUTION]
+    pooled = pool(
+        evidence.mean,
+        evidence.scale,
+        statistics.y,
+        weights,
+        resolution=resolution(np.append(y, near)),
+        support=support,
+        values=values_taken(y, near),
+    )
     seen = replace(ExpertStatistics.of(experts, pooled, evidence, statistics.y), weights=weights)
     scored = [
         (_score(plan, one, evidence, statistics), one)

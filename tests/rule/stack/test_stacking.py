@@ -238,24 +238,6 @@ def test_pooled_errors():
         stacking.pool(mean, scale, np.full(1000, np.nan))
 
 
-@pytest.mark.parametrize(
-    ("targets", "expected"),
-    [
-        ([5, 5, 6, 6, 7, 9], 1.0),
-        ([1.0, 1.0, 1.0], 0.0),
-        ([0, 0, 0, 1, 2, 50, 1000], 1.0),
-        ([0.1, 0.3, 0.5], 0.2),
-        ([], 0.0),
-    ],
-)
-def test_resolution(targets, expected):
-    assert stacking.resolution(targets) == pytest.approx(expected)
-
-
-def test_resolution_of_a_continuous_target_is_small():
-    assert stacking.resolution(np.random.default_rng(0).normal(size=2000)) < 0.005
-
-
 def test_what_cannot_be_is_refused():
     evidence, y = rows(12)
     pooled = stacking.pool(evidence.mean, evidence.scale, y)

@@ -1,5 +1,6 @@
 """Stacks of experts: which there are, what they say of rows, and the weights that validation rows give them."""
 
+from ibug.rule.stack._fineness import nearest_of, resolution, values_taken
 from ibug.rule.stack._fit import (
     FEWEST_ROWS,
     SHRINKAGE,
@@ -10,7 +11,7 @@ from ibug.rule.stack._fit import (
     normal_only,
     too_few,
 )
-from ibug.rule.stack._pooled import Pooled, pool, resolution
+from ibug.rule.stack._pooled import Pooled, pool
 from ibug.rule.stack._stacked import Stacked
 from ibug.rule.stack._statistics import BANDWIDTHS, Evidence, ExpertStatistics
 from ibug.rule.stack._views import Experts, Nearest
@@ -29,8 +30,10 @@ __all__ = [
     "best_bandwidth",
     "fit",
     "from_distances",
+    "nearest_of",
     "normal_only",
     "pool",
     "resolution",
     "too_few",
+    "values_taken",
 ]

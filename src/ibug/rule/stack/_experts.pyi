@@ -7,11 +7,11 @@ _Floats: TypeAlias = NDArray[np.float64]
 _Masses: TypeAlias = NDArray[np.float32]
 _Whole: TypeAlias = NDArray[np.int64]
 
-def all_finite(loc: _Floats, targets: _Floats, residuals: _Floats, shares: _Floats, counts: _Floats) -> bool: ...
+def all_finite(loc: _Floats, targets: _Floats, moved: _Floats, shares: _Floats, counts: _Floats) -> bool: ...
 def combine(
     loc: _Floats,
     targets: _Floats,
-    residuals: _Floats,
+    moved: _Floats,
     shares: _Floats,
     counts: _Floats,
     target_k: _Whole,
@@ -28,7 +28,7 @@ def combine(
 def compare(
     loc: _Floats,
     targets: _Floats,
-    residuals: _Floats,
+    moved: _Floats,
     shares: _Floats,
     counts: _Floats,
     target_k: _Whole,

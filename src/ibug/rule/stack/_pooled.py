@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ibug._typing import Floats
 from ibug._weights import effective_rows, quantile
@@ -33,12 +32,15 @@ class Pooled:
         The distance of two values of the target; see :func:`resolution`.
     support : pair of float
         The bounds of the target.
+    values : ndarray of shape (n_values,)
+        The values of the target, ascending, where it takes few: predictions plus residuals are moved to the nearest.
     """
 
     errors: Floats
     error_bandwidth: float = 0.25
     resolution: float = 0.0
     support: tuple[float, float] = (-np.inf, np.inf)
+    values: Floats = field(default_factory=lambda: np.empty(0))
 
     @property
     def least_bandwidth(self) -> float:
@@ -52,6 +54,7 @@ class Pooled:
             "error_bandwidth": self.error_bandwidth,
             "resolution": self.resolution,
             "support": list(self.support),
+            "values": self.values,
         }
 
     @classmethod
@@ -59,7 +62,10 @@ class Pooled:
         """Return what has this state."""
         lower, upper = (float(bound) for bound in state["support"])
         errors = np.asarray(state["errors"], np.float64)
-        return cls(errors, float(state["error_bandwidth"]), float(state["resolution"]), (lower, upper))
+        values = np.asarray(state.get("values", []), np.float64)  # which older files have not
+        if values.ndim != 1 or not np.isfinite(values).all() or (np.diff(values) <= 0).any():
+            raise InvalidInputError("The values of a target must be finite numbers that ascend.")
+        return cls(errors, float(state["error_bandwidth"]), float(state["resolution"]), (lower, upper), values)
 
 
 def pool(
@@ -70,6 +76,7 @@ def pool(
     *,
     resolution: float = 0.0,
     support: tuple[float, float] = (-np.inf, np.inf),
+    values: Floats | None = None,
 ) -> Pooled:
     """Return the pooled errors (y − mean)/scale of the validation rows.
 
@@ -86,13 +93,16 @@ def pool(
         The distance of two values of the target.
     support : pair of float
         The bounds of the target.
+    values : ndarray of shape (n_values,) or None
+        The values of a target that takes few.
     """
+    values = np.empty(0) if values is None else values
     unsorted = (y - mean) / scale
     errors = np.sort(unsorted)
     if not np.isfinite(errors).all():
         raise InvalidInputError("Errors can be pooled only where predictions, scales and targets are finite numbers.")
     if len(errors) == 0:
-        return Pooled(errors, resolution=resolution, support=support)
+        return Pooled(errors, resolution=resolution, support=support, values=values)
     n = effective_rows(weights, len(errors))
     quartiles = quantile(unsorted, [0.25, 0.75], weights)
     deviation = float(np.sqrt(average(np.square(unsorted - average(unsorted, weights)), weights)))
@@ -100,25 +110,4 @@ def pool(
     bandwidth = max(0.9 * min(widths, default=0.0) * n**-0.2, _NARROWEST)
     if len(errors) > MOST_ERRORS or weights is not None:
         errors = quantile(unsorted, (np.arange(MOST_ERRORS) + 0.5) / MOST_ERRORS, weights)
-    return Pooled(errors, bandwidth, resolution, support)
-
-
-def resolution(targets: ArrayLike) -> float:
-    """Return the median distance from a row's target to the nearest different one; 0 if all are the same.
-
-    For whole numbers it is 1 even if a few are far apart; for a continuous target it is about as small as the distances
-    of neighbouring values, too small to matter.
-
-    Parameters
-    ----------
-    targets : array-like of shape (n,)
-        The targets of the training rows.
-    """
-    values, counts = np.unique(np.asarray(targets, np.float64), return_counts=True)
-    if len(values) < 2:
-        return 0.0
-    gaps = np.diff(values)
-    nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
-    order = np.argsort(nearest)
-    middle = np.searchsorted(np.cumsum(counts[order]), counts.sum() / 2)
-    return float(nearest[order][middle])
+    return Pooled(errors, bandwidth, resolution, support, values)

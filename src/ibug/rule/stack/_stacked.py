@@ -80,13 +80,13 @@ class Stacked:
             What the experts look at; at least as many neighbours as `needs` says.
         """
         experts, on_targets, on_residuals = self._active
-        loc, targets, residuals, shares, counts = evidence.arrays(experts)
-        n, k = len(loc), targets.shape[1] + residuals.shape[1]
+        loc, targets, moved, shares, counts = evidence.arrays(experts, self.pooled.values)
+        n, k = len(loc), targets.shape[1] + moved.shape[1]
         atoms, masses = np.empty((n, k)), np.empty((n, k), np.float32)
         kernel.combine(
             loc,
             targets,
-            residuals,
+            moved,
             shares,
             counts,
             *experts.on_targets,

@@ -10,6 +10,7 @@ import numpy as np
 from ibug._typing import Floats
 from ibug._weights import effective_rows, mean
 from ibug.exceptions import InvalidInputError
+from ibug.rule.stack._fineness import nearest_of
 from ibug.rule.stack._load import kernel
 from ibug.rule.stack._pooled import Pooled
 from ibug.rule.stack._views import Experts
@@ -43,8 +44,18 @@ class Evidence:
     residuals: Floats | None = None
     weights: Floats | None = None
 
-    def arrays(self, experts: Experts) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Return locations, targets, residuals, shares and weights for the compiled functions, no wider than needed."""
+    def arrays(self, experts: Experts, values: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Return what the compiled functions take, no wider than needed.
+
+        These are predictions, neighbours' targets, predictions plus neighbours' residuals, shares and weights.
+
+        Parameters
+        ----------
+        experts : Experts
+            The experts.
+        values : ndarray of shape (n_values,)
+            The values of a target that takes few: predictions plus residuals are moved to the nearest of them.
+        """
         needs, n = experts.needs, len(self.mean)
         residuals = self.residuals
         if residuals is None:
@@ -54,7 +65,8 @@ class Evidence:
         targets, residuals = self.targets[:, : needs["targets"]], residuals[:, : needs["residuals"]]
         k = max(targets.shape[1], residuals.shape[1])
         weights = np.empty((n, 0)) if self.weights is None else self.weights[:, :k]
-        given = self.mean, targets, residuals, self.shares[:, :k], weights
+        moved = nearest_of(values, self.mean[:, None] + residuals)
+        given = self.mean, targets, moved, self.shares[:, :k], weights
         parts = tuple(np.ascontiguousarray(part, np.float64) for part in given)
         if not kernel.all_finite(parts[0], *parts[1:]):
             raise InvalidInputError("A stack needs finite predictions, targets, residuals, affinities and weights.")
@@ -114,7 +126,7 @@ class ExpertStatistics:
             raise InvalidInputError("An expert on errors needs pooled errors.")
         out = np.empty((n, j)), np.empty((n, j * (j + 1) // 2)), np.empty((n, len(BANDWIDTHS), j))
         kernel.compare(
-            *evidence.arrays(experts),
+            *evidence.arrays(experts, pooled.values),
             *experts.on_targets,
             *experts.on_residuals,
             scale,
