@@ -53,7 +53,7 @@ class Stacked:
     reason: str = ""
 
     @property
-    def needs(self) -> dict[str, int]:
+    def needs(self) -> Mapping[str, int]:
         """The number of neighbours whose targets and residuals make the distributions."""
         return self._active[0].needs
 

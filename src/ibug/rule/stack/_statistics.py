@@ -65,7 +65,7 @@ class Evidence:
         targets, residuals = self.targets[:, : needs["targets"]], residuals[:, : needs["residuals"]]
         k = max(targets.shape[1], residuals.shape[1])
         weights = np.empty((n, 0)) if self.weights is None else self.weights[:, :k]
-        moved = nearest_of(values, self.mean[:, None] + residuals)
+        moved = nearest_of(values, self.mean[:, None] + residuals) if residuals.size else residuals
         given = self.mean, targets, moved, self.shares[:, :k], weights
         parts = tuple(np.ascontiguousarray(part, np.float64) for part in given)
         if not kernel.all_finite(parts[0], *parts[1:]):

@@ -89,13 +89,11 @@ class Experts:
         """The number of neighbours that each expert asks; 0 for those that ask the model."""
         return (0,) * (1 + self.errors) + tuple(expert.k for expert in self.targets + self.residuals)
 
-    @property
-    def needs(self) -> dict[str, int]:
+    @cached_property
+    def needs(self) -> Mapping[str, int]:
         """The largest number of neighbours of which targets and residuals are needed."""
-        return {
-            "targets": max((expert.k for expert in self.targets), default=0),
-            "residuals": max((expert.k for expert in self.residuals), default=0),
-        }
+        found = {"targets": self.targets, "residuals": self.residuals}
+        return {name: max((one.k for one in each), default=0) for name, each in found.items()}
 
     @cached_property
     def on_targets(self) -> Table:
