@@ -67,11 +67,12 @@ class Batch {
         stack::crps(all_, y.data(), y.shape(1), start, stop, out.data());
     }
 
-    void log_densities(double error_bandwidth, double bandwidth, double least, Table x, std::size_t start,
+    void log_densities(double error_bandwidth, double bandwidth, double least, bool tailed, Table x, std::size_t start,
                        std::size_t stop, Out out) const {
         check(x, out, start, stop);
         nb::gil_scoped_release released;
-        stack::log_densities(all_, {error_bandwidth, bandwidth, least}, x.data(), x.shape(1), start, stop, out.data());
+        stack::log_densities(all_, {error_bandwidth, bandwidth, least, tailed}, x.data(), x.shape(1), start, stop,
+                             out.data());
     }
 
     void moments(std::size_t start, std::size_t stop, OutVector mean, OutVector deviation) const {
@@ -110,8 +111,8 @@ NB_MODULE(_mixtures, m) {
              "out"_a.noconvert(), "Write the quantiles with probability p below and q above.")
         .def("crps", &Batch::crps, "y"_a.noconvert(), "start"_a, "stop"_a, "out"_a.noconvert(),
              "Write the continuous ranked probability scores at y.")
-        .def("log_densities", &Batch::log_densities, "error_bandwidth"_a, "bandwidth"_a, "least"_a, "x"_a.noconvert(),
-             "start"_a, "stop"_a, "out"_a.noconvert(), "Write the smoothed log densities at x.")
+        .def("log_densities", &Batch::log_densities, "error_bandwidth"_a, "bandwidth"_a, "least"_a, "tailed"_a,
+             "x"_a.noconvert(), "start"_a, "stop"_a, "out"_a.noconvert(), "Write the smoothed log densities at x.")
         .def("moments", &Batch::moments, "start"_a, "stop"_a, "mean"_a.noconvert(), "deviation"_a.noconvert(),
              "Write means and standard deviations.");
     m.def(

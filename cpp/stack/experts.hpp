@@ -162,7 +162,8 @@ class RowOfExperts {
         const std::size_t n_all = n_experts(), first = with_.n_errors > 0;
         const double normal = log_normal_density(y_, loc_, scale_) - std::log(support().inside(loc_, scale_));
         // The kernels of errors have one width.
-        const double errors = first ? log_density(0, std::max(with_.error_bandwidth * scale_, with_.least)) : 0.0;
+        const double errors =
+            first ? log_density<TailedKernel>(0, std::max(with_.error_bandwidth * scale_, with_.least)) : 0.0;
         for (std::size_t b = 0; b < with_.n_bandwidths; ++b, out += n_all) {
             const double width = std::max(with_.bandwidths[b] * scale_, with_.least);
             out[0] = normal;
@@ -184,7 +185,7 @@ class RowOfExperts {
                 if (total > 1e-290)
                     out[1 + j] = std::log(total) - 0.5 * nearest * nearest - std::log(width) - half_log_2pi;
                 else  // its own atoms are too far from the nearest of all
-                    out[1 + j] = log_density(j, width);
+                    out[1 + j] = log_density<NormalKernel>(j, width);
             }
         }
     }
@@ -217,9 +218,10 @@ class RowOfExperts {
     }
 
     // The log density of one discrete expert at y.
+    template <class Kernel>
     double log_density(std::size_t j, double width) const {
         const double* weights = weights_.data() + j * n_;
-        return log_kernels(
+        return log_kernels<Kernel>(
             y_, n_, [&](std::size_t i) { return value_[i]; }, [&](std::size_t i) { return weights[i]; }, width,
             support());
     }

@@ -166,8 +166,9 @@ def test_density_is_the_sum_of_kernels():
         truth = Truth(d, row)
         n = len(ERRORS)
         widths = np.maximum(SCALE[row] * np.repeat([0.2, 0.3], [n, 9]), 0.7 / np.sqrt(2 * np.pi))
+        errors, atoms = stats.t(2, truth.points[:n], widths[:n]), stats.norm(truth.points[n:], widths[n:])
         expected = [
-            WEIGHTS[0] * truth.normal.pdf(v) + truth.masses @ stats.norm.pdf(v, truth.points, widths) for v in y[row]
+            WEIGHTS[0] * truth.normal.pdf(v) + truth.masses @ np.append(errors.pdf(v), atoms.pdf(v)) for v in y[row]
         ]
         np.testing.assert_allclose(d.pdf(y)[row], expected, rtol=1e-10, atol=1e-300)
     assert np.isfinite(d.logpdf(LOC + 1e4 * SCALE)).all()

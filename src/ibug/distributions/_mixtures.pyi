@@ -35,6 +35,7 @@ class Batch:
         error_bandwidth: float,
         bandwidth: float,
         least: float,
+        tailed: bool,
         x: _Floats,
         start: int,
         stop: int,

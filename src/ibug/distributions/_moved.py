@@ -62,13 +62,14 @@ def moved_log_density(stack: Stack, x: Floats, move: Move) -> Floats:
     z = np.clip((x - loc) / scale, -_FARTHEST, _FARTHEST)
     total = log_normal - 0.5 * np.square(z) - np.log(scale) - _HALF_LOG_2PI
     total = np.where(np.isneginf(total), total, total + log_slope(move, stack.middle_score(x)))
-    for kind, bandwidth in ((jumps.is_error, blend.error_bandwidth), (~jumps.is_error, blend.bandwidth)):
-        part = np.where(kind, masses, 0.0)
+    for errors, bandwidth in ((True, blend.error_bandwidth), (False, blend.bandwidth)):
+        part = np.where(jumps.is_error == errors, masses, 0.0)
         share = part.sum(axis=1, keepdims=True)
         if (share > 0).any():
             part[share[:, 0] == 0] = 1.0  # of a row without such jumps: any, as their share is none
+            found = stack.kernel_logpdf(jumps.places, part, bandwidth, x, tailed=errors)
             with np.errstate(divide="ignore"):
-                total = np.logaddexp(total, np.log(share) + stack.kernels(jumps.places, part, bandwidth).logpdf(x))
+                total = np.logaddexp(total, np.log(share) + found)
     return np.where(impossible, -np.inf, total)
 
 

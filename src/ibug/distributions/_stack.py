@@ -154,9 +154,7 @@ class Stack(Distribution):
     def logpdf(self, y: ArrayLike) -> Floats:
         """Return the log density at y, of the smoothed mixture; −∞ outside the support."""
         x, shape = self._elements(y)
-        out, blend = np.empty(x.shape), self.blend
-        self._batch().log_densities(blend.error_bandwidth, blend.bandwidth, blend.least_bandwidth, x, 0, len(x), out)
-        return out.reshape(shape)
+        return self._log_densities(x).reshape(shape)
 
     def cdf(self, y: ArrayLike) -> Floats:
         """Return the probability of a value of at most y."""
@@ -192,8 +190,8 @@ class Stack(Distribution):
         batch = self if self._shape else type(self).of_sorted(*self._rows(), self.blend)
         return moved_log_density(batch, x, move).reshape(shape)
 
-    def kernels(self, places: Floats, masses: Floats, bandwidth: float) -> Self:
-        """Return stacks of the same rows that are nothing but kernels.
+    def kernel_logpdf(self, places: Floats, masses: Floats, bandwidth: float, x: Floats, *, tailed: bool) -> Floats:
+        """Return the log densities of kernels in place of the stacks, (n, m).
 
         Parameters
         ----------
@@ -201,9 +199,14 @@ class Stack(Distribution):
             Where the kernels are, ascending in each row, and their relative masses.
         bandwidth : float
             Their width, relative to the scale of the row.
+        x : ndarray of shape (n, m)
+            The values.
+        tailed : bool
+            Whether they are the kernels of errors, or those of atoms.
         """
         blend = replace(self.blend, weights=np.array([0.0, 0.0, 1.0]), bandwidth=bandwidth)
-        return type(self).of_sorted(self.loc, self.scale, places, masses.astype(np.float32), blend)
+        kernels = type(self).of_sorted(self.loc, self.scale, places, masses.astype(np.float32), blend)
+        return kernels._log_densities(np.ascontiguousarray(x), tailed=tailed)
 
     def middle_score(self, y: ArrayLike) -> Floats:
         """Return the normal score of the middle of the jump at y, Φ⁻¹((F(y−) + F(y))/2)."""
@@ -246,6 +249,13 @@ class Stack(Distribution):
         out = np.empty(x.shape)
         self._batch().crps(x, 0, len(x), out)
         return out.reshape(shape)
+
+    def _log_densities(self, x: Floats, *, tailed: bool = False) -> Floats:
+        """Return the log densities at x, (n, m); with `tailed`, atoms have the kernels of errors."""
+        out, blend = np.empty(x.shape), self.blend
+        widths = blend.error_bandwidth, blend.bandwidth, blend.least_bandwidth
+        self._batch().log_densities(*widths, tailed, x, 0, len(x), out)
+        return out
 
     def _batch(self) -> kernel.Batch:
         loc, scale, atoms, masses = self._rows()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.integrate import trapezoid
 
 from ibug.distributions import Stack
 from ibug.exceptions import InvalidInputError
@@ -79,7 +80,8 @@ def test_log_densities_are_those_of_kernels():
             expected = [stats.norm.pdf(y[row], evidence.mean[row], scale)]
             for j, (v, w) in enumerate(parts):
                 width = max(scale * (pooled.error_bandwidth if j == 0 else bandwidth), least)
-                expected.append(w @ stats.norm.pdf(y[row], v, width))
+                kernel = stats.t(2, v, width) if j == 0 else stats.norm(v, width)  # errors have tails
+                expected.append(w @ kernel.pdf(y[row]))
             np.testing.assert_allclose(np.exp(found[row, b]), expected, rtol=1e-10)
 
 
@@ -133,7 +135,35 @@ def test_shrinkage_pulls_to_the_normal_expert():
             stacking.fit(EXPERTS, pooled, statistics, scoring, strength).weights[0] for strength in (0.01, 2.0, 1e6)
         ]
         assert shares[0] <= shares[1] <= shares[2]
-        assert shares[2] > 0.99
+        assert shares[2] > 0.97  # the errors keep 1/41
+
+
+@pytest.mark.parametrize("scoring", ["crps", "nll"])
+def test_the_normal_expert_and_the_errors_keep_a_weight(scoring):
+    for seed in range(8):
+        evidence, y = rows(25, 9, seed, whole=True)
+        pooled = stacking.pool(evidence.mean, evidence.scale, y)
+        statistics = ExpertStatistics.of(EXPERTS, pooled, evidence, y)
+        weights = stacking.fit(EXPERTS, pooled, statistics, scoring, 0.01).weights
+        assert (weights[:2] >= 1 / 26 - 1e-15).all() or weights[0] == 1.0
+        assert weights.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("support", [(-np.inf, np.inf), (0.0, np.inf), (-1.0, 50.0)])
+def test_far_from_all_validation_errors_the_density_is_small_and_not_absurd(support):
+    rng = np.random.default_rng(0)
+    mean = rng.uniform(1, 2, 300)
+    y = np.clip(mean + 0.3 * rng.standard_t(3, 300), *support)
+    evidence = Evidence(mean, np.full(300, 0.3), y[rng.integers(300, size=(300, 9))], np.ones((300, 9)))
+    experts = Experts((Nearest(9),), ())
+    pooled = stacking.pool(mean, evidence.scale, y, support=support)
+    stacked = stacking.fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y))
+    d = stacked.distribution(evidence)
+    assert not stacked.reason
+    assert (d.logpdf(mean + 40.0) > -30).all()  # 130 scales away; a normal distribution says −8,900
+    edges = np.maximum(support[0], -4000.0), np.minimum(support[1], 4000.0)
+    grid = np.unique(np.append(np.linspace(*edges, 200_001), np.linspace(max(support[0], -20), 30, 400_001)))
+    assert trapezoid(d[0].pdf(grid), grid) == pytest.approx(1.0, abs=1e-4)
 
 
 def test_parts_are_joined_bit_for_bit():

@@ -34,8 +34,8 @@ def fit(
     For the CRPS, with a and B the mean distances of the experts to the targets and to each other, they minimise
     :math:`w \cdot a - \frac12 w^T B w + \frac{\lambda}{n} |w - w_0|^2`, a convex quadratic programme. For the log
     score they have the highest likelihood, with a prior worth 2λ rows for the normal expert, and the bandwidth is the
-    best of eight. On the validation rows the stack is never worse than the normal expert alone. That one keeps a weight
-    of 1/(n + 1) at least, so that every value has a density.
+    best of eight. On the validation rows the stack is never worse than the normal expert alone. That one and the pooled
+    errors keep a weight of 1/(n + 1) at least, so that every value has a density that is not absurdly small.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def fit(
     n = 0 if statistics is None else len(statistics)
     if statistics is None or n < FEWEST_ROWS:
         return normal_only(experts, pooled, scoring, too_few(n))
-    weights, bandwidth, score, scores = _FITS[scoring](statistics, shrinkage)
+    weights, bandwidth, score, scores = _FITS[scoring](statistics, 1 + experts.errors, shrinkage)
     if not score <= scores[0]:
         stacked = normal_only(experts, pooled, scoring, "No mixture scored better on the validation rows.")
         return Stacked(experts, stacked.weights, scores, float(scores[0]), scoring, pooled, bandwidth, stacked.reason)
@@ -90,13 +90,13 @@ def normal_only(experts: Experts, pooled: Pooled, scoring: str, reason: str) -> 
 Found = tuple[Floats, float, float, Floats]  # weights, bandwidth, score of the stack, score of each expert
 
 
-def _for_crps(statistics: ExpertStatistics, shrinkage: float) -> Found:
-    weights, score, scores = from_distances(*statistics.means(), statistics.n_rows, shrinkage)
+def _for_crps(statistics: ExpertStatistics, kept: int, shrinkage: float) -> Found:
+    weights, score, scores = from_distances(*statistics.means(), statistics.n_rows, kept, shrinkage)
     return weights, best_bandwidth(statistics, weights), score, scores
 
 
 def from_distances(
-    to_target: Floats, to_each_other: Floats, n: float, shrinkage: float = SHRINKAGE
+    to_target: Floats, to_each_other: Floats, n: float, kept: int = 1, shrinkage: float = SHRINKAGE
 ) -> tuple[Floats, float, Floats]:
     """Return the weights of experts from their mean distances, the score of their mixture, and that of each expert.
 
@@ -108,6 +108,8 @@ def from_distances(
         The mean distances B to each other.
     n : float
         The number of rows, as far as they count.
+    kept : int
+        How many of the first experts keep a weight of 1/(n + 1) at least.
     shrinkage : float
         The λ of the pull towards the first expert.
     """
@@ -117,32 +119,29 @@ def from_distances(
     gradient = to_target / unit
     gradient[0] -= pull
     best = quadratic_minimum(gradient, pull * np.eye(len(scores)) - to_each_other / unit)
-    weights = _with_normal(best, n)
+    weights = _with_least(best, n, kept)
     return weights, float(weights @ to_target - 0.5 * weights @ to_each_other @ weights), scores
 
 
-def _for_nll(statistics: ExpertStatistics, shrinkage: float) -> Found:
+def _for_nll(statistics: ExpertStatistics, kept: int, shrinkage: float) -> Found:
     n, density, rows = statistics.n_rows, statistics.log_density, statistics.weights
     tried = []
     for number, bandwidth in enumerate(BANDWIDTHS):
-        weights = _with_normal(likeliest(density[:, number], max(_ROWS_PER_PULL * shrinkage, 1e-9), rows), n)
+        best = likeliest(density[:, number], max(_ROWS_PER_PULL * shrinkage, 1e-9), rows)
+        weights = _with_least(best, n, kept)
         tried.append((_log_score(density[:, number], weights, rows), number, float(bandwidth), weights))
     score, number, bandwidth, weights = min(tried, key=lambda each: each[:2])
     return weights, bandwidth, score, np.asarray(-mean(density[:, number], rows))
 
 
-def _with_normal(weights: Floats, n: float) -> Floats:
-    """Return the weights with at least 1/(n + 1) for the first one.
-
-    They are between the weights and the normal expert alone, and both scores are convex: the result is no worse than
-    that one.
-    """
+def _with_least(weights: Floats, n: float, kept: int) -> Floats:
+    """Return the weights with at least 1/(n + 1) for the first `kept` experts; the others share the rest as before."""
     least = 1 / (n + 1)
-    if weights[0] >= least:
-        return weights
-    mixed = weights * (1 - least) / (1 - weights[0])
-    mixed[0] = least
-    return np.asarray(mixed)
+    raised = np.zeros(len(weights), np.bool_)
+    for _ in range(kept):  # what is raised takes from the others, which may then be below the least
+        raised[:kept] |= weights[:kept] < least
+        weights = np.where(raised, least, weights * (1 - least * raised.sum()) / max(weights[~raised].sum(), least))
+    return weights
 
 
 def best_bandwidth(statistics: ExpertStatistics, weights: Floats) -> float:
