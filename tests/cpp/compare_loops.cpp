@@ -27,13 +27,22 @@ struct Neighbors {
     std::vector<std::int64_t> rows;
 
     Neighbors(std::size_t n_queries, std::size_t k) : affinities(n_queries * k, -7), rows(n_queries * k, -7) {}
+    // The first k of all.
+    Neighbors first(std::size_t n_queries, std::size_t n_rows, std::size_t k) const {
+        Neighbors found(n_queries, k);
+        for (std::size_t q = 0; q < n_queries; ++q) {
+            std::copy_n(affinities.data() + q * n_rows, k, found.affinities.data() + q * k);
+            std::copy_n(rows.data() + q * n_rows, k, found.rows.data() + q * k);
+        }
+        return found;
+    }
     bool operator==(const Neighbors&) const = default;
 };
 
 // The definition of an affinity, and the total order of neighbours.
-Neighbors by_brute_force(const Leaves& train, const Leaves& queries, std::size_t n_trees, std::size_t k) {
+Neighbors by_brute_force(const Leaves& train, const Leaves& queries, std::size_t n_trees) {
     const std::size_t n_rows = train.size() / n_trees, n_queries = queries.size() / n_trees;
-    Neighbors found(n_queries, k);
+    Neighbors found(n_queries, n_rows);
     for (std::size_t q = 0; q < n_queries; ++q) {
         std::vector<std::pair<std::int32_t, std::int64_t>> all;  // minus the affinity, and the row
         for (std::size_t r = 0; r < n_rows; ++r) {
@@ -42,9 +51,9 @@ Neighbors by_brute_force(const Leaves& train, const Leaves& queries, std::size_t
             all.emplace_back(-shared, static_cast<std::int64_t>(r));
         }
         std::sort(all.begin(), all.end());
-        for (std::size_t i = 0; i < k; ++i) {
-            found.affinities[q * k + i] = -all[i].first;
-            found.rows[q * k + i] = all[i].second;
+        for (std::size_t i = 0; i < n_rows; ++i) {
+            found.affinities[q * n_rows + i] = -all[i].first;
+            found.rows[q * n_rows + i] = all[i].second;
         }
     }
     return found;
@@ -108,15 +117,17 @@ void check(const char* name, const Leaves& train, const Leaves& queries, std::si
     const std::size_t n_rows = train.size() / n_trees, n_queries = queries.size() / n_trees;
     const MadeIndex<Code> made(train, n_trees, width);
     const std::size_t n_tiles = made.n_tiles();
+    const Neighbors all_rows = by_brute_force(train, queries, n_trees);
     for (const std::size_t k : {std::size_t{1}, std::min<std::size_t>(n_rows, 7), n_rows}) {
-        const Neighbors expected = by_brute_force(train, queries, n_trees, k);
         for (const Loops* loops : {&baseline::loops, &scalar::loops}) {
             const char* set = name_of(loops->set);
-            // Many queries, which share bitmaps; few; and each alone.
+            // Many queries, which share bitmaps; few; and each alone. The latter are asked about the first ones only.
             for (const std::size_t at_a_time : {n_queries, std::size_t{5}, std::size_t{1}}) {
-                Neighbors scanned(n_queries, k), searched(n_queries, k), hasty(n_queries, k);
-                for (std::size_t q = 0; q < n_queries; q += at_a_time) {
-                    const Range range{q, std::min(n_queries, q + at_a_time), 0, n_tiles};
+                const std::size_t n_asked = std::min(n_queries, std::max<std::size_t>(at_a_time, 42));
+                const Neighbors expected = all_rows.first(n_asked, n_rows, k);
+                Neighbors scanned(n_asked, k), searched(n_asked, k), hasty(n_asked, k);
+                for (std::size_t q = 0; q < n_asked; q += at_a_time) {
+                    const Range range{q, std::min(n_asked, q + at_a_time), 0, n_tiles};
                     made.index().scan(queries.data(), range, {scanned.affinities.data(), scanned.rows.data(), k},
                                       *loops);
                     made.index().search(queries.data(), range, n_tiles,

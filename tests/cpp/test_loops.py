@@ -21,7 +21,7 @@ def compiled(compiler, folder, *options):
     program = folder / "compare_loops"
     objects = []
     for name, source, own in (
-        ("program", PROGRAM, []),
+        ("program", PROGRAM, ["-O1"]),  # quicker to compile
         ("baseline", LOOPS, ["-DIBUG_TARGET_BASELINE"]),
         ("scalar", LOOPS, ["-DIBUG_TARGET_SCALAR"]),
     ):

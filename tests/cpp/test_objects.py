@@ -6,6 +6,7 @@ such an object exports its table of functions, and nothing else.
 """
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,13 +16,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TABLES = {"loops": "loops", "walk": "walks", "likelihood": "fits"}  # by the source's name
+CPP = ROOT / "cpp"
 SETS = ("baseline", "avx2", "avx512")
+INCLUDED = re.compile(r'^\s*#\s*include\s*"(.*)"', re.MULTILINE)
 
 
 def compiled():
     """Return {(source, instruction set): object} of the newest optimised build that is up to date."""
-    sources = list((ROOT / "cpp").rglob("*.[ch]pp"))
-    newest = max((path.stat().st_mtime for path in sources), default=0)
     builds = sorted((ROOT / "build").glob("*/compile_commands.json"), key=lambda path: path.stat().st_mtime)
     for build in reversed(builds):
         found = {}
@@ -30,14 +31,33 @@ def compiled():
             if "-O3" not in command or any(option.startswith("-fsanitize") for option in command):
                 continue
             path = Path(entry["directory"]) / command[command.index("-o") + 1]
-            if not path.exists() or path.stat().st_mtime < newest:
-                continue
             for name in SETS:
                 if f"-DIBUG_TARGET_{name.upper()}" in command:
-                    found[Path(entry["file"]).stem, name] = path
-        if found:
-            return found
+                    found[Path(entry["file"]), name] = path
+        if found and all(up_to_date(path, source) for (source, _), path in found.items()):
+            return {(source.stem, name): path for (source, name), path in found.items()}
     return {}
+
+
+def up_to_date(path, source):
+    """Return whether an object is newer than all that is read to compile it.
+
+    Not than all sources: a build compiles again only what reads a file that has changed.
+    """
+    if not (path.exists() and source.exists()):
+        return False
+    return path.stat().st_mtime >= max(one.stat().st_mtime for one in files_read(source))
+
+
+def files_read(source):
+    """Return a source of ours, and the headers of ours that it includes, and that these include."""
+    found, new = set(), {source}
+    while new:
+        found |= new
+        named = [(path.parent, name) for path in new for name in INCLUDED.findall(path.read_text())]
+        paths = {root / name for folder, name in named for root in (folder, CPP)}
+        new = {path.resolve() for path in paths if path.exists()} - found
+    return found
 
 
 OBJECTS = compiled() if sys.platform == "linux" and shutil.which("nm") else {}

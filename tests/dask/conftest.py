@@ -37,11 +37,9 @@ def frame_model(data):
 
 @pytest.fixture(scope="session")
 def client():
-    with (
-        dask.config.set({"distributed.admin.low-level-log-length": 0}),
-        LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with dask.config.set({"distributed.admin.low-level-log-length": 0}):  # of this cluster, and of no later one
+        cluster = LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0")
+    with cluster, Client(cluster) as client:
         yield client
 
 

@@ -1,5 +1,6 @@
 """Whatever the partitions, results are those of the local estimator, bit for bit."""
 
+import dask
 import numpy as np
 import pandas as pd
 import pytest
@@ -77,18 +78,23 @@ def assert_learned_alike(far, local):
     assert (far.index_.n_rows, far.index_.n_trees) == (local.index_.n_rows, local.index_.n_trees)
 
 
-def assert_predicts_alike(far, local, X, rows):
-    same(far.predict(rows).compute(), local.predict(X))
-    same(far.predict_var(rows).compute(), local.predict_var(X))
-    same(far.predict_interval(rows, coverage=0.8).compute(), local.predict_interval(X, coverage=0.8))
-    same(far.predict_quantiles(rows, alpha=[0.1, 0.7]).compute(), local.predict_quantiles(X, alpha=[0.1, 0.7]))
-    for one, other in zip(far.kneighbors(rows), local.kneighbors(X), strict=True):
-        same(one.compute(), other)
+def assert_predicts_alike(far, local, X, rows, *, each_alone=False):
     distribution, local_distribution = far.predict_dist(rows), local.predict_dist(X)
     same(distribution.compute().ppf(0.3), local_distribution.ppf(0.3))
-    for method in ("cdf", "sf", "crps"):
-        same(getattr(distribution, method)(1.0).compute(), getattr(local_distribution, method)(1.0))
-    same(distribution.median().compute(), local_distribution.median())
+    lazy = [
+        (far.predict(rows), local.predict(X)),
+        (far.predict_var(rows), local.predict_var(X)),
+        (far.predict_interval(rows, coverage=0.8), local.predict_interval(X, coverage=0.8)),
+        (far.predict_quantiles(rows, alpha=[0.1, 0.7]), local.predict_quantiles(X, alpha=[0.1, 0.7])),
+        *zip(far.kneighbors(rows), local.kneighbors(X), strict=True),
+        *((getattr(distribution, name)(1.0), getattr(local_distribution, name)(1.0)) for name in ("cdf", "sf", "crps")),
+        (distribution.median(), local_distribution.median()),
+    ]
+    assert all(dask.is_dask_collection(one) for one, _ in lazy)
+    # A cluster takes less time for all at once. Each by itself has all that it needs, too.
+    found = [one.compute() for one, _ in lazy] if each_alone else dask.compute(*(one for one, _ in lazy))
+    for one, (_, other) in zip(found, lazy, strict=True):
+        same(one, other)
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
@@ -115,7 +121,7 @@ def test_every_partitioning(client, model, data, arrays, cuts):
     local, far = fitted(model, data, {"conformal": "scale", "random_state": 0}, arrays, cuts)
     assert_learned_alike(far, local)
     X, _ = data["test"]
-    assert_predicts_alike(far, local, X, arrays(X, cuts[2]))
+    assert_predicts_alike(far, local, X, arrays(X, cuts[2]), each_alone=True)
     same(far.uncalibrated().predict_interval(X), local.uncalibrated().predict_interval(X))
     same(far.affinity_score(arrays(X, cuts[2])).compute(), local.affinity_score(X))
     same(far.leaf_density(arrays(X, cuts[2])).compute(), local.leaf_density(X))
@@ -178,7 +184,7 @@ def test_frames(client, frame_model, data, frames):
     far.fit(frames(X, 5), frames(y, 5), X_val=frames(X_val, 3), y_val=frames(y_val, 3))
     assert_learned_alike(far, local)
     assert list(far.feature_names_in_) == list("abcde")
-    assert_predicts_alike(far, local, local_frame(rows), frames(rows, 4))
+    assert_predicts_alike(far, local, local_frame(rows), frames(rows, 4), each_alone=True)
 
 
 def test_local_rows_give_numpy_arrays_at_once(client, model, data):

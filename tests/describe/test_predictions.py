@@ -23,7 +23,7 @@ def rows(request):
     params=[
         {},
         {"distribution": "kde", "k": 20, "spread": "targets"},
-        {"support": (0, np.inf), "distribution": "laplace"},
+        {"support": (0, np.inf), "distribution": "laplace", "k": 20},
         {"conformal": "distribution"},
     ],
     ids=["normal", "kde", "bounded", "conformal"],

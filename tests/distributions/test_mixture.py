@@ -1,11 +1,8 @@
 """Mixtures of distributions of every family against their definition."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.integrate import quad
 
 from ibug.distributions import Laplace, Mixture, Normal, Truncated, _mixture, families, resolve_family
 from ibug.exceptions import InvalidInputError
@@ -110,6 +107,7 @@ def test_a_quantile_in_a_gap_is_between_the_distributions():
 
 @ALL
 def test_density_is_the_derivative_and_integrates_to_one(name):
+    nodes, weights = np.polynomial.legendre.leggauss(20)
     for distribution in distributions_of(name):
         one = distribution[1]
         edges = np.unique(
@@ -118,7 +116,9 @@ def test_density_is_the_derivative_and_integrates_to_one(name):
                 + [np.ravel(getattr(distribution.components[0], "values", [50.0]))]
             )
         )
-        total = sum(quad(lambda x, one=one: float(one.pdf(x)), a, b)[0] for a, b in pairwise(edges))
+        middles, halves = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+        x = middles[:, None] + halves[:, None] * nodes
+        total = np.sum(halves * (one.pdf(x.ravel()).reshape(x.shape) @ weights))
         assert total == pytest.approx(float(one.cdf(edges[-1]) - one.cdf(edges[0])), abs=1e-6)
 
 

@@ -116,6 +116,7 @@ def test_shaps_plots_take_it(found):
     assert found.feature_names == [f"column {j}" for j in range(5)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of matplotlib, about shap
+        plt.close("all")  # shap would draw into a figure that another test has left
         shap.plots.waterfall(found[0], show=False)
         plt.close("all")
         shap.plots.beeswarm(found, show=False)

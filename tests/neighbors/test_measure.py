@@ -1,5 +1,7 @@
 """What benchmarks ask: instruction sets, the share of the index that a query visits, the peak of the counting loop."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -50,12 +52,18 @@ def test_queries_visit_a_share_of_the_index(instruction_set):
         index.visited(rows[:20], 4001)
 
 
+@cache
+def index_of(n_leaves):
+    """Return an index of rows in few leaves, but in as many leaves of the first tree."""
+    rows = np.random.default_rng(1).integers(0, 3, (max(n_leaves, 64), 260))
+    rows[:n_leaves, 0] = np.arange(n_leaves)
+    return LeafIndex.build(rows)
+
+
 @pytest.mark.parametrize("instruction_set", [None, *instruction_sets()])
 @pytest.mark.parametrize("n_leaves", [9, 300, 70_000])
 def test_the_counting_loop_counts_shared_leaves(n_leaves, instruction_set):
-    rows = np.random.default_rng(1).integers(0, 3, (max(n_leaves, 64), 260))
-    rows[:n_leaves, 0] = np.arange(n_leaves)
-    index = LeafIndex.build(rows)
+    index = index_of(n_leaves)
     codes = index.arrays()["tiles"][:4, :252].swapaxes(1, 2).reshape(64, 252)
     expected = (codes[:3, None] == codes[None]).sum(axis=2).ravel()
     loop = CountingLoop(index, passes=expected.size, n_queries=3, instruction_set=instruction_set)

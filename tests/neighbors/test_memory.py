@@ -42,7 +42,7 @@ def peak(function):
     ("reader", "k", "tree_fraction"), [(ManyTrees, 5, 1.0), (ManyTrees, 5, 0.01), (FewTrees, 700, 1.0)]
 )
 def test_search_in_chunks(reader, k, tree_fraction):
-    X = np.random.default_rng(0).integers(0, 7, (100_000, 1))
+    X = np.random.default_rng(0).integers(0, 7, (50_000, 1))  # 400 MB of leaf numbers, or of neighbours
     source = build(reader(None), X[:1000], tree_fraction)
     assert peak(lambda: [None for _ in source.nearest(X, k, n_jobs=1)]) < MOST_BYTES
     assert peak(lambda: [None for _ in source.batches(X, {"targets": k}, n_jobs=1)]) < MOST_BYTES

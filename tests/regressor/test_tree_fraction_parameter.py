@@ -48,6 +48,8 @@ def chosen_by_hand(model, scoring, **options):
     whole = scores(prefit(model, scoring=scoring, **options), scoring).mean()
     enough = [1.0]
     for order, share in TREE_SHARES:
+        if share * len(model.estimators_) < 49:  # surely less than 50 trees
+            continue
         u = prefit(model, scoring=scoring, tree_fraction=share, tree_order=order, **options)
         if u.index_.n_trees >= 50 and scores(u, scoring).mean() <= whole:
             enough.append(share)
