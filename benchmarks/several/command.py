@@ -3,13 +3,15 @@
     IBUG_DATA=folder python benchmarks/several.py [--jobs 2] [--datasets energy,ring] [--max-rows 1000]
     IBUG_DATA=folder .venv-treeffuser/bin/python benchmarks/several.py --treeffuser --max-rows 1000
     IBUG_DATA=folder python benchmarks/several.py --boxes --max-rows 1000
+    IBUG_DATA=folder python benchmarks/several.py --conditional
     python benchmarks/several.py --only-report --report docs/several.md
 
 All methods have the same LightGBM models, one for each target, trained on the same rows; Treeffuser has its own. The
 scores are of 200 samples of each row (Treeffuser: 100) in units of the training targets' deviations, unbiased for any
 number of samples. Treeffuser is slow, so that it is compared on fewer rows; it lives in an environment of its own (make
 study-treeffuser-env). Results are appended to a file of JSON lines; what is there already is not computed again.
---boxes measures the coverage of joint boxes over 200 random splits of some tables.
+--boxes measures the coverage of joint boxes over 200 random splits of some tables, --conditional the CRPS of each
+target once the others are known.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
     folder = data_folder(options.data)
     with Store(options.results) as store:
         measure, tasks = chosen(options, folder)
-        method = "boxes" if options.boxes else "treeffuser" if options.treeffuser else "joint"
+        method = next((name for name in ("boxes", "conditional", "treeffuser") if getattr(options, name)), "joint")
         done = {(row["dataset"], row["fold"]) for row in known(options) if row["method"] == method}
         left = [task for task in tasks if (task.dataset, task.fold) not in done]
         progress = Progress("several", len(tasks), left, options.jobs)
@@ -75,6 +77,10 @@ def chosen(options: argparse.Namespace, folder: Path | None) -> tuple[Any, list[
         from benchmarks.several import treeffuser
 
         return treeffuser.run, tasks
+    if options.conditional:
+        from benchmarks.several import conditional
+
+        return conditional.run, tasks
     from benchmarks.several import measure
 
     return measure.run, tasks
@@ -94,6 +100,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=Path("several.jsonl"), help="JSON lines, appended to")
     parser.add_argument("--treeffuser", action="store_true", help="measure Treeffuser, in its environment")
     parser.add_argument("--boxes", action="store_true", help="measure the coverage of joint boxes over 200 splits")
+    parser.add_argument("--conditional", action="store_true", help="measure targets once the others are known")
     add_report(parser)
     parser.add_argument("--only-report", action="store_true", help="make the tables from the results at hand")
     return parser.parse_args()

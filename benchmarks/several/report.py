@@ -1,4 +1,4 @@
-"""The tables: scores of the joint stack beside those of the other methods, coverage of boxes, and the bars."""
+"""The tables: the joint stack beside other methods, coverage of boxes, conditional distributions, and the bars."""
 
 from __future__ import annotations
 
@@ -15,19 +15,26 @@ from benchmarks.several.data import MADE
 OTHERS = ("independent", "copula", "treeffuser")
 #: A loss of less than this share is none: sampling alone moves a score by as much.
 SAME = 0.002
+#: What a conditional distribution may lose against the marginal where the other targets tell nothing.
+MOST_LOST = 0.01
 _WORDS = {1: "won", 0: "tie", -1: "lost"}
 
 
 def text(rows: list[Row]) -> str:
     """Return all tables and bars."""
-    scores = [row for row in rows if row["method"] != "boxes"]
+    scores = joint_scores(rows)
     sizes = sorted({row["max_rows"] for row in scores}, reverse=True)
     parts = [
         table(f"{name} score, at most {size:,} rows", found(scores, size, name))
         for size in sizes
         for name in ("energy", "variogram")
     ]
-    return "\n\n".join([*parts, boxes_table(rows), "\n".join(["Bars", *bars(rows, sizes)])])
+    return "\n\n".join([*parts, boxes_table(rows), conditional_table(rows), "\n".join(["Bars", *bars(rows, sizes)])])
+
+
+def joint_scores(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows that have energy and variogram scores."""
+    return [row for row in rows if row["method"] not in ("boxes", "conditional")]
 
 
 def found(rows: Iterable[Row], size: int, score: str) -> dict[str, dict[str, Folds]]:
@@ -82,6 +89,30 @@ def boxes_table(rows: Iterable[Row]) -> str:
     return "\n".join(lines).format(splits=splits)
 
 
+def conditional_table(rows: Iterable[Row]) -> str:
+    """Return the CRPS of targets once the others are known, beside that of their marginals."""
+    lines = [
+        "CRPS of a target when all others are known, and of its marginal: means over targets, in units",
+        f"  {'':14}{'conditional':>12}{'marginal':>10}{'ratio':>15}{'least':>16}{'largest of a target':>21}",
+    ]
+    for dataset, folds in by_dataset(rows).items():
+        ours, theirs = ({row["fold"]: row[name] for row in folds} for name in ("crps", "marginal"))
+        cells = f"{np.mean(list(ours.values())):12.4g}{np.mean(list(theirs.values())):10.4g}"
+        word = f"{ratio(ours, theirs):8.3f} {_WORDS[compare(ours, theirs)]:4} of {len(folds):2}"
+        least, most = (np.mean([row[name] for row in folds]) for name in ("best", "worst"))
+        lines.append(f"  {dataset:14}{cells}{word:>20}{least:11.3f}{most:21.3f}")
+    return "\n".join(lines)
+
+
+def by_dataset(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return the folds of each table on which conditional distributions were measured."""
+    result: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["method"] == "conditional":
+            result.setdefault(row["dataset"], []).append(row)
+    return result
+
+
 def most_of(row: Row) -> float:
     """Return the largest coverage that boxes of continuous targets have, on average."""
     return float(COVERAGE + 1 / (row["n_conformal"] + 1))
@@ -89,7 +120,7 @@ def most_of(row: Row) -> float:
 
 def bars(rows: list[Row], sizes: list[int]) -> list[str]:
     """Return what has to be reached, and whether it is."""
-    scores = [row for row in rows if row["method"] != "boxes"]
+    scores = joint_scores(rows)
     judged = []
     if not sizes:
         return ["  There are no scores yet."]
@@ -124,4 +155,12 @@ def bars(rows: list[Row], sizes: list[int]) -> list[str]:
         ]
         words = "boxes within three standard errors of what is guaranteed; from below where targets have ties"
         judged.append(Bar(words, f"{sum(inside)} of {len(inside)}", all(inside)))
+    known = {
+        name: float(np.mean([row["crps"] for row in folds]) / np.mean([row["marginal"] for row in folds]))
+        for name, folds in by_dataset(rows).items()
+    }
+    if known:
+        lost = max(known.values())
+        words = f"knowing other targets never costs more than {MOST_LOST:.0%}"
+        judged.append(Bar(words, f"{lost:.4f}", lost <= 1 + MOST_LOST))
     return [bar.line(width=10) for bar in judged]

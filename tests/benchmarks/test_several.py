@@ -44,6 +44,7 @@ def rows(method, energies, size=3000, dataset="ring"):
 def test_report():
     boxes = {"dataset": "ring", "fold": 0, "folds": 3, "max_rows": 1000, "method": "boxes", "splits": 200}
     boxes |= {"n_conformal": 99, "n_targets": 2, "continuous": True, "all_intervals": 0.8, "error": 0.002}
+    beside = {"marginal": 1.0, "best": 0.5, "worst": 0.6}
     found = report.text(
         [
             *rows("joint", [1.0, 1.1, 0.9]),
@@ -53,6 +54,7 @@ def test_report():
             *rows("joint", [1.0], size=1000),
             *rows("treeffuser", [2.0], size=1000),
             {**boxes, "coverage": 0.95},
+            *({**row, "method": "conditional", "crps": row["energy"], **beside} for row in rows("", [0.5, 0.6])),
         ]
     )
     lines = found.splitlines()
@@ -61,3 +63,5 @@ def test_report():
     assert any("met" in line and "1 to 0" in line for line in lines)
     assert any("MISSED" in line and "0 of 1" in line and "boxes" in line for line in lines)
     assert "0.822 won  of  3" in found
+    assert "0.550 tie  of  2" in found
+    assert any("met" in line and "0.5500" in line and "never costs" in line for line in lines)

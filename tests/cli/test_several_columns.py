@@ -1,4 +1,7 @@
-"""Several targets on the command line: fit, predict, evaluate, info, and what is for one target."""
+"""Several targets on the command line: fit, predict, evaluate, report, info, and what is for one target."""
+
+import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -80,6 +83,23 @@ def test_evaluate(fitted):
     text = files.run("evaluate", files["several.ibug"], files["test.csv"]).stdout
     assert "variogram_score" in text
     assert "price_crps" in text
+
+
+def test_report(fitted):
+    pytest.importorskip("plotly")
+    files, _ = fitted
+    found = files.json("report", files["several.ibug"], files["test.csv"], "--groups", "x", "-o", files["report.html"])
+    assert found["rows"] == 150
+    text = Path(files["report.html"]).read_text(encoding="utf-8")
+    data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    assert data["joint"]["names"] == ["price", "days"]
+    assert data["rows"]["id"][0] == "450"
+    assert data["neighbors"]["id"] is not None  # the training file is still there
+    assert data["targets"][1]["groups"]["by"] == "x"
+    result = files.run(
+        "report", files["several.ibug"], files["test.csv"], "--target", "price", "-o", "no.html", ok=False
+    )
+    assert "This estimator has 2 targets" in " ".join(result.stderr.split()).replace("│ ", "")
 
 
 def test_a_trained_model(fitted):

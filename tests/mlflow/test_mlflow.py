@@ -13,6 +13,8 @@ import pytest
 pytest.importorskip("mlflow", reason="the extra mlflow is not installed")
 lightgbm = pytest.importorskip("lightgbm")
 
+from sklearn.multioutput import MultiOutputRegressor
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what MLflow's own imports warn of
     import mlflow
@@ -196,3 +198,25 @@ def test_spark_predicts_what_the_regressor_does(spark, saved, u, rows):
     found = table.select(udf(struct(*table.columns)).alias("p")).select("p.*").toPandas()
     np.testing.assert_array_equal(found["prediction"], u.predict(X))
     np.testing.assert_array_equal(found[["lower", "upper"]], u.predict_interval(X, 0.5))
+
+
+def test_several_targets(rows, tmp_path):
+    X, y = rows
+    Y = pd.DataFrame({"price": y, "days": y + np.random.default_rng(1).normal(size=len(y))})
+    model = MultiOutputRegressor(lightgbm.LGBMRegressor(n_estimators=10, verbose=-1)).fit(X[:200], Y[:200])
+    u = IBUGRegressor(model, prefit=True, random_state=0).fit(X[:200], Y[:200], X_val=X[200:], y_val=Y[200:])
+    ibug.mlflow.save_model(u, tmp_path / "model")
+    signature = mlflow.models.get_model_info(str(tmp_path / "model")).signature
+    names = ["price_prediction", "price_lower", "price_upper", "days_prediction", "days_lower", "days_upper"]
+    assert signature.outputs.input_names() == names
+    assert {p.name: p.default for p in signature.params} == {"coverage": 0.9, "quantiles": [], "joint": False}
+    loaded = mlflow.pyfunc.load_model(str(tmp_path / "model"))
+    found = loaded.predict(X)
+    assert list(found) == names
+    np.testing.assert_array_equal(found[["price_prediction", "days_prediction"]], u.predict(X))
+    np.testing.assert_array_equal(found[["days_lower", "days_upper"]], u.predict_interval(X, 0.9)[:, 1])
+    asked = loaded.predict(X, params={"coverage": 0.5, "joint": True, "quantiles": [0.1, 0.9]})
+    np.testing.assert_array_equal(asked[["price_lower", "price_upper"]], u.predict_interval(X, 0.5, joint=True)[:, 0])
+    np.testing.assert_array_equal(asked[["days_q0.1", "days_q0.9"]], u.predict_quantiles(X, [0.1, 0.9])[:, 1])
+    back = ibug.mlflow.load_model(tmp_path / "model")
+    np.testing.assert_array_equal(back.predict_dist(X).mean(), u.predict_dist(X).mean())

@@ -11,6 +11,7 @@ pytest.importorskip("plotly")
 pd = pytest.importorskip("pandas")
 
 from sklearn.ensemble import GradientBoostingRegressor  # noqa: E402 - after the skip
+from sklearn.multioutput import MultiOutputRegressor  # noqa: E402 - after the skip
 from sklearn.preprocessing import OrdinalEncoder  # noqa: E402 - after the skip
 
 import ibug.report  # noqa: E402 - after the skip
@@ -64,3 +65,27 @@ def written(model, tmp_path_factory):
         title=HOSTILE[0], data=HOSTILE[2], width_seconds=2.0,
     )  # fmt: skip
     return Written(path, u, encoded[300:], y[300:], frame[:200], ids)
+
+
+@pytest.fixture(scope="session")
+def several():
+    """Return a report of three targets, of which one has a hostile name, and what it was made of."""
+    rng = np.random.default_rng(0)
+    n = 420
+    frame = pd.DataFrame({"size": rng.uniform(0, 10, n), "age": rng.integers(0, 60, n).astype(float)})
+    common = rng.normal(size=(n, 1))
+    Y = np.column_stack([frame["size"], frame["age"] / 10, frame["size"] - frame["age"] / 20])
+    Y = pd.DataFrame(Y + common + 0.3 * rng.normal(size=(n, 3)), columns=["price", HOSTILE[0], "days"])
+    model = MultiOutputRegressor(GradientBoostingRegressor(n_estimators=20, random_state=0)).fit(frame[:200], Y[:200])
+    u = IBUGRegressor(model, prefit=True, conformal="scale", random_state=0)
+    u.fit(frame[:200], Y[:200], X_val=frame[200:300], y_val=Y[200:300])
+    return u, frame, Y
+
+
+@pytest.fixture(scope="session")
+def several_written(several, tmp_path_factory):
+    u, frame, Y = several
+    path = tmp_path_factory.mktemp("several") / "report.html"
+    ids = [f"order {i}" for i in range(120)]
+    ibug.report.write(u, frame[300:], Y[300:], path, X_train=frame[:200], ids=ids, groups="size")
+    return Written(path, u, frame[300:], Y[300:].to_numpy(), frame[:200], ids)

@@ -253,3 +253,73 @@ def test_narrow_screens_do_not_scroll_sideways(page, written, width):
 def test_data_is_inert(page, written):
     block = page.run("return document.getElementById('data').textContent")
     assert json.loads(block)["rows"]["id"] == written.ids
+
+
+@pytest.fixture
+def of_several(driver, several_written):
+    opened = Page(driver, several_written.path)
+    yield opened
+    assert opened.errors() == []
+
+
+def choose_target(page, j):
+    page.run(f"const s = document.getElementById('target'); s.value = '{j}'; s.dispatchEvent(new Event('change'))")
+
+
+def test_several_targets_one_at_a_time(of_several, several_written):
+    u, X = several_written.u, several_written.X
+    assert of_several.run("return document.title") == of_several.run(
+        "return document.getElementById('title').textContent"
+    )
+    assert of_several.run("return document.querySelectorAll('#overview-table tbody tr').length") == 3
+    row = of_several.chosen()
+    for j in (0, 2, 1):
+        choose_target(of_several, j)
+        assert of_several.chosen() == row  # the row stays
+        assert of_several.fact("prediction") == number(u.predict(X)[row, j])
+        lower, upper = u.predict_interval(X, 0.9, joint=True)[row, j]
+        assert of_several.fact("90 % box") == f"{number(lower)} … {number(upper)}"
+        assert of_several.run("return document.querySelector('#overview-table [aria-current=true]').rowIndex") == j + 1
+        assert of_several.run("return document.querySelectorAll('#score-table tbody').length") == 1
+        of_several.run("document.getElementById('intervals').scrollIntoView()")
+        of_several.wait("document.querySelector('#intervals .ytitle')")
+    assert of_several.run("return location.hash") == f"#row={row}&target=1"
+    # a name in the overview chooses, too
+    of_several.run("document.querySelectorAll('#overview-table button')[2].click()")
+    assert of_several.fact("prediction") == number(u.predict(X)[row, 2])
+
+
+def test_two_targets_in_one_row(of_several, several_written):
+    u, X = several_written.u, several_written.X
+    row = of_several.chosen()
+    together = u.predict_dist(X).correlation()[row]
+    assert f"{together[0, 1]:.2f}" in of_several.find("[data-fact=together]").text.replace("−", "-")
+    of_several.run("const s = document.getElementById('other'); s.value = '2'; s.dispatchEvent(new Event('change'))")
+    assert f"{together[0, 2]:.2f}" in of_several.find("[data-fact=together]").text.replace("−", "-")
+    drawn = of_several.run("return document.getElementById('pair').data.map(t => t.x.length)")
+    assert drawn[:2] == [200, 10]
+    assert of_several.run("return document.getElementById('pair').layout.shapes.length") == 1
+    heads = of_several.run("return [...document.querySelectorAll('#neighbors th')].map(e => e.textContent)")
+    assert heads == ["training row", *u.target_names_, "affinity"]
+    # one that is shown cannot be its own other
+    choose_target(of_several, 2)
+    assert of_several.run("return document.getElementById('other').value") == "0"
+
+
+def test_several_targets_by_address_and_narrow(driver, of_several, several_written):
+    driver.get("about:blank")
+    driver.get(several_written.path.as_uri() + "#row=7&target=2")
+    of_several.wait("document.documentElement.dataset.ready === 'true'")
+    assert of_several.chosen() == 7
+    assert of_several.run("return document.getElementById('target').value") == "2"
+    of_several.open(several_written.path, width=390, height=800, dark=True)
+    assert of_several.run("return document.documentElement.scrollWidth") <= 390
+    boxes = of_several.run("return [...document.getElementById('filter').options].map(e => e.value)")
+    assert "outside-box" in boxes
+    of_several.run(
+        "const s = document.getElementById('filter'); s.value = 'outside-box'; s.dispatchEvent(new Event('change'))"
+    )
+    held = several_written.u.predict_interval(several_written.X, 0.9, joint=True)
+    y = several_written.y
+    outside = int(np.sum(~((held[:, :, 0] <= y) & (y <= held[:, :, 1])).all(axis=1)))
+    assert of_several.find("#count").text.startswith(f"{outside} of 120")

@@ -10,13 +10,14 @@ pytest.importorskip("skpro", reason="the extra skpro is not installed")
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.multioutput import MultiOutputRegressor
 from skpro.metrics import CRPS
 from skpro.utils import check_estimator
 
 import ibug
 from ibug import distributions
 from ibug.calibration import ScaleConformal
-from ibug.skpro import BatchedDistribution, BatchedLaw, IBUGRegressor, to_skpro
+from ibug.skpro import BatchedDistribution, BatchedLaw, IBUGRegressor, JointDistribution, to_skpro
 
 N = 5
 LOC, SCALE = np.array([-2.0, 0.0, 3.0, 100.0, 1e4]), np.array([0.5, 1.0, 2.0, 30.0, 7.0])
@@ -59,7 +60,7 @@ def small(**parameters):
 
 # skpro's own tests warn of its approximations, and fit on a few rows.
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("subject", [IBUGRegressor, BatchedDistribution])
+@pytest.mark.parametrize("subject", [IBUGRegressor, BatchedDistribution, JointDistribution])
 def test_skpros_own_checks(subject):
     results = check_estimator(subject, verbose=False)
     assert len(results) > 20
@@ -130,6 +131,56 @@ def test_skpros_crps_is_ibugs(data):
     u = small().fit(X, y)
     own = u.regressor_.predict_dist(X_new).crps(y_new["progression"].to_numpy()).mean()
     assert CRPS()(y_new, u.predict_proba(X_new)) == pytest.approx(own)
+
+
+@pytest.fixture(scope="module")
+def several(data):
+    X, y, X_new, y_new = data
+    rng = np.random.default_rng(0)
+    noise, new = rng.normal(0, 30, size=len(X)), rng.normal(0, 30, size=len(X_new))
+    Y, Y_new = (one.assign(other=2 * one["progression"] + each) for one, each in ((y, noise), (y_new, new)))
+    model = MultiOutputRegressor(GradientBoostingRegressor(n_estimators=10, random_state=0))
+    u = IBUGRegressor(model, k=10, cv=2, random_state=0, conformal="scale").fit(X, Y)
+    return u, X_new, Y_new
+
+
+def test_several_targets(several):
+    u, X_new, Y_new = several
+    own = u.regressor_
+    found = u.predict_proba(X_new)
+    assert found.shape == (30, 2)
+    assert list(found.columns) == ["progression", "other"]
+    assert u.predict(X_new)["other"].to_numpy() == pytest.approx(own.predict(X_new)[:, 1])
+    intervals = u.predict_interval(X_new, coverage=[0.5, 0.9])
+    ends = own.predict_interval(X_new, [0.5, 0.9])
+    for j, name in enumerate(Y_new):
+        for i, coverage in enumerate([0.5, 0.9]):
+            np.testing.assert_array_equal(intervals[name][coverage].to_numpy(), ends[:, j, :, i])
+    quantiles = u.predict_quantiles(X_new, alpha=[0.1, 0.5])
+    np.testing.assert_array_equal(quantiles["other"].to_numpy(), own.predict_quantiles(X_new, [0.1, 0.5])[:, 1])
+    np.testing.assert_array_equal(u.predict_var(X_new).to_numpy(), own.predict_var(X_new))
+
+
+def test_joint_distributions(several):
+    u, X_new, Y_new = several
+    found, joint = u.predict_proba(X_new), u.regressor_.predict_dist(X_new)
+    for j, name in enumerate(Y_new):
+        one = joint.marginal(j)
+        np.testing.assert_array_equal(found.cdf(Y_new)[name], one.cdf(Y_new[name].to_numpy()))
+        np.testing.assert_array_equal(found.log_pdf(Y_new)[name], one.logpdf(Y_new[name].to_numpy()))
+        np.testing.assert_array_equal(found.ppf(0.3)[name], one.ppf(0.3))
+        np.testing.assert_array_equal(found.mean()[name], one.mean())
+    score = found.energy(Y_new).to_numpy() - found.energy().to_numpy() / 2
+    np.testing.assert_allclose(score[:, 0], joint.crps(Y_new.to_numpy()).sum(axis=1), rtol=1e-9)
+    assert CRPS()(Y_new, found) == pytest.approx(score.mean() / 2)  # the mean of both targets
+    samples = found.iloc[[3]].sample(4000)
+    assert samples.shape == (4000, 2)
+    expected = joint[3].correlation()[0, 1]
+    assert np.corrcoef(samples.to_numpy().T)[0, 1] == pytest.approx(expected, abs=0.08)
+    turned = found.iloc[5:7, [1]]
+    np.testing.assert_array_equal(turned.mean().to_numpy(), joint.mean()[5:7, [1]])
+    assert found.iat[4, 1].cdf(100.0) == pytest.approx(float(joint[4].marginal(1).cdf(100.0)))
+    assert found.sample().shape == (30, 2)
 
 
 def test_the_documents_example_runs(data):

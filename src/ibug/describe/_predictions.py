@@ -43,9 +43,9 @@ class Predictions:
     ----------
     distribution : batched distribution of n_rows rows
         What ``predict_dist`` says.
-    points : ndarray of shape (n_rows,)
+    points : ndarray of shape (n_rows,), or (n_rows, d) of several targets
         What ``predict`` says.
-    training_targets_ : ndarray of shape (n_train,) or None
+    training_targets_ : ndarray of shape (n_train,) or (n_train, d), or None
         The targets that the estimator was fitted on, where it keeps them.
     uncalibrated : batched distribution of n_rows rows, or None
         What it would say without calibration, if that was asked for and the estimator has such a form.
@@ -100,7 +100,7 @@ class Predictions:
         kept = np.arange(n_rows) if kept is None else kept
         rules = [estimator.rule_, estimator.rule_.uncalibrated()] if both else [estimator.rule_]
         parts: list[list[Any]] = [[] for _ in rules]
-        points, familiarity = np.empty(n_rows), np.empty(n_rows)
+        points, familiarity = np.empty((n_rows, *estimator.training_targets_.shape[1:])), np.empty(n_rows)
         affinities, indices = np.empty((len(kept), k), np.int32), np.empty((len(kept), k), np.int64)
         for batch in estimator.batches(X, _most([*(rule.needs for rule in rules), {"targets": k}])):
             for part, rule in zip(parts, rules, strict=True):
@@ -123,6 +123,21 @@ class Predictions:
         Point predictions are the same ones.
         """
         return None if self.uncalibrated is None else replace(self, distribution=self.uncalibrated)
+
+    def by_target(self, rule: Any) -> list[Self]:
+        """Return the predictions of each of several targets, with its conformal calibration if there is one.
+
+        Parameters
+        ----------
+        rule : JointRule
+            The rule that made them.
+        """
+        after = rule.marginals(self.distribution)
+        plain = self.uncalibrated
+        before = [None] * len(after) if plain is None else rule.uncalibrated().marginals(plain)
+        targets = self.training_targets_
+        assert targets is not None, "a rule of several targets comes with them"
+        return [type(self)(one, self.points[:, j], targets[:, j], before[j]) for j, one in enumerate(after)]
 
     def predict_dist(self, X: Any) -> Any:
         """Return the distributions of the rows that were predicted."""

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ibug._columns import FeatureType
+from ibug._typing import Floats
 from ibug.exceptions import IBUGWarning, InvalidInputError
-from ibug.mlflow._signature import COVERAGE
+from ibug.mlflow._signature import COVERAGE, OUTPUTS
 from ibug.persistence import load
 
 
@@ -30,23 +31,41 @@ class UncertainModel:
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> pd.DataFrame:
         """Return ``prediction``, ``lower``, ``upper`` and a column ``q…`` per quantile, one line per row.
 
+        Of several targets there are such columns for each, with its name in front: ``price_lower``, say.
+
         Parameters
         ----------
         model_input : frame or array of shape (n_rows, n_features)
             The rows, with the columns of the training rows.
         params : dict, optional
-            ``coverage`` of the interval, 0.9 if not given, and ``quantiles``, a list of probabilities.
+            ``coverage`` of the interval, 0.9 if not given, and ``quantiles``, a list of probabilities. Of several
+            targets also ``joint``: whether ends are those of boxes that hold all targets at once.
         """
         given = params or {}
         X = self._rows(model_input)
+        if getattr(self.u, "target_names_", None) is not None:
+            return pd.DataFrame(self._several(X, given), index=getattr(model_input, "index", None))
         distribution = self.u.predict_dist(X)
         lower, upper = distribution.interval(float(given.get("coverage", COVERAGE)))
         columns = {"prediction": self.u.predict(X), "lower": lower, "upper": upper}
-        levels = np.asarray(given.get("quantiles", ()), np.float64).reshape(-1)
+        levels = _levels(given)
         if levels.size:
             quantiles = distribution.ppf(levels[None, :])
             columns |= {f"q{level:g}": quantiles[:, i] for i, level in enumerate(levels)}
         return pd.DataFrame(columns, index=getattr(model_input, "index", None))
+
+    def _several(self, X: Any, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the columns of each target."""
+        points, levels = self.u.predict(X), _levels(given)
+        coverage, joint = float(given.get("coverage", COVERAGE)), bool(given.get("joint", False))
+        ends = self.u.predict_interval(X, coverage, joint=joint)
+        quantiles = self.u.predict_quantiles(X, levels) if levels.size else np.empty((*points.shape, 0))
+        columns: dict[str, Any] = {}
+        for j, target in enumerate(self.u.target_names_):
+            named = zip(OUTPUTS, (points[:, j], ends[:, j, 0], ends[:, j, 1]), strict=True)
+            columns |= {f"{target}_{name}": values for name, values in named}
+            columns |= {f"{target}_q{level:g}": quantiles[:, j, i] for i, level in enumerate(levels)}
+        return columns
 
     def _rows(self, model_input: Any) -> Any:
         if not hasattr(self.u, "feature_names_in_"):
@@ -56,6 +75,11 @@ class UncertainModel:
         # CSV and JSON keep neither the order of columns nor their categories.
         X = model_input[list(self.u.feature_names_in_)]
         return X.assign(**{column["name"]: _as_known(X[column["name"]], column) for column in self.u.feature_types_})
+
+
+def _levels(given: dict[str, Any]) -> Floats:
+    """Return the probabilities of the quantiles that are wanted."""
+    return np.asarray(given.get("quantiles", ()), np.float64).reshape(-1)
 
 
 def _as_known(values: pd.Series, column: FeatureType) -> pd.Series:

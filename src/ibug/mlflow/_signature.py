@@ -12,6 +12,8 @@ from ibug._columns import FeatureType
 from ibug.exceptions import InvalidInputError
 
 COVERAGE = 0.9
+#: The columns of what is predicted; of several targets for each, with its name in front.
+OUTPUTS = ("prediction", "lower", "upper")
 # How the names of types begin, in pandas, polars and NumPy, whatever their case. MLflow's integers cannot be missing: a
 # column with a gap is one of float, which it refuses where it expects long, as it refuses long where it expects double.
 _TYPES: dict[str, Any] = {"float": "double", "int": AnyType(), "uint": AnyType(), "bool": "boolean"}
@@ -29,14 +31,13 @@ def infer_signature(u: Any) -> ModelSignature:
     u : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
         Fitted.
     """
-    outputs = Schema([ColSpec("double", name) for name in ("prediction", "lower", "upper")])
-    parameters = ParamSchema(
-        [
-            ParamSpec("coverage", "double", COVERAGE),
-            ParamSpec("quantiles", "double", [], shape=(-1,)),
-        ]
-    )
-    return ModelSignature(inputs=_inputs(u), outputs=outputs, params=parameters)
+    targets = getattr(u, "target_names_", None)
+    names = OUTPUTS if targets is None else [f"{target}_{name}" for target in targets for name in OUTPUTS]
+    parameters = [ParamSpec("coverage", "double", COVERAGE), ParamSpec("quantiles", "double", [], shape=(-1,))]
+    if targets is not None:
+        parameters.append(ParamSpec("joint", "boolean", False))
+    outputs = Schema([ColSpec("double", name) for name in names])
+    return ModelSignature(inputs=_inputs(u), outputs=outputs, params=ParamSchema(parameters))
 
 
 def _inputs(u: Any) -> Schema:

@@ -20,7 +20,7 @@ _SPREAD_BINS = 10
 
 
 def all_charts(
-    estimator: Any, found: Predicted, plain: Predicted | None, rows: NDArray[np.int64]
+    estimator: Any, found: Predicted, plain: Predicted | None, rows: NDArray[np.int64], target: int | None = None
 ) -> dict[str, dict[str, Any]]:
     """Return the data of all charts, by name.
 
@@ -32,13 +32,15 @@ def all_charts(
         Its predictions with and without calibration.
     rows : ndarray of shape (n_shown,)
         The rows of the explorer.
+    target
+        The number of the target, where there are several.
     """
     return {
         "calibration": calibration(found, plain),
         "pit": pit_histogram(found, plain),
         "intervals": intervals(found, rows),
         "spread": spread_error(found),
-        "tuning": tuning(estimator),
+        "tuning": tuning(estimator, target),
     }
 
 
@@ -85,13 +87,14 @@ def spread_error(found: Predicted) -> dict[str, Any]:
     }
 
 
-def tuning(estimator: Any) -> dict[str, Any]:
-    """Return the score of each candidate k, or the reason why there is none."""
-    table = getattr(estimator, "tuning_", None)
-    if table is None:
+def tuning(estimator: Any, target: int | None = None) -> dict[str, Any]:
+    """Return the score of each candidate k, or the reason why there is none; of one target where there are several."""
+    if getattr(estimator, "tuning_", None) is None:
         return {"reason": f"{type(estimator).__name__} has no neighbours to choose."}
+    rule = estimator.rule_ if target is None else estimator.rule_.rules[target]
+    table = rule.tuning
     if not np.any(table["k"]):
-        return {"reason": f"k = {estimator.k_} was given, not tuned."}
+        return {"reason": f"k = {rule.k} was given, not tuned."}
     try:
         every = tuning_curves(table)
     except InvalidInputError as error:
@@ -99,7 +102,7 @@ def tuning(estimator: Any) -> dict[str, Any]:
     scores = np.concatenate([score for _, score in every.values()])
     edge = highest_drawn(scores)
     several = len(set(table["spread"]) - {""}) > 1
-    named = named_curves(every, curve_name(estimator.distribution_, estimator.spread_ if several else None))
+    named = named_curves(every, curve_name(rule.distribution_name, rule.spread.name if several else None))
     curves: list[dict[str, Any]] = []
     for name in [*named, *(name for name in every if name not in named)]:
         k, score = every[name]
@@ -107,8 +110,8 @@ def tuning(estimator: Any) -> dict[str, Any]:
         curves.append({"name": name, "k": k[drawn], "score": score[drawn], "named": name in named})
     return {
         "curves": [curve for curve in curves if len(curve["k"])],
-        "chosen": int(estimator.k_),
-        "spread": str(estimator.spread_),
+        "chosen": int(rule.k),
+        "spread": rule.spread.name,
         "scoring": scoring_label(estimator.scoring, None),
         "above": int(np.sum(scores > edge)),
     }

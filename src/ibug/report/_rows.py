@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from ibug._typing import Integers
+from ibug._typing import Floats, Integers
 from ibug.report._densities import densities
 from ibug.report._features import Feature, check_train, differences, feature, names_of
 from ibug.report._pack import pack
@@ -28,12 +30,20 @@ def choose(n_rows: int, most: int) -> Integers:
     return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
 
 
-def predictions(found: Predicted, familiar: Familiarity | None, rows: Integers, ids: Sequence[Any] | None) -> Any:
-    """Return the numbers of the table."""
-    std = found.distribution.std()
+def named(familiar: Familiarity | None, rows: Integers, ids: Sequence[Any] | None) -> dict[str, Any]:
+    """Return what the table says of rows whatever the target: numbers, names, and how familiar they are."""
     return {
         "row": pack(rows, "int32"),
         "id": None if ids is None else [str(ids[row]) for row in rows],
+        "affinity": None if familiar is None else pack(familiar.score[rows], "float64"),
+        "threshold": None if familiar is None else familiar.threshold,
+    }
+
+
+def predictions(found: Predicted, rows: Integers) -> dict[str, Any]:
+    """Return the numbers of the table."""
+    std = found.distribution.std()
+    return {
         "prediction": pack(found.points[rows], "float64"),
         "lower": pack(found.lower[rows], "float64"),
         "upper": pack(found.upper[rows], "float64"),
@@ -41,43 +51,75 @@ def predictions(found: Predicted, familiar: Familiarity | None, rows: Integers, 
         "std": pack(std[rows], "float64"),
         # Compared with all rows, not only with those of the table.
         "wider": pack(np.searchsorted(np.sort(std), std[rows]) / len(std), "float32"),
-        "affinity": None if familiar is None else pack(familiar.score[rows], "float64"),
-        "threshold": None if familiar is None else familiar.threshold,
         "density": densities(found.distribution[rows], found.lower[rows], found.upper[rows]),
     }
 
 
-def neighbors(estimator: Any, affinities: NDArray[Any], indices: Integers, shown: int, train_ids: Any) -> Any:
-    """Return the nearest training rows: a list of those that occur, and for each row places in this list.
+@dataclass(frozen=True)
+class Near:
+    """The nearest training rows of the explorer's rows: a list of those that occur, and for each row places in it.
 
     Parameters
     ----------
-    estimator
-        A fitted IBUGRegressor.
-    affinities, indices : ndarray of shape (n_rows, k)
+    affinities, indices : ndarray of shape (n_rows, at least k)
         What ``kneighbors`` says of the rows.
-    shown
+    count : int
         The number of neighbours to list; the rug shows more of them.
-    train_ids
-        Names of training rows, if there are any.
+    k : int
+        The number of neighbours that predictions look at.
+    familiar : Familiarity
+        How familiar all rows are.
     """
-    used = estimator.training_targets_[indices[:, : estimator.k_]]
-    ticks = indices[:, : max(shown, min(estimator.k_, _MOST_TICKS))]
-    occurring, places = np.unique(ticks, return_inverse=True)
-    return {
-        "k": int(estimator.k_),
-        "shown": shown,
-        "trees": estimator.index_.n_trees,
-        "row": pack(occurring),
-        "id": None if train_ids is None else [str(train_ids[row]) for row in occurring],
-        "target": pack(estimator.training_targets_[occurring], "float64"),
-        "places": pack(places.reshape(ticks.shape)),
-        "affinity": pack(affinities[:, :shown]),
-        "mean": pack(used.mean(axis=1), "float32"),
-        "std": pack(used.std(axis=1), "float32"),
-        "low": pack(used.min(axis=1), "float32"),
-        "high": pack(used.max(axis=1), "float32"),
-    }
+
+    affinities: NDArray[np.int32]
+    indices: Integers
+    count: int
+    k: int
+    familiar: Familiarity
+
+    @cached_property
+    def _occurring(self) -> tuple[Integers, Integers]:
+        ticks = self.indices[:, : max(self.count, min(self.k, _MOST_TICKS))]
+        occurring, places = np.unique(ticks, return_inverse=True)
+        return occurring, places.reshape(ticks.shape)
+
+    def listed(self, n_trees: int, train_ids: Any) -> dict[str, Any]:
+        """Return the neighbours whatever the target.
+
+        Parameters
+        ----------
+        n_trees
+            The number of trees.
+        train_ids
+            Names of training rows, if there are any.
+        """
+        occurring, places = self._occurring
+        return {
+            "k": self.k,
+            "shown": self.count,
+            "trees": n_trees,
+            "row": pack(occurring),
+            "id": None if train_ids is None else [str(train_ids[row]) for row in occurring],
+            "places": pack(places),
+            "affinity": pack(self.affinities[:, : self.count]),
+        }
+
+    def targets(self, targets: Floats) -> dict[str, Any]:
+        """Return what the neighbours had of one target.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n_train,)
+            The training targets.
+        """
+        used = targets[self.indices[:, : self.k]]
+        return {
+            "target": pack(targets[self._occurring[0]], "float64"),
+            "mean": pack(used.mean(axis=1), "float32"),
+            "std": pack(used.std(axis=1), "float32"),
+            "low": pack(used.min(axis=1), "float32"),
+            "high": pack(used.max(axis=1), "float32"),
+        }
 
 
 def features(estimator: Any, X: Any, X_train: Any, rows: Integers, indices: Integers | None) -> dict[str, Any]:

@@ -48,17 +48,32 @@ def headlines(found: Predicted, plain: Predicted | None, familiar: Familiarity |
 
 
 def _coverage(found: Predicted) -> dict[str, str]:
-    n, inside = len(found.y), int(found.inside.sum())
-    low, high = (float(share) for share in chance_band(n, found.coverage))
-    share = inside / n
-    level = f"{100 * found.coverage:g} %"
+    return held(found.inside, found.coverage, "intervals held the truth")
+
+
+def held(inside: NDArray[np.bool_], coverage: float, what: str) -> dict[str, str]:
+    """Return how often something held the truth, in words, and whether that is as promised.
+
+    Parameters
+    ----------
+    inside : ndarray of shape (n_rows,)
+        Whether it did.
+    coverage
+        What was promised.
+    what
+        What did: "intervals held the truth".
+    """
+    n, count = len(inside), int(inside.sum())
+    low, high = (float(share) for share in chance_band(n, coverage))
+    share = count / n
+    level, kind = f"{100 * coverage:g} %", what.split()[0]
     rows = "1 row" if n == 1 else f"{n:,} rows"
-    text = f"{level} intervals held the truth {percent(share, 1)} of the time ({inside:,} of {rows}). "
+    text = f"{level} {what} {percent(share, 1)} of the time ({count:,} of {rows}). "
     chance = f"with {rows}, {percent(low, 1)} to {percent(high, 1)} would be chance"
     if low <= share <= high and high - low > _VAGUE:
         tone, verdict = "plain", f"These are too few to tell whether that is as promised: {chance}."
     elif share < low:
-        tone, verdict = "bad", f"That is too rare: intervals are too narrow here ({chance})."
+        tone, verdict = "bad", f"That is too rare: {kind} are too narrow here ({chance})."
     elif share > high:
         tone, verdict = "plain", f"That is more than promised: they are wider than they need to be ({chance})."
     else:
@@ -115,16 +130,30 @@ class Familiarity:
         return {"figure": f"{count:,}", "tone": "bad" if many else "plain", "text": text.strip()}
 
 
-def drift_section(estimator: Any, found: Predicted, familiar: Familiarity | None) -> dict[str, Any] | None:
-    """Return how the rows compare with the validation rows, as text; None where that is not known."""
+def drift_section(estimator: Any, found: Predicted | None, familiar: Familiarity | None) -> dict[str, Any] | None:
+    """Return how the rows compare with the validation rows, as text; None where that is not known.
+
+    Parameters
+    ----------
+    estimator
+        The estimator.
+    found
+        The predictions of its target; None of several targets: then only the features are compared.
+    familiar
+        How familiar the rows are, if that is known.
+    """
     reference = getattr(getattr(estimator, "rule_", None), "reference", None)
     if familiar is None or reference is None or not len(reference.familiarity):
         return None
-    before = reference.familiarity, found.y, found.distribution, reference.pit
-    result = drift(familiar.score, *before, coverage=found.coverage)
+    before = reference.familiarity
+    if found is None:
+        result = drift(familiar.score, before)
+    else:
+        result = drift(familiar.score, before, found.y, found.distribution, reference.pit, coverage=found.coverage)
+    compared = "" if len(result.tests) == 1 else f", corrected for {len(result.tests)} comparisons"
     verdict = "Yes, these rows are unlike the validation rows" if result.moved else "There is no sign of it"
     return {
-        "verdict": f"{verdict} (p = {result.p_value:.2g}, corrected for {len(result.tests)} comparisons).",
+        "verdict": f"{verdict} (p = {result.p_value:.2g}{compared}).",
         "tests": [
             {
                 "meaning": test.meaning,

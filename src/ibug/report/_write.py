@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples
 
 from ibug._inputs import as_rows, check_count, check_probabilities, check_targets
@@ -21,8 +21,10 @@ from ibug.exceptions import InvalidInputError
 from ibug.persistence import replacing
 from ibug.report import _rows as explorer
 from ibug.report._charts import all_charts
+from ibug.report._joint import joint_section, listed
 from ibug.report._page import page, plotly_script
 from ibug.report._predicted import Predicted, scored
+from ibug.report._rows import Near
 from ibug.report._summary import (
     Familiarity,
     caveats,
@@ -36,16 +38,6 @@ from ibug.report._summary import (
 from ibug.report._widths import widths
 
 _MOST_NEIGHBORS = 100
-
-
-@dataclass(frozen=True)
-class _Near:
-    """The nearest training rows of the explorer's rows, and how familiar all rows are."""
-
-    affinities: NDArray[np.int32]  # (n_shown, k)
-    indices: Integers  # (n_shown, k)
-    count: int  # the number of neighbours to list
-    familiar: Familiarity
 
 
 def write(
@@ -78,8 +70,8 @@ def write(
         A fitted ``IBUGRegressor``. Other estimators with ``predict_dist`` get a report without neighbours.
     X : array-like or data frame of shape (n_rows, n_features)
         The rows.
-    y : array-like of shape (n_rows,)
-        Their observed values.
+    y : array-like of shape (n_rows,), or (n_rows, n_targets)
+        Their observed values. Of several targets, the page shows how they go together, and one of them at a time.
     path
         The file to write. It appears, or replaces an older one, when everything is written.
     X_train : array-like or data frame of shape (n_train, n_features), optional
@@ -96,14 +88,16 @@ def write(
         The number of nearest training rows to list, at most 100.
     max_rows
         The most rows in the explorer and the point clouds, drawn at random where there are more. The page of 2,000 rows
-        stays under 10 MB. Scores and curves are made of all rows.
+        stays under 10 MB; with several targets, each adds about 1 MB, and their samples 2 MB. Scores and curves are
+        made of all rows.
     width_seconds
         The time for Shapley values of log σ, which tell which features make a row wide: for the widest rows of the
         explorer, as many as there is time for. They need the `shap` package (extra `explain`); 0 leaves them out.
+        Several targets have none.
     title
         The title of the page.
     target
-        The name of what is predicted.
+        The name of what is predicted. Several targets have the names that the estimator knows.
     data
         The name of the data, a file for example.
     groups : array-like of shape (n_rows,), str, or function, optional
@@ -126,44 +120,133 @@ def write(
     ...     path.read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    if getattr(estimator, "target_names_", None) is not None:
-        raise InvalidInputError("A report is for one target: fit an IBUGRegressor for each.")
     plotly = plotly_script()  # first: a missing library is an error before anything takes time
     require(estimator, "predict_dist", "predict")
     X = as_rows(X)
-    targets = check_targets(X, y, "y")
+    names = getattr(estimator, "target_names_", None)
+    targets = check_targets(X, y, "y", several=names is not None)
     shown = X if X_shown is None else as_rows(X_shown)
-    _check(len(targets), shown, ids, coverage)
+    _check(targets, names, shown, ids, coverage)
     at_least_one(max_rows, "max_rows")
     with Progress("report", 3, enabled=bool(getattr(estimator, "verbose", 0))) as progress:
         rows = explorer.choose(len(targets), max_rows)
         predictions, near = _predict(estimator, X, rows, n_neighbors, train_ids)
-        plain = predictions.before_calibration()
         progress.advance(1)
-        found = scored(predictions, shown, targets, float(coverage), groups)
-        before = None if plain is None else scored(plain, X, targets, float(coverage))
-        content = _explorer(estimator, found, near, rows, shown, X_train, ids, train_ids)
-        content["widths"] = widths(estimator, X, rows, found.distribution.std()[rows], width_seconds)
+        known = _Known(estimator, near, rows, shown, float(coverage), groups)
+        content = known.whatever_the_target(X_train, ids, train_ids)
+        if names is None:
+            called, own = target, known.of_target(predictions, targets, None)
+            content = _merged(content, own.content)
+            content["drift"] = drift_section(estimator, own.found, known.familiar)
+            content["widths"] = widths(estimator, X, rows, own.found.distribution.std()[rows], width_seconds)
+        else:
+            called = listed(names)
+            each = [
+                known.of_target(one, targets[:, j], j) for j, one in enumerate(predictions.by_target(estimator.rule_))
+            ]
+            content["targets"] = [one.content for one in each]
+            content["joint"] = joint_section(
+                estimator.rule_, predictions, [one.found for one in each], names, rows, known.familiar
+            )
+            content["drift"] = drift_section(estimator, None, known.familiar)
+            content["widths"] = {"reason": "The report of several targets has no Shapley values."}
         progress.advance(1)
-        heading = title or f"How sure is the model of {target}?"
-        content |= {
-            "about": _about(estimator, heading, target, data, len(targets), len(rows)),
-            "headlines": headlines(found, before, None if near is None else near.familiar),
-            "caveats": caveats(found, before, 0.0 if near is None else _repeated(estimator, near, targets[rows])),
-            "scores": score_table(found, before),
-            "intervals": interval_table(found, before),
-            "groups": group_table(found, groups),
-            "drift": drift_section(estimator, found, None if near is None else near.familiar),
-            "coverage": float(coverage),
-            "charts": all_charts(estimator, found, before, rows),
-        }
+        heading = title or f"How sure is the model of {called}?"
+        content["about"] = _about(estimator, heading, called, data, len(targets), len(rows))
         with replacing(Path(path)) as file:
             file.write(page(content, heading, plotly).encode("utf-8"))
         progress.advance(1)
     return Path(path)
 
 
-def _check(n_rows: int, shown: Any, ids: Sequence[Any] | None, coverage: Any) -> None:
+def _merged(shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Return both, with rows and neighbours put together: what the page does with several targets, one at a time."""
+    both = {key: shared[key] | own[key] for key in ("rows", "neighbors") if shared[key] is not None}
+    return shared | own | both
+
+
+class _OfTarget(NamedTuple):
+    """What the page says of one target, and what it was made of."""
+
+    content: dict[str, Any]
+    found: Predicted
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The rows, and what all of their targets share."""
+
+    estimator: Any
+    near: Near | None
+    rows: Integers  # (n_shown,), those of the explorer
+    shown: Any  # all rows as they are shown
+    coverage: float
+    groups: Any
+
+    @property
+    def familiar(self) -> Familiarity | None:
+        return None if self.near is None else self.near.familiar
+
+    def whatever_the_target(
+        self, X_train: Any, ids: Sequence[Any] | None, train_ids: Sequence[Any] | None
+    ) -> dict[str, Any]:
+        """Return the parts of the explorer that all targets share."""
+        near, estimator = self.near, self.estimator
+        if near is None and X_train is not None:
+            name = type(estimator).__name__
+            raise InvalidInputError(f"X_train is for neighbours, and {name} has none: leave it out.")
+        listed = None if near is None else near.indices[:, : near.count]
+        return {
+            "coverage": self.coverage,
+            "neighbors": None if near is None else near.listed(estimator.index_.n_trees, train_ids),
+            "rows": explorer.named(self.familiar, self.rows, ids),
+            "features": explorer.features(estimator, self.shown, X_train, self.rows, listed),
+        }
+
+    def of_target(self, predictions: Predictions, y: Floats, target: int | None) -> _OfTarget:
+        """Return what the page says of one target.
+
+        Parameters
+        ----------
+        predictions
+            Its predictions.
+        y : ndarray of shape (n_rows,)
+            Its observed values.
+        target
+            Its number, where there are several.
+        """
+        plain, near = predictions.before_calibration(), self.near
+        found = scored(predictions, self.shown, y, self.coverage, self.groups)
+        before = None if plain is None else scored(plain, self.shown, y, self.coverage)
+        training = predictions.training_targets_
+        familiar = self.familiar if target is None else None  # of several targets it is told once
+        content = {
+            "neighbors": None if near is None or training is None else near.targets(training),
+            "rows": explorer.predictions(found, self.rows),
+            "headlines": headlines(found, before, familiar),
+            "caveats": caveats(found, before, self._repeated(training, y)),
+            "scores": score_table(found, before),
+            "intervals": interval_table(found, before),
+            "groups": group_table(found, self.groups),
+            "charts": all_charts(self.estimator, found, before, self.rows, target),
+        }
+        return _OfTarget(content, found)
+
+    def _repeated(self, training: Floats | None, y: Floats) -> float:
+        """Return the share of rows, with observed values y, that have all leaves and the target of a training row."""
+        if self.near is None or training is None:
+            return 0.0
+        same = training[self.near.indices[:, 0]] == y[self.rows]
+        return float(np.mean(same & (self.near.affinities[:, 0] == self.estimator.index_.n_trees)))
+
+
+def _check(targets: Floats, names: Sequence[str] | None, shown: Any, ids: Sequence[Any] | None, coverage: Any) -> None:
+    n_rows = len(targets)
+    if names is not None and targets.shape != (n_rows, len(names)):
+        raise InvalidInputError(
+            f"This estimator has {len(names)} targets: y must have the shape ({n_rows}, {len(names)}); got "
+            f"{targets.shape}."
+        )
     check_probabilities(coverage, "coverage")
     if np.ndim(coverage) != 0:
         raise InvalidInputError(f"coverage must be one number; got {coverage!r}.")
@@ -175,7 +258,7 @@ def _check(n_rows: int, shown: Any, ids: Sequence[Any] | None, coverage: Any) ->
 
 def _predict(
     estimator: Any, X: Any, rows: Integers, n_neighbors: int, train_ids: Sequence[Any] | None
-) -> tuple[Predictions, _Near | None]:
+) -> tuple[Predictions, Near | None]:
     """Predict all rows by one search, which finds the neighbours of the explorer's rows as well."""
     if not hasattr(estimator, "predict_with_neighbors"):
         return Predictions.of(estimator, X, both=True), None
@@ -185,39 +268,7 @@ def _predict(
     count = min(check_count(n_neighbors, 1, 10**9, "n_neighbors"), _MOST_NEIGHBORS, estimator.index_.n_rows)
     predictions, neighbors = Predictions.with_neighbors(estimator, X, count, rows, both=True)
     familiar = Familiarity(neighbors.familiarity, float(estimator.affinity_threshold_))
-    return predictions, _Near(neighbors.affinities, neighbors.indices, count, familiar)
-
-
-def _explorer(
-    estimator: Any,
-    found: Predicted,
-    near: _Near | None,
-    rows: Integers,
-    shown: Any,
-    X_train: Any,
-    ids: Sequence[Any] | None,
-    train_ids: Sequence[Any] | None,
-) -> dict[str, Any]:
-    """Return the data of the explorer."""
-    if near is None:
-        if X_train is not None:
-            name = type(estimator).__name__
-            raise InvalidInputError(f"X_train is for neighbours, and {name} has none: leave it out.")
-        neighbors, listed, familiar = None, None, None
-    else:
-        neighbors = explorer.neighbors(estimator, near.affinities, near.indices, near.count, train_ids)
-        listed, familiar = near.indices[:, : near.count], near.familiar
-    return {
-        "neighbors": neighbors,
-        "rows": explorer.predictions(found, familiar, rows, ids),
-        "features": explorer.features(estimator, shown, X_train, rows, listed),
-    }
-
-
-def _repeated(estimator: Any, near: _Near, y: Floats) -> float:
-    """Return the share of rows, with observed values y, that have all leaves and the target of a training row."""
-    same = estimator.training_targets_[near.indices[:, 0]] == y
-    return float(np.mean(same & (near.affinities[:, 0] == estimator.index_.n_trees)))
+    return predictions, Near(neighbors.affinities, neighbors.indices, count, int(estimator.k_), familiar)
 
 
 def _about(estimator: Any, title: str, target: str, data: str | None, n_rows: int, n_shown: int) -> dict[str, Any]:

@@ -1,6 +1,14 @@
 // What the other parts share: the data, elements, numbers, colours. Text from the data is written by textContent alone.
 const $ = (id) => document.getElementById(id);
-const DATA = JSON.parse($("data").textContent);
+const ALL = JSON.parse($("data").textContent);
+
+// What the page shows: all of it, or with several targets what they share and what one of them has of its own.
+function viewOf(target) {
+  if (!ALL.targets) return ALL;
+  const own = ALL.targets[target], both = (name) => (ALL[name] === null ? null : { ...ALL[name], ...own[name] });
+  return { ...ALL, ...own, rows: both("rows"), neighbors: both("neighbors"), about: { ...ALL.about, target: ALL.joint.names[target] } };
+}
+let DATA = viewOf(0);
 
 const ARRAYS = {
   uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array, int32: Int32Array, float32: Float32Array, float64: Float64Array,
@@ -68,7 +76,7 @@ function layout(options) {
 
 const CONFIG = { responsive: true, displayModeBar: false, displaylogo: false };
 
-const ROWS = (() => {
+function readRows() {
   const given = DATA.rows;
   const rows = { n: 0, id: given.id, threshold: given.threshold === null ? NaN : given.threshold };
   for (const name of ["row", "prediction", "lower", "upper", "truth", "std", "wider", "affinity"]) rows[name] = unpack(given[name]);
@@ -79,6 +87,7 @@ const ROWS = (() => {
   rows.unlike = (i) => rows.affinity !== null && rows.affinity[i] < rows.threshold;
   rows.name = (i) => (rows.id === null ? String(rows.row[i]) : rows.id[i]);
   return rows;
-})();
+}
+let ROWS = readRows();
 
 const FEATURES = DATA.features.columns.map((column) => ({ ...column, values: unpack(column.values) }));

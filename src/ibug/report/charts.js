@@ -1,5 +1,4 @@
 // The charts of the upper part. Each is drawn when it comes near the screen, and again when the theme changes.
-const TARGET = DATA.about.target;
 const LEVEL = `${Number((100 * DATA.coverage).toPrecision(6))} %`;
 
 const CHARTS = {
@@ -62,7 +61,7 @@ const CHARTS = {
       points(false, "truth outside", { color: color("bad-mark"), size: many ? 6 : 8, symbol: "x" }),
     ];
     return Plotly.react(place, traces, layout({
-      xaxis: { title: { text: "Rows, sorted by prediction" }, range: [0, ROWS.n + 1] }, yaxis: { title: { text: label(TARGET) } },
+      xaxis: { title: { text: "Rows, sorted by prediction" }, range: [0, ROWS.n + 1] }, yaxis: { title: { text: label(DATA.about.target) } },
     }), CONFIG).then(() => clickable(place));
   },
 
@@ -104,8 +103,9 @@ const CHARTS = {
 
   tuning(place) {
     const found = DATA.charts.tuning;
+    place.classList.toggle("none", !found.curves);
     if (!found.curves) {
-      place.className = "plot none";
+      Plotly.purge(place);
       return null;
     }
     const styles = ["accent", "before", "text", "bad-mark", "good", "quiet"];

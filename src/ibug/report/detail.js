@@ -1,8 +1,12 @@
 // What is behind one row: density, reasons, neighbours, features.
-const DENSITY = Object.fromEntries(Object.entries(DATA.rows.density).map(([name, packed]) => [name, unpack(packed)]));
-const GRID_POINTS = ROWS.n ? DENSITY.steps.length / ROWS.n : 0;
+let DENSITY, GRID_POINTS, NEAR;
+function readDetail() {
+  DENSITY = Object.fromEntries(Object.entries(DATA.rows.density).map(([name, packed]) => [name, unpack(packed)]));
+  GRID_POINTS = ROWS.n ? DENSITY.steps.length / ROWS.n : 0;
+  NEAR = DATA.neighbors && readNeighbors();
+}
 
-const NEAR = DATA.neighbors && (() => {
+function readNeighbors() {
   const { k, shown: listed, trees, id } = DATA.neighbors;
   const near = { k, listed, trees, id };
   for (const name of ["row", "target", "places", "affinity", "mean", "std", "low", "high"]) near[name] = unpack(DATA.neighbors[name]);
@@ -10,7 +14,8 @@ const NEAR = DATA.neighbors && (() => {
   near.of = (i, count) => near.places.subarray(i * near.ticks, i * near.ticks + count);
   near.sorted = Float32Array.from(near.std).sort();
   return near;
-})();
+}
+readDetail();
 
 const DIFFER = DATA.features.differences && (() => {
   const differ = {};
@@ -26,18 +31,21 @@ function showDetail(i) {
   fact(`${LEVEL} interval`, `${number(ROWS.lower[i])} … ${number(ROWS.upper[i])}`);
   fact("truth", number(ROWS.truth[i]), ROWS.inside[i] ? "" : "outside");
   fact("σ", number(ROWS.std[i]));
+  const box = JOINT && JOINT.box(i, JOINT.target);
+  if (box) fact(`${LEVEL} box`, `${number(box[0])} … ${number(box[1])}`, JOINT.held(i) ? "" : "outside");
   const old = $("density");
   const chart = old || el("div", { id: "density", role: "img" });
   chart.setAttribute("aria-label", "Predicted density with interval, truth and neighbours");
   const title = ROWS.id === null ? `Row ${ROWS.row[i]}` : `${ROWS.id[i]} (row ${ROWS.row[i]})`;
-  const parts = [el("h3", { id: "detail-title", text: title }), numbers, chart];
+  const parts = [el("h3", { id: "detail-title", text: title }), numbers, chart, ...pairOfTargets(i)];
   parts.push(el("h4", { text: ROWS.wider[i] > 0.5 ? "Why is it uncertain?" : "Why is it rather certain?" }));
   parts.push(el("ul", { class: "why" }, ...reasons(i).map((text) => el("li", { text }))));
-  parts.push(...widening(i));
+  if (!JOINT) parts.push(...widening(i));
   if (NEAR) parts.push(...familiarity(i), ...neighbors(i));
   parts.push(...differences(i), everyFeature(i));
   $("detail").replaceChildren(...parts.filter((part) => part !== null));
   drawDensity(i);
+  drawPair(i);
 }
 
 function drawDensity(i) {
@@ -69,7 +77,7 @@ function drawDensity(i) {
     });
   }
   Plotly.react($("density"), traces, layout({
-    xaxis: { title: { text: label(TARGET) } }, yaxis: { showticklabels: false, ticks: "", showgrid: false, range: [-0.15 * peak, 1.12 * peak] },
+    xaxis: { title: { text: label(DATA.about.target) } }, yaxis: { showticklabels: false, ticks: "", showgrid: false, range: [-0.15 * peak, 1.12 * peak] },
   }), CONFIG);
 }
 
@@ -128,16 +136,18 @@ function familiarity(i) {
 
 function neighbors(i) {
   const body = el("tbody");
+  const values = JOINT ? JOINT.near : [NEAR.target], names = JOINT ? JOINT.names : ["target"];
   NEAR.of(i, NEAR.listed).forEach((place, j) => {
     const share = NEAR.affinity[i * NEAR.listed + j] / NEAR.trees;
     const filled = el("i");
     filled.style.width = percent(share, 2).replace(" ", "");
     const affinity = el("td", { class: "number" }, el("span", { class: "bar" }, filled), el("span", { text: percent(share) }));
     const name = NEAR.id === null ? [] : [el("td", { text: NEAR.id[place] })];
-    body.append(el("tr", null, el("td", { text: String(NEAR.row[place]) }), ...name, el("td", { class: "number", text: number(NEAR.target[place]) }), affinity));
+    body.append(el("tr", null, el("td", { text: String(NEAR.row[place]) }), ...name, 
+      ...values.map((each) => el("td", { class: "number", text: number(each[place]) })), affinity));
   });
-  const heads = ["training row", ...(NEAR.id === null ? [] : ["id"]), "target", "affinity"];
-  const head = el("tr", null, ...heads.map((text) => el("th", { scope: "col", text, class: text === "target" || text === "affinity" ? "number" : null })));
+  const heads = [["training row"], ...(NEAR.id === null ? [] : [["id"]]), ...names.map((name) => [name, "number"]), ["affinity", "number"]];
+  const head = el("tr", null, ...heads.map(([text, mark]) => el("th", { scope: "col", text, class: mark || null })));
   return [el("h4", { text: "The nearest training rows" }), el("div", { class: "sideways" }, el("table", { class: "detail-table", id: "neighbors" }, el("thead", null, head), body))];
 }
 

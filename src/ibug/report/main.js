@@ -4,13 +4,15 @@ function fillSummary() {
   $("title").textContent = about.title;
   $("about").textContent = [about.model.model, about.model.data].filter(Boolean).join(" · ");
   $("footer").textContent = `Written ${about.written} by ibug ${about.version}. Everything is in this file; it uses no network.`;
-  for (const { figure, text, tone } of DATA.headlines) {
-    $("headlines").append(el("div", { class: `card headline ${tone}` }, el("p", { class: "figure", text: figure }), el("p", { text })));
-  }
-  for (const text of DATA.caveats) $("caveats").append(el("li", { text }));
-  for (const [term, text] of Object.entries(about.model)) $("model").append(el("dt", { text: term }), el("dd", { text }));
+  fillHeadlines($("headlines"), DATA.headlines);
+  $("caveats").replaceChildren(...DATA.caveats.map((text) => el("li", { text })));
+  $("model").replaceChildren(...Object.entries(about.model).flatMap(([term, text]) => [el("dt", { text: term }), el("dd", { text })]));
   fillScores();
   fillGroups();
+}
+
+function fillHeadlines(place, lines) {
+  place.replaceChildren(...lines.map(({ figure, text, tone }) => el("div", { class: `card headline ${tone}` }, el("p", { class: "figure", text: figure }), el("p", { text }))));
 }
 
 function fillScores() {
@@ -19,11 +21,11 @@ function fillScores() {
   const heads = (texts) => el("thead", null, el("tr", null, ...texts.map(([text, mark]) => el("th", { scope: "col", text, class: mark || null }))));
   const scores = DATA.scores.map(({ name, before, after, meaning }) => el("tr", null, el("td", { text: name }), ...both(before, after), el("td", { class: "quiet meaning", text: meaning })));
   const columns = hasBefore ? [["before", "number"], ["after", "number"]] : [["value", "number"]];
-  $("score-table").append(heads([["score"], ...columns, ["meaning", "meaning"]]), el("tbody", null, ...scores));
+  $("score-table").replaceChildren(heads([["score"], ...columns, ["meaning", "meaning"]]), el("tbody", null, ...scores));
   const intervals = DATA.intervals.map(({ level, before, after }) => el("tr", null, el("td", { text: level }),
     ...both(before && before.held, after.held), ...both(before && before.width, after.width)));
   const pair = (what) => (hasBefore ? [[`${what} before`, "number"], ["after", "number"]] : [[what, "number"]]);
-  $("interval-table").append(heads([["interval"], ...pair("held"), ...pair("mean width")]), el("tbody", null, ...intervals));
+  $("interval-table").replaceChildren(heads([["interval"], ...pair("held"), ...pair("mean width")]), el("tbody", null, ...intervals));
   if (DATA.drift) fillDrift(heads);
 }
 
@@ -35,7 +37,7 @@ function fillGroups() {
   const lines = DATA.groups.lines.map(({ group, rows, held, width, chance, mark }) => el("tr", null, el("td", { text: group }),
     el("td", { class: "number", text: rows }), el("td", { class: `number ${mark === "▼" ? "outside" : ""}`, text: `${held} ${mark}`.trim() }),
     el("td", { class: "number quiet", text: chance }), el("td", { class: "number", text: width })));
-  $("group-table").append(el("thead", null, head), el("tbody", null, ...lines));
+  $("group-table").replaceChildren(el("thead", null, head), el("tbody", null, ...lines));
 }
 
 function fillDrift(heads) {
@@ -44,7 +46,7 @@ function fillDrift(heads) {
   $("drift-verdict").textContent = verdict;
   const rows = tests.map(({ meaning, observed, expected, p_value: p }) => el("tr", null, el("td", { class: "meaning", text: meaning }),
     ...[observed, expected, p].map((text) => el("td", { class: "number", text }))));
-  $("drift-table").append(heads([["compared with validation rows", "meaning"], ["here", "number"], ["there", "number"], ["p-value", "number"]]), el("tbody", null, ...rows));
+  $("drift-table").replaceChildren(heads([["compared with validation rows", "meaning"], ["here", "number"], ["there", "number"], ["p-value", "number"]]), el("tbody", null, ...rows));
 }
 
 function fillNotes() {
@@ -63,7 +65,10 @@ function setTheme(name) {
   $("theme").textContent = name === "dark" ? "Light" : "Dark";
   $("theme").setAttribute("aria-pressed", String(name === "dark"));
   for (const chart of drawn) drawChart(chart);
-  if (TABLE.chosen >= 0) drawDensity(TABLE.chosen);
+  if (TABLE.chosen >= 0) {
+    drawDensity(TABLE.chosen);
+    drawPair(TABLE.chosen);
+  }
 }
 
 function listen() {
@@ -95,9 +100,11 @@ function listen() {
   addEventListener("hashchange", () => fromAddress());
 }
 
-// report.html#row=17 opens row 17.
+// report.html#row=17 opens row 17; with several targets, report.html#row=17&target=1 opens it for the second.
 function fromAddress() {
-  const found = location.hash.match(/^#row=(\d+)$/);
+  const found = location.hash.match(/^#row=(\d+)(?:&target=(\d+))?$/);
+  const target = found && JOINT && found[2] !== undefined ? Number(found[2]) : null;
+  if (target !== null && target < JOINT.names.length && target !== JOINT.target) showTarget(target);
   const i = found ? ROWS.row.indexOf(Number(found[1])) : -1;
   if (i >= 0 && i !== TABLE.chosen) TABLE.reveal(i);
   return i >= 0;
@@ -115,12 +122,13 @@ function chooseSoon(i) {
   }
   waiting = i;
   try {
-    history.replaceState(null, "", `#row=${ROWS.row[i]}`);
+    history.replaceState(null, "", `#row=${ROWS.row[i]}${JOINT ? `&target=${JOINT.target}` : ""}`);
   } catch {
     // some browsers do not allow it for files, or so often: then the address stays as it is
   }
 }
 
+fillJoint();
 fillSummary();
 fillNotes();
 listen();

@@ -22,8 +22,18 @@ const FILTERS = [
   ["all", "all rows", () => true],
   ["outside", "truth outside the interval", (i) => !ROWS.inside[i]],
   ["unlike", "unlike the training data", (i) => ROWS.unlike(i)],
+  ["outside-box", "a target outside the box", (i) => JOINT !== null && !JOINT.held(i)],
   ["endless", "interval without an end", (i) => !Number.isFinite(ROWS.width[i])],
-].filter(([name, , holds]) => name === "all" || name === "outside" || [...ROWS.row.keys()].some(holds));
+];
+
+// Those that some row fits.
+function fillFilters() {
+  const fits = ([name, , holds]) => name === "all" || name === "outside" || [...ROWS.row.keys()].some(holds);
+  const before = $("filter").value;
+  $("filter").replaceChildren(...FILTERS.filter(fits).map(([value, text]) => el("option", { value, text })));
+  if (before) $("filter").value = before;
+  if (!$("filter").value) $("filter").value = "all";
+}
 
 const TABLE = {
   order: [...ROWS.row.keys()],
@@ -38,7 +48,7 @@ const TABLE = {
       button.addEventListener("click", () => this.sortBy(column));
       $("head").append(el("th", { scope: "col", "data-key": column.key, class: column.extra ? "extra" : null }, button));
     }
-    for (const [value, text] of FILTERS) $("filter").append(el("option", { value, text }));
+    fillFilters();
     $("search").placeholder = `Search: a value, ${FEATURES.length ? shortName() : "width"}=… or width>10`;
     $("search").addEventListener("input", () => this.refresh());
     $("filter").addEventListener("change", () => this.refresh());

@@ -16,16 +16,7 @@ from ibug.rule._plan import K_CANDIDATES, Plan, most_needed
 from ibug.rule._reference import Reference
 from ibug.rule._rule import Rule
 from ibug.rule._statistics import Statistics
-from ibug.rule._targets import (
-    AnyRule,
-    Facts,
-    conformalize,
-    facts_of,
-    learn_rule,
-    rule_from_state,
-    rule_with_floor,
-    rule_without_validation,
-)
+from ibug.rule._targets import AnyRule, Facts, RuleMaker, facts_of, maker_of, rule_from_state
 from ibug.rule.joint import JointFacts, JointRule
 
 __all__ = [
@@ -38,20 +29,18 @@ __all__ = [
     "Plan",
     "Reference",
     "Rule",
+    "RuleMaker",
     "Statistics",
     "TargetFacts",
     "TargetRange",
     "choose",
-    "conformalize",
     "conformalized",
     "facts_of",
     "joined",
     "learn",
-    "learn_rule",
+    "maker_of",
     "most_needed",
     "rule_from_state",
-    "rule_with_floor",
-    "rule_without_validation",
     "with_conformal",
     "with_floor",
     "with_neighbors",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ibug._options import Options
 from ibug._typing import Floats
-from ibug.neighbors import Batch, ValidationRows
 from ibug.rule._facts import TargetFacts
 from ibug.rule._learning import conformalized, learn, with_floor, without_validation
 from ibug.rule._rule import Rule
@@ -24,6 +24,43 @@ Facts = TargetFacts | JointFacts
 AnyRule = Rule | JointRule
 
 
+@dataclass(frozen=True)
+class RuleMaker:
+    """The steps that make a rule; their parameters are those of the functions in `_learning`.
+
+    Parameters
+    ----------
+    learn : function of (rows, options, facts, has_residuals, own_residuals)
+        Lets validation rows choose and calibrate.
+    conformalized : function of (rule, rows, options)
+        Adds conformal calibration, if one was asked for.
+    without_validation : function of (options, facts, n_neighbors)
+        Makes the rule that was asked for, not calibrated; its floor is yet to be found.
+    with_floor : function of (rule, batches, facts)
+        Adds what some training rows tell: the floors of variances.
+    """
+
+    learn: Callable[..., AnyRule]
+    conformalized: Callable[..., AnyRule]
+    without_validation: Callable[..., AnyRule]
+    with_floor: Callable[..., AnyRule]
+
+
+_OF_ONE = RuleMaker(learn, conformalized, without_validation, with_floor)
+_OF_SEVERAL = RuleMaker(learn_joint, conformalized_joint, joint_without_validation, joint_with_floor)
+
+
+def maker_of(facts: Facts) -> RuleMaker:
+    """Return the steps that make a rule of such targets: one, or several.
+
+    Parameters
+    ----------
+    facts
+        The training targets.
+    """
+    return _OF_SEVERAL if isinstance(facts, JointFacts) else _OF_ONE
+
+
 def facts_of(y: Floats, options: Options) -> Facts:
     """Look at the training targets, (n,), or (n, d) of several targets.
 
@@ -35,83 +72,6 @@ def facts_of(y: Floats, options: Options) -> Facts:
         What was asked for.
     """
     return TargetFacts.of(y, options) if y.ndim == 1 else JointFacts.of(y, options)
-
-
-def learn_rule(
-    rows: ValidationRows, options: Options, facts: Facts, *, has_residuals: bool, own_residuals: bool = False
-) -> AnyRule:
-    """Let validation rows choose and calibrate.
-
-    Parameters
-    ----------
-    rows
-        The validation rows, with their neighbours.
-    options
-        What was asked for.
-    facts
-        The training targets.
-    has_residuals
-        Whether training rows have honest residuals.
-    own_residuals
-        Whether these were made by the model itself.
-    """
-    kinds = {"has_residuals": has_residuals, "own_residuals": own_residuals}
-    if isinstance(facts, JointFacts):
-        return learn_joint(rows, options, facts, **kinds)
-    return learn(rows, options, facts, **kinds)
-
-
-def conformalize(rule: AnyRule, rows: ValidationRows, options: Options) -> AnyRule:
-    """Return the rule with conformal calibration fitted to validation rows, if one was asked for.
-
-    Parameters
-    ----------
-    rule
-        The rule, without conformal calibration.
-    rows
-        Validation rows.
-    options
-        What was asked for.
-    """
-    if isinstance(rule, JointRule):
-        return conformalized_joint(rule, rows, options)
-    return conformalized(rule, rows, options)
-
-
-def rule_without_validation(options: Options, facts: Facts, n_neighbors: int) -> AnyRule:
-    """Return the rule that was asked for, not calibrated; its floor is yet to be found.
-
-    Parameters
-    ----------
-    options
-        What was asked for.
-    facts
-        The training targets.
-    n_neighbors
-        The number of rows that can be neighbours.
-    """
-    if isinstance(facts, JointFacts):
-        return joint_without_validation(options, facts, n_neighbors)
-    return without_validation(options, facts, n_neighbors)
-
-
-def rule_with_floor(rule: AnyRule, batches: Iterable[Batch], facts: Facts) -> AnyRule:
-    """Return the rule with what some training rows tell: the floors of its variances.
-
-    Parameters
-    ----------
-    rule
-        The rule without a floor.
-    batches
-        Some training rows, with their neighbours.
-    facts
-        The training targets.
-    """
-    if isinstance(rule, JointRule):
-        assert isinstance(facts, JointFacts), "rule and facts are of the same targets"
-        return joint_with_floor(rule, batches, facts)
-    assert isinstance(facts, TargetFacts), "rule and facts are of the same target"
-    return with_floor(rule, batches, facts)
 
 
 def rule_from_state(state: Mapping[str, Any]) -> AnyRule:

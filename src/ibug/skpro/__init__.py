@@ -11,8 +11,9 @@ except ImportError as error:
 
 from ibug.skpro._batched import BatchedDistribution
 from ibug.skpro._distributions import to_skpro
+from ibug.skpro._joint import JointDistribution
 from ibug.skpro._regressor import IBUGRegressor
 
 BatchedLaw = BatchedDistribution  # its name in earlier versions
 
-__all__ = ["BatchedDistribution", "BatchedLaw", "IBUGRegressor", "to_skpro"]
+__all__ = ["BatchedDistribution", "BatchedLaw", "IBUGRegressor", "JointDistribution", "to_skpro"]

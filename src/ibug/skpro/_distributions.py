@@ -9,8 +9,9 @@ import numpy as np
 import skpro.distributions as classes
 
 from ibug import distributions
-from ibug.distributions import Distribution
+from ibug.distributions import Distribution, JointStack
 from ibug.skpro._batched import BatchedDistribution
+from ibug.skpro._joint import JointDistribution
 
 # By family: the class of skpro, and its parameters by ibug's names.
 _EQUAL: dict[type[Distribution], tuple[Callable[..., Any], dict[str, str]]] = {
@@ -30,24 +31,26 @@ for _family, _name, _parameters in (
         _EQUAL[_family] = (getattr(classes, _name), _parameters)
 
 
-def to_skpro(law: Distribution, index: Any = None, columns: Any = None) -> Any:
+def to_skpro(law: Distribution | JointStack, index: Any = None, columns: Any = None) -> Any:
     """Return a batch of distributions as a distribution of skpro.
 
     Parameters
     ----------
-    law : ibug.distributions.Distribution
+    law : ibug.distributions.Distribution or JointStack
         The distributions of n rows.
     index, columns
-        Labels of the n rows, and of the one column.
+        Labels of the n rows, and of the columns: one, or one for each of several targets.
 
     Returns
     -------
-    skpro BaseDistribution of shape (n, 1)
+    skpro BaseDistribution of shape (n, 1), or (n, n_targets)
         skpro's own class where it has the same family: ``Normal``, ``Laplace``, ``Logistic``, ``TDistribution``,
         ``GumbelR``, ``SkewNormal``, and ``LogNormal`` and ``Weibull`` where they begin at zero. Others (stacks,
         kde, empirical, with another shift, truncated, conformal, mixtures, families of one's own) are wrapped as they
-        are, by ``BatchedDistribution``.
+        are, by ``BatchedDistribution``, and joint distributions of several targets by ``JointDistribution``.
     """
+    if isinstance(law, JointStack):
+        return JointDistribution(law, index=index, columns=columns)
     index = range(len(law)) if index is None else index
     columns = [0] if columns is None else columns
     if type(law) in _EQUAL and not np.any(getattr(law, "shift", 0.0)):

@@ -18,12 +18,12 @@ class IBUGRegressor(BaseProbaRegressor):
 
     ``predict_proba`` returns skpro's distributions; ``predict_interval``, ``predict_quantiles`` and ``predict_var``
     return its frames. Point predictions are the model's own, and intervals those of ibug, with their guarantee where
-    `conformal` is given.
+    `conformal` is given. With several columns of targets, the distributions are joint.
 
     Parameters
     ----------
     estimator, k, distribution, location, support, spread, residuals, scoring, calibrate, conformal, tree_fraction, \
-tree_order, row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verbose
+tree_order, row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verbose, output_weights
         As in ``ibug.IBUGRegressor``. skpro's `fit` takes no validation rows. So k and calibration come from
         cross-fitting or a held-out part of X; with `prefit` and no `cv`, nothing is calibrated and k must be a number.
 
@@ -46,7 +46,7 @@ tree_order, row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random
 
     _tags: ClassVar[dict[str, Any]] = {
         "authors": ["The ibug developers"],
-        "capability:multioutput": False,
+        "capability:multioutput": True,
         "capability:missing": True,
         "X_inner_mtype": "pd_DataFrame_Table",
         "y_inner_mtype": "pd_DataFrame_Table",
@@ -74,6 +74,7 @@ tree_order, row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        output_weights: Any = None,
     ) -> None:
         self.estimator = estimator
         self.k = k
@@ -95,11 +96,13 @@ tree_order, row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.output_weights = output_weights
         super().__init__()
 
     def _fit(self, X: pd.DataFrame, y: pd.DataFrame) -> IBUGRegressor:
         self.regressor_ = ibug.regressor.IBUGRegressor(**self.get_params(deep=False))
-        self.regressor_.fit(_named(X), y.iloc[:, 0].to_numpy(np.float64))
+        targets = y.to_numpy(np.float64)
+        self.regressor_.fit(_named(X), targets[:, 0] if targets.shape[1] == 1 else targets)
         return self
 
     def _predict(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -109,13 +112,13 @@ tree_order, row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random
         return to_skpro(self.regressor_.predict_dist(_named(X)), index=X.index, columns=self._get_columns("predict"))
 
     def _predict_interval(self, X: pd.DataFrame, coverage: list[float]) -> pd.DataFrame:
-        # skpro would take quantiles, but the guarantee of conformal calibration is for the ends of `interval`.
-        distribution = self.regressor_.predict_dist(_named(X))
-        ends = np.column_stack([end for share in coverage for end in distribution.interval(share)])
-        return pd.DataFrame(ends, index=X.index, columns=self._get_columns("predict_interval", coverage=coverage))
+        # skpro would take quantiles, but the guarantee of conformal calibration is for the ends of intervals.
+        ends = self.regressor_.predict_interval(_named(X), coverage)  # (n, 2, m), or (n, d, 2, m)
+        lines = np.swapaxes(ends, -1, -2).reshape(len(X), -1)
+        return pd.DataFrame(lines, index=X.index, columns=self._get_columns("predict_interval", coverage=coverage))
 
     def _predict_quantiles(self, X: pd.DataFrame, alpha: list[float]) -> pd.DataFrame:
-        quantiles = self.regressor_.predict_quantiles(_named(X), alpha)
+        quantiles = self.regressor_.predict_quantiles(_named(X), alpha).reshape(len(X), -1)
         return pd.DataFrame(quantiles, index=X.index, columns=self._get_columns("predict_quantiles", alpha=alpha))
 
     def _predict_var(self, X: pd.DataFrame) -> pd.DataFrame:

@@ -20,11 +20,8 @@ from ibug.rule import (
     AnyRule,
     Facts,
     JointRule,
-    conformalize,
-    learn_rule,
+    maker_of,
     most_needed,
-    rule_with_floor,
-    rule_without_validation,
 )
 from ibug.training._cross_fit import MOST_TUNING_ROWS, needs_splits, tuning_rows
 from ibug.training._fewer_trees import ALL_TREES, TREE_SHARES, fewest, shares_tried
@@ -167,7 +164,7 @@ def _from_cross_fit(job: Job, known: _Honest, model: Any) -> Learned:
     y = job.y[numbers]
     weights = None if job.sample_weight is None else job.sample_weight[numbers]
     residuals = _complete(honest.residuals, options) if options.wants_residuals else None
-    used = residuals is not None
+    used, maker = residuals is not None, maker_of(job.facts)
     source = job.source(model, residuals)
     every, shares = np.arange(len(y)), np.ones(len(y))
     if weights is not None and (weights > 0).any():
@@ -182,7 +179,7 @@ def _from_cross_fit(job: Job, known: _Honest, model: Any) -> Learned:
         return ValidationRows(honest, chosen, y[chosen], weights=own, features=features)
 
     def rule_of(rows: ValidationRows) -> AnyRule:
-        return learn_rule(rows, options, job.facts, has_residuals=used)
+        return maker.learn(rows, options, job.facts, has_residuals=used)
 
     if options.sampling.tunes_trees:
         by_share = dict(zip((ALL_TREES, *TREE_SHARES), known.sources, strict=True))
@@ -192,7 +189,7 @@ def _from_cross_fit(job: Job, known: _Honest, model: Any) -> Learned:
     else:
         rule = rule_of(rows(tuned_on))
     guard_stack(rule, lambda some: honest.batches(some, rule.needs), y)
-    rule = conformalize(rule, rows(held_out, honest), options)
+    rule = maker.conformalized(rule, rows(held_out, honest), options)
     return Learned(source, rule.with_k(options.k))
 
 
@@ -201,11 +198,11 @@ def _from_validation(job: Job, source: LocalSource) -> Learned:
         tunes = job.options.sampling.tunes_trees
         known = source, job.validation, job.options, job.facts, job.rng, job.validation_weight
         return learn_from(*known, tunes_trees=tunes)
-    options = job.options
-    rule = rule_without_validation(options, job.facts, source.index.n_rows)
+    options, maker = job.options, maker_of(job.facts)
+    rule = maker.without_validation(options, job.facts, source.index.n_rows)
     sample = _safe_indexing(job.X, slice(None, None, -(-len(job.y) // ROWS_FOR_FLOOR)))
     batches = source.batches(sample, _floor_needs(rule), n_jobs=options.n_jobs, verbose=options.verbose)
-    return Learned(source, rule_with_floor(rule, batches, job.facts))
+    return Learned(source, maker.with_floor(rule, batches, job.facts))
 
 
 def _floor_needs(rule: AnyRule) -> dict[str, int]:
@@ -271,10 +268,10 @@ def learn_from(
         errors = y_tuned - np.asarray(source.leaves.reader.predict(X_tuned), np.float64)
         asked = source = source.with_training_residuals(source.honest.at_level(root_mean_square(errors)))
     rows = ValidationRows(asked, X_tuned, y_tuned, weights=some, **work)
-    own, has_residuals = source.honest.are_own, source.has_training_residuals
+    own, has_residuals, maker = source.honest.are_own, source.has_training_residuals, maker_of(facts)
 
     def rule_of(rows: ValidationRows) -> AnyRule:
-        return learn_rule(rows, options, facts, has_residuals=has_residuals, own_residuals=own)
+        return maker.learn(rows, options, facts, has_residuals=has_residuals, own_residuals=own)
 
     if tunes_trees:
         tried = ((share, asked.with_share(share, rng)) for share in shares_tried(asked.n_trees, rows))
@@ -285,4 +282,4 @@ def learn_from(
     if parts is not None:  # the other rows are in no index
         some = None if weights is None else weights[parts[1]]
         rows = ValidationRows(source, _safe_indexing(X, parts[1]), y[parts[1]], weights=some, **work)
-    return Learned(source, conformalize(rule, rows, options))
+    return Learned(source, maker.conformalized(rule, rows, options))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from ibug.cli.columns import Schema, match, require_column
+from ibug.cli.columns import Schema, match, require_column, targets_in
 from ibug.cli.commands import _options as o
 from ibug.cli.screen import Session, bytes_text, guarded
 from ibug.cli.tables import STANDARD_STREAM, ReadOptions, check_output, open_table
@@ -76,17 +77,18 @@ def report(
     require_plotly()  # before anything takes time
     check_output(output, model, test, train)
     stored = loading.load(model)
-    o.one_target(stored.estimator, "report")
     name = o.target_column(target, stored.schema.target)
     table = open_table(test, read, session)
-    require_column(table, name, "target")
+    targets = targets_in(name, table.columns)
+    for each in targets:
+        require_column(table, each, "target")
     named_by = id or (stored.id if stored.id in table.columns else None)
     if named_by is not None:
         require_column(table, named_by, "id")
     if groups is not None:
         require_column(table, groups, "groups")
-    schema = match(table, stored.schema, [name, stored.id, named_by, groups], session, strict=strict)
-    rows, ids = _read(table, schema, name, named_by, session, groups)
+    schema = match(table, stored.schema, [*targets, stored.id, named_by, groups], session, strict=strict)
+    rows, ids = _read(table, schema, targets, named_by, session, groups)
     training, train_ids = _training(stored, schema, named_by, train, read, session) if features else (None, None)
     with session.stages():
         path = write(
@@ -125,16 +127,16 @@ def require_plotly() -> None:
 
 
 def _read(
-    table: Any, schema: Schema, target: str, id: str | None, session: Session, groups: str | None = None
+    table: Any, schema: Schema, targets: Sequence[str], id: str | None, session: Session, groups: str | None = None
 ) -> tuple[Any, list[Any] | None]:
     """Read rows with their targets, and their names, if a column has them."""
     from ibug.cli.rows import read_labelled, with_groups
 
     own = [] if id is None or id in schema.names else [id]
     table.verbatim = frozenset(own)
-    columns = with_groups([*schema.names, *own], groups, target)
+    columns = with_groups([*schema.names, *own], groups, *targets)
     types = {**dict.fromkeys(own, pa.string()), **schema.types}
-    rows, _ = read_labelled(table, columns, types, target, None, lambda data: schema, session)
+    rows, _ = read_labelled(table, columns, types, targets, None, lambda data: schema, session)
     return rows, None if id is None else rows.data.column(id).cast(pa.string()).to_pylist()
 
 
@@ -149,10 +151,12 @@ def _training(
     if path is None or target is None:
         return None, None
     table = open_table(path, replace(reading, format=None), session)
-    require_column(table, target, "target")
+    targets = targets_in(target, table.columns)
+    for each in targets:
+        require_column(table, each, "target")
     known = id if id in table.columns else None
     schema = match(table, stored.schema, table.columns, session, strict=False)
-    rows, ids = _read(table, schema, target, known, session)
+    rows, ids = _read(table, schema, targets, known, session)
     if not np.array_equal(rows.y, stored.estimator.training_targets_):
         raise other_file(table, f"its column {target!r} does not have the targets that the model was fitted on")
     return shown_features(rows.data, schema, table.name), ids

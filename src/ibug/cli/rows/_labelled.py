@@ -69,9 +69,9 @@ def read_labelled(
     return LabelledRows(rows.X, y, weights, data), schema
 
 
-def with_groups(columns: Sequence[str], groups: str | None, target: str) -> list[str]:
+def with_groups(columns: Sequence[str], groups: str | None, *targets: str) -> list[str]:
     """Return the columns to read, with that of the groups, if there is one that is not read anyway."""
-    return [*columns, *([] if groups is None or groups in (*columns, target) else [groups])]
+    return [*columns, *([] if groups is None or groups in (*columns, *targets) else [groups])]
 
 
 def groups_of(rows: LabelledRows, groups: str | None) -> Any:

@@ -1,0 +1,229 @@
+"""The distribution of one target of a joint stack once values of other targets are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ibug._typing import Floats
+from ibug.distributions._base import FARTHEST, standardised
+from ibug.distributions._stack import Stack
+
+if TYPE_CHECKING:
+    from ibug.distributions.joint._stack import JointStack
+
+# Normal scores that stand for a normal distribution, and their probabilities: tails reach to 4 deviations.
+_SCORES = (np.arange(128) - 63.5) / 16
+_PROBABILITIES = np.exp(-0.5 * np.square(_SCORES)) / np.exp(-0.5 * np.square(_SCORES)).sum()
+#: The share of the normal part, which alone has tails without end.
+TAIL = 0.01
+# The copula is learned from ranks of validation rows, which have no normal scores beyond it.
+_LARGEST_SCORE = 4.0
+# Kernels relative to the rule of thumb, the widest first: with an infinite width all points count by their masses.
+_FACTORS = (np.inf, 4.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25)
+# By how much a kernel must be better than the one before to be chosen.
+_LEAST_GAIN = 0.002
+# Beyond five widths all points are equally far, so that far away from all of them they count by their masses.
+_FAR = 12.5
+_TINY = float(np.finfo(float).tiny)
+_LEAST_WIDTH = 1e-3  # of a kernel, relative to the scale of the row
+_LEAST_VARIANCE = 1e-6  # of a standardised target given others, or of a combination of the given ones
+_HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
+
+
+def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Floats, factor: float) -> Stack:
+    """Return the distributions of one target, given others.
+
+    Parameters
+    ----------
+    joint : JointStack
+        The joint distributions of n rows.
+    target : int
+        The number of the target.
+    columns : list of int
+        The numbers of p targets that are known.
+    y : ndarray of shape (n, p)
+        Their values.
+    factor : float
+        The width of kernels, from `kernel_factor`.
+    """
+    blend, own = joint.blend, joint.blend.own[target]
+    normal = _Conditioned.of(blend.correlation, target, columns)
+    z = standardised(y, joint.loc[:, columns], joint.scale[:, columns])
+    loc = joint.loc[:, target] + joint.scale[:, target] * (z @ normal.slopes)
+    scale = joint.scale[:, target] * normal.deviation
+    if blend.weights[1] == 1:
+        nothing = np.empty((len(loc), 0))
+        return Stack(loc, scale, nothing, nothing, replace(own, weights=np.array([1.0, 0.0, 0.0])))
+    apart, around, errors, neighbors = blend.weights
+    said: list[tuple[float, _Said]] = []
+    if apart > 0:
+        said.append((apart, _own(joint, target, columns, y)))
+    if around > 0:
+        density = normal.log_density(z) - np.log(joint.scale[:, columns]).sum(axis=1)
+        said.append((around, _Said(density, loc[:, None] + scale[:, None] * _SCORES, _even(len(loc)))))
+    kernels = _Kernels.of(joint, target, columns, y, factor)
+    if errors > 0:
+        points = joint.loc[:, None] + joint.scale[:, None] * blend.errors
+        masses = np.full(points.shape[:2], 1 / len(blend.errors))
+        said.append((errors, kernels.say(points, masses, [blend.own[j].error_bandwidth for j in columns])))
+    if neighbors > 0:
+        masses = joint.neighbors.masses / joint.neighbors.masses.sum(axis=1, keepdims=True, dtype=np.float64)
+        points = joint.neighbors.atoms(joint.loc)
+        said.append((neighbors, kernels.say(points, masses, [blend.own[j].bandwidth for j in columns])))
+    shares = _posterior(np.array([share for share, _ in said]), np.stack([one.density for _, one in said], axis=1))
+    atoms = np.concatenate([one.points for _, one in said], axis=1)
+    masses = np.concatenate([one.masses * share[:, None] for (_, one), share in zip(said, shares.T, strict=True)], 1)
+    # A hundredth of the probability must not follow a value that is far from everything.
+    near = np.clip(z, -_LARGEST_SCORE, _LARGEST_SCORE)
+    loc = joint.loc[:, target] + joint.scale[:, target] * (near @ normal.slopes)
+    return Stack(loc, scale, atoms, masses, replace(own, weights=np.array([TAIL, 0.0, 1 - TAIL])))
+
+
+def kernel_factor(errors: Floats, target: int, columns: list[int]) -> float:
+    """Return the width of kernels, relative to the rule of thumb, under which errors tell each other's targets best.
+
+    For each error vector the others are weighed by their kernels in the given targets; the factor has the best CRPS of
+    their values of the wanted target. Where the given targets tell nothing of it, the factor is infinite.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (n_errors, d)
+        The error vectors.
+    target : int
+        The number of the target that is told.
+    columns : list of int
+        The numbers of the targets that are given.
+    """
+    m = len(errors)
+    if m < 3:
+        return np.inf
+    others = (1 - np.eye(m)) / (m - 1)
+    given = errors[:, columns]
+    points = np.broadcast_to(given, (m, *given.shape))
+    square = _half_squares(points, given, _rule_of_thumb(points, others))
+    apart = np.abs(errors[:, None, target] - errors[None, :, target])
+    best, least = np.inf, np.inf
+    for factor in _FACTORS:
+        weights = _weighed(others, square, factor)
+        score = float(np.mean(np.sum(weights * apart, axis=1) - 0.5 * np.sum((weights @ apart) * weights, axis=1)))
+        if score < least * (1 - _LEAST_GAIN):
+            best, least = factor, score
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Said:
+    """What an expert says: the log density of the given values, (n,), and points of the target with masses, (n, m)."""
+
+    density: Floats
+    points: Floats
+    masses: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Conditioned:
+    """A standard normal target, given others: its slopes along them, (p,), and the deviation that is left."""
+
+    slopes: Floats
+    deviation: float
+    white: Floats  # makes the given ones independent, with deviations of 1, (p, p)
+    log_volume: float
+
+    @classmethod
+    def of(cls, correlation: Floats, target: int, columns: list[int]) -> _Conditioned:
+        values, vectors = np.linalg.eigh(correlation[np.ix_(columns, columns)])
+        values = np.maximum(values, _LEAST_VARIANCE)
+        white = vectors / np.sqrt(values)
+        beside = correlation[target, columns] @ white
+        left = max(1 - float(beside @ beside), _LEAST_VARIANCE)
+        return cls(white @ beside, float(np.sqrt(left)), white, 0.5 * float(np.log(values).sum()))
+
+    def log_density(self, z: Floats) -> Floats:
+        """Return the log densities of the given values, (n,)."""
+        away = z @ self.white
+        return np.asarray(-0.5 * np.square(away).sum(axis=1) - self.log_volume - z.shape[1] * _HALF_LOG_2PI)
+
+
+def _even(n: int) -> Floats:
+    """Return the probabilities of the points that stand for a normal distribution, (n, n_points)."""
+    return np.broadcast_to(_PROBABILITIES, (n, len(_PROBABILITIES)))
+
+
+def _own(joint: JointStack, target: int, columns: list[int], y: Floats) -> _Said:
+    """Let the target's own distribution speak, after the copula has moved its normal scores."""
+    pairs = [(joint.own[j], column) for j, column in zip(columns, y.T, strict=True)]
+    scores = np.stack([one.middle_score(column) for one, column in pairs], axis=1)
+    scores = np.clip(scores, -_LARGEST_SCORE, _LARGEST_SCORE)
+    copula = _Conditioned.of(joint.blend.copula, target, columns)
+    density = sum(one.logpdf(column) for one, column in pairs)
+    density = density + copula.log_density(scores) + (0.5 * np.square(scores) + _HALF_LOG_2PI).sum(axis=1)
+    moved = (scores @ copula.slopes)[:, None] + copula.deviation * _SCORES
+    return _Said(density, joint.own[target].from_normal_score(moved), _even(len(y)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Kernels:
+    """Vectors speak: those near the given values count more."""
+
+    target: int
+    columns: list[int]
+    y: Floats  # (n, p), the given values
+    scale: Floats  # (n, p), of the rows
+    least: Floats  # (p,), the narrowest kernels
+    factor: float
+
+    @classmethod
+    def of(cls, joint: JointStack, target: int, columns: list[int], y: Floats, factor: float) -> _Kernels:
+        least = np.array([joint.blend.own[j].least_bandwidth for j in columns])
+        return cls(target, columns, y, joint.scale[:, columns], least, factor)
+
+    def say(self, points: Floats, masses: Floats, bandwidths: list[float]) -> _Said:
+        """Return what vectors say, (n, m, d), with masses, (n, m), that sum to 1.
+
+        The density of the given values is smoothed as in ``Stack.pdf``, so that experts are compared by what they
+        are there: that of the target beside them has kernels of its own.
+        """
+        given = points[:, :, self.columns]
+        width = np.maximum(np.array(bandwidths) * self.scale, self.least)
+        with np.errstate(divide="ignore"):
+            total = logsumexp(np.log(masses) - _half_squares(given, self.y, width), axis=1)
+        density = total - np.log(width).sum(axis=1) - len(self.columns) * _HALF_LOG_2PI
+        least = np.maximum(_LEAST_WIDTH * self.scale, self.least)
+        square = _half_squares(given, self.y, np.maximum(_rule_of_thumb(given, masses), least))
+        return _Said(density, points[:, :, self.target], _weighed(masses, square, self.factor))
+
+
+def _rule_of_thumb(points: Floats, masses: Floats) -> Floats:
+    """Return widths of kernels, (n, p): the normal rule for as many points, (n, m, p), as their masses are worth."""
+    p = points.shape[2]
+    mean = np.einsum("nm,nmp->np", masses, points)
+    deviation = np.sqrt(np.einsum("nm,nmp->np", masses, np.square(points - mean[:, None])))
+    worth = 1 / np.square(masses).sum(axis=1, keepdims=True)
+    return np.asarray(deviation * (4 / ((p + 2) * worth)) ** (1 / (p + 4)))
+
+
+def _half_squares(points: Floats, y: Floats, width: Floats) -> Floats:
+    """Return half the squared distances of points, (n, m, p), to y, (n, p), in widths of kernels, (n, p): (n, m)."""
+    away = np.clip((points - y[:, None]) / np.maximum(width, _TINY)[:, None], -FARTHEST, FARTHEST)
+    return np.asarray(0.5 * np.square(away).sum(axis=2))
+
+
+def _weighed(masses: Floats, square: Floats, factor: float) -> Floats:
+    """Return the masses of points after kernels have weighed them, (n, m); those of a row sum to 1."""
+    if factor == np.inf:
+        return masses
+    weights = masses * np.exp(-np.minimum(square / factor**2, _FAR))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _posterior(weights: Floats, density: Floats) -> Floats:
+    """Return the shares of experts, (n, J), by Bayes; as they were where no expert has thought of such values."""
+    with np.errstate(invalid="ignore"):
+        shares = weights * np.exp(density - density.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+    known = np.isfinite(shares).all(axis=1, keepdims=True)
+    return np.asarray(np.where(known, shares, weights / weights.sum()))
