@@ -136,7 +136,8 @@ def bars(rows: list[Row], sizes: list[int]) -> list[str]:
         )
     )
     free = [value for name, value in against.items() if not MADE.get(name, True)]
-    judged.append(Bar(f"no loss where they are not (beyond {SAME:.1%})", f"{max(free):.4f}", max(free) <= 1 + SAME))
+    if free:
+        judged.append(Bar(f"no loss where they are not (beyond {SAME:.1%})", f"{max(free):.4f}", max(free) <= 1 + SAME))
     pairs = [
         ratio(methods["joint"], methods["treeffuser"])
         for size in sizes[-1:]

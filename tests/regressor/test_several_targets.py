@@ -411,3 +411,22 @@ def test_evaluate(u):
     assert scores["box_coverage_90"] == pytest.approx(inside)
     with pytest.raises(InvalidInputError, match=r"shape \(200, 2\)"):
         evaluate(u, X[NEW], Y[NEW, 0])
+
+
+def test_correlations_that_change_along_a_feature(tmp_path):
+    rng = np.random.default_rng(0)
+    X, z = rng.uniform(-2, 2, size=(1500, 3)), rng.normal(size=(1500, 2))
+    rho = 0.45 * X[:, 0]
+    Y = X[:, [0, 0]] + np.column_stack([z[:, 0], rho * z[:, 0] + np.sqrt(1 - rho**2) * z[:, 1]])
+    model = MultiOutputRegressor(HistGradientBoostingRegressor(max_iter=20, random_state=0))
+    u = IBUGRegressor(model, cv=3, random_state=0).fit(X[:1000], Y[:1000])
+    assert u.rule_.stack.pseudo_rows is not None
+    found = u.predict_dist(X[1000:])
+    correlation = found.correlation()[:, 0, 1]
+    assert np.corrcoef(correlation, rho[1000:])[0, 1] > 0.8
+    u.save(tmp_path / "turning.ibug")
+    back = ibug.load(tmp_path / "turning.ibug").predict_dist(X[1000:])
+    np.testing.assert_array_equal(back.correlation(), found.correlation())
+    informed = found.conditional(1, {0: Y[1000:, 0]}).crps(Y[1000:, 1]).mean()
+    assert informed < 0.95 * found.marginal(1).crps(Y[1000:, 1]).mean()
+    assert u.uncalibrated().predict_dist(X[1000:1003]).copulas is None

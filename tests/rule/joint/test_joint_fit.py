@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from ibug.distributions.joint import local_copulas, log_densities
+from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
 from ibug.rule.joint import JointEvidence, JointStacked, fit_joint
-from ibug.rule.joint._fit import expert_distances, pooled_vectors
+from ibug.rule.joint._fit import expert_distances, pooled_vectors, pseudo_rows
 from ibug.rule.joint._masses import combined_masses, masses_of
 from ibug.rule.stack import SHRINKAGE, Evidence, Experts, ExpertStatistics, Nearest, Stacked, fit, pool
 
@@ -171,3 +173,47 @@ def test_residuals_are_needed():
     own, pooled = own_of(evidence, y)
     with pytest.raises(ValueError, match="residuals"):
         fit_joint(EXPERTS, without, own, pooled, y, UNIT)
+
+
+def turning(n=800, k=40, seed=0, turns=True):
+    """Return a copula, residuals of neighbours, and scores of rows whose correlation goes from −0.9 to 0.9."""
+    rng = np.random.default_rng(seed)
+    rho = np.linspace(-0.9, 0.9, n) if turns else np.zeros(n)
+    draw = lambda *shape: rng.normal(size=(n, *shape, 2))  # noqa: E731
+    couple = lambda z, r: np.stack([z[..., 0], r * z[..., 0] + np.sqrt(1 - r**2) * z[..., 1]], axis=-1)  # noqa: E731
+    return np.eye(2), couple(draw(k), rho[:, None]) * [1.0, 7.0], couple(draw(), rho)
+
+
+def test_rows_have_copulas_where_correlations_turn():
+    count = pseudo_rows(*turning(), None)
+    assert count in (10.0, 30.0)
+    assert pseudo_rows(*turning(turns=False), None) is None
+    weights = np.where(np.arange(800) < 400, 1.0, 1e-9)  # one half turns as well
+    assert pseudo_rows(*turning(), weights) is not None
+    copula, residuals, scores = turning()
+    gains = {
+        one: np.mean(log_densities(local_copulas(copula, residuals, one), scores)) for one in (10.0, 30.0, 100.0, 300.0)
+    }
+    assert count == max(gains, key=gains.get)
+
+
+def test_copulas_of_rows_are_stored(monkeypatch):
+    evidence, y = evidence_of()
+    monkeypatch.setattr("ibug.rule.joint._fit.pseudo_rows", lambda *known: 30.0)
+    stacked, own = fitted(evidence, y)
+    assert stacked.pseudo_rows == 30.0
+    assert stacked.needs["residuals"] == stacked.n_local == 7
+    targets, residuals = np.arange(80.0).reshape(40, 2), np.random.default_rng(1).normal(size=(40, 2))
+    rows = np.array([np.random.default_rng(i).choice(40, 7, replace=False) for i in range(60)])
+    tables = {"targets": targets, "residuals": residuals}
+    near = np.full((60, 7), 5, np.int32)
+    batch = Batch(slice(0, 60), evidence.mean, near, rows, {}, n_trees=10, tables=tables)
+    found = stacked.distribution(batch, own)
+    np.testing.assert_allclose(found.copulas, local_copulas(stacked.copula, residuals[rows], 30.0))
+    back = JointStacked.from_state(stacked.state())
+    np.testing.assert_array_equal(back.distribution(batch, own).copulas, found.copulas)
+    older = {name: value for name, value in stacked.state().items() if name != "pseudo_rows"}
+    assert JointStacked.from_state(older).pseudo_rows is None
+    for wrong in (0.0, -1.0, np.inf):
+        with pytest.raises(InvalidInputError, match="pseudo-rows"):
+            JointStacked.from_state({**stacked.state(), "pseudo_rows": wrong})

@@ -1,7 +1,20 @@
 """Batched distributions of several targets at once."""
 
 from ibug.distributions.joint._blend import JointBlend, copula_points, normal_points
+from ibug.distributions.joint._copulas import local_copulas, log_densities, points_of_copulas
 from ibug.distributions.joint._distances import mean_distances, variogram
-from ibug.distributions.joint._stack import JointStack, Neighborhood
+from ibug.distributions.joint._neighborhood import Neighborhood
+from ibug.distributions.joint._stack import JointStack
 
-__all__ = ["JointBlend", "JointStack", "Neighborhood", "copula_points", "mean_distances", "normal_points", "variogram"]
+__all__ = [
+    "JointBlend",
+    "JointStack",
+    "Neighborhood",
+    "copula_points",
+    "local_copulas",
+    "log_densities",
+    "mean_distances",
+    "normal_points",
+    "points_of_copulas",
+    "variogram",
+]

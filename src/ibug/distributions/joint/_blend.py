@@ -73,7 +73,7 @@ class JointBlend:
     @cached_property
     def roots(self) -> tuple[Floats, Floats]:
         """Matrices A with AAᵀ = correlation and copula, also where targets depend on each other exactly, (d, d)."""
-        return _root(self.correlation), _root(self.copula)
+        return roots_of(self.correlation), roots_of(self.copula)
 
     @cached_property
     def normal_points(self) -> Floats:
@@ -117,16 +117,30 @@ def normal_points(correlation: Floats) -> Floats:
     correlation : ndarray of shape (d, d)
         The correlations.
     """
-    return np.asarray(_white_points(len(correlation)) @ _root(correlation).T)
+    return np.asarray(white_points(len(correlation)) @ roots_of(correlation).T)
 
 
-def _root(correlation: Floats) -> Floats:
+def roots_of(correlation: Floats) -> Floats:
+    """Return A with AAᵀ = correlation, also where targets depend on each other exactly, of the same shape.
+
+    Parameters
+    ----------
+    correlation : ndarray of shape (d, d) or (n, d, d)
+        Correlations.
+    """
     values, vectors = np.linalg.eigh(correlation)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
 
 
 @lru_cache(maxsize=32)
-def _white_points(d: int) -> Floats:
+def white_points(d: int) -> Floats:
+    """Return points with mean 0, deviations of 1 and no correlation, spread like a normal distribution, (n_points, d).
+
+    Parameters
+    ----------
+    d : int
+        The number of targets.
+    """
     ratio = 2.0
     for _ in range(64):  # the root of xᵈ⁺¹ = x + 1
         ratio = (1 + ratio) ** (1 / (d + 1))

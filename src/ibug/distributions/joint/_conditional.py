@@ -53,7 +53,7 @@ def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Flo
     blend, own = joint.blend, joint.blend.own[target]
     normal = _Conditioned.of(blend.correlation, target, columns)
     z = standardised(y, joint.loc[:, columns], joint.scale[:, columns])
-    loc = joint.loc[:, target] + joint.scale[:, target] * (z @ normal.slopes)
+    loc = joint.loc[:, target] + joint.scale[:, target] * normal.middle(z)
     scale = joint.scale[:, target] * normal.deviation
     if blend.weights[1] == 1:
         nothing = np.empty((len(loc), 0))
@@ -79,7 +79,7 @@ def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Flo
     masses = np.concatenate([one.masses * share[:, None] for (_, one), share in zip(said, shares.T, strict=True)], 1)
     # A hundredth of the probability must not follow a value that is far from everything.
     near = np.clip(z, -_LARGEST_SCORE, _LARGEST_SCORE)
-    loc = joint.loc[:, target] + joint.scale[:, target] * (near @ normal.slopes)
+    loc = joint.loc[:, target] + joint.scale[:, target] * normal.middle(near)
     return Stack(loc, scale, atoms, masses, replace(own, weights=np.array([TAIL, 0.0, 1 - TAIL])))
 
 
@@ -126,25 +126,34 @@ class _Said:
 
 @dataclass(frozen=True, eq=False)
 class _Conditioned:
-    """A standard normal target, given others: its slopes along them, (p,), and the deviation that is left."""
+    """Standard normal targets, given others: slopes along them, (m, p), and the deviation that is left, (m,).
+
+    There is one for each of n rows, or one for all: m is n or 1.
+    """
 
     slopes: Floats
-    deviation: float
-    white: Floats  # makes the given ones independent, with deviations of 1, (p, p)
-    log_volume: float
+    deviation: Floats
+    white: Floats  # makes the given ones independent, with deviations of 1, (m, p, p)
+    log_volume: Floats
 
     @classmethod
     def of(cls, correlation: Floats, target: int, columns: list[int]) -> _Conditioned:
-        values, vectors = np.linalg.eigh(correlation[np.ix_(columns, columns)])
+        matrices = correlation.reshape(-1, *correlation.shape[-2:])
+        values, vectors = np.linalg.eigh(matrices[:, columns][:, :, columns])
         values = np.maximum(values, _LEAST_VARIANCE)
-        white = vectors / np.sqrt(values)
-        beside = correlation[target, columns] @ white
-        left = max(1 - float(beside @ beside), _LEAST_VARIANCE)
-        return cls(white @ beside, float(np.sqrt(left)), white, 0.5 * float(np.log(values).sum()))
+        white = vectors / np.sqrt(values)[:, None, :]
+        beside = (matrices[:, None, target, columns] @ white)[:, 0]
+        left = np.maximum(1 - np.square(beside).sum(axis=1), _LEAST_VARIANCE)
+        slopes = (white @ beside[:, :, None])[:, :, 0]
+        return cls(slopes, np.sqrt(left), white, 0.5 * np.log(values).sum(axis=1))
+
+    def middle(self, z: Floats) -> Floats:
+        """Return the means of the targets, (n,), given standardised values, (n, p)."""
+        return np.asarray((z * self.slopes).sum(axis=1))
 
     def log_density(self, z: Floats) -> Floats:
         """Return the log densities of the given values, (n,)."""
-        away = z @ self.white
+        away = (z[:, None, :] @ self.white)[:, 0]
         return np.asarray(-0.5 * np.square(away).sum(axis=1) - self.log_volume - z.shape[1] * _HALF_LOG_2PI)
 
 
@@ -158,10 +167,10 @@ def _own(joint: JointStack, target: int, columns: list[int], y: Floats) -> _Said
     pairs = [(joint.own[j], column) for j, column in zip(columns, y.T, strict=True)]
     scores = np.stack([one.middle_score(column) for one, column in pairs], axis=1)
     scores = np.clip(scores, -_LARGEST_SCORE, _LARGEST_SCORE)
-    copula = _Conditioned.of(joint.blend.copula, target, columns)
+    copula = _Conditioned.of(joint.blend.copula if joint.copulas is None else joint.copulas, target, columns)
     density = sum(one.logpdf(column) for one, column in pairs)
     density = density + copula.log_density(scores) + (0.5 * np.square(scores) + _HALF_LOG_2PI).sum(axis=1)
-    moved = (scores @ copula.slopes)[:, None] + copula.deviation * _SCORES
+    moved = copula.middle(scores)[:, None] + copula.deviation[:, None] * _SCORES
     return _Said(density, joint.own[target].from_normal_score(moved), _even(len(y)))
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from ibug._typing import Floats, Integers
+from ibug._typing import Floats
 from ibug.distributions._base import check_confidence
 from ibug.distributions._stack import Stack
-from ibug.distributions.joint._blend import JointBlend
+from ibug.distributions.joint._blend import JointBlend, roots_of
 from ibug.distributions.joint._conditional import conditional_stack, kernel_factor
+from ibug.distributions.joint._copulas import points_of_copulas
 from ibug.distributions.joint._distances import mean_distances, variogram
+from ibug.distributions.joint._neighborhood import Neighborhood
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -23,60 +24,6 @@ if TYPE_CHECKING:
 
 # Rows whose points are made at a time: 128 points, 127 errors and 84 neighbours of 6 targets are 16 KB.
 _ROWS_PER_CHUNK = 512
-
-
-@dataclass(frozen=True, eq=False)
-class Neighborhood:
-    """The neighbours of rows by their numbers, and what all training rows had: targets and residuals, never copied.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, k)
-        The training rows, nearest first.
-    masses : ndarray of float32, shape (n, k_targets + k_residuals)
-        Probabilities of the first k_targets neighbours' targets, then of the first k_residuals neighbours' residuals
-        around the prediction; those of a row sum to 1.
-    targets : ndarray of shape (n_train, d)
-        The targets of all training rows.
-    residuals : ndarray of shape (n_train, d) or None
-        Their honest residuals; None where no mass is on them.
-    n_targets : int
-        The number of neighbours whose targets count, k_targets.
-    """
-
-    rows: Integers
-    masses: NDArray[np.float32]
-    targets: Floats
-    residuals: Floats | None
-    n_targets: int
-
-    def __getitem__(self, rows: Any) -> Neighborhood:
-        return Neighborhood(self.rows[rows], self.masses[rows], self.targets, self.residuals, self.n_targets)
-
-    def atoms(self, loc: Floats, column: Any = slice(None)) -> Floats:
-        """Return the neighbours' vectors, (n, k_targets + k_residuals, d); or one column of them.
-
-        Parameters
-        ----------
-        loc : ndarray of shape (n, d)
-            The predictions, around which residuals are.
-        column : int or slice
-            The targets that are wanted, all by default.
-        """
-        found = self.targets[self.rows[:, : self.n_targets]][..., column]
-        n_residuals = self.masses.shape[1] - self.n_targets
-        if not n_residuals:
-            return np.asarray(found)
-        assert self.residuals is not None, "masses on residuals come with residuals"
-        around = loc[:, None][..., column] + self.residuals[self.rows[:, :n_residuals]][..., column]
-        return np.concatenate([found, around], axis=1)
-
-    def own(self) -> Neighborhood:
-        """Return the same without the training rows that are nobody's neighbours."""
-        used, places = np.unique(self.rows, return_inverse=True)
-        residuals = None if self.residuals is None else self.residuals[used]
-        numbers = places.reshape(self.rows.shape)
-        return Neighborhood(numbers, self.masses, self.targets[used], residuals, self.n_targets)
 
 
 class JointStack:
@@ -106,12 +53,21 @@ class JointStack:
         The targets' own distributions, d of them.
     blend : JointBlend
         What all rows share: weights, errors, correlations.
+    copulas : ndarray of shape (n, d, d), optional
+        The correlations of each row's copula, in place of that of the blend.
     """
 
     def __init__(
-        self, loc: Floats, scale: Floats, neighbors: Neighborhood, own: tuple[Stack, ...], blend: JointBlend
+        self,
+        loc: Floats,
+        scale: Floats,
+        neighbors: Neighborhood,
+        own: tuple[Stack, ...],
+        blend: JointBlend,
+        copulas: Floats | None = None,
     ) -> None:
         self.loc, self.scale, self.neighbors, self.own, self.blend = loc, scale, neighbors, own, blend
+        self.copulas = copulas
         self._single = False  # whether it is the distribution of one row
 
     @classmethod
@@ -128,7 +84,8 @@ class JointStack:
         rows, masses = (np.concatenate([getattr(one, name) for one in near]) for name in ("rows", "masses"))
         joined = Neighborhood(rows, masses, near[0].targets, near[0].residuals, near[0].n_targets)
         own = tuple(Stack.concatenate(parts) for parts in zip(*(one.own for one in distributions), strict=True))
-        return cls(loc, scale, joined, own, first.blend)
+        copulas = [one.copulas for one in distributions if one.copulas is not None]
+        return cls(loc, scale, joined, own, first.blend, np.concatenate(copulas) if copulas else None)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -159,7 +116,8 @@ class JointStack:
 
     def _some(self, rows: Any) -> Self:
         own = tuple(one[rows] for one in self.own)
-        return type(self)(self.loc[rows], self.scale[rows], self.neighbors[rows], own, self.blend)
+        copulas = None if self.copulas is None else self.copulas[rows]
+        return type(self)(self.loc[rows], self.scale[rows], self.neighbors[rows], own, self.blend, copulas)
 
     def __repr__(self) -> str:
         rows = "one row" if self._single else f"{len(self)} rows"
@@ -294,8 +252,11 @@ class JointStack:
 
     def _own_points(self, rows: slice) -> Floats:
         """Return the points that stand for the targets' own distributions under the copula, (n, n_points, d)."""
-        probabilities = self.blend.copula_points
-        return np.stack([one[rows].ppf(probabilities[None, :, j]) for j, one in enumerate(self.own)], axis=2)
+        if self.copulas is None:
+            probabilities = self.blend.copula_points[None]
+        else:
+            probabilities = points_of_copulas(self.copulas[rows])
+        return np.stack([one[rows].ppf(probabilities[:, :, j]) for j, one in enumerate(self.own)], axis=2)
 
     def correlation(self) -> Floats:
         """Return the correlations of the targets, (n, d, d); 0 beside a target that does not vary."""
@@ -366,7 +327,10 @@ class JointStack:
         z = rng.standard_normal((m, n, d))
         out = self.loc + self.scale * (z @ blend.roots[0].T)
         if blend.weights[0] > 0:
-            scores = z @ blend.roots[1].T
+            if self.copulas is None:
+                scores = z @ blend.roots[1].T
+            else:
+                scores = np.einsum("nij,mnj->mni", roots_of(self.copulas), z)
             for j, one in enumerate(self.own):
                 drawn = one.from_normal_score(scores[:, :, j].T).T
                 out[:, :, j] = np.where(part == 0, drawn, out[:, :, j])

@@ -12,7 +12,14 @@ from scipy.stats import rankdata
 from ibug._typing import Floats
 from ibug._weights import effective_rows, mean
 from ibug.distributions import Stack
-from ibug.distributions.joint import copula_points, mean_distances, normal_points
+from ibug.distributions.joint import (
+    copula_points,
+    local_copulas,
+    log_densities,
+    mean_distances,
+    normal_points,
+    points_of_copulas,
+)
 from ibug.exceptions import InvalidInputError
 from ibug.rule.joint._joint_stacked import JointStacked
 from ibug.rule.joint._masses import masses_of
@@ -20,6 +27,9 @@ from ibug.rule.stack import FEWEST_ROWS, Experts, Pooled, from_distances, too_fe
 
 # Rows whose points and masses are held at a time.
 _ROWS_PER_CHUNK = 128
+# Numbers of neighbours that the copula of all rows may count for, and the least gain by copulas of rows, in its errors.
+_PSEUDO_ROWS = (10.0, 30.0, 100.0, 300.0)
+_LEAST_GAIN = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +93,8 @@ def fit_joint(
     n = len(y)
     errors, correlation = pooled_vectors(evidence, y, pooled, weights)
     ranks = [one.middle_score(column) for one, column in zip(own, y.T, strict=True)]
-    copula = _correlation(_normal_scores(np.stack(ranks, axis=1)), weights)
+    scores = _normal_scores(np.stack(ranks, axis=1))
+    copula = _correlation(scores, weights)
     start = normal_only_joint(experts, pooled, errors, correlation, copula, unit)
     if n < FEWEST_ROWS:
         return replace(start, reason=too_few(n))
@@ -91,9 +102,41 @@ def fit_joint(
         return start
     if experts.residuals and evidence.residuals is None:
         raise InvalidInputError("Experts on residuals need the neighbours' residuals.")
+    if experts.residuals and evidence.residuals is not None:
+        start = replace(start, pseudo_rows=pseudo_rows(copula, evidence.residuals, scores, weights))
     distances = expert_distances(start, evidence, own, y, weights)
-    found, score, scores = from_distances(*distances, effective_rows(weights, n))
-    return replace(start, weights=found, scores=scores, score=score)
+    found, score, alone = from_distances(*distances, effective_rows(weights, n))
+    if found[0] == 0:  # nobody asks for copulas
+        start = replace(start, pseudo_rows=None)
+    return replace(start, weights=found, scores=alone, score=score)
+
+
+def pseudo_rows(copula: Floats, residuals: Floats, scores: Floats, weights: Floats | None) -> float | None:
+    """Return for how many neighbours the copula of all rows counts, or None if each row should have just that one.
+
+    The best of a few numbers, by the likelihood of the validation rows' normal scores; and only if rows gain by it for
+    certain, that is by more than three standard errors, as several numbers are tried.
+
+    Parameters
+    ----------
+    copula : ndarray of shape (d, d)
+        The copula of all rows.
+    residuals : ndarray of shape (n, k, d)
+        Honest residuals of the neighbours.
+    scores : ndarray of shape (n, d)
+        Normal scores of the rows' targets.
+    weights : ndarray of shape (n,) or None
+        Of the rows.
+    """
+    before = log_densities(np.broadcast_to(copula, (len(scores), *copula.shape)), scores)
+    best, most = None, 0.0
+    for count in _PSEUDO_ROWS:
+        gain = log_densities(local_copulas(copula, residuals, count), scores) - before
+        middle = float(mean(gain, weights))
+        error = np.sqrt(float(mean(np.square(gain - middle), weights)) / effective_rows(weights, len(gain)))
+        if middle > max(most, _LEAST_GAIN * error):
+            best, most = count, middle
+    return best
 
 
 def normal_only_joint(
@@ -149,14 +192,18 @@ def _points_of_experts(
 ) -> Iterator[tuple[slice, Floats, Floats]]:
     """Yield chunks of rows with the points of all experts in units, (n, m, d), and their masses, (n, 1 + J, m)."""
     experts, needs = stacked.experts, stacked.experts.needs
-    probabilities = copula_points(stacked.copula)
+    shared = copula_points(stacked.copula)
     fixed = [normal_points(stacked.correlation), *([stacked.errors] if experts.errors else [])]
-    even = [len(probabilities), *(len(points) for points in fixed)]  # experts whose points have the same mass
+    even = [len(shared), *(len(points) for points in fixed)]  # experts whose points have the same mass
     first = np.concatenate([[0], np.cumsum([*even, needs["targets"], needs["residuals"]])])
     for start in range(0, len(evidence.mean), _ROWS_PER_CHUNK):
         rows = slice(start, min(start + _ROWS_PER_CHUNK, len(evidence.mean)))
         loc, scale, shares = evidence.mean[rows], evidence.scale[rows], evidence.shares[rows]
-        parts = [np.stack([one[rows].ppf(probabilities[None, :, j]) for j, one in enumerate(own)], axis=2)]
+        probabilities = shared[None]
+        if stacked.pseudo_rows is not None and evidence.residuals is not None:
+            nearest = evidence.residuals[rows, : stacked.n_local]
+            probabilities = points_of_copulas(local_copulas(stacked.copula, nearest, stacked.pseudo_rows))
+        parts = [np.stack([one[rows].ppf(probabilities[:, :, j]) for j, one in enumerate(own)], axis=2)]
         parts += [loc[:, None] + scale[:, None] * points for points in fixed]
         parts.append(evidence.targets[rows, : needs["targets"]])
         if evidence.residuals is not None and needs["residuals"]:

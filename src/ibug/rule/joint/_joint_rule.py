@@ -210,7 +210,7 @@ class JointRule:
         """Return the rule without calibration: the normal expert alone, γ = 1 and δ = 0."""
         weights = np.eye(len(self.stack.weights))[1]
         plain = tuple(rule.uncalibrated() for rule in self.rules)
-        stack = replace(self.stack, weights=weights)
+        stack = replace(self.stack, weights=weights, pseudo_rows=None)
         return JointRule(plain, stack, max(rule.k for rule in plain))
 
     def with_k(self, k: int | None) -> JointRule:

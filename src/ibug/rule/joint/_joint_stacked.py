@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ibug._typing import Floats
 from ibug.distributions import Blend, Stack
-from ibug.distributions.joint import JointBlend, JointStack, Neighborhood
+from ibug.distributions.joint import JointBlend, JointStack, Neighborhood, local_copulas
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
 from ibug.rule.joint._masses import combined_masses
@@ -46,6 +46,9 @@ class JointStacked:
         The standard deviations of the training targets.
     reason : str
         Why the stack is the normal expert alone; empty where it is not.
+    pseudo_rows : float or None
+        The number of neighbours that `copula` counts for where each row has a copula of its own, by the residuals of
+        its neighbours; None where one copula serves all rows.
     """
 
     experts: Experts
@@ -58,6 +61,7 @@ class JointStacked:
     copula: Floats
     unit: Floats
     reason: str = ""
+    pseudo_rows: float | None = None
 
     @property
     def n_targets(self) -> int:
@@ -79,6 +83,17 @@ class JointStacked:
     @property
     def needs(self) -> dict[str, int]:
         """The number of neighbours whose targets and residuals make the distributions."""
+        vectors = self._vectors
+        return {**vectors, "residuals": max(vectors["residuals"], self.n_local)}
+
+    @property
+    def n_local(self) -> int:
+        """The number of neighbours whose residuals make the copula of a row; 0 where one serves all."""
+        return 0 if self.pseudo_rows is None else max(self.experts.needs.values())
+
+    @property
+    def _vectors(self) -> dict[str, int]:
+        """The number of neighbours whose vectors have a weight."""
         names = ("targets", "residuals")
         return {name: max((one.k for one, _ in some), default=0) for name, some in zip(names, self.active, strict=True)}
 
@@ -116,14 +131,19 @@ class JointStacked:
         own : tuple of Stack
             The targets' own distributions of these rows.
         """
-        k = max(self.needs.values())
+        vectors = self._vectors
+        k = max(vectors.values())
         masses = combined_masses(*self.active, batch.shares(k))
         targets = batch.tables.get("targets", np.empty((0, self.n_targets)))
-        residuals = batch.tables.get("residuals") if self.needs["residuals"] else None
+        residuals = batch.tables.get("residuals") if vectors["residuals"] else None
         # Row numbers need no more than four bytes each.
-        near = Neighborhood(batch.rows[:, :k].astype(np.int32), masses, targets, residuals, self.needs["targets"])
+        near = Neighborhood(batch.rows[:, :k].astype(np.int32), masses, targets, residuals, vectors["targets"])
         scale = np.stack([one.scale for one in own], axis=1)
-        return JointStack(batch.mean, scale, near, own, self.blend(tuple(one.blend for one in own)))
+        copulas = None
+        if self.pseudo_rows is not None:
+            nearest = batch.tables["residuals"][batch.rows[:, : self.n_local]]
+            copulas = local_copulas(self.copula, nearest, self.pseudo_rows)
+        return JointStack(batch.mean, scale, near, own, self.blend(tuple(one.blend for one in own)), copulas)
 
     def blend(self, own: tuple[Blend, ...]) -> JointBlend:
         """Return what all rows of the distributions have in common.
@@ -140,7 +160,7 @@ class JointStacked:
 
     def state(self) -> dict[str, Any]:
         """Return plain values and arrays that `from_state` takes."""
-        names = ("weights", "scores", "score", "errors", "correlation", "copula", "unit", "reason")
+        names = ("weights", "scores", "score", "errors", "correlation", "copula", "unit", "reason", "pseudo_rows")
         return {
             "experts": self.experts.state(),
             "pooled": [one.state() for one in self.pooled],
@@ -159,6 +179,9 @@ class JointStacked:
         errors, correlation, copula, unit = (
             np.asarray(state[name], np.float64) for name in ("errors", "correlation", "copula", "unit")
         )
+        pseudo_rows = state.get("pseudo_rows")  # which older files have not
+        if pseudo_rows is not None and not (0 < pseudo_rows < np.inf and experts.needs["residuals"]):
+            raise InvalidInputError("Copulas of rows need residuals of neighbours, and a finite number of pseudo-rows.")
         stacked = cls(
             experts,
             weights,
@@ -170,6 +193,7 @@ class JointStacked:
             copula,
             unit,
             str(state["reason"]),
+            None if pseudo_rows is None else float(pseudo_rows),
         )
         nothing = np.empty(0)
         own = tuple(stacked.plain(j, nothing, nothing).blend for j in range(stacked.n_targets))

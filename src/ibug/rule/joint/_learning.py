@@ -170,8 +170,9 @@ class _Seen:
 def _nearest(batch: Batch, experts: Experts) -> dict[str, Floats]:
     """Return what joint experts look at."""
     needs = experts.needs
-    vectors = {name: batch.tables[name][batch.rows[:, :k]] for name, k in needs.items() if k}
-    return {**vectors, "shares": batch.shares(max(needs.values()))}
+    most = max(needs.values())  # copulas of rows look at as many residuals as experts look at neighbours
+    vectors = {name: batch.tables[name][batch.rows[:, :most]] for name, k in needs.items() if k}
+    return {**vectors, "shares": batch.shares(most)}
 
 
 def _stacked(plan: Plan, rules: tuple[Rule, ...], seen: _Seen, rows: ValidationRows, facts: JointFacts) -> JointStacked:

@@ -1,0 +1,65 @@
+"""The neighbours of the rows of a joint stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug._typing import Floats, Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Neighborhood:
+    """The neighbours of rows by their numbers, and what all training rows had: targets and residuals, never copied.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, k)
+        The training rows, nearest first.
+    masses : ndarray of float32, shape (n, k_targets + k_residuals)
+        Probabilities of the first k_targets neighbours' targets, then of the first k_residuals neighbours' residuals
+        around the prediction; those of a row sum to 1.
+    targets : ndarray of shape (n_train, d)
+        The targets of all training rows.
+    residuals : ndarray of shape (n_train, d) or None
+        Their honest residuals; None where no mass is on them.
+    n_targets : int
+        The number of neighbours whose targets count, k_targets.
+    """
+
+    rows: Integers
+    masses: NDArray[np.float32]
+    targets: Floats
+    residuals: Floats | None
+    n_targets: int
+
+    def __getitem__(self, rows: Any) -> Neighborhood:
+        return Neighborhood(self.rows[rows], self.masses[rows], self.targets, self.residuals, self.n_targets)
+
+    def atoms(self, loc: Floats, column: Any = slice(None)) -> Floats:
+        """Return the neighbours' vectors, (n, k_targets + k_residuals, d); or one column of them.
+
+        Parameters
+        ----------
+        loc : ndarray of shape (n, d)
+            The predictions, around which residuals are.
+        column : int or slice
+            The targets that are wanted, all by default.
+        """
+        found = self.targets[self.rows[:, : self.n_targets]][..., column]
+        n_residuals = self.masses.shape[1] - self.n_targets
+        if not n_residuals:
+            return np.asarray(found)
+        assert self.residuals is not None, "masses on residuals come with residuals"
+        around = loc[:, None][..., column] + self.residuals[self.rows[:, :n_residuals]][..., column]
+        return np.concatenate([found, around], axis=1)
+
+    def own(self) -> Neighborhood:
+        """Return the same without the training rows that are nobody's neighbours."""
+        used, places = np.unique(self.rows, return_inverse=True)
+        residuals = None if self.residuals is None else self.residuals[used]
+        numbers = places.reshape(self.rows.shape)
+        return Neighborhood(numbers, self.masses, self.targets[used], residuals, self.n_targets)
