@@ -28,7 +28,7 @@ def evidence_of(n=60, seed=0):
     return JointEvidence(mean, scale, near, shares, rng.normal(size=(n, 7, 2))), y
 
 
-def own_of(evidence, y):
+def own_of(evidence, y, values=(None, None)):
     """Return stacks of each target by itself, and its pooled errors."""
     own, pooled = [], []
     for j in range(2):
@@ -39,15 +39,15 @@ def own_of(evidence, y):
             evidence.shares,
             evidence.residuals[:, :, j],
         )
-        errors = pool(one.mean, one.scale, y[:, j])
+        errors = pool(one.mean, one.scale, y[:, j], values=values[j])
         stacked = fit(EXPERTS, errors, ExpertStatistics.of(EXPERTS, errors, one, y[:, j]))
         own.append(stacked.distribution(one))
         pooled.append(errors)
     return tuple(own), tuple(pooled)
 
 
-def fitted(evidence, y, weights=None, experts=EXPERTS):
-    own, pooled = own_of(evidence, y)
+def fitted(evidence, y, weights=None, experts=EXPERTS, values=(None, None)):
+    own, pooled = own_of(evidence, y, values)
     return fit_joint(experts, evidence, own, pooled, y, UNIT, weights), own
 
 
@@ -103,6 +103,29 @@ def test_the_score_is_that_of_its_distributions():
     found, own = fitted(evidence, y)
     distribution = found.distribution(batch_of(evidence), own)
     assert distribution.energy_score(y).mean() == pytest.approx(found.score, rel=1e-6)
+
+
+def test_predictions_plus_residuals_become_values_that_occur():
+    evidence, y = evidence_of()
+    whole = np.arange(-8.0, 9.0)
+    y[:, 1] = np.clip(np.round(y[:, 1]), -8, 8)
+    near = (y - evidence.mean)[:, None] + 0.3 * np.random.default_rng(1).normal(size=(60, 7, 2))
+    evidence = replace(evidence, residuals=near)
+    experts = Experts((), (Nearest(7),), errors=False)
+    found, own = fitted(evidence, y, experts=experts, values=(None, whole))
+    assert len(found.values[0]) == 0
+    assert found.weights[-1] > 0
+    distribution = found.distribution(batch_of(evidence), own)
+    vectors = distribution.neighbors.atoms(distribution.loc)
+    plain = evidence.mean[:, None] + evidence.residuals
+    np.testing.assert_array_equal(vectors[..., 0], plain[..., 0])
+    np.testing.assert_array_equal(vectors[..., 1], whole[np.abs(plain[..., 1, None] - whole).argmin(axis=-1)])
+    np.testing.assert_array_equal(distribution.neighbors.atoms(distribution.loc, 1), vectors[..., 1])
+    assert distribution.energy_score(y).mean() == pytest.approx(found.score, rel=1e-6)
+    again = JointStacked.from_state(found.state()).distribution(batch_of(evidence), own)
+    np.testing.assert_array_equal(again.energy_score(y), distribution.energy_score(y))
+    some = distribution[5:9]
+    np.testing.assert_array_equal(some.neighbors.atoms(some.loc), vectors[5:9])
 
 
 def test_joint_experts_of_one_target_are_those_of_its_stack():

@@ -5,6 +5,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 
 from ibug import IBUGRegressor
+from ibug._values import nearest_of
 from ibug.exceptions import InvalidInputError
 from ibug.rule import stack as stacking
 from ibug.rule.stack import Evidence, Experts, Nearest, Pooled
@@ -65,11 +66,11 @@ def test_nearest_value():
     rng = np.random.default_rng(0)
     values, places = np.unique(np.round(rng.normal(size=40), 2)), rng.normal(0, 2, size=(50, 7))
     expected = values[np.abs(places[:, :, None] - values).argmin(axis=2)]
-    np.testing.assert_array_equal(stacking.nearest_of(values, places), expected)
-    assert stacking.nearest_of(np.array([0.0, 1.0]), np.array([0.5, -9.0, 9.0])).tolist() == [0.0, 0.0, 1.0]
+    np.testing.assert_array_equal(nearest_of(values, places), expected)
+    assert nearest_of(np.array([0.0, 1.0]), np.array([0.5, -9.0, 9.0])).tolist() == [0.0, 0.0, 1.0]
     far = np.array([-1e308, 1e308])
-    np.testing.assert_array_equal(stacking.nearest_of(far, np.array([-1.0, 1.0])), far)
-    np.testing.assert_array_equal(stacking.nearest_of(np.empty(0), places), places)
+    np.testing.assert_array_equal(nearest_of(far, np.array([-1.0, 1.0])), far)
+    np.testing.assert_array_equal(nearest_of(np.empty(0), places), places)
 
 
 def test_only_residuals_are_moved():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats, Integers
+from ibug._values import nearest_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,9 @@ class Neighborhood:
         Their honest residuals; None where no mass is on them.
     n_targets : int
         The number of neighbours whose targets count, k_targets.
+    values : tuple of ndarray
+        For each target the values that it takes, ascending, none where these are many; or an empty tuple. Predictions
+        plus residuals are moved to the nearest.
     """
 
     rows: Integers
@@ -35,9 +39,10 @@ class Neighborhood:
     targets: Floats
     residuals: Floats | None
     n_targets: int
+    values: tuple[Floats, ...] = ()
 
     def __getitem__(self, rows: Any) -> Neighborhood:
-        return Neighborhood(self.rows[rows], self.masses[rows], self.targets, self.residuals, self.n_targets)
+        return replace(self, rows=self.rows[rows], masses=self.masses[rows])
 
     def atoms(self, loc: Floats, column: Any = slice(None)) -> Floats:
         """Return the neighbours' vectors, (n, k_targets + k_residuals, d); or one column of them.
@@ -54,12 +59,30 @@ class Neighborhood:
         if not n_residuals:
             return np.asarray(found)
         assert self.residuals is not None, "masses on residuals come with residuals"
-        around = loc[:, None][..., column] + self.residuals[self.rows[:, :n_residuals]][..., column]
-        return np.concatenate([found, around], axis=1)
+        around = predicted_plus(loc, self.residuals[self.rows[:, :n_residuals]], self.values)
+        return np.concatenate([found, around[..., column]], axis=1)
 
     def own(self) -> Neighborhood:
         """Return the same without the training rows that are nobody's neighbours."""
         used, places = np.unique(self.rows, return_inverse=True)
         residuals = None if self.residuals is None else self.residuals[used]
         numbers = places.reshape(self.rows.shape)
-        return Neighborhood(numbers, self.masses, self.targets[used], residuals, self.n_targets)
+        return replace(self, rows=numbers, targets=self.targets[used], residuals=residuals)
+
+
+def predicted_plus(loc: Floats, residuals: Floats, values: tuple[Floats, ...]) -> Floats:
+    """Return predictions plus neighbours' residuals, (n, k, d), moved to values that occur where a target takes few.
+
+    Parameters
+    ----------
+    loc : ndarray of shape (n, d)
+        The predictions.
+    residuals : ndarray of shape (n, k, d)
+        The residuals.
+    values : tuple of ndarray
+        As in `Neighborhood`.
+    """
+    around = loc[:, None] + residuals
+    for j, some in enumerate(values):
+        around[..., j] = nearest_of(some, around[..., j])
+    return np.asarray(around)

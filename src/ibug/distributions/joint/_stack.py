@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,7 +83,7 @@ class JointStack:
             raise InvalidInputError("Joint stacks of different models or rules cannot be joined.")
         loc, scale = (np.concatenate([getattr(one, name) for one in distributions]) for name in ("loc", "scale"))
         rows, masses = (np.concatenate([getattr(one, name) for one in near]) for name in ("rows", "masses"))
-        joined = Neighborhood(rows, masses, near[0].targets, near[0].residuals, near[0].n_targets)
+        joined = replace(near[0], rows=rows, masses=masses)
         own = tuple(Stack.concatenate(parts) for parts in zip(*(one.own for one in distributions), strict=True))
         copulas = [one.copulas for one in distributions if one.copulas is not None]
         return cls(loc, scale, joined, own, first.blend, np.concatenate(copulas) if copulas else None)

@@ -19,6 +19,7 @@ from ibug.distributions.joint import (
     mean_distances,
     normal_points,
     points_of_copulas,
+    predicted_plus,
 )
 from ibug.exceptions import InvalidInputError
 from ibug.rule.joint._joint_stacked import JointStacked
@@ -207,7 +208,8 @@ def _points_of_experts(
         parts += [loc[:, None] + scale[:, None] * points for points in fixed]
         parts.append(evidence.targets[rows, : needs["targets"]])
         if evidence.residuals is not None and needs["residuals"]:
-            parts.append(loc[:, None] + evidence.residuals[rows, : needs["residuals"]])
+            near = evidence.residuals[rows, : needs["residuals"]]
+            parts.append(predicted_plus(loc, near, stacked.values))
         masses = np.zeros((len(loc), 1 + len(experts), first[-1]))
         for j, size in enumerate(even):
             masses[:, j, first[j] : first[j + 1]] = 1 / size

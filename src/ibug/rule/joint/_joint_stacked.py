@@ -68,6 +68,12 @@ class JointStacked:
         """The number of targets, d."""
         return len(self.pooled)
 
+    @property
+    def values(self) -> tuple[Floats, ...]:
+        """The values that each target takes, none of a target that takes many; empty if all do."""
+        values = tuple(one.values for one in self.pooled)
+        return values if any(len(some) for some in values) else ()
+
     @cached_property
     def active(self) -> tuple[tuple[tuple[Nearest, float], ...], tuple[tuple[Nearest, float], ...]]:
         """The experts on targets and on residuals that have a weight, with it."""
@@ -137,7 +143,9 @@ class JointStacked:
         targets = batch.tables.get("targets", np.empty((0, self.n_targets)))
         residuals = batch.tables.get("residuals") if vectors["residuals"] else None
         # Row numbers need no more than four bytes each.
-        near = Neighborhood(batch.rows[:, :k].astype(np.int32), masses, targets, residuals, vectors["targets"])
+        near = Neighborhood(
+            batch.rows[:, :k].astype(np.int32), masses, targets, residuals, vectors["targets"], self.values
+        )
         scale = np.stack([one.scale for one in own], axis=1)
         copulas = None
         if self.pseudo_rows is not None:

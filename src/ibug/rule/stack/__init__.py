@@ -1,6 +1,6 @@
 """Stacks of experts: which there are, what they say of rows, and the weights that validation rows give them."""
 
-from ibug.rule.stack._fineness import nearest_of, resolution, values_taken
+from ibug.rule.stack._fineness import resolution, values_taken
 from ibug.rule.stack._fit import (
     FEWEST_ROWS,
     SHRINKAGE,
@@ -30,7 +30,6 @@ __all__ = [
     "best_bandwidth",
     "fit",
     "from_distances",
-    "nearest_of",
     "normal_only",
     "pool",
     "resolution",

@@ -50,19 +50,3 @@ def values_taken(y: Floats, others: Floats) -> Floats:
         return np.empty(0)
     values = np.unique(np.append(y, others))
     return values if len(values) <= MOST_VALUES else np.empty(0)
-
-
-def nearest_of(values: Floats, places: Floats) -> Floats:
-    """Return the nearest value for each place; the lower one of two that are as near.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_values,)
-        The values, ascending; with none of them, places stay where they are.
-    places : ndarray
-        Any numbers.
-    """
-    if len(values) == 0:
-        return places
-    between = values[:-1] / 2 + values[1:] / 2
-    return np.asarray(values[np.searchsorted(between, places)])

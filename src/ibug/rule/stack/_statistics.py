@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ibug._typing import Floats
+from ibug._values import nearest_of
 from ibug._weights import effective_rows, mean
 from ibug.exceptions import InvalidInputError
-from ibug.rule.stack._fineness import nearest_of
 from ibug.rule.stack._load import kernel
 from ibug.rule.stack._pooled import Pooled
 from ibug.rule.stack._views import Experts
