@@ -39,7 +39,7 @@ def own_of(evidence, y, values=(None, None)):
             evidence.shares,
             evidence.residuals[:, :, j],
         )
-        errors = pool(one.mean, one.scale, y[:, j], values=values[j])
+        errors = pool(one.mean, one.scale, y[:, j], values=values[j], resolution=1.0 if values[j] is not None else 0.0)
         stacked = fit(EXPERTS, errors, ExpertStatistics.of(EXPERTS, errors, one, y[:, j]))
         own.append(stacked.distribution(one))
         pooled.append(errors)
@@ -113,7 +113,7 @@ def test_predictions_plus_residuals_become_values_that_occur():
     evidence = replace(evidence, residuals=near)
     experts = Experts((), (Nearest(7),), errors=False)
     found, own = fitted(evidence, y, experts=experts, values=(None, whole))
-    assert len(found.values[0]) == 0
+    assert len(found.grids[0]) == 0
     assert found.weights[-1] > 0
     distribution = found.distribution(batch_of(evidence), own)
     vectors = distribution.neighbors.atoms(distribution.loc)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 
 from ibug import IBUGRegressor
-from ibug._values import nearest_of
+from ibug._grid import Grid
 from ibug.exceptions import InvalidInputError
 from ibug.rule import stack as stacking
 from ibug.rule.stack import Evidence, Experts, Nearest, Pooled
@@ -66,11 +66,17 @@ def test_nearest_value():
     rng = np.random.default_rng(0)
     values, places = np.unique(np.round(rng.normal(size=40), 2)), rng.normal(0, 2, size=(50, 7))
     expected = values[np.abs(places[:, :, None] - values).argmin(axis=2)]
-    np.testing.assert_array_equal(nearest_of(values, places), expected)
-    assert nearest_of(np.array([0.0, 1.0]), np.array([0.5, -9.0, 9.0])).tolist() == [0.0, 0.0, 1.0]
+    np.testing.assert_array_equal(Grid(values, 1e9).nearest(places), expected)
+    assert Grid(np.array([0.0, 1.0]), 1.0).nearest(np.array([0.5, -0.3, 1.4])).tolist() == [0.0, 0.0, 1.0]
     far = np.array([-1e308, 1e308])
-    np.testing.assert_array_equal(nearest_of(far, np.array([-1.0, 1.0])), far)
-    np.testing.assert_array_equal(nearest_of(np.empty(0), places), places)
+    np.testing.assert_array_equal(Grid(far, 1e308).nearest(np.array([-0.9e308, 0.9e308])), far)
+    np.testing.assert_array_equal(Grid().nearest(places), places)
+
+
+def test_far_from_all_values_it_is_whole_steps_to_the_nearest():
+    grid = Grid(np.array([0.0, 1.0, 2.0, 3.0, 300.0]), 1.0)
+    found = grid.nearest(np.array([480.3, 151.4, 151.6, -2.2, 4.4, 299.6]))
+    assert found.tolist() == [480.0, 151.0, 152.0, -2.0, 4.0, 300.0]
 
 
 def test_only_residuals_are_moved():
@@ -83,9 +89,9 @@ def test_only_residuals_are_moved():
     )
     experts = Experts((Nearest(2),), (Nearest(2),), errors=False)
     values = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
-    _, targets, moved, _, _ = evidence.arrays(experts, values)
+    _, targets, moved, _, _ = evidence.arrays(experts, Grid(values, 1.0))
     np.testing.assert_array_equal(targets, evidence.targets)
-    np.testing.assert_array_equal(moved, [[1.0, 0.0], [3.0, 4.0]])
+    np.testing.assert_array_equal(moved, [[1.0, 0.0], [3.0, 73.0]])
 
 
 @pytest.mark.parametrize("decimals", [0, 3])
@@ -99,7 +105,12 @@ def test_residuals_of_a_model_become_values_that_occur(decimals):
     on_residuals = u.stack_["weight"][["residuals" in name for name in u.stack_["expert"]]]
     assert on_residuals.sum() > 0.1, "otherwise this tests nothing"
     distribution = u.predict_dist(X[800:])
-    assert np.isin(distribution.atoms[distribution.masses > 0], y).all()
+    atoms = distribution.atoms[distribution.masses > 0]
+    seen = u.rule_.stack.pooled.values
+    inside = (atoms >= seen[0]) & (atoms <= seen[-1])
+    assert inside.mean() > 0.9
+    assert np.isin(atoms[inside], y).all()
+    np.testing.assert_allclose(np.round(atoms, decimals), atoms, rtol=0, atol=1e-12)
 
 
 def test_values_are_part_of_the_state():

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._grid import Grid
 from ibug._typing import Floats, Integers
-from ibug._values import nearest_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +29,9 @@ class Neighborhood:
         Their honest residuals; None where no mass is on them.
     n_targets : int
         The number of neighbours whose targets count, k_targets.
-    values : tuple of ndarray
-        For each target the values that it takes, ascending, none where these are many; or an empty tuple. Predictions
-        plus residuals are moved to the nearest.
+    grids : tuple of Grid
+        For each target the values that it takes; or an empty tuple. Predictions plus residuals are moved to the
+        nearest.
     """
 
     rows: Integers
@@ -39,7 +39,7 @@ class Neighborhood:
     targets: Floats
     residuals: Floats | None
     n_targets: int
-    values: tuple[Floats, ...] = ()
+    grids: tuple[Grid, ...] = ()
 
     def __getitem__(self, rows: Any) -> Neighborhood:
         return replace(self, rows=self.rows[rows], masses=self.masses[rows])
@@ -59,7 +59,7 @@ class Neighborhood:
         if not n_residuals:
             return np.asarray(found)
         assert self.residuals is not None, "masses on residuals come with residuals"
-        around = predicted_plus(loc, self.residuals[self.rows[:, :n_residuals]], self.values)
+        around = predicted_plus(loc, self.residuals[self.rows[:, :n_residuals]], self.grids)
         return np.concatenate([found, around[..., column]], axis=1)
 
     def own(self) -> Neighborhood:
@@ -70,7 +70,7 @@ class Neighborhood:
         return replace(self, rows=numbers, targets=self.targets[used], residuals=residuals)
 
 
-def predicted_plus(loc: Floats, residuals: Floats, values: tuple[Floats, ...]) -> Floats:
+def predicted_plus(loc: Floats, residuals: Floats, grids: tuple[Grid, ...]) -> Floats:
     """Return predictions plus neighbours' residuals, (n, k, d), moved to values that occur where a target takes few.
 
     Parameters
@@ -79,10 +79,10 @@ def predicted_plus(loc: Floats, residuals: Floats, values: tuple[Floats, ...]) -
         The predictions.
     residuals : ndarray of shape (n, k, d)
         The residuals.
-    values : tuple of ndarray
+    grids : tuple of Grid
         As in `Neighborhood`.
     """
     around = loc[:, None] + residuals
-    for j, some in enumerate(values):
-        around[..., j] = nearest_of(some, around[..., j])
+    for j, grid in enumerate(grids):
+        around[..., j] = grid.nearest(around[..., j])
     return np.asarray(around)

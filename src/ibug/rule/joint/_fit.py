@@ -209,7 +209,7 @@ def _points_of_experts(
         parts.append(evidence.targets[rows, : needs["targets"]])
         if evidence.residuals is not None and needs["residuals"]:
             near = evidence.residuals[rows, : needs["residuals"]]
-            parts.append(predicted_plus(loc, near, stacked.values))
+            parts.append(predicted_plus(loc, near, stacked.grids))
         masses = np.zeros((len(loc), 1 + len(experts), first[-1]))
         for j, size in enumerate(even):
             masses[:, j, first[j] : first[j + 1]] = 1 / size

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._grid import Grid
 from ibug._typing import Floats
 from ibug.distributions import Blend, Stack
 from ibug.distributions.joint import JointBlend, JointStack, Neighborhood, local_copulas
@@ -69,10 +70,10 @@ class JointStacked:
         return len(self.pooled)
 
     @property
-    def values(self) -> tuple[Floats, ...]:
-        """The values that each target takes, none of a target that takes many; empty if all do."""
-        values = tuple(one.values for one in self.pooled)
-        return values if any(len(some) for some in values) else ()
+    def grids(self) -> tuple[Grid, ...]:
+        """The values that each target takes; empty if all take many."""
+        grids = tuple(one.grid for one in self.pooled)
+        return grids if any(len(grid) for grid in grids) else ()
 
     @cached_property
     def active(self) -> tuple[tuple[tuple[Nearest, float], ...], tuple[tuple[Nearest, float], ...]]:
@@ -144,7 +145,7 @@ class JointStacked:
         residuals = batch.tables.get("residuals") if vectors["residuals"] else None
         # Row numbers need no more than four bytes each.
         near = Neighborhood(
-            batch.rows[:, :k].astype(np.int32), masses, targets, residuals, vectors["targets"], self.values
+            batch.rows[:, :k].astype(np.int32), masses, targets, residuals, vectors["targets"], self.grids
         )
         scale = np.stack([one.scale for one in own], axis=1)
         copulas = None

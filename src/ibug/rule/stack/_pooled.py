@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ibug._grid import Grid
 from ibug._typing import Floats
 from ibug._weights import effective_rows, quantile
 from ibug._weights import mean as average
@@ -33,7 +35,7 @@ class Pooled:
     support : pair of float
         The bounds of the target.
     values : ndarray of shape (n_values,)
-        The values of the target, ascending, where it takes few: predictions plus residuals are moved to the nearest.
+        The values of the target, ascending, where it takes few.
     """
 
     errors: Floats
@@ -46,6 +48,11 @@ class Pooled:
     def least_bandwidth(self) -> float:
         """The narrowest width of a kernel, in the unit of the target."""
         return max(self.resolution / float(np.sqrt(2 * np.pi)), float(np.finfo(float).tiny))
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The values of the target, to which predictions plus residuals are moved."""
+        return Grid(self.values, self.resolution or 1.0)
 
     def state(self) -> dict[str, Any]:
         """Return plain values and an array that `from_state` takes."""

@@ -80,7 +80,7 @@ class Stacked:
             What the experts look at; at least as many neighbours as `needs` says.
         """
         experts, on_targets, on_residuals = self._active
-        loc, targets, moved, shares, counts = evidence.arrays(experts, self.pooled.values)
+        loc, targets, moved, shares, counts = evidence.arrays(experts, self.pooled.grid)
         n, k = len(loc), targets.shape[1] + moved.shape[1]
         atoms, masses = np.empty((n, k)), np.empty((n, k), np.float32)
         kernel.combine(

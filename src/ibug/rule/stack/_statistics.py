@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ibug._grid import Grid
 from ibug._typing import Floats
-from ibug._values import nearest_of
 from ibug._weights import effective_rows, mean
 from ibug.exceptions import InvalidInputError
 from ibug.rule.stack._load import kernel
@@ -44,7 +44,7 @@ class Evidence:
     residuals: Floats | None = None
     weights: Floats | None = None
 
-    def arrays(self, experts: Experts, values: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    def arrays(self, experts: Experts, grid: Grid) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Return what the compiled functions take, no wider than needed.
 
         These are predictions, neighbours' targets, predictions plus neighbours' residuals, shares and weights.
@@ -53,7 +53,7 @@ class Evidence:
         ----------
         experts : Experts
             The experts.
-        values : ndarray of shape (n_values,)
+        grid : Grid
             The values of a target that takes few: predictions plus residuals are moved to the nearest of them.
         """
         needs, n = experts.needs, len(self.mean)
@@ -65,7 +65,7 @@ class Evidence:
         targets, residuals = self.targets[:, : needs["targets"]], residuals[:, : needs["residuals"]]
         k = max(targets.shape[1], residuals.shape[1])
         weights = np.empty((n, 0)) if self.weights is None else self.weights[:, :k]
-        moved = nearest_of(values, self.mean[:, None] + residuals) if residuals.size else residuals
+        moved = grid.nearest(self.mean[:, None] + residuals) if residuals.size else residuals
         given = self.mean, targets, moved, self.shares[:, :k], weights
         parts = tuple(np.ascontiguousarray(part, np.float64) for part in given)
         if not kernel.all_finite(parts[0], *parts[1:]):
@@ -126,7 +126,7 @@ class ExpertStatistics:
             raise InvalidInputError("An expert on errors needs pooled errors.")
         out = np.empty((n, j)), np.empty((n, j * (j + 1) // 2)), np.empty((n, len(BANDWIDTHS), j))
         kernel.compare(
-            *evidence.arrays(experts, pooled.values),
+            *evidence.arrays(experts, pooled.grid),
             *experts.on_targets,
             *experts.on_residuals,
             scale,
