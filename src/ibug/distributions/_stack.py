@@ -43,10 +43,11 @@ class Stack(Distribution):
     are those of F, in closed form. Where a quantile or a sample comes from the atoms, it is one of them, so that it
     is a value that occurs.
 
-    F has jumps, and no density. ``pdf`` and ``logpdf`` are those of a smoothed F: each error and each atom becomes a
-    normal kernel, and what a kernel has outside the support is cut off and given to the rest of it. On whole numbers or
-    grades the kernel is at least ``resolution/√(2π)`` wide: then the density at a value is about its probability,
-    divided by the distance of two values, and twice that at an end of the support.
+    F has jumps, and no density. ``pdf`` and ``logpdf`` are those of a smoothed F: each atom becomes a normal kernel,
+    each error a Student's t with two degrees of freedom, and what a kernel has outside the support is cut off and given
+    to the rest of it. The tails of the t are for the log score of values far from all errors; ``var`` is that of F, the
+    smoothed F has none. On whole numbers or grades a kernel is at least ``resolution/√(2π)`` wide: then the density at
+    a value is about its probability, divided by the distance of two values, and twice that at an end of the support.
 
     A row takes 16 bytes and 12 for each atom: 1 KB for 84 atoms.
 

@@ -13,7 +13,7 @@ from ibug.rule._rule import STACK
 from ibug.rule._statistics import Statistics
 from ibug.rule.stack import Evidence, Experts, ExpertStatistics, Stacked, fit, pool, resolution, values_taken
 
-# The number of validation rows whose neighbours tell how fine the target is.
+# About how many validation rows, with their neighbours, tell how fine the target is.
 _ROWS_FOR_RESOLUTION = 5000
 
 Table = dict[str, list[Any]]
@@ -38,8 +38,9 @@ def stacked(
     evidence = statistics.evidence(choice.gamma * choice.candidate.variance + choice.delta)
     support = plan.options.support or (-np.inf, np.inf)
     weights = statistics.weights
-    near = evidence.targets[:_ROWS_FOR_RESOLUTION]
-    y = statistics.y[:_ROWS_FOR_RESOLUTION]
+    some = slice(None, None, max(1, len(statistics.y) // _ROWS_FOR_RESOLUTION))
+    y, known = statistics.y[some], plan.facts.range
+    near = np.append(evidence.targets[some], [known.lowest, known.highest])
     pooled = pool(
         evidence.mean,
         evidence.scale,

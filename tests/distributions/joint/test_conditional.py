@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from ibug.distributions import Blend, JointBlend, JointStack, Neighborhood, Stack
-from ibug.distributions.joint._conditional import TAIL, kernel_factor
+from ibug.distributions.joint._conditional import TAIL, _Kernels, best_factor, kernel_factor
 from ibug.exceptions import InvalidInputError
 
 N, D, K = 4, 3, 30
@@ -107,7 +107,8 @@ def test_vectors_by_loops(part):
     stack = made(np.eye(4)[part])
     y = np.linspace(-1, 1, N)
     found = stack.conditional(2, {1: y})
-    factor = kernel_factor(stack.blend.errors, 2, [1])
+    factor = kernel_factor(stack.blend, 2, [1])
+    assert factor == best_factor(stack.blend.errors, 2, [1])
     for i in range(N):
         if part == 2:
             points = [stack.loc[i] + stack.scale[i] * e for e in stack.blend.errors]
@@ -134,6 +135,19 @@ def test_total_probability():
         np.testing.assert_allclose(found, stack.marginal(1)[i].cdf(places), atol=0.05)
 
 
+def test_given_values_have_the_density_of_the_error_part():
+    """So that experts are compared by what `pdf` says of each, also beyond the last error."""
+    stack = made([0.1, 0, 0.9, 0])
+    y = np.array([-1.0, 0.3, 4.0, 300.0])
+    points = stack.loc[:, None] + stack.scale[:, None] * stack.blend.errors
+    masses = np.full(points.shape[:2], 1 / points.shape[1])
+    own = stack.blend.own[1]
+    said = _Kernels.of(stack, 2, [1], y[:, None], 1.0).say(points, masses, [own.error_bandwidth], tailed=True)
+    nothing = np.empty((N, 0))
+    alone = Stack(stack.loc[:, 1], stack.scale[:, 1], nothing, nothing, replace(own, weights=np.array([0.0, 1.0, 0.0])))
+    np.testing.assert_allclose(said.density, alone.logpdf(y), rtol=1e-10)
+
+
 def test_shares_are_those_of_the_densities():
     """Of two experts of which one is far away from the given value, nothing is left of that one."""
     stack = made([0.5, 0, 0, 0.5], targets=np.random.default_rng(0).normal([50.0, 0, 7], size=(80, D)))
@@ -153,7 +167,7 @@ def test_independent_targets_keep_their_marginals(part):
     found, marginal = stack.conditional(0, {1: y[:, 1]}), stack.marginal(0)
     np.testing.assert_allclose(found.crps(y[:, 0]), marginal.crps(y[:, 0]), rtol=0.02)
     np.testing.assert_allclose(found.cdf(y[:, 0]), marginal.cdf(y[:, 0]), atol=0.02)
-    assert kernel_factor(errors, 0, [1]) == np.inf
+    assert best_factor(errors, 0, [1]) == np.inf
 
 
 def test_perfect_dependence():
@@ -226,8 +240,8 @@ def test_many_rows_are_those_of_their_chunks():
 
 
 def test_few_errors_have_no_kernel():
-    assert kernel_factor(np.zeros((2, D)), 0, [1]) == np.inf
-    assert kernel_factor(np.zeros((20, D)), 0, [1]) == np.inf
+    assert best_factor(np.zeros((2, D)), 0, [1]) == np.inf
+    assert best_factor(np.zeros((20, D)), 0, [1]) == np.inf
 
 
 def test_the_density_of_given_values_under_a_copula():
@@ -257,7 +271,8 @@ def test_what_is_refused():
         (1, {0: y, -3: y}, "each once"),
         (1, {4: y}, "from 0 to 2; got 4"),
         (1, {0: y[:2]}, r"an array of shape \(4,\); got the shape \(2,\)"),
-        (1, {0: np.full(N, np.nan)}, "must be finite"),
+        (1, {0: np.full(N, np.nan)}, "must be finite; NaN or infinite: 4"),
+        (1, [0.3], r"as {0: values}; got \[0.3\]"),
     ):
         with pytest.raises(InvalidInputError, match=message):
             stack.conditional(target, given)

@@ -67,16 +67,28 @@ def test_nearest_value():
     values, places = np.unique(np.round(rng.normal(size=40), 2)), rng.normal(0, 2, size=(50, 7))
     expected = values[np.abs(places[:, :, None] - values).argmin(axis=2)]
     np.testing.assert_array_equal(Grid(values, 1e9).nearest(places), expected)
-    assert Grid(np.array([0.0, 1.0]), 1.0).nearest(np.array([0.5, -0.3, 1.4])).tolist() == [0.0, 0.0, 1.0]
+    assert Grid(np.array([0.0, 1.0]), 1.0).nearest(np.array([0.5, -7.3, 8.4])).tolist() == [0.0, 0.0, 1.0]
     far = np.array([-1e308, 1e308])
     np.testing.assert_array_equal(Grid(far, 1e308).nearest(np.array([-0.9e308, 0.9e308])), far)
     np.testing.assert_array_equal(Grid().nearest(places), places)
 
 
-def test_far_from_all_values_it_is_whole_steps_to_the_nearest():
-    grid = Grid(np.array([0.0, 1.0, 2.0, 3.0, 300.0]), 1.0)
-    found = grid.nearest(np.array([480.3, 151.4, 151.6, -2.2, 4.4, 299.6]))
-    assert found.tolist() == [480.0, 151.0, 152.0, -2.0, 4.0, 300.0]
+def test_a_regular_grid_goes_on_between_rare_values_and_not_beyond_them():
+    places = np.array([151.4, 151.6, 299.6, -2.2, 480.3])
+    regular = Grid(np.array([0.0, 1.0, 2.0, 3.0, 300.0]), 1.0)
+    assert regular.nearest(places).tolist() == [151.0, 152.0, 300.0, 0.0, 300.0]
+    irregular = Grid(np.array([0.0, 1.0, 2.5, 3.0, 300.0]), 1.0)
+    assert irregular.nearest(places).tolist() == [3.0, 300.0, 300.0, 0.0, 300.0]
+
+
+@pytest.mark.parametrize("values", [[0.0, 1.0, 2.0], [0.0, 1.0, 2.5]])
+def test_what_is_no_number_stays_so_and_is_refused(values):
+    grid = Grid(np.array(values), 1.0)
+    assert np.isnan(grid.nearest(np.array([np.nan, 0.2]))).tolist() == [True, False]
+    residuals = np.array([[np.nan, 0.0]])
+    evidence = Evidence(np.zeros(1), np.ones(1), np.zeros((1, 2)), np.ones((1, 2)), residuals)
+    with pytest.raises(InvalidInputError, match="finite"):
+        evidence.arrays(Experts((Nearest(2),), (Nearest(2),)), grid)
 
 
 def test_only_residuals_are_moved():
@@ -91,7 +103,7 @@ def test_only_residuals_are_moved():
     values = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
     _, targets, moved, _, _ = evidence.arrays(experts, Grid(values, 1.0))
     np.testing.assert_array_equal(targets, evidence.targets)
-    np.testing.assert_array_equal(moved, [[1.0, 0.0], [3.0, 73.0]])
+    np.testing.assert_array_equal(moved, [[1.0, 0.0], [3.0, 4.0]])
 
 
 @pytest.mark.parametrize("decimals", [0, 3])
@@ -106,11 +118,7 @@ def test_residuals_of_a_model_become_values_that_occur(decimals):
     assert on_residuals.sum() > 0.1, "otherwise this tests nothing"
     distribution = u.predict_dist(X[800:])
     atoms = distribution.atoms[distribution.masses > 0]
-    seen = u.rule_.stack.pooled.values
-    inside = (atoms >= seen[0]) & (atoms <= seen[-1])
-    assert inside.mean() > 0.9
-    assert np.isin(atoms[inside], y).all()
-    np.testing.assert_allclose(np.round(atoms, decimals), atoms, rtol=0, atol=1e-12)
+    assert np.isin(atoms, y[:500]).all()
 
 
 def test_values_are_part_of_the_state():

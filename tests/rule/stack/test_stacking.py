@@ -9,6 +9,7 @@ from ibug.distributions import Stack
 from ibug.exceptions import InvalidInputError
 from ibug.rule import stack as stacking
 from ibug.rule.stack import BANDWIDTHS, Evidence, Experts, ExpertStatistics, Nearest, Pooled, Stacked
+from ibug.rule.stack._fit import _with_least
 
 EXPERTS = Experts((Nearest(2), Nearest(5), Nearest(5, 7.0)), (Nearest(3, 4.0),))
 
@@ -147,6 +148,22 @@ def test_the_normal_expert_and_the_errors_keep_a_weight(scoring):
         weights = stacking.fit(EXPERTS, pooled, statistics, scoring, 0.01).weights
         assert (weights[:2] >= 1 / 26 - 1e-15).all() or weights[0] == 1.0
         assert weights.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_kept_weights_are_weights(kept):
+    rng = np.random.default_rng(0)
+    for n in (1.0, 1.2, 1.9, 3.0, 100.0):
+        for concentration in (0.01, 0.1, 1.0):
+            given = rng.dirichlet(np.full(5, concentration))
+            weights = _with_least(given, n, kept)
+            assert weights.sum() == pytest.approx(1.0, abs=1e-12)
+            assert (weights >= 0).all()
+            assert (weights[:kept] >= 1 / (n + 1) - 1e-9).all()
+            others = given[kept:] > 1e-12
+            if n > 1 and others.sum() > 1:  # they share the rest as before
+                shares = weights[kept:][others] / given[kept:][others]
+                np.testing.assert_allclose(shares, shares[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("support", [(-np.inf, np.inf), (0.0, np.inf), (-1.0, 50.0)])

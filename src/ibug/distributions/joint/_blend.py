@@ -65,6 +65,11 @@ class JointBlend:
             raise InvalidInputError("The error vectors of a joint stack and the errors of its targets do not agree.")
 
     @cached_property
+    def kernel_factors(self) -> dict[tuple[int, tuple[int, ...]], float]:
+        """What `kernel_factor` has found, by the target that is told and those that are given."""
+        return {}
+
+    @cached_property
     def marginals(self) -> tuple[Blend, ...]:
         """What the rows of each target have in common, all parts together."""
         apart, together = self.weights[0], self.weights[1:]

@@ -13,6 +13,7 @@ from ibug.distributions._base import FARTHEST, standardised
 from ibug.distributions._stack import Stack
 
 if TYPE_CHECKING:
+    from ibug.distributions.joint._blend import JointBlend
     from ibug.distributions.joint._stack import JointStack
 
 # Normal scores that stand for a normal distribution, and their probabilities: tails reach to 4 deviations.
@@ -29,6 +30,8 @@ _LEAST_GAIN = 0.002
 # Beyond five widths all points are equally far, so that far away from all of them they count by their masses.
 _FAR = 12.5
 _TINY = float(np.finfo(float).tiny)
+# Of the kernels that smooth points to a density, relative to the scale: points that stand for a part are 1/16 apart.
+_LEAST_BANDWIDTH = 0.25
 _LEAST_WIDTH = 1e-3  # of a kernel, relative to the scale of the row
 _LEAST_VARIANCE = 1e-6  # of a standardised target given others, or of a combination of the given ones
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
@@ -69,21 +72,44 @@ def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Flo
     if errors > 0:
         points = joint.loc[:, None] + joint.scale[:, None] * blend.errors
         masses = np.full(points.shape[:2], 1 / len(blend.errors))
-        said.append((errors, kernels.say(points, masses, [blend.own[j].error_bandwidth for j in columns])))
+        widths = [blend.own[j].error_bandwidth for j in columns]
+        said.append((errors, kernels.say(points, masses, widths, tailed=True)))
     if neighbors > 0:
         masses = joint.neighbors.masses / joint.neighbors.masses.sum(axis=1, keepdims=True, dtype=np.float64)
         points = joint.neighbors.atoms(joint.loc)
-        said.append((neighbors, kernels.say(points, masses, [blend.own[j].bandwidth for j in columns])))
+        widths = [blend.own[j].bandwidth for j in columns]
+        said.append((neighbors, kernels.say(points, masses, widths, tailed=False)))
     shares = _posterior(np.array([share for share, _ in said]), np.stack([one.density for _, one in said], axis=1))
     atoms = np.concatenate([one.points for _, one in said], axis=1)
     masses = np.concatenate([one.masses * share[:, None] for (_, one), share in zip(said, shares.T, strict=True)], 1)
     # A hundredth of the probability must not follow a value that is far from everything.
     near = np.clip(z, -_LARGEST_SCORE, _LARGEST_SCORE)
     loc = joint.loc[:, target] + joint.scale[:, target] * normal.middle(near)
-    return Stack(loc, scale, atoms, masses, replace(own, weights=np.array([TAIL, 0.0, 1 - TAIL])))
+    weights, bandwidth = np.array([TAIL, 0.0, 1 - TAIL]), max(own.bandwidth, _LEAST_BANDWIDTH)
+    return Stack(loc, scale, atoms, masses, replace(own, weights=weights, bandwidth=bandwidth))
 
 
-def kernel_factor(errors: Floats, target: int, columns: list[int]) -> float:
+def kernel_factor(blend: JointBlend, target: int, columns: list[int]) -> float:
+    """Return the `best_factor` of a blend's error vectors, which remembers it; infinite where no vector has a weight.
+
+    Parameters
+    ----------
+    blend : JointBlend
+        What the rows share.
+    target : int
+        The number of the target that is told.
+    columns : list of int
+        The numbers of the targets that are given.
+    """
+    if blend.weights[2] == blend.weights[3] == 0:
+        return np.inf
+    key = target, tuple(columns)
+    if key not in blend.kernel_factors:
+        blend.kernel_factors[key] = best_factor(blend.errors, target, columns)
+    return blend.kernel_factors[key]
+
+
+def best_factor(errors: Floats, target: int, columns: list[int]) -> float:
     """Return the width of kernels, relative to the rule of thumb, under which errors tell each other's targets best.
 
     For each error vector the others are weighed by their kernels in the given targets; the factor has the best CRPS of
@@ -190,17 +216,19 @@ class _Kernels:
         least = np.array([joint.blend.own[j].least_bandwidth for j in columns])
         return cls(target, columns, y, joint.scale[:, columns], least, factor)
 
-    def say(self, points: Floats, masses: Floats, bandwidths: list[float]) -> _Said:
+    def say(self, points: Floats, masses: Floats, bandwidths: list[float], *, tailed: bool) -> _Said:
         """Return what vectors say, (n, m, d), with masses, (n, m), that sum to 1.
 
-        The density of the given values is smoothed as in ``Stack.pdf``, so that experts are compared by what they
-        are there: that of the target beside them has kernels of its own.
+        The density of the given values is smoothed as in ``Stack.pdf``, by kernels with long tails for errors, so that
+        experts are compared by what they are there: that of the target beside them has kernels of its own.
         """
         given = points[:, :, self.columns]
         width = np.maximum(np.array(bandwidths) * self.scale, self.least)
+        square = np.square(_away(given, self.y, width))
+        kernels = -1.5 * np.log(2 + square) if tailed else -0.5 * square - _HALF_LOG_2PI
         with np.errstate(divide="ignore"):
-            total = logsumexp(np.log(masses) - _half_squares(given, self.y, width), axis=1)
-        density = total - np.log(width).sum(axis=1) - len(self.columns) * _HALF_LOG_2PI
+            total = logsumexp(np.log(masses) + kernels.sum(axis=2), axis=1)
+        density = total - np.log(width).sum(axis=1)
         least = np.maximum(_LEAST_WIDTH * self.scale, self.least)
         square = _half_squares(given, self.y, np.maximum(_rule_of_thumb(given, masses), least))
         return _Said(density, points[:, :, self.target], _weighed(masses, square, self.factor))
@@ -217,8 +245,12 @@ def _rule_of_thumb(points: Floats, masses: Floats) -> Floats:
 
 def _half_squares(points: Floats, y: Floats, width: Floats) -> Floats:
     """Return half the squared distances of points, (n, m, p), to y, (n, p), in widths of kernels, (n, p): (n, m)."""
-    away = np.clip((points - y[:, None]) / np.maximum(width, _TINY)[:, None], -FARTHEST, FARTHEST)
-    return np.asarray(0.5 * np.square(away).sum(axis=2))
+    return np.asarray(0.5 * np.square(_away(points, y, width)).sum(axis=2))
+
+
+def _away(points: Floats, y: Floats, width: Floats) -> Floats:
+    """Return points, (n, m, p), relative to y, (n, p), in widths of kernels, (n, p): (n, m, p)."""
+    return np.clip((points - y[:, None]) / np.maximum(width, _TINY)[:, None], -FARTHEST, FARTHEST)
 
 
 def _weighed(masses: Floats, square: Floats, factor: float) -> Floats:

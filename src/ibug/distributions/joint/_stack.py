@@ -42,7 +42,8 @@ class JointStack:
     samples are exact. For distances, and for covariances within the copula, 128 fixed points stand for a continuous
     part.
 
-    A row takes what the one-target distributions take, and 8 bytes for each neighbour: these are kept by their numbers.
+    A row takes what the one-target distributions take, 8 bytes for each neighbour, which are kept by their numbers, and
+    8 d² bytes where rows have copulas of their own.
 
     Parameters
     ----------
@@ -79,6 +80,7 @@ class JointStack:
             return first
         near = [one.neighbors for one in distributions]
         same = all(one.targets is near[0].targets and one.residuals is near[0].residuals for one in near)
+        same = same and len({one.copulas is None for one in distributions}) == 1
         if not same or any(not first.blend.equals(one.blend) for one in distributions):
             raise InvalidInputError("Joint stacks of different models or rules cannot be joined.")
         loc, scale = (np.concatenate([getattr(one, name) for one in distributions]) for name in ("loc", "scale"))
@@ -164,7 +166,8 @@ class JointStack:
         masses, and the copula takes it as 4 normal scores.
 
         All but a hundredth are points, 128 of them for a continuous part; that hundredth is the normal part, so that
-        tails have no end. If the normal part has all the weight, the result is normal, and exact.
+        tails have no end. A row takes up to 5 KB. If the normal part has all the weight, the result is normal and
+        exact.
 
         Parameters
         ----------
@@ -173,6 +176,8 @@ class JointStack:
         given : mapping of int to array-like of shape (n,) or scalar
             The known values by the number of their target. Without any, the result is `marginal`.
         """
+        if not isinstance(given, Mapping):
+            raise InvalidInputError(f"Known values are given by their target, as {{0: values}}; got {given!r:.100}.")
         j = self._target(target)
         known = {self._target(number): values for number, values in given.items()}
         if len(known) < len(given) or j in known:
@@ -183,14 +188,20 @@ class JointStack:
         columns = []
         for number, values in known.items():
             column = np.asarray(values, np.float64)
-            if column.shape not in ((), shape) or not np.isfinite(column).all():
+            if column.shape not in ((), shape):
                 raise InvalidInputError(
-                    f"The values of target {number} must be finite, one number or an array of shape {shape}; got "
-                    f"the shape {column.shape}."
+                    f"The values of target {number} must be one number or an array of shape {shape}; got the shape "
+                    f"{column.shape}."
+                )
+            if not np.isfinite(column).all():
+                n_wrong = int(np.sum(~np.isfinite(column)))
+                raise InvalidInputError(
+                    f"The values of target {number} must be finite; NaN or infinite: {n_wrong}. Ask for the rows whose "
+                    "values are known, as d[rows]."
                 )
             columns.append(np.broadcast_to(column, (n,)))
         y = np.stack(columns, axis=1)
-        factor = kernel_factor(self.blend.errors, j, list(known))
+        factor = kernel_factor(self.blend, j, list(known))
         parts = [conditional_stack(self._some(rows), j, list(known), y[rows], factor) for rows in self._chunks()]
         stack = Stack.concatenate(parts) if parts else self.marginal(j)
         return stack[0] if self._single else stack

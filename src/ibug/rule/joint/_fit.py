@@ -24,7 +24,7 @@ from ibug.distributions.joint import (
 from ibug.exceptions import InvalidInputError
 from ibug.rule.joint._joint_stacked import JointStacked
 from ibug.rule.joint._masses import masses_of
-from ibug.rule.stack import FEWEST_ROWS, Experts, Pooled, from_distances, too_few
+from ibug.rule.stack import FEWEST_ROWS, Experts, Pooled, from_distances, least_weight, too_few
 
 # Rows whose points and masses are held at a time.
 _ROWS_PER_CHUNK = 128
@@ -107,7 +107,7 @@ def fit_joint(
         start = replace(start, pseudo_rows=pseudo_rows(copula, evidence.residuals, scores, weights))
     distances = expert_distances(start, evidence, own, y, weights)
     found, score, alone = from_distances(*distances, effective_rows(weights, n))
-    if found[0] == 0:  # nobody asks for copulas
+    if found[0] <= least_weight(effective_rows(weights, n)) * (1 + 1e-9):  # copulas count for next to nothing
         start = replace(start, pseudo_rows=None)
     return replace(start, weights=found, scores=alone, score=score)
 

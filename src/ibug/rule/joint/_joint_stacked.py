@@ -189,7 +189,8 @@ class JointStacked:
             np.asarray(state[name], np.float64) for name in ("errors", "correlation", "copula", "unit")
         )
         pseudo_rows = state.get("pseudo_rows")  # which older files have not
-        if pseudo_rows is not None and not (0 < pseudo_rows < np.inf and experts.needs["residuals"]):
+        is_number = isinstance(pseudo_rows, (int, float)) and not isinstance(pseudo_rows, bool)
+        if pseudo_rows is not None and not (is_number and 0 < pseudo_rows < np.inf and experts.needs["residuals"]):
             raise InvalidInputError("Copulas of rows need residuals of neighbours, and a finite number of pseudo-rows.")
         stacked = cls(
             experts,

@@ -8,6 +8,7 @@ from ibug.rule.stack._fit import (
     best_bandwidth,
     fit,
     from_distances,
+    least_weight,
     normal_only,
     too_few,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "best_bandwidth",
     "fit",
     "from_distances",
+    "least_weight",
     "normal_only",
     "pool",
     "resolution",

@@ -136,12 +136,18 @@ def _for_nll(statistics: ExpertStatistics, kept: int, shrinkage: float) -> Found
 
 def _with_least(weights: Floats, n: float, kept: int) -> Floats:
     """Return the weights with at least 1/(n + 1) for the first `kept` experts; the others share the rest as before."""
-    least = 1 / (n + 1)
+    least = least_weight(n)
     raised = np.zeros(len(weights), np.bool_)
     for _ in range(kept):  # what is raised takes from the others, which may then be below the least
         raised[:kept] |= weights[:kept] < least
-        weights = np.where(raised, least, weights * (1 - least * raised.sum()) / max(weights[~raised].sum(), least))
-    return weights
+        rest = weights[~raised].sum()
+        weights = np.where(raised, least, weights * (1 - least * raised.sum()) / max(rest, np.finfo(float).tiny))
+    return np.asarray(weights / weights.sum())
+
+
+def least_weight(n: float) -> float:
+    """Return the weight that the first experts keep, with n rows as far as they count."""
+    return 1 / (n + 1)
 
 
 def best_bandwidth(statistics: ExpertStatistics, weights: Floats) -> float:
