@@ -56,10 +56,10 @@ class UncertainModel:
 
     def _several(self, X: Any, given: dict[str, Any]) -> dict[str, Any]:
         """Return the columns of each target."""
-        points, levels = self.u.predict(X), _levels(given)
+        points, levels, found, rule = self.u.predict(X), _levels(given), self.u.predict_dist(X), self.u.rule_
         coverage, joint = float(given.get("coverage", COVERAGE)), bool(given.get("joint", False))
-        ends = self.u.predict_interval(X, coverage, joint=joint)
-        quantiles = self.u.predict_quantiles(X, levels) if levels.size else np.empty((*points.shape, 0))
+        ends = rule.ends(found, coverage, joint=joint)
+        quantiles = rule.quantiles(found, levels) if levels.size else np.empty((*points.shape, 0))
         columns: dict[str, Any] = {}
         for j, target in enumerate(self.u.target_names_):
             named = zip(OUTPUTS, (points[:, j], ends[:, j, 0], ends[:, j, 1]), strict=True)
