@@ -379,8 +379,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Without truths, affinity scores are compared: how alike rows are to the training rows. With truths, also where
         these are in their distributions (PIT), and whether intervals hold too few. P-values are corrected for the
-        number of comparisons (Holm). Where rows were tuned on out-of-fold predictions, and after `update`, affinity
-        scores are a little lower or higher than before by themselves: `recalibrate` on validation rows puts that right.
+        number of comparisons (Holm). Where a model was trained here, affinity scores are compared with those of
+        training rows, and truths with out-of-fold predictions. After `update`, affinity scores are a little lower or
+        higher than before by themselves: `recalibrate` on validation rows puts that right.
 
         Parameters
         ----------

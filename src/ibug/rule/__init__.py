@@ -3,6 +3,7 @@
 from ibug.rule._facts import TargetFacts, TargetRange
 from ibug.rule._family import Family
 from ibug.rule._learning import (
+    affinity_threshold,
     choose,
     conformalized,
     joined,
@@ -13,7 +14,7 @@ from ibug.rule._learning import (
     without_validation,
 )
 from ibug.rule._plan import K_CANDIDATES, Plan, most_needed
-from ibug.rule._reference import Reference
+from ibug.rule._reference import Reference, kept
 from ibug.rule._rule import Rule
 from ibug.rule._statistics import Statistics
 from ibug.rule._targets import AnyRule, Facts, RuleMaker, facts_of, maker_of, rule_from_state
@@ -33,10 +34,12 @@ __all__ = [
     "Statistics",
     "TargetFacts",
     "TargetRange",
+    "affinity_threshold",
     "choose",
     "conformalized",
     "facts_of",
     "joined",
+    "kept",
     "learn",
     "maker_of",
     "most_needed",

@@ -24,6 +24,7 @@ from ibug.rule import (
     most_needed,
 )
 from ibug.training._cross_fit import MOST_TUNING_ROWS, needs_splits, tuning_rows
+from ibug.training._familiar import familiar_to_model
 from ibug.training._fewer_trees import ALL_TREES, TREE_SHARES, fewest, shares_tried
 from ibug.training._guards import guard_model, guard_stack, guard_validation
 from ibug.training._job import Job
@@ -189,8 +190,8 @@ def _from_cross_fit(job: Job, known: _Honest, model: Any) -> Learned:
     else:
         rule = rule_of(rows(tuned_on))
     guard_stack(rule, lambda some: honest.batches(some, rule.needs), y)
-    rule = maker.conformalized(rule, rows(held_out, honest), options)
-    return Learned(source, rule.with_k(options.k))
+    rule = maker.conformalized(rule, rows(held_out, honest), options).with_k(options.k)
+    return Learned(source, familiar_to_model(rule, source, job.X, options.n_jobs))
 
 
 def _from_validation(job: Job, source: LocalSource) -> Learned:
