@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Normal scores that stand for a normal distribution, and their probabilities: tails reach to 4 deviations.
 _SCORES = (np.arange(128) - 63.5) / 16
 _PROBABILITIES = np.exp(-0.5 * np.square(_SCORES)) / np.exp(-0.5 * np.square(_SCORES)).sum()
-#: The share of the normal part, which alone has tails without end.
+#: The share of the normal part and the errors, which alone have tails without end.
 TAIL = 0.01
 # The copula is learned from ranks of validation rows, which have no normal scores beyond it.
 _LARGEST_SCORE = 4.0
@@ -85,7 +85,8 @@ def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Flo
     # A hundredth of the probability must not follow a value that is far from everything.
     near = np.clip(z, -_LARGEST_SCORE, _LARGEST_SCORE)
     loc = joint.loc[:, target] + joint.scale[:, target] * normal.middle(near)
-    weights, bandwidth = np.array([TAIL, 0.0, 1 - TAIL]), max(own.bandwidth, _LEAST_BANDWIDTH)
+    tails = [TAIL / 2, TAIL / 2] if len(own.errors) else [TAIL, 0.0]  # the density of errors has long ones
+    weights, bandwidth = np.array([*tails, 1 - TAIL]), max(own.bandwidth, _LEAST_BANDWIDTH)
     return Stack(loc, scale, atoms, masses, replace(own, weights=weights, bandwidth=bandwidth))
 
 

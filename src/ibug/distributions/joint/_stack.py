@@ -165,9 +165,9 @@ class JointStack:
         of errors that are told by each other. Where a given value is far from everything, vectors count by their
         masses, and the copula takes it as 4 normal scores.
 
-        All but a hundredth are points, 128 of them for a continuous part; that hundredth is the normal part, so that
-        tails have no end. A row takes up to 5 KB. If the normal part has all the weight, the result is normal and
-        exact.
+        All but a hundredth are points, 128 of them for a continuous part; that hundredth is the normal part and the
+        errors, so that tails have no end. A row takes up to 5 KB. If the normal part has all the weight, the result is
+        normal and exact.
 
         Parameters
         ----------
