@@ -101,7 +101,7 @@ def test_tuning_chooses_family_and_k_together(skewed):
     row = (table["distribution"] == "gumbel") & (table["k"] == 31)
     distribution = one.predict_dist(X_val)
     assert table["score"][row][0] == pytest.approx(nll(y_val, distribution), rel=1e-6)
-    normal = fit(skewed, scoring="nll")
+    normal = fit(skewed, distribution="normal", scoring="nll")
     X, y = skewed[3]
     assert nll(y, u.predict_dist(X)) < nll(y, normal.predict_dist(X)) - 0.05
 
