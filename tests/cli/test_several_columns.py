@@ -99,7 +99,7 @@ def test_report(fitted):
     result = files.run(
         "report", files["several.ibug"], files["test.csv"], "--target", "price", "-o", "no.html", ok=False
     )
-    assert "This estimator has 2 targets" in " ".join(result.stderr.split()).replace("│ ", "")
+    assert "the model has 2 targets: name all" in " ".join(result.stderr.split()).replace("│ ", "")
 
 
 def test_a_trained_model(fitted):
@@ -125,7 +125,7 @@ def test_a_trained_model(fitted):
         (["monitor", "MODEL", "TEST"], "ibug monitor is for one target"),
         (["predict", "MODEL", "TEST", "--samples", "3"], "samples of several targets are drawn in Python"),
         (["evaluate", "MODEL", "TEST", "--groups", "x"], "these are for one target"),
-        (["evaluate", "MODEL", "TEST", "--target", "price"], "This estimator has 2 targets"),
+        (["evaluate", "MODEL", "TEST", "--target", "price"], "the model has 2 targets: name all"),
     ],
 )
 def test_what_is_for_one_target(fitted, arguments, message):

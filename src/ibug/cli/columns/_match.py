@@ -84,21 +84,6 @@ def features(columns: Sequence[str], others: Iterable[str | None]) -> list[str]:
     return [name for name in columns if name not in left_out]
 
 
-def divided(given: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
-    """Return names of columns, given one by one or with commas, each once; what is a column's name is not divided.
-
-    Parameters
-    ----------
-    given
-        What an option says.
-    columns
-        The columns of the table.
-    """
-    names = [name for text in given for name in ([text] if text in columns else text.split(","))]
-    stripped = [name if name in columns else name.strip() for name in names]
-    return tuple(dict.fromkeys(name for name in stripped if name))
-
-
 def listed(names: Sequence[str]) -> str:
     """Return names with commas, shortened if there are many."""
     shown = ", ".join(map(str, names[:_MOST_SHOWN]))
