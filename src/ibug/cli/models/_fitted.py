@@ -100,9 +100,10 @@ class Fitted:
 
 def wrap(model: Any, request: Request, session: Session) -> Fitted:
     """Wrap a trained model."""
-    columns, written_as = columns_of(model), read_leaves_of(model).written_as
+    columns, reader = columns_of(model), read_leaves_of(model)
     request, table, names = _open(request, session)
-    names = names_in_file(columns, written_as, names, table.name)
+    _check_targets(reader.n_outputs, request.targets)
+    names = names_in_file(columns, reader.written_as, names, table.name)
     types = {names[i]: pa.string() for i in columns.categories}
     types |= {name: pa.string() for name in request.categorical if name in names}
 
@@ -118,6 +119,23 @@ def wrap(model: Any, request: Request, session: Session) -> Fitted:
     with session.stages():
         _fit(estimator, rows, valid, request.targets)
     return Fitted.of(estimator, schema, rows, valid, request)
+
+
+def _check_targets(n_outputs: int, targets: Sequence[str]) -> None:
+    """Refuse more or fewer targets than a trained model predicts."""
+    if n_outputs == len(targets):
+        return
+    named = f"and --target names {'one' if len(targets) == 1 else len(targets)}: {listed(targets)}."
+    if n_outputs == 1:
+        raise InvalidInputError(
+            f"The model predicts one target, {named} Name that one; or leave --model out, and a model for each is "
+            "trained."
+        )
+    example = ",".join("abc"[:n_outputs]) + (",…" if n_outputs > 3 else "")
+    raise InvalidInputError(
+        f"The model predicts {n_outputs} targets, {named} Name all of them, in the order in which it was trained: "
+        f"--target {example}."
+    )
 
 
 def train(booster: Booster, training: Training, request: Request, session: Session) -> Fitted:
