@@ -20,6 +20,7 @@ def own(tmp_path_factory):
     X = pd.DataFrame(rng.normal(size=(120, 2)), columns=files.features)
     Y = pd.DataFrame(X.to_numpy() + rng.normal(size=(120, 2)), columns=["a", "b"])
     X[100:].to_csv(files["test.csv"], index=False)
+    X.join(Y)[100:].to_csv(files["labelled.csv"], index=False)
     forest = RandomForestRegressor(5, random_state=0).fit(X[:80], Y[:80])
     for name, conformal, last in (("few", None, 85), ("conformal", "scale", 86), ("enough", None, 100)):
         u = ibug.IBUGRegressor(forest, prefit=True, k=5, conformal=conformal)
@@ -28,6 +29,13 @@ def own(tmp_path_factory):
             u.fit(X[:80], Y[:80], X_val=X[80:last], y_val=Y[80:last])
         u.save(files[f"{name}.ibug"])
     return files
+
+
+def test_names_of_a_data_frame_are_known(own):
+    found = own.json("evaluate", own["enough.ibug"], own["labelled.csv"])
+    assert not [note for note in found["notes"] if "columns" in note or "in this order" in note]
+    swapped = own.json("evaluate", own["enough.ibug"], own["labelled.csv"], "--target", "b,a")
+    assert swapped["scores"] == found["scores"]
 
 
 def predict(files, model, *options, **more):
