@@ -36,22 +36,33 @@ ROWS_FOR_COVERAGE: dict[str, Callable[[float], int]] = {
 }
 
 
-def tell_infinite(ends: Any, coverage: Any, action: str) -> None:
-    """Warn once of intervals that have infinite ends, whatever the number of rows.
+def tell_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False) -> None:
+    """Warn once of intervals or boxes that have infinite ends, whatever the number of rows.
 
     Parameters
     ----------
     ends : ndarray of shape (n_rows, 2), or (n_rows, 2, n_coverages)
-        Lower and upper ends.
+        Lower and upper ends; of several targets with one axis more, (n_rows, n_targets, 2) say.
     coverage : float or array-like of shape (n_coverages,)
         The coverage that was asked for, or several.
     action : str
         What found them, for the message: "predict_interval", say.
+    joint : bool
+        Whether they are boxes of several targets, which are conformal whatever the options.
     """
     if np.isfinite(ends).all():
         return
     endless = np.isinf(np.asarray(ends).reshape(-1, np.size(coverage))).any(axis=0)
     least = float(np.min(np.ravel(coverage)[endless], initial=1 - 1e-9))
+    if joint:
+        # A box has the largest error of each validation row, as "scale" has the error of one target.
+        tell(
+            f"{action}: boxes of coverage {least:g} have infinite ends. Validation rows tell how large boxes must be, "
+            f"and there were too few for this coverage: it needs {ROWS_FOR_COVERAGE['scale'](least)} at least. Give "
+            "more validation rows to fit, or ask for less coverage.",
+            TooFewRowsWarning,
+        )
+        return
     needs = ", ".join(f'{rows(least)} with "{name}"' for name, rows in ROWS_FOR_COVERAGE.items())
     tell(
         f"{action}: intervals of coverage {least:g} have infinite ends. Conformal calibration cannot guarantee this "

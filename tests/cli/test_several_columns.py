@@ -99,7 +99,7 @@ def test_report(fitted):
     result = files.run(
         "report", files["several.ibug"], files["test.csv"], "--target", "price", "-o", "no.html", ok=False
     )
-    assert "This estimator has 2 targets" in " ".join(result.stderr.split()).replace("│ ", "")
+    assert "the model has 2 targets: name all" in " ".join(result.stderr.split()).replace("│ ", "")
 
 
 def test_a_trained_model(fitted):
@@ -115,6 +115,13 @@ def test_a_trained_model(fitted):
     u = ibug.load(files["wrapped.ibug"])
     assert u.target_names_ == ["price", "days"]
     np.testing.assert_allclose(u.predict(train[["x", "y", "z"]]), model.predict(train[["x", "y", "z"]]), rtol=1e-6)
+    options = ("--valid", files["valid.csv"], "--id", "order", "-o", files["no.ibug"])
+    fewer = files.run("fit", files["train.csv"], "-t", "price", "-m", files["model.ubj"], *options, ok=False)
+    assert "The model predicts 2 targets, and --target names one: price. Name all of them" in fewer.stderr
+    assert "--target a,b." in fewer.stderr
+    model.fit(train[["x", "y", "z"]], train["price"]).save_model(files["one.ubj"])
+    more = files.run("fit", files["train.csv"], "-t", "price,days", "-m", files["one.ubj"], *options, ok=False)
+    assert "The model predicts one target, and --target names 2: price, days." in more.stderr
 
 
 @pytest.mark.parametrize(
@@ -125,7 +132,7 @@ def test_a_trained_model(fitted):
         (["monitor", "MODEL", "TEST"], "ibug monitor is for one target"),
         (["predict", "MODEL", "TEST", "--samples", "3"], "samples of several targets are drawn in Python"),
         (["evaluate", "MODEL", "TEST", "--groups", "x"], "these are for one target"),
-        (["evaluate", "MODEL", "TEST", "--target", "price"], "This estimator has 2 targets"),
+        (["evaluate", "MODEL", "TEST", "--target", "price"], "the model has 2 targets: name all"),
     ],
 )
 def test_what_is_for_one_target(fitted, arguments, message):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ibug._mistakes import tell_infinite
 from ibug._typing import Floats
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ def several_columns(estimator: Any, wanted: Wanted, X: Any) -> tuple[list[Any], 
     found, affinities, rows = estimator.predict_with_neighbors(X, k)
     deviation, rule = found.std(), estimator.rule_
     ends = [rule.ends(found, level, joint=wanted.joint) for level in wanted.intervals]
+    if wanted.joint or rule.conformal is not None:
+        for each, level in zip(ends, wanted.intervals, strict=True):
+            tell_infinite(each, level, "predict", joint=wanted.joint)
     quantiles = rule.quantiles(found, np.asarray(wanted.quantiles)) if wanted.quantiles else None
     columns: list[Any] = []
     for j in range(found.n_targets):

@@ -7,9 +7,10 @@ from ibug.cli.columns._inferred_schema import (
     schema_of_model,
     schema_of_table,
 )
-from ibug.cli.columns._match import divided, features, listed, match, require_column
+from ibug.cli.columns._match import features, listed, match, require_column
 from ibug.cli.columns._model_columns import ModelColumns, columns_of
-from ibug.cli.columns._schema import ANY, BOOLEAN, CATEGORY, DATE, MISSING_TEXT, NUMBER, Column, Schema, targets_in
+from ibug.cli.columns._named import divided, targets_named
+from ibug.cli.columns._schema import ANY, BOOLEAN, CATEGORY, DATE, MISSING_TEXT, NUMBER, Column, Schema
 
 __all__ = [
     "ANY",
@@ -32,5 +33,5 @@ __all__ = [
     "require_column",
     "schema_of_model",
     "schema_of_table",
-    "targets_in",
+    "targets_named",
 ]

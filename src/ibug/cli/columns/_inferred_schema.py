@@ -18,9 +18,7 @@ from ibug.exceptions import InvalidInputError
 _NUMBER_WITH_COMMA = r"^\s*[+-]?\d[\d.' ]*(,\d+)+(\.\d+)?\s*$"
 
 
-def schema_of_table(
-    data: Any, columns: Sequence[str], categorical: Sequence[str], target: str, file: str, *, texts: bool
-) -> Schema:
+def schema_of_table(data: Any, columns: Sequence[str], categorical: Sequence[str], file: str, *, texts: bool) -> Schema:
     """Return the schema of a training table; texts are categories, dates become days.
 
     Parameters
@@ -31,8 +29,8 @@ def schema_of_table(
         Its features.
     categorical
         Numeric features that are categories.
-    target, file
-        The target's name, and the table's name in messages.
+    file
+        The table's name in messages.
     texts
         Whether the model takes categories as texts (CatBoost).
     """
@@ -52,7 +50,7 @@ def schema_of_table(
                 f"{file}: column {name!r} has {kind}, which trees cannot use. Make numbers of it, or leave it out "
                 f"(--drop {name}), or take it as a category (--categorical {name})."
             )
-    return Schema(tuple(described), target, texts=texts)
+    return Schema(tuple(described), texts=texts)
 
 
 def _refuse_numbers(column: Any, name: str, file: str) -> None:
@@ -112,7 +110,7 @@ def names_in_file(model: ModelColumns, written_as: Any, columns: Sequence[str], 
     return [by_name[name] for name in model.names]
 
 
-def schema_of_model(model: ModelColumns, names: Sequence[str], target: str | None, *, named: bool) -> Schema:
+def schema_of_model(model: ModelColumns, names: Sequence[str], *, named: bool) -> Schema:
     """Return the schema of a trained model, as far as the model knows it."""
     columns = []
     for i, name in enumerate(names):
@@ -123,7 +121,7 @@ def schema_of_model(model: ModelColumns, names: Sequence[str], target: str | Non
             columns.append(Column(name, CATEGORY) if known is None else _known(name, known))
         else:
             columns.append(Column(name, NUMBER))
-    return Schema(tuple(columns), target, named=named, texts=model.texts)
+    return Schema(tuple(columns), named=named, texts=model.texts)
 
 
 def _known(name: str, values: Sequence[Any]) -> Column:

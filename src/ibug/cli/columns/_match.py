@@ -54,14 +54,13 @@ def match(table: Table, schema: Schema, others: Iterable[str | None], session: S
     extra = [name for name in table.columns if name not in known and name not in schema.names]
     if extra and strict:
         raise InvalidInputError(
-            f"{table.name} has {len(extra)} columns that the model does not know: {listed(extra)}. Remove them, or "
-            "leave --strict out."
+            f"{table.name} has {_columns(extra)} that the model does not know: {listed(extra)}. Remove what is not "
+            "needed, or leave --strict out."
         )
     unexpected = [name for name in extra if name not in _INDEX_COLUMNS]
     if unexpected:
-        session.note(
-            f"{table.name}: {len(unexpected)} columns are not the model's and are ignored: {listed(unexpected)}."
-        )
+        are = "is not the model's and is" if len(unexpected) == 1 else "are not the model's and are"
+        session.note(f"{table.name}: {_columns(unexpected)} {are} ignored: {listed(unexpected)}.")
     return schema
 
 
@@ -84,25 +83,14 @@ def features(columns: Sequence[str], others: Iterable[str | None]) -> list[str]:
     return [name for name in columns if name not in left_out]
 
 
-def divided(given: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
-    """Return names of columns, given one by one or with commas, each once; what is a column's name is not divided.
-
-    Parameters
-    ----------
-    given
-        What an option says.
-    columns
-        The columns of the table.
-    """
-    names = [name for text in given for name in ([text] if text in columns else text.split(","))]
-    stripped = [name if name in columns else name.strip() for name in names]
-    return tuple(dict.fromkeys(name for name in stripped if name))
-
-
 def listed(names: Sequence[str]) -> str:
     """Return names with commas, shortened if there are many."""
     shown = ", ".join(map(str, names[:_MOST_SHOWN]))
     return shown if len(names) <= _MOST_SHOWN else f"{shown}, … ({len(names)} in all)"
+
+
+def _columns(names: Sequence[str]) -> str:
+    return "1 column" if len(names) == 1 else f"{len(names)} columns"
 
 
 def _hints(missing: Sequence[str], table: Table) -> str:

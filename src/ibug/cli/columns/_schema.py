@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from ibug.cli.columns._named import divided
 from ibug.exceptions import InvalidInputError
 
 #: Numbers; true and false; texts out of a list; dates and times, as days; and values of any kind, for a Pipeline that
@@ -19,21 +20,6 @@ _TYPES = {NUMBER: pa.float64(), BOOLEAN: pa.bool_(), CATEGORY: pa.string(), DATE
 MISSING_TEXT = "nan"
 
 _VERSION = 1
-
-
-def targets_in(text: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the targets that are named, several with commas; what is a column's name is not divided.
-
-    Parameters
-    ----------
-    text
-        The value of --target, or what a model file says.
-    columns
-        The columns of the table.
-    """
-    return (
-        (text,) if text in columns else tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    )
 
 
 @dataclass(frozen=True)
@@ -67,13 +53,15 @@ class Schema:
     columns
         The features.
     target
-        The target's name, if it is known; those of several targets with commas.
+        The target's name, if it is known; those of several targets with commas, for people.
     named
         Whether the model takes a data frame with names, or an array.
     texts
         Whether the model takes categories as texts (CatBoost) or by their place in the list.
     placed
         The model knows no names: columns are taken in the order of the file.
+    several
+        The names of several targets, in the model's order; none of one, nor in files of earlier versions.
     """
 
     columns: tuple[Column, ...]
@@ -81,16 +69,30 @@ class Schema:
     named: bool = True
     texts: bool = False
     placed: bool = False
+    several: tuple[str, ...] = ()
+
+    def of_targets(self, names: Sequence[str]) -> Schema:
+        """Return the same with the names of the targets.
+
+        Parameters
+        ----------
+        names
+            One, or several in the model's order.
+        """
+        return replace(self, target=", ".join(names), several=tuple(names) if len(names) > 1 else ())
 
     def targets(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of the targets, which are with commas where there are several; none if they are not known.
+        """Return the names of the targets; none if they are not known.
 
         Parameters
         ----------
         columns
-            The columns of a table: what is a column's name is not divided.
+            The columns of a table. Files of earlier versions have several names with commas: what is a column's name is
+            not divided.
         """
-        return () if self.target is None else targets_in(self.target, columns)
+        if self.several or self.target is None:
+            return self.several
+        return divided([self.target], columns)
 
     @property
     def names(self) -> list[str]:
@@ -115,6 +117,7 @@ class Schema:
         return {
             "version": _VERSION,
             "target": self.target,
+            **({"targets": list(self.several)} if self.several else {}),
             "named": self.named,
             "texts": self.texts,
             "columns": columns,
@@ -131,7 +134,8 @@ class Schema:
                 )
             columns = tuple(_column(entry) for entry in data["columns"])
             target = None if data["target"] is None else str(data["target"])
-            return cls(columns, target, bool(data["named"]), bool(data["texts"]))
+            several = tuple(str(name) for name in data.get("targets", ()))
+            return cls(columns, target, bool(data["named"]), bool(data["texts"]), several=several)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, InvalidInputError):
                 raise

@@ -31,7 +31,7 @@ ModelFile = Annotated[str, typer.Argument(metavar="MODEL.ibug", help="A file tha
 DataFile = Annotated[str, typer.Argument(metavar="DATA", help=_ROWS)]
 TestFile = Annotated[str, typer.Argument(metavar="TEST", help=_ROWS)]
 Target = Annotated[
-    str | None, typer.Option("--target", "-t", help="The observed values; by default the column of ibug fit.")
+    list[str] | None, typer.Option("--target", "-t", help="The observed values; by default the column of ibug fit.")
 ]
 Coverage = Annotated[str, typer.Option("--interval", "-i", help="The coverage of the interval.")]
 Groups = Annotated[
@@ -142,14 +142,6 @@ def coverage(given: str) -> float:
     if len(found) != 1:
         raise typer.BadParameter(f"one number is expected, not {given!r}.", param_hint="--interval")
     return found[0]
-
-
-def target_column(given: str | None, known: str | None) -> str:
-    """Return the column of observed values: the given one, or by default that of the training file."""
-    name = given or known
-    if name is None:
-        raise typer.BadParameter("the model file does not name the target: name its column.", param_hint="--target")
-    return name
 
 
 def one_target(estimator: Any, command: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from ibug.cli.columns import divided, match, require_column, targets_in
+from ibug.cli.columns import divided, match, require_column
 from ibug.cli.commands import _options as o
 from ibug.cli.screen import Session, groups_text, guarded, scores_text, several_scores_text
 from ibug.cli.tables import open_table
@@ -64,11 +64,8 @@ def evaluate(
     if plots is not None:
         require_matplotlib()
     stored = loading.load(model)
-    name = o.target_column(target, stored.schema.target)
     table = open_table(test, read, session)
-    targets = targets_in(name, table.columns)
-    for each in targets:
-        require_column(table, each, "target")
+    targets = stored.targets(target, table, session)
     ids = divided(id or (), table.columns)
     if groups is not None:
         require_column(table, groups, "groups")
@@ -76,7 +73,7 @@ def evaluate(
     if several and (groups is not None or plots is not None):
         raise typer.BadParameter("these are for one target, and the model has several.", param_hint="--groups, --plots")
     schema = match(table, stored.schema, [*targets, stored.id, groups, *ids], session, strict=strict)
-    columns = with_groups(schema.names, groups, name)
+    columns = with_groups(schema.names, groups, *targets)
     rows, _ = read_labelled(table, columns, schema.types, targets, None, lambda data: schema, session)
     if several:
         _tell_several(stored.estimator, rows, coverages, table.name, session)

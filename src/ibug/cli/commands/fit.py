@@ -79,7 +79,9 @@ def fit(
     train_file: Annotated[
         str, typer.Argument(metavar="TRAIN", help="Training rows: .csv .csv.gz .tsv .parquet .feather or -")
     ],
-    target: Annotated[str, typer.Option("--target", "-t", help="The column to predict; several: a,b.")],
+    target: Annotated[
+        list[str], typer.Option("--target", "-t", help="The column to predict; several: a,b or one by one.")
+    ],
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write, model.ibug say.")],
     model: Annotated[
         str | None,
@@ -198,7 +200,7 @@ def fit(
     }
     request = Request(
         train_file,
-        target,
+        tuple(target),
         valid,
         tuple(id or ()),
         tuple(drop or ()),

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ibug.cli.columns import divided, match, require_column
+from ibug.cli.columns import divided, match
 from ibug.cli.commands import _options as o
 from ibug.cli.screen import MOVED, Session, drift_text, guarded
 from ibug.cli.tables import open_table
@@ -47,13 +47,14 @@ def monitor(
     stored = loading.load(model)
     o.one_target(stored.estimator, "monitor")
     table = open_table(data, read, session)
-    name = target or stored.schema.target
-    schema = match(table, stored.schema, [name, stored.id, *divided(id or (), table.columns)], session, strict=strict)
-    if target is None and name not in table.columns:
+    labelled = bool(target) or stored.schema.target in table.columns
+    observed = stored.targets(target, table, session) if labelled else ()
+    others = [*observed, stored.id, *divided(id or (), table.columns)]
+    schema = match(table, stored.schema, others, session, strict=strict)
+    if not labelled:
         X, y = read_unlabelled(table, schema, session), None
     else:
-        column = require_column(table, o.target_column(target, name), "target")
-        rows, _ = read_labelled(table, schema.names, schema.types, column, None, lambda data: schema, session)
+        rows, _ = read_labelled(table, schema.names, schema.types, observed, None, lambda data: schema, session)
         X, y = rows.X, rows.y
     with session.stages():
         drift = stored.estimator.monitor(X, y, coverage=coverage, alpha=level)

@@ -27,9 +27,10 @@ _LEAST_ROWS, _MOST_ROWS = 256, 2**16
 HELP = """
 Predict every row of DATA, in chunks, so that files larger than memory work.
 
-Without --interval, --quantiles and --samples the 90 % interval is written. The output has one line per row, in the same
-order: ids, prediction, std, then the columns asked for; those of several targets begin with the target's name.
-Neighbours are rows of the training file, counted from 0.
+Without --interval, --quantiles and --samples the 90 % interval is written. --joint writes boxes in place of intervals,
+also beside --quantiles. The output has one line per row, in the same order: ids, prediction, std, then the columns
+asked for; those of several targets begin with the target's name. Neighbours are rows of the training file, counted
+from 0.
 
 [dim]Examples:[/]
 
@@ -79,12 +80,12 @@ def predict(
 
     started = time.perf_counter()
     read = reading.options()
-    wanted = _wanted(interval, quantiles, samples, neighbors, flags)
+    wanted = _wanted(interval, quantiles, samples, neighbors, flags, joint)
     check_output(output, data, model, streams=True)
     if output != STANDARD_STREAM:
         format_of(output)
     stored = loading.load(model)
-    wanted = _of_targets(wanted, getattr(stored.estimator, "target_names_", None), joint)
+    wanted = _of_targets(wanted, getattr(stored.estimator, "target_names_", None))
     if neighbors > stored.estimator.index_.n_rows:
         raise InvalidInputError(
             f"--neighbors {neighbors}: the model has only {stored.estimator.index_.n_rows} training rows."
@@ -118,28 +119,28 @@ def _ids(given: Sequence[str], table: Table, wanted: Wanted) -> tuple[str, ...]:
 
 
 def _wanted(
-    interval: list[str] | None, quantiles: list[str] | None, samples: int, neighbors: int, flags: bool
+    interval: list[str] | None, quantiles: list[str] | None, samples: int, neighbors: int, flags: bool, joint: bool
 ) -> Wanted:
     from ibug.cli.answers import Wanted
 
     intervals = o.probabilities(interval, "--interval")
     levels = o.probabilities(quantiles, "--quantiles")
-    if not (intervals or levels or samples):
+    if not intervals and (joint or not (levels or samples)):
         intervals = [_LEVEL]
-    return Wanted(tuple(intervals), tuple(levels), samples, neighbors, flags)
+    return Wanted(tuple(intervals), tuple(levels), samples, neighbors, flags, joint=joint)
 
 
-def _of_targets(wanted: Wanted, names: list[str] | None, joint: bool) -> Wanted:
+def _of_targets(wanted: Wanted, names: list[str] | None) -> Wanted:
     """Return what is wanted of the model's targets; refuse what several, or one, cannot have."""
     if names is None:
-        if joint:
+        if wanted.joint:
             raise typer.BadParameter("the model has one target: boxes are of several.", param_hint="--joint")
         return wanted
     if wanted.samples:
         raise typer.BadParameter(
             "samples of several targets are drawn in Python: u.predict_dist(X).rvs(size).", param_hint="--samples"
         )
-    return replace(wanted, targets=tuple(names), joint=joint)
+    return replace(wanted, targets=tuple(names))
 
 
 def _chunk_rows(n_columns: int) -> int:

@@ -52,14 +52,13 @@ def recalibrate(
     check_output(output, new)
     stored = loading.load(model)
     o.one_target(stored.estimator, "recalibrate")
-    name = o.target_column(target, stored.schema.target)
     table = open_table(new, read, session)
-    require_column(table, name, "target")
+    targets = stored.targets(target, table, session)
     if weight is not None:
         require_column(table, weight, "weight")
-    kept_out = [name, weight, stored.id, *divided(id or (), table.columns)]
+    kept_out = [*targets, weight, stored.id, *divided(id or (), table.columns)]
     schema = match(table, stored.schema, kept_out, session, strict=strict)
-    rows, _ = read_labelled(table, schema.names, schema.types, name, weight, lambda data: schema, session)
+    rows, _ = read_labelled(table, schema.names, schema.types, targets, weight, lambda data: schema, session)
     u = stored.estimator
     with session.stages():
         before = _scores(u, rows.X, rows.y)

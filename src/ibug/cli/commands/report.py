@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from ibug.cli.columns import Schema, match, require_column, targets_in
+from ibug.cli.columns import Schema, match, require_column
 from ibug.cli.commands import _options as o
 from ibug.cli.screen import Session, bytes_text, guarded
 from ibug.cli.tables import STANDARD_STREAM, ReadOptions, check_output, open_table
@@ -77,11 +77,8 @@ def report(
     require_plotly()  # before anything takes time
     check_output(output, model, test, train)
     stored = loading.load(model)
-    name = o.target_column(target, stored.schema.target)
     table = open_table(test, read, session)
-    targets = targets_in(name, table.columns)
-    for each in targets:
-        require_column(table, each, "target")
+    targets = stored.targets(target, table, session)
     named_by = id or (stored.id if stored.id in table.columns else None)
     if named_by is not None:
         require_column(table, named_by, "id")
@@ -105,7 +102,7 @@ def report(
             max_rows=max_rows,
             width_seconds=width_seconds,
             title=title,
-            target=name,
+            target=", ".join(targets),
             data=table.name,
             groups=groups_of(rows, groups),
         )
@@ -147,16 +144,13 @@ def _training(
     from ibug.cli.rows import other_file, shown_features
 
     path = stored.training_file(train, session)
-    target = stored.schema.target
-    if path is None or target is None:
+    if path is None or stored.schema.target is None:
         return None, None
     table = open_table(path, replace(reading, format=None), session)
-    targets = targets_in(target, table.columns)
-    for each in targets:
-        require_column(table, each, "target")
+    targets = stored.targets(None, table, session)
     known = id if id in table.columns else None
     schema = match(table, stored.schema, table.columns, session, strict=False)
     rows, ids = _read(table, schema, targets, known, session)
     if not np.array_equal(rows.y, stored.estimator.training_targets_):
-        raise other_file(table, f"its column {target!r} does not have the targets that the model was fitted on")
+        raise other_file(table, f"its targets ({stored.schema.target}) are not those that the model was fitted on")
     return shown_features(rows.data, schema, table.name), ids

@@ -31,7 +31,7 @@ from ibug.cli.columns import (
     require_column,
     schema_of_model,
     schema_of_table,
-    targets_in,
+    targets_named,
 )
 from ibug.cli.models._boosters import Booster, Training
 from ibug.cli.models._column_notes import check_categories, note_columns
@@ -51,7 +51,7 @@ class Request:
     """The options of a fit."""
 
     train: str
-    target: str
+    target: tuple[str, ...]  # as it was given
     valid: str | None
     ids: tuple[str, ...]
     drop: tuple[str, ...]
@@ -65,7 +65,7 @@ class Request:
     def for_columns(self, columns: Sequence[str]) -> Request:
         """Return the same with the names of columns as the table has them, told apart where they came with commas."""
         ids, drop, categorical = (divided(given, columns) for given in (self.ids, self.drop, self.categorical))
-        return replace(self, ids=ids, drop=drop, categorical=categorical, targets=targets_in(self.target, columns))
+        return replace(self, ids=ids, drop=drop, categorical=categorical, targets=targets_named(self.target, columns))
 
 
 @dataclass(frozen=True)
@@ -100,16 +100,17 @@ class Fitted:
 
 def wrap(model: Any, request: Request, session: Session) -> Fitted:
     """Wrap a trained model."""
-    columns, written_as = columns_of(model), read_leaves_of(model).written_as
+    columns, reader = columns_of(model), read_leaves_of(model)
     request, table, names = _open(request, session)
-    names = names_in_file(columns, written_as, names, table.name)
+    _check_targets(reader.n_outputs, request.targets)
+    names = names_in_file(columns, reader.written_as, names, table.name)
     types = {names[i]: pa.string() for i in columns.categories}
     types |= {name: pa.string() for name in request.categorical if name in names}
 
     def schema_for(data: Any) -> Schema:
         texts = [name for name in names if kind_of_type(data.schema.field(name).type) == "text"]
         placed = place_categories(columns, names, request.categorical, texts, table.name)
-        schema = schema_of_model(placed, names, request.target, named=placed.names is not None)
+        schema = schema_of_model(placed, names, named=placed.names is not None).of_targets(request.targets)
         return _completed(schema, placed, data, table, session)
 
     rows, schema = read_labelled(table, names, types, request.targets, request.weight, schema_for, session)
@@ -118,6 +119,23 @@ def wrap(model: Any, request: Request, session: Session) -> Fitted:
     with session.stages():
         _fit(estimator, rows, valid, request.targets)
     return Fitted.of(estimator, schema, rows, valid, request)
+
+
+def _check_targets(n_outputs: int, targets: Sequence[str]) -> None:
+    """Refuse more or fewer targets than a trained model predicts."""
+    if n_outputs == len(targets):
+        return
+    named = f"and --target names {'one' if len(targets) == 1 else len(targets)}: {listed(targets)}."
+    if n_outputs == 1:
+        raise InvalidInputError(
+            f"The model predicts one target, {named} Name that one; or leave --model out, and a model for each is "
+            "trained."
+        )
+    example = ",".join("abc"[:n_outputs]) + (",…" if n_outputs > 3 else "")
+    raise InvalidInputError(
+        f"The model predicts {n_outputs} targets, {named} Name all of them, in the order in which it was trained: "
+        f"--target {example}."
+    )
 
 
 def train(booster: Booster, training: Training, request: Request, session: Session) -> Fitted:
@@ -130,7 +148,8 @@ def train(booster: Booster, training: Training, request: Request, session: Sessi
     types = dict.fromkeys(request.categorical, pa.string())
 
     def schema_for(data: Any) -> Schema:
-        return schema_of_table(data, names, request.categorical, request.target, table.name, texts=booster.texts)
+        found = schema_of_table(data, names, request.categorical, table.name, texts=booster.texts)
+        return found.of_targets(request.targets)
 
     rows, schema = read_labelled(table, names, types, request.targets, request.weight, schema_for, session)
     check_categories(schema, len(rows.y), booster.most_categories, table.name)
@@ -172,7 +191,7 @@ def _open(request: Request, session: Session) -> tuple[Request, Table, list[str]
     others = {*request.targets, request.weight, *request.ids, *request.drop}
     names = features(table.columns, others)
     if not names:
-        raise InvalidInputError(f"{table.name} has no column beside the target {request.target!r}.")
+        raise InvalidInputError(f"{table.name} has no column beside the target, {listed(request.targets)}.")
     aside = [name or "(no name)" for name in table.columns if name not in names and name not in others]
     if aside:
         session.note(f"{table.name}: row numbers of pandas are left out: {listed(aside)}.")

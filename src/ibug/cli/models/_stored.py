@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,9 +11,17 @@ from typing import Any
 
 import typer
 
-from ibug.cli.columns import ModelColumns, Schema, columns_of, schema_of_model
+from ibug.cli.columns import (
+    ModelColumns,
+    Schema,
+    columns_of,
+    listed,
+    require_column,
+    schema_of_model,
+    targets_named,
+)
 from ibug.cli.screen import Session
-from ibug.cli.tables import STANDARD_STREAM
+from ibug.cli.tables import STANDARD_STREAM, Table
 from ibug.exceptions import InvalidInputError
 from ibug.persistence import load_with_manifest
 
@@ -45,6 +54,50 @@ class StoredModel:
     def id(self) -> str | None:
         """The column that names rows, in the training file and probably in others."""
         return None if self.origin is None else self.origin.id
+
+    def targets(self, given: Sequence[str] | None, table: Table, session: Session) -> tuple[str, ...]:
+        """Return the columns of observed values, in the order of the model's targets, which go by their names.
+
+        Parameters
+        ----------
+        given
+            The values of --target; by default they are the columns of the training file.
+        table
+            The rows, which must have these columns.
+        session
+            Gets a note where the targets have no names, so that their order counts.
+        """
+        names: list[str] = getattr(self.estimator, "target_names_", None) or []
+        if given:
+            found = targets_named(given, table.columns)
+        elif self.schema.target is None:
+            what = f"its {len(names)} targets: name their columns, in order" if names else "the target: name its column"
+            raise typer.BadParameter(f"the model file does not name {what}.", param_hint="--target")
+        else:
+            found = self.schema.targets(table.columns) if names else (self.schema.target,)
+        for name in found:
+            require_column(table, name, "target")
+        if len(found) != max(1, len(names)):
+            raise typer.BadParameter(self._miscounted(found, names), param_hint="--target")
+        if not names or set(found) == set(names):
+            return tuple(names) or found
+        if _known_targets(self.estimator) is not None:
+            raise typer.BadParameter(
+                f"the model's targets are {listed(names)}, not {listed(found)}. Rows must have them under these names: "
+                f"{_option(names)}.",
+                param_hint="--target",
+            )
+        session.note(f"The model knows no names of its targets: {listed(found)} are taken in this order.")
+        return found
+
+    def _miscounted(self, found: Sequence[str], names: Sequence[str]) -> str:
+        """Say that as many targets must be named as the model has."""
+        if not names:
+            return f"the model has one target, and {len(found)} are named: {listed(found)}."
+        known = _known_targets(self.estimator)
+        if known is None:
+            return f"the model has {len(names)} targets, without names: name their columns, in order."
+        return f"the model has {len(names)} targets: name all, {_option(known)}."
 
     def training_file(self, train: str | None, session: Session) -> str | None:
         """Return the path of the training file, or None, with a note, where it is not known.
@@ -143,10 +196,27 @@ def _schema_of(estimator: Any) -> Schema:
             "--model, which keeps them."
         )
     if names is not None:
-        return schema_of_model(columns, [str(name) for name in names], None, named=True)
-    placeholders = [f"column {i}" for i in range(columns.n)]
-    schema = schema_of_model(columns, placeholders, None, named=False)
-    return Schema(schema.columns, None, named=False, texts=schema.texts, placed=True)
+        schema = schema_of_model(columns, [str(name) for name in names], named=True)
+    else:
+        placeholders = [f"column {i}" for i in range(columns.n)]
+        schema = replace(schema_of_model(columns, placeholders, named=False), placed=True)
+    targets = _known_targets(estimator)
+    return schema if targets is None else schema.of_targets(targets)
+
+
+def _option(names: Sequence[str]) -> str:
+    """Return how --target names several columns."""
+    if any("," in name for name in names):
+        return " ".join(f"--target {shlex.quote(name)}" for name in names)
+    return f"--target {shlex.quote(','.join(names))}"
+
+
+def _known_targets(estimator: Any) -> tuple[str, ...] | None:
+    """Return the names of several targets; None of one, and of those that have no names but target_0, target_1, …."""
+    names = getattr(estimator, "target_names_", None)
+    if names is None or names == [f"target_{j}" for j in range(len(names))]:
+        return None
+    return tuple(names)
 
 
 def _with_types(columns: ModelColumns, types: Sequence[Mapping[str, Any]]) -> ModelColumns:
