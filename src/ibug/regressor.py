@@ -241,7 +241,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         model = checked_model(self.estimator, options, rng)  # fails before anything is trained
         names = target_names(y)
         X, y = self._check_training_rows(X, y)
-        validation = self._check_validation_rows(X_val, y_val)
+        validation = self._check_validation_rows(X_val, y_val, names if y.ndim > 1 else None)
         check_same_targets(y, validation)
         model = for_targets(model, self.estimator, y)
         weights = as_weights(sample_weight_val, 0 if validation is None else len(validation[1]), "sample_weight_val")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._inputs import check_target_names
 from ibug._typing import Floats
 from ibug.describe import at_least_one
 from ibug.distributions import JointStack
@@ -76,6 +77,7 @@ class JointDisplay:
         names = getattr(estimator, "target_names_", None)
         if names is None:
             raise InvalidInputError("A scatter of two targets needs an estimator that was fitted on several.")
+        check_target_names(names, y, "y")
         some = X[:1] if not hasattr(X, "iloc") else X.iloc[:1]
         distribution = estimator.predict_dist(some)
         boxes = None
