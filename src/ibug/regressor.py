@@ -248,7 +248,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         fit_params = with_sample_weight(model, fit_params, sample_weight)
         options.check(len(y), fit_params, has_validation=validation is not None)
         columns, facts = getattr(self, "feature_names_in_", None), facts_of(y, options)
-        job = Job(model, columns, X, y, facts, validation, fit_params, options, rng, validation_weight=weights)
+        known: dict[str, Any] = {"validation_weight": weights, "target_names": names}
+        job = Job(model, columns, X, y, facts, validation, fit_params, options, rng, **known)
         self.source_, self.rule_ = learned(job)
         self.target_names_ = names if y.ndim > 1 else None
         return self
