@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from os import PathLike
 from typing import Any
@@ -22,7 +22,7 @@ from ibug._frames import (
     quantile_columns,
     side_by_side,
 )
-from ibug._inputs import as_rows, check_probabilities, check_targets
+from ibug._inputs import as_rows, check_probabilities, check_target_names, check_targets
 from ibug._mistakes import tell_infinite
 from ibug._typing import Floats, Rows
 from ibug.distributions import Distribution
@@ -148,6 +148,19 @@ class ProbabilisticRegressorMixin:
         check_output(output)
         return self._framed(self._variances(X), lambda one: {"variance": one}, output, X)
 
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Return the coefficient of determination R² of `predict`; of several targets, the mean of theirs.
+
+        Parameters
+        ----------
+        X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
+            The rows and their observed values, (n_rows, n_targets) of several targets.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+        """
+        check_target_names(getattr(self, "target_names_", None), y, "y")
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+
     def save(
         self,
         path: str | PathLike[str],
@@ -219,7 +232,8 @@ class ProbabilisticRegressorMixin:
         self.feature_types_ = feature_types(X)
         return X, check_targets(X, y, "y", several=self._takes_several)
 
-    def _check_validation_rows(self, X_val: Any, y_val: Any) -> Rows | None:
+    def _check_validation_rows(self, X_val: Any, y_val: Any, names: Sequence[str] | None = None) -> Rows | None:
+        """Return validation rows and their targets, which must have these names if they have some."""
         if X_val is None and y_val is None:
             return None
         if X_val is None or y_val is None:
@@ -227,14 +241,15 @@ class ProbabilisticRegressorMixin:
             raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
         X_val = as_rows(X_val)
         validate_data(self, X_val, reset=False, skip_check_array=True)
-        return X_val, check_targets(X_val, y_val, "y_val", several=self._takes_several)
+        return X_val, check_targets(X_val, y_val, "y_val", several=self._takes_several, names=names)
 
     def _check_labelled_rows(self, X: Any, y: Any, missing: str) -> Rows:
         """Return rows and targets that a fitted estimator is given later; `missing` is said where one is None."""
         if X is None or y is None:
             raise InvalidInputError(missing)
         X = self._check_rows(X)
-        return X, check_targets(X, y, "y", several=self._takes_several)
+        names = getattr(self, "target_names_", None)
+        return X, check_targets(X, y, "y", several=self._takes_several, names=names)
 
     def _check_rows(self, X: Any) -> Any:
         if self._is_plain(X):  # nothing to complain of: a single row should not pay for finding that out in detail

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,21 @@ def shape_of(y: Any) -> tuple[int, ...]:
         return ()
 
 
-def check_targets(X: Any, y: Any, name: str, *, several: bool = False) -> Floats:
-    """Return the targets as finite floats of shape (n,), one per row of X; where several may be, also (n, d), d ≥ 2."""
+def check_targets(X: Any, y: Any, name: str, *, several: bool = False, names: Sequence[str] | None = None) -> Floats:
+    """Return the targets as finite floats of shape (n,), one per row of X; where several may be, also (n, d), d ≥ 2.
+
+    Parameters
+    ----------
+    X, y
+        Rows and targets, as they were given.
+    name
+        What the targets are called in messages: ``"y_val"``, say.
+    several
+        Whether there may be several targets.
+    names
+        Those of the estimator's targets, if it has several: `y` must have the same, if it has names.
+    """
+    check_target_names(names, y, name)
     shape = shape_of(y)
     targets = column_or_1d(y, warn=True) if not several or len(shape) != 2 or shape[1] < 2 else np.asarray(y)
     if targets.dtype.kind in "mM":
@@ -106,6 +120,42 @@ def check_feature_names(expected: list[str] | None, given: list[str] | None, col
     raise InvalidInputError(
         f"The model was trained on these columns {order}. It expects {expected}, X has {[str(n) for n in columns]}."
     )
+
+
+def check_target_names(expected: Sequence[str] | None, y: Any, name: str) -> None:
+    """Raise InvalidInputError where several targets have the estimator's names in another order, or other names.
+
+    Targets without names go by their position: arrays, and frames whose columns are only numbered. So do all where the
+    estimator has default names, ``target_0`` and so on. Whether there are as many targets is for others to ask.
+
+    Parameters
+    ----------
+    expected
+        The names that the estimator has; None of one target.
+    y : array-like or data frame of shape (n_rows, n_targets)
+        The targets, as they were given.
+    name
+        What they are called: ``"y_val"``, say.
+    """
+    columns = getattr(y, "columns", None)
+    if expected is None or columns is None or len(columns) != len(expected):
+        return
+    known, given = list(expected), [str(one) for one in columns]
+    if given == known or _are_numbers(known, ("target_",)) or _are_numbers(given, ("target_",)):
+        return
+    swapped = sorted(given) == sorted(known)
+    if not swapped and (_are_numbers(known) or _are_numbers(given)):
+        return
+    how, also = ("in another order", "") if swapped else ("under other names", ", rename the columns before")
+    raise InvalidInputError(
+        f"{name} has the targets {how}: its columns are {given}, and the training targets are {known}. Give them in "
+        f"this order, {name}[{known}]{also}; or without names, {name}.to_numpy(), if this is their order."
+    )
+
+
+def _are_numbers(names: list[str], prefixes: tuple[str, ...] = ("", "column_")) -> bool:
+    """Return whether these are no names but numbers in their order, as pandas and polars give them."""
+    return any(names == [f"{prefix}{j}" for j in range(len(names))] for prefix in prefixes)
 
 
 def check_probabilities(value: ArrayLike, name: str) -> Floats:

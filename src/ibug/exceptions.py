@@ -21,7 +21,8 @@ Each error is also the built-in error that scikit-learn users expect, so that ``
         ├── SeenRowsWarning                   rows that should be new to the model are training rows
         ├── TrainedAnewWarning                a trained estimator is cloned and trained again
         ├── TooFewRowsWarning                 there are too few validation rows for what was asked for
-        └── NotCentralWarning                 the model's prediction is not a centre: it was trained for a quantile, say
+        ├── NotCentralWarning                 the model's prediction is not a centre: it was trained for a quantile, say
+        └── TargetOrderWarning                several targets are in another order than the model's, by its predictions
 
 ``warnings.simplefilter("error", LikelyMistakeWarning)`` turns these mistakes into errors, and ``"ignore"`` turns them
 off; on the command line they are notes, and errors with ``--strict``.
@@ -51,6 +52,7 @@ __all__ = [
     "OlderLibraryWarning",
     "OtherUnitWarning",
     "SeenRowsWarning",
+    "TargetOrderWarning",
     "TooFewRowsWarning",
     "TrainedAnewWarning",
     "UnsupportedModelError",
@@ -137,6 +139,10 @@ class TooFewRowsWarning(LikelyMistakeWarning):
 
 class NotCentralWarning(LikelyMistakeWarning):
     """The model's prediction is no centre of the distribution: it was trained for a quantile, or too little."""
+
+
+class TargetOrderWarning(LikelyMistakeWarning):
+    """Several targets are in another order than the one in which the model was trained, by its predictions."""
 
 
 if TYPE_CHECKING:

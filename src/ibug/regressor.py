@@ -241,14 +241,15 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         model = checked_model(self.estimator, options, rng)  # fails before anything is trained
         names = target_names(y)
         X, y = self._check_training_rows(X, y)
-        validation = self._check_validation_rows(X_val, y_val)
+        validation = self._check_validation_rows(X_val, y_val, names if y.ndim > 1 else None)
         check_same_targets(y, validation)
         model = for_targets(model, self.estimator, y)
         weights = as_weights(sample_weight_val, 0 if validation is None else len(validation[1]), "sample_weight_val")
         fit_params = with_sample_weight(model, fit_params, sample_weight)
         options.check(len(y), fit_params, has_validation=validation is not None)
         columns, facts = getattr(self, "feature_names_in_", None), facts_of(y, options)
-        job = Job(model, columns, X, y, facts, validation, fit_params, options, rng, validation_weight=weights)
+        known: dict[str, Any] = {"validation_weight": weights, "target_names": names}
+        job = Job(model, columns, X, y, facts, validation, fit_params, options, rng, **known)
         self.source_, self.rule_ = learned(job)
         self.target_names_ = names if y.ndim > 1 else None
         return self

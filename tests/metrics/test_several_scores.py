@@ -5,7 +5,7 @@ import pytest
 
 from ibug.distributions import Blend, JointBlend, JointStack, Neighborhood, Stack
 from ibug.exceptions import InvalidInputError
-from ibug.metrics import crps, energy_score, variogram_score
+from ibug.metrics import coverage, crps, energy_score, nll, pit, rmse, variogram_score
 
 RNG = np.random.default_rng(0)
 SAMPLES, Y = RNG.normal(size=(30, 70, 3)), RNG.normal(size=(70, 3))
@@ -49,6 +49,20 @@ def test_the_energy_score_of_one_target_is_the_crps():
     halved = energy_score(y, d, unit=[2.0, 1.0], reduce=None)
     np.testing.assert_allclose(halved, energy_score(y, d, reduce=None) / 2)
     assert variogram_score(y, d, unit=[2.0, 2.0]) == pytest.approx(variogram_score(y, d) / 2)  # |·|^½, squared
+
+
+@pytest.mark.parametrize("metric", [crps, nll, coverage, pit, rmse])
+def test_metrics_of_one_target_say_what_to_do_with_several(metric):
+    own = (Blend([1.0, 0.0, 0.0], np.empty(0)),) * 2
+    blend = JointBlend(np.array([0.0, 1.0, 0.0, 0.0]), own, np.empty((0, 2)), np.eye(2), np.eye(2), np.ones(2))
+    alone = tuple(Stack(np.zeros(4), np.ones(4), np.empty((4, 0)), np.empty((4, 0)), one) for one in own)
+    near = Neighborhood(np.empty((4, 0), int), np.empty((4, 0), np.float32), np.empty((0, 2)), None, 0)
+    d = JointStack(np.zeros((4, 2)), np.ones((4, 2)), near, alone, blend)
+    for y in (np.zeros((4, 2)), np.zeros(4)):
+        with pytest.raises(InvalidInputError, match=r"one target.*d\.marginal\(j\).*evaluate\(u, X, y\).*JointDisplay"):
+            metric(y, d)
+    with pytest.raises(InvalidInputError, match="observed values come first"):
+        metric(d, np.zeros(4))
 
 
 @pytest.mark.parametrize("score", [energy_score, variogram_score])

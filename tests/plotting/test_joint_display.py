@@ -1,5 +1,7 @@
 """The scatter of two targets."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
@@ -7,7 +9,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
-from ibug.plotting import JointDisplay
+from ibug.plotting import JointDisplay, PITDisplay, diagnose
 
 pytest.importorskip("matplotlib")
 
@@ -33,6 +35,29 @@ def test_what_is_drawn(several):
     plain = JointDisplay.from_predictions(u.predict_dist(X), n_samples=5)
     assert plain.box_ is None
     assert plain.mark_ is None
+
+
+def test_targets_by_name(several):
+    u, X, Y = several
+    by_number = JointDisplay.from_estimator(u, X, Y, targets=(2, 0), n_samples=5)
+    named = copy(u)
+    named.target_names_ = ["a", "b", "c"]
+    for targets in (("c", "a"), ["c", 0]):
+        display = JointDisplay.from_estimator(named, X, Y, targets=targets, n_samples=5)
+        np.testing.assert_array_equal(display.samples, by_number.samples)
+        assert display.names == ("c", "a")
+    for wrong in (("a", "d"), ("a", "a"), ("a", 0), "ab", 1, ("a",), (0, 1, "d"), (True, 2), (0, 1.0)):
+        with pytest.raises(
+            InvalidInputError, match=r"two different numbers from 0 to 2, or two names of \['a', 'b', 'c'"
+        ):
+            JointDisplay.from_estimator(named, X, targets=wrong)
+
+
+def test_displays_of_one_target_say_what_to_do(several):
+    u, X, Y = several
+    for draw in (diagnose, PITDisplay.from_estimator):
+        with pytest.raises(InvalidInputError, match=r"one target.*d\.marginal\(j\).*JointDisplay"):
+            draw(u, X, Y)
 
 
 def test_what_is_refused(several, u, data):

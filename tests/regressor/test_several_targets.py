@@ -430,3 +430,14 @@ def test_correlations_that_change_along_a_feature(tmp_path):
     informed = found.conditional(1, {0: Y[1000:, 0]}).crps(Y[1000:, 1]).mean()
     assert informed < 0.95 * found.marginal(1).crps(Y[1000:, 1]).mean()
     assert u.uncalibrated().predict_dist(X[1000:1003]).copulas is None
+
+
+def test_catboost_with_a_loss_of_one_target():
+    catboost = pytest.importorskip("catboost")
+    quiet = {"iterations": 3, "verbose": 0, "allow_writing_files": False}
+    for loss, options in (("RMSE", {}), ("MAE", {"loss_function": "MAE"}), ("MAE", {"objective": "MAE"})):
+        with pytest.raises(InvalidInputError, match=f'the loss {loss} is for one.*"MultiRMSE".*MultiOutputRegressor'):
+            IBUGRegressor(catboost.CatBoostRegressor(**quiet, **options)).fit(X[TRAIN], Y[TRAIN])
+    model = catboost.CatBoostRegressor(**quiet, loss_function="MultiRMSE")
+    u = IBUGRegressor(model, k=5, calibrate=False, spread="targets", distribution="normal").fit(X[TRAIN], Y[TRAIN])
+    assert u.predict(X[NEW]).shape == (200, 2)

@@ -1,13 +1,15 @@
 """Classic mistakes are told by warnings of one category, which can be filtered and turned into errors."""
 
 import warnings
+from itertools import permutations
 
 import numpy as np
+import pandas as pd
 import pytest
 from catboost import CatBoost, CatBoostRegressor
 from lightgbm import LGBMRegressor
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from xgboost import XGBRegressor
@@ -18,11 +20,13 @@ from ibug.exceptions import (
     NotCentralWarning,
     OtherUnitWarning,
     SeenRowsWarning,
+    TargetOrderWarning,
     TooFewRowsWarning,
     TrainedAnewWarning,
     UnsupportedModelError,
 )
 from ibug.metrics import evaluate
+from ibug.training._guards import better_order
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(500, 3))
@@ -191,3 +195,59 @@ def test_cox_models_are_refused(cls):
         fit(model.fit(X[TRAIN], np.abs(Y[TRAIN])))
     with pytest.raises(UnsupportedModelError, match="cox"):
         fit(XGBRegressor(objective="survival:cox", n_estimators=3).fit(X[TRAIN], np.abs(Y[TRAIN])))
+
+
+def several(swapped, y, names=("a", "b", "c"), seed=0, **options):
+    """Fit on targets in another order than the model's; validation rows only where they are asked for."""
+    forest = RandomForestRegressor(20, min_samples_leaf=3, random_state=seed).fit(X[TRAIN], y[TRAIN])
+    frame = pd.DataFrame(y[:, swapped], columns=[names[j] for j in swapped])
+    u = IBUGRegressor(forest, prefit=True, random_state=0, **options)
+    if options:
+        return u.fit(X[TRAIN], frame[TRAIN])
+    return u.fit(X[TRAIN], frame[TRAIN], X_val=X[VALID], y_val=frame[VALID])
+
+
+NOISE = np.random.default_rng(1).normal(size=(500, 3))
+THREE = {
+    "alike": 2 * X + NOISE,
+    "other units": (2 * X + NOISE) * [1, 100, 1] + [0, 1000, 5],
+}
+
+
+@pytest.mark.parametrize("name", list(THREE))
+@pytest.mark.parametrize("options", [{}, {"k": 10, "calibrate": False, "spread": "targets"}])
+def test_targets_in_another_order_than_the_models(name, options):
+    with pytest.warns(TargetOrderWarning, match=r"of the targets b, a fit better in the order a, b: .*'a', 'b', 'c'\]"):
+        several([1, 0, 2], THREE[name], **options)
+    with pytest.warns(TargetOrderWarning, match="of the targets c, a, b fit better in the order a, b, c"):
+        several([2, 0, 1], THREE[name], **options)
+    several([0, 1, 2], THREE[name], **options)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_targets_that_no_model_predicts_are_no_other_order(seed):
+    """Overfitted predictions of noise have errors above the variance of the target."""
+    draw = np.random.default_rng(seed)
+    noise, few = draw.normal(size=(60, 6)), draw.normal(size=(60, 6))
+    assert better_order(2 * few, noise) == [0, 1, 2, 3, 4, 5]
+    signal = np.column_stack([noise[:, 0], 2 * few[:, 1:]])  # the first is predicted
+    assert better_order(signal + 0.1 * few, noise) == [0, 1, 2, 3, 4, 5]
+    common = noise[:, :1] + 0.2 * few  # targets that are nearly the same
+    assert better_order(common + 0.2 * noise, common) == [0, 1, 2, 3, 4, 5]
+    assert better_order(np.tile(common[:, :1], 6), common) == [0, 1, 2, 3, 4, 5]
+
+
+def test_which_order_is_better():
+    y = np.random.default_rng(0).normal(size=(100, 5)) * [1, 10, 1, 1, 0] + [0, 3, 0, 0, 7]
+    near = y + 0.3 * np.random.default_rng(1).normal(size=(100, 5))
+    assert better_order(near, y) == [0, 1, 2, 3, 4]
+    assert better_order(near[:, [2, 1, 0, 3, 4]], y) == [2, 1, 0, 3, 4]
+    assert better_order(near[:, [1, 0, 3, 2, 4]], y) == [1, 0, 3, 2, 4]
+    useless = near[:, [1, 0, 2, 3, 4]]
+    useless[:, 2:4] = y[:, [3, 2]][::-1]  # the two that cannot be predicted stay, the other two are found
+    assert better_order(useless, y) == [1, 0, 2, 3, 4]
+    assert better_order(near[:9, [2, 1, 0, 3, 4]], y[:9]) == [0, 1, 2, 3, 4]  # too few rows to tell
+    assert better_order(np.full((100, 5), np.nan), y) == [0, 1, 2, 3, 4]
+    for order in permutations(range(4)):
+        found = better_order(near[:, [*order, 4]], y)
+        assert found == [*order, 4]

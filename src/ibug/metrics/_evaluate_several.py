@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug._inputs import check_weights
+from ibug._inputs import check_target_names, check_weights
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.metrics._coverage import coverage
@@ -46,6 +46,7 @@ def evaluate_several(
         raise InvalidInputError(
             f"This estimator has {len(names)} targets: y must have the shape ({n_rows}, {len(names)}); got {shape}."
         )
+    check_target_names(names, y, "y")
     values = as_several_targets(y)
     weights = None if sample_weight is None else check_weights(sample_weight, len(values))
     distribution, points = estimator.predict_dist(X), estimator.predict(X)

@@ -9,10 +9,14 @@ from numpy.typing import ArrayLike
 
 from ibug._inputs import check_weights
 from ibug._typing import Floats
-from ibug.distributions import Normal
+from ibug.distributions import JointStack, Normal
 from ibug.exceptions import InvalidInputError
 
 Reduce = Literal["mean"] | None
+_FOR_SEVERAL = (
+    " This is for one target. Of several, take one: y[:, j] of an array, and d.marginal(j) of the joint distribution. "
+    "ibug.metrics.evaluate(u, X, y) scores all of them, ibug.plotting.JointDisplay draws two."
+)
 
 
 def as_targets(y: ArrayLike) -> Floats:
@@ -23,13 +27,14 @@ def as_targets(y: ArrayLike) -> Floats:
     y : array-like of shape (n,), or (n, 1)
         The observed values: an array, a list, a series, or a frame of one column.
     """
-    if hasattr(y, "cdf"):
+    if hasattr(y, "cdf") or isinstance(y, JointStack):
         raise InvalidInputError("The observed values come first, then the distribution: metric(y, distribution).")
     values = np.asarray(y, np.float64)
     if values.ndim == 2 and values.shape[1] == 1:  # which `fit` takes as well
         values = values[:, 0]
     if values.ndim != 1 or not values.size:
-        raise InvalidInputError(f"y must have shape (n,), n of at least 1; got shape {values.shape}.")
+        hint = _FOR_SEVERAL if values.ndim == 2 and values.shape[1] > 1 else ""
+        raise InvalidInputError(f"y must have shape (n,), n of at least 1; got shape {values.shape}.{hint}")
     if not np.all(np.isfinite(values)):
         raise InvalidInputError(f"y contains {np.sum(~np.isfinite(values))} NaN or infinite values.")
     return values
@@ -47,9 +52,10 @@ def as_distribution(given: Any, n: int) -> Any:
     """
     distribution = Normal(*given) if isinstance(given, tuple) and len(given) == 2 else given
     if not hasattr(distribution, "cdf") or not hasattr(distribution, "shape"):
+        hint = _FOR_SEVERAL if isinstance(given, JointStack) else ""
         raise InvalidInputError(
             "A distribution as predict_dist returns it, or a tuple (means, standard deviations), is expected; got "
-            f"{type(given).__name__}."
+            f"{type(given).__name__}.{hint}"
         )
     if distribution.shape != (n,):
         raise InvalidInputError(f"y has {n} rows, the distribution has shape {distribution.shape}.")
@@ -155,6 +161,8 @@ def reduced(values: Floats, reduce: Reduce, sample_weight: ArrayLike | None = No
 
 
 def _as_array(values: Any, shape: tuple[int, ...]) -> Floats:
+    if isinstance(values, JointStack):
+        raise InvalidInputError(f"Predictions of one target are expected; got {type(values).__name__}.{_FOR_SEVERAL}")
     array = np.asarray(values, np.float64)
     if array.shape != shape:
         raise InvalidInputError(f"Predictions of shape {shape} are expected, or a distribution; got {array.shape}.")

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
+from ibug._inputs import check_target_names
 from ibug.exceptions import InvalidInputError
 from ibug.metrics._crps import crps
 from ibug.metrics._interval_score import interval_score
@@ -58,6 +59,8 @@ class DistributionScorer:
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
         """Return minus the metric of the estimator's distributions for X."""
+        last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        check_target_names(getattr(last, "target_names_", None), y, "y")
         return -float(self.metric(y, predict_dist(estimator, X), **self.options))
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._inputs import check_target_names
 from ibug._typing import Floats
 from ibug.describe import at_least_one
 from ibug.distributions import JointStack
@@ -47,7 +48,7 @@ class JointDisplay:
         X: Any,
         y: ArrayLike | None = None,
         *,
-        targets: tuple[int, int] = (0, 1),
+        targets: tuple[int | str, int | str] = (0, 1),
         coverage: float = 0.9,
         n_samples: int = 1000,
         random_state: Any = 0,
@@ -63,8 +64,8 @@ class JointDisplay:
             The rows, of which the first is drawn.
         y : array-like of shape (n_targets,) or (n_rows, n_targets), optional
             The observed values of the row.
-        targets : pair of int
-            The two targets.
+        targets : pair of int or str
+            The two targets, by their numbers or names.
         coverage : float
             The coverage of the box, which holds all targets, not only these two.
         n_samples, random_state
@@ -76,6 +77,7 @@ class JointDisplay:
         names = getattr(estimator, "target_names_", None)
         if names is None:
             raise InvalidInputError("A scatter of two targets needs an estimator that was fitted on several.")
+        check_target_names(names, y, "y")
         some = X[:1] if not hasattr(X, "iloc") else X.iloc[:1]
         distribution = estimator.predict_dist(some)
         boxes = None
@@ -100,7 +102,7 @@ class JointDisplay:
         *,
         box: ArrayLike | None = None,
         names: Sequence[str] | None = None,
-        targets: tuple[int, int] = (0, 1),
+        targets: tuple[int | str, int | str] = (0, 1),
         n_samples: int = 1000,
         random_state: Any = 0,
         ax: Any = None,
@@ -117,8 +119,8 @@ class JointDisplay:
             The ends of its box.
         names : sequence of str, optional
             The names of all targets.
-        targets : pair of int
-            The two targets.
+        targets : pair of int or str
+            The two targets, by their numbers or names.
         n_samples, random_state
             The number of samples, and their seed.
         ax
@@ -131,11 +133,10 @@ class JointDisplay:
                 f"{type(distribution).__name__}."
             )
         d = distribution.n_targets
-        if len(targets) != 2 or targets[0] == targets[1] or not all(0 <= one < d for one in targets):
-            raise InvalidInputError(f"targets must be two different numbers from 0 to {d - 1}; got {targets!r}.")
+        called = [f"target_{j}" for j in range(d)] if names is None else list(names)
+        chosen = _numbers(targets, called)
         one = distribution if distribution.shape == (d,) else distribution[0]
         drawn = one.rvs(at_least_one(n_samples, "n_samples"), random_state=random_state)
-        chosen, called = list(targets), [f"target_{j}" for j in range(d)] if names is None else list(names)
         return cls(
             drawn[:, chosen],
             (called[chosen[0]], called[chosen[1]]),
@@ -170,3 +171,19 @@ class JointDisplay:
         self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
         legend_above(self.ax_)
         return self
+
+
+def _numbers(targets: Any, names: list[str]) -> list[int]:
+    """Return the numbers of two different targets, which are given by number or name."""
+    found: list[int] = []
+    for one in targets if isinstance(targets, (tuple, list, np.ndarray)) else ():
+        if isinstance(one, str) and names.count(one) == 1:
+            found.append(names.index(one))
+        elif isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 0 <= one < len(names):
+            found.append(int(one))
+    if len(found) != 2 or len(targets) != 2 or found[0] == found[1]:
+        raise InvalidInputError(
+            f"targets must be two different numbers from 0 to {len(names) - 1}, or two names of {names}; got "
+            f"{targets!r}."
+        )
+    return found

@@ -124,7 +124,7 @@ def write(
     require(estimator, "predict_dist", "predict")
     X = as_rows(X)
     names = getattr(estimator, "target_names_", None)
-    targets = check_targets(X, y, "y", several=names is not None)
+    targets = check_targets(X, y, "y", several=names is not None, names=names)
     shown = X if X_shown is None else as_rows(X_shown)
     _check(targets, names, shown, ids, coverage)
     at_least_one(max_rows, "max_rows")

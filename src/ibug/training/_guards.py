@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.utils import _safe_indexing
 
 from ibug._mistakes import ROWS_FOR_COVERAGE, tell
 from ibug._options import Options
-from ibug._typing import Floats, Rows
+from ibug._typing import Floats, Integers, Rows
 from ibug.calibration import ScaleConformal
 from ibug.exceptions import (
     IBUGError,
     NotCentralWarning,
     OtherUnitWarning,
     SeenRowsWarning,
+    TargetOrderWarning,
     TooFewRowsWarning,
     TrainedAnewWarning,
 )
@@ -32,6 +35,11 @@ _USUAL_COVERAGE = 0.9
 _COMPARED_ROWS = 200
 # An interval of targets that are 0 or 1 may be [0, 0]: as near as this share of their standard deviation is inside.
 _NEAR = 0.1
+# The number of rows on which the order of targets is tried. A prediction is useless beyond this multiple of the
+# target's variance; another order is better for certain beyond this number of standard errors.
+_ORDERED_ROWS = 1000
+_USELESS = 1.25
+_CERTAIN = 4.0
 
 
 def guard_training(model: Any, copy: Any) -> None:
@@ -168,3 +176,73 @@ def guard_stack(rule: AnyRule, batches: Callable[[Any], Iterable[Batch]], y: Flo
             "(few trees, a small learning rate), or on other data. predict_dist(X).mean() is the better prediction.",
             NotCentralWarning,
         )
+
+
+def guard_order(reader: LeafReader, rows: Rows, names: Sequence[str]) -> None:
+    """Tell of several targets that are in another order than those of the model, by its predictions.
+
+    A target that is merely unpredictable is no reason: the other order must make every target that moves a useful one.
+
+    Parameters
+    ----------
+    reader
+        Has the trained model.
+    rows
+        X and y, (n_rows, n_targets), of validation rows, or of training rows.
+    names
+        The names of the targets.
+    """
+    X, y = rows
+    some = np.unique(np.linspace(0, len(y) - 1, _ORDERED_ROWS).astype(np.intp))
+    order = better_order(np.asarray(reader.predict(_safe_indexing(X, some)), np.float64), y[some])
+    moved = [j for j, place in enumerate(order) if place != j]
+    if moved:
+        given, better = (", ".join(names[j] for j in places) for places in (moved, [order[j] for j in moved]))
+        tell(
+            f"The model's predictions of the targets {given} fit better in the order {better}: are the targets in the "
+            f"order in which the model was trained? By its predictions that is {[names[j] for j in order]}.",
+            TargetOrderWarning,
+        )
+
+
+def better_order(predicted: Floats, y: Floats) -> list[int]:
+    """Return for each prediction the target that it fits; its own, unless another order is better beyond doubt.
+
+    Of the order that has the least sum of squared errors, in units of the targets' variances, each cycle of targets is
+    looked at by itself. It counts if a prediction in it was useless, all are of use in the other order, and the errors
+    become smaller by many standard errors.
+
+    Parameters
+    ----------
+    predicted, y : ndarray of shape (n_rows, n_targets)
+        Predictions and targets.
+    """
+    order, variance = list(range(y.shape[1])), y.var(axis=0)
+    vary = np.flatnonzero(variance > 0)
+    if len(vary) < 2 or len(y) < LEAST_ROWS or not np.isfinite(predicted).all():
+        return order
+    squares = (predicted[:, vary, None] - y[:, None, vary]) ** 2 / variance[vary]  # of prediction i for target j
+    errors = squares.mean(axis=0)
+    _, best = linear_sum_assignment(errors - 1e-9 * np.eye(len(vary)))  # of equal ones, the order that is given
+    for cycle in _cycles(best):
+        before, after = errors[cycle, cycle], errors[cycle, best[cycle]]
+        gain = (squares[:, cycle, cycle] - squares[:, cycle, best[cycle]]).sum(axis=1)
+        certain = gain.mean() > _CERTAIN * gain.std() / np.sqrt(len(gain))
+        if before.max() > _USELESS and after.max() < 1 and certain:
+            for i in cycle:
+                order[vary[i]] = int(vary[best[i]])
+    return order
+
+
+def _cycles(order: Integers) -> list[list[int]]:
+    """Return the cycles of a permutation, without those of one."""
+    found, seen = [], set()
+    for start in range(len(order)):
+        cycle, j = [], start
+        while j not in seen:
+            seen.add(j)
+            cycle.append(j)
+            j = int(order[j])
+        if len(cycle) > 1:
+            found.append(cycle)
+    return found

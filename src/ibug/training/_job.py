@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,6 +57,8 @@ class Job:
         Whether the columns have other names than the user's.
     validation_weight : ndarray of shape (n_validation,) or None
         The weights of the validation rows.
+    target_names : sequence of str
+        Those of several targets.
     """
 
     model: Any
@@ -69,6 +72,7 @@ class Job:
     rng: np.random.RandomState
     renames: bool = False
     validation_weight: Floats | None = None
+    target_names: Sequence[str] = ()
 
     def as_model_takes_names(self) -> Job:
         """Return the same with other names of the columns, where the model's library would not be trained with these.

@@ -26,7 +26,7 @@ from ibug.rule import (
 from ibug.training._cross_fit import MOST_TUNING_ROWS, needs_splits, tuning_rows
 from ibug.training._familiar import familiar_to_model
 from ibug.training._fewer_trees import ALL_TREES, TREE_SHARES, fewest, shares_tried
-from ibug.training._guards import guard_model, guard_stack, guard_validation
+from ibug.training._guards import guard_model, guard_order, guard_stack, guard_validation
 from ibug.training._job import Job
 from ibug.training._splits import divide_rows, split
 
@@ -57,6 +57,8 @@ def learned(job: Job) -> Learned:
     fresh_rows = guard_validation((job.X, job.y), validation, n_tuned, job.options)
     source, rule = _by_its_way(job.as_model_takes_names())
     guard_model(source.leaves.reader)
+    if job.options.prefit and job.y.ndim > 1:
+        guard_order(source.leaves.reader, (job.X, job.y) if validation is None else validation, job.target_names)
     if validation is not None and fresh_rows:
         X = validation[0]
 

@@ -67,6 +67,15 @@ def for_targets(model: Any, given: Any, y: Floats) -> Any:
             f"y has {y.shape[1]} targets, and a {name} is for one. Give one for each of them: "
             f"sklearn.multioutput.MultiOutputRegressor({name}(...))."
         )
+    if name == "CatBoostRegressor" and not model.is_fitted():
+        parameters = model.get_params()
+        loss = parameters.get("objective") or parameters.get("loss_function", "RMSE")  # two names of one parameter
+        if isinstance(loss, str) and not loss.startswith("Multi"):
+            raise InvalidInputError(
+                f"y has {y.shape[1]} targets, and a {name} with the loss {loss} is for one. Give "
+                f'{name}(loss_function="MultiRMSE"), or one for each: '
+                f"sklearn.multioutput.MultiOutputRegressor({name}(...))."
+            )
     return model
 
 

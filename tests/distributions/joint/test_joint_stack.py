@@ -231,6 +231,9 @@ def test_what_is_refused(stack):
         stack.interval(1.5)
     with pytest.raises(InvalidInputError, match="several in a list"):
         stack.ppf(np.zeros((2, 2)))
+    for size in ((2, 3), -1, 2.0, True):
+        with pytest.raises(InvalidInputError, match=r"None or one number m.*\(m, n, d\); got"):
+            stack.rvs(size)
     blend = stack.blend
     wrong = {
         "errors": (blend.errors[:, ::-1], "do not agree"),
@@ -243,3 +246,13 @@ def test_what_is_refused(stack):
     for name, (value, message) in wrong.items():
         with pytest.raises(InvalidInputError, match=message):
             replace(blend, **{name: value})
+
+
+@pytest.mark.parametrize("name", ["pdf", "logpdf", "cdf"])
+def test_there_is_no_joint_density_and_the_error_says_what_to_do(stack, name):
+    for one in (stack, stack[0], pickle.loads(pickle.dumps(stack))):
+        with pytest.raises(AttributeError, match=rf"no {name}: .*marginal\(j\)\.{name}.*energy_score"):
+            getattr(one, name)(np.zeros(D))
+        assert not hasattr(one, name)
+    with pytest.raises(AttributeError, match="'JointStack' object has no attribute 'density'"):
+        _ = stack.density

@@ -18,6 +18,7 @@ from ibug.distributions.joint._conditional import conditional_stack, kernel_fact
 from ibug.distributions.joint._copulas import points_of_copulas
 from ibug.distributions.joint._distances import mean_distances, variogram
 from ibug.distributions.joint._neighborhood import Neighborhood
+from ibug.distributions.joint._refused import check_size, no_attribute
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -128,6 +129,11 @@ class JointStack:
         names = ("own", "normal", "errors", "neighbours")
         shares = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(names, weights, strict=True))
         return f"<JointStack: {rows}, {self.n_targets} targets; {shares}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:  # so that hasattr(d, "cdf") is False
+            raise no_attribute(name)
 
     def __getstate__(self) -> dict[str, Any]:
         # A pickle of some rows needs their neighbours' values, not those of all training rows.
@@ -331,6 +337,7 @@ class JointStack:
         random_state
             A seed, a ``RandomState``, a ``Generator``, or ``None``.
         """
+        check_size(size)
         rng = random_state
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))
