@@ -94,7 +94,7 @@ def test_a_pickle_holds_the_model_once(estimator, diabetes):
     pickle.dump(u, whole)
     pickle.dump(u.estimator_, model)
     rest = u.index_.nbytes + u.training_targets_.nbytes
-    assert len(whole.getvalue()) < len(model.getvalue()) + rest + 20_000
+    assert len(whole.getvalue()) < len(model.getvalue()) + rest + 40_000
 
 
 def test_feature_names_are_checked(small, diabetes):
