@@ -48,6 +48,7 @@ def tables(rows: list[Row]) -> str:
         for scoring in SCORINGS
         for part in (mean_scores(scores, scoring, way), comparisons(scores, scoring, way))
     ]
+    parts += [mean_scores(scores, "crps", way, "coverage") for way in scores.ways()]
     judged = [bar.line(width=16) for bar in bars.judge(scores)]
     parts += [intervals(scores), point_predictions(scores), "\n".join(["Bars", *judged]) if judged else ""]
     return "\n\n".join(part for part in [*parts, missing(rows)] if part)
@@ -79,15 +80,15 @@ def shown_methods(scores: Scores, way: str) -> list[str]:
     return [method for method in own if method not in PEERS or way == "trained"]
 
 
-def mean_scores(scores: Scores, scoring: str, way: str) -> str:
-    """Return a table of mean scores."""
-    methods = shown_methods(scores, way)
-    head = f"{WORDS[way]}: mean test {scoring.upper()}"
+def mean_scores(scores: Scores, scoring: str, way: str, measure: str = "") -> str:
+    """Return a table of means of the score that methods were tuned for, or of another measure."""
+    methods, measure = shown_methods(scores, way), measure or scoring
+    head = f"{WORDS[way]}: mean test {measure.upper() if measure == scoring else measure}"
     lines = [f"{head:28}" + "".join(f"{method:>17}" for method in methods) + "   folds"]
     for case in sorted((c for c in scores.cases if c.way == way), key=lambda c: (c.base, c.dataset)):
-        means = [scores.mean(scoring, method, scoring, case) for method in methods]
+        means = [scores.mean(measure, method, scoring, case) for method in methods]
         cells = "".join(f"{'':17}" if math.isnan(mean) else f"{mean:17.4g}" for mean in means)
-        folds = max((len(scores.folds(scoring, method, scoring, case)) for method in methods), default=0)
+        folds = max((len(scores.folds(measure, method, scoring, case)) for method in methods), default=0)
         lines.append(f"{case.dataset + ', ' + case.base:28}{cells}   {folds}")
     return "\n".join(lines)
 

@@ -159,7 +159,7 @@ class ProbabilisticRegressorMixin:
             Weights of the rows.
         """
         check_target_names(getattr(self, "target_names_", None), y, "y")
-        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc] # RegressorMixin, which comes after, has it
 
     def save(
         self,

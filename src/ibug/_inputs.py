@@ -141,10 +141,10 @@ def check_target_names(expected: Sequence[str] | None, y: Any, name: str) -> Non
     if expected is None or columns is None or len(columns) != len(expected):
         return
     known, given = list(expected), [str(one) for one in columns]
-    if given == known or _are_numbers(known, ("target_",)) or _are_numbers(given, ("target_",)):
+    if given == known or are_default_names(known) or are_default_names(given):
         return
     swapped = sorted(given) == sorted(known)
-    if not swapped and (_are_numbers(known) or _are_numbers(given)):
+    if not swapped and (_are_numbers(known, "", "column_") or _are_numbers(given, "", "column_")):
         return
     how, also = ("in another order", "") if swapped else ("under other names", ", rename the columns before")
     raise InvalidInputError(
@@ -153,9 +153,20 @@ def check_target_names(expected: Sequence[str] | None, y: Any, name: str) -> Non
     )
 
 
-def _are_numbers(names: list[str], prefixes: tuple[str, ...] = ("", "column_")) -> bool:
-    """Return whether these are no names but numbers in their order, as pandas and polars give them."""
-    return any(names == [f"{prefix}{j}" for j in range(len(names))] for prefix in prefixes)
+def are_default_names(names: Sequence[str]) -> bool:
+    """Return whether these are what targets without names are called: target_0, target_1 and so on.
+
+    Parameters
+    ----------
+    names
+        Of several targets.
+    """
+    return _are_numbers(names, "target_")
+
+
+def _are_numbers(names: Sequence[str], *prefixes: str) -> bool:
+    """Return whether these are no names but numbers in their order, behind one of the prefixes."""
+    return any(list(names) == [f"{prefix}{j}" for j in range(len(names))] for prefix in prefixes)
 
 
 def check_probabilities(value: ArrayLike, name: str) -> Floats:

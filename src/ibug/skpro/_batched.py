@@ -23,7 +23,7 @@ class BatchedDistribution(BaseDistribution):
 
     Parameters
     ----------
-    law : ibug.distributions.Distribution
+    distribution : ibug.distributions.Distribution
         One distribution per row, or that of a single row.
     index : pd.Index, optional
         Labels of the rows; 0, 1, … if there are none.
@@ -48,10 +48,10 @@ class BatchedDistribution(BaseDistribution):
         "distr:paramtype": "nonparametric",
     }
 
-    def __init__(self, law: Distribution, index: Any = None, columns: Any = None) -> None:
-        self.law = law
-        if law.shape:
-            index = range(len(law)) if index is None else index
+    def __init__(self, distribution: Distribution, index: Any = None, columns: Any = None) -> None:
+        self.distribution = distribution
+        if distribution.shape:
+            index = range(len(distribution)) if index is None else index
             columns = [0] if columns is None else columns
         super().__init__(index=index, columns=columns)
 
@@ -62,43 +62,43 @@ class BatchedDistribution(BaseDistribution):
             return self._iat(rowidx, colidx)
         columns = self.columns if colidx is None else self.columns[np.atleast_1d(colidx)]
         if rowidx is None:
-            return BatchedDistribution(self.law, self.index, columns)
+            return BatchedDistribution(self.distribution, self.index, columns)
         rows = rowidx if isinstance(rowidx, slice) else np.atleast_1d(np.asarray(rowidx))
-        return BatchedDistribution(self.law[rows], self.index[rows], columns)
+        return BatchedDistribution(self.distribution[rows], self.index[rows], columns)
 
     def _iat(self, rowidx: Any = None, colidx: Any = None) -> BatchedDistribution:
         if rowidx is None or colidx is None:
             raise ValueError("iat needs both a row and a column.")
-        return BatchedDistribution(self.law[rowidx])
+        return BatchedDistribution(self.distribution[rowidx])
 
     def _mean(self) -> Any:
-        return self._shaped(self.law.mean())
+        return self._shaped(self.distribution.mean())
 
     def _var(self) -> Any:
-        return self._shaped(self.law.var())
+        return self._shaped(self.distribution.var())
 
     def _pdf(self, x: Any) -> Any:
-        return self.law.pdf(x)
+        return self.distribution.pdf(x)
 
     def _log_pdf(self, x: Any) -> Any:
-        return self.law.logpdf(x)
+        return self.distribution.logpdf(x)
 
     def _cdf(self, x: Any) -> Any:
-        return self.law.cdf(x)
+        return self.distribution.cdf(x)
 
     def _ppf(self, p: Any) -> Any:
-        return self.law.ppf(p)
+        return self.distribution.ppf(p)
 
     def _energy_self(self) -> Any:
         """Return E|Y − Y'| = 4 ∫ (p − ½) Q(p) dp, shape (n,), by quadrature over normal scores."""
         v = _FAR * _NODES
         weights = _FAR * _WEIGHTS * np.exp(-0.5 * np.square(v)) / np.sqrt(2 * np.pi) * (ndtr(v) - 0.5)
-        scores = v[None, :] if self.law.shape else v
-        return 4 * (self.law.from_normal_score(scores) @ weights)
+        scores = v[None, :] if self.distribution.shape else v
+        return 4 * (self.distribution.from_normal_score(scores) @ weights)
 
     def _energy_x(self, x: Any) -> Any:
         """Return E|Y − x|, shape (n,): so that energy(x) − energy()/2 is exactly ibug's own CRPS."""
-        score = np.asarray(self.law.crps(x))
+        score = np.asarray(self.distribution.crps(x))
         return (score[:, 0] if self.ndim else score) + self._energy_self() / 2
 
     def _shaped(self, values: Floats) -> Any:
@@ -107,5 +107,5 @@ class BatchedDistribution(BaseDistribution):
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Return parameters for skpro's own tests."""
-        batch = {"law": Normal([0.0, 1.0, 5.0], [1.0, 2.0, 0.5]), "index": [1, 2, 5], "columns": ["a"]}
-        return [batch, {"law": Normal(0.0, 1.0)}]
+        batch = {"distribution": Normal([0.0, 1.0, 5.0], [1.0, 2.0, 0.5]), "index": [1, 2, 5], "columns": ["a"]}
+        return [batch, {"distribution": Normal(0.0, 1.0)}]

@@ -31,12 +31,12 @@ for _family, _name, _parameters in (
         _EQUAL[_family] = (getattr(classes, _name), _parameters)
 
 
-def to_skpro(law: Distribution | JointStack, index: Any = None, columns: Any = None) -> Any:
+def to_skpro(distribution: Distribution | JointStack, index: Any = None, columns: Any = None) -> Any:
     """Return a batch of distributions as a distribution of skpro.
 
     Parameters
     ----------
-    law : ibug.distributions.Distribution or JointStack
+    distribution : ibug.distributions.Distribution or JointStack
         The distributions of n rows.
     index, columns
         Labels of the n rows, and of the columns: one, or one for each of several targets.
@@ -49,12 +49,12 @@ def to_skpro(law: Distribution | JointStack, index: Any = None, columns: Any = N
         kde, empirical, with another shift, truncated, conformal, mixtures, families of one's own) are wrapped as they
         are, by ``BatchedDistribution``, and joint distributions of several targets by ``JointDistribution``.
     """
-    if isinstance(law, JointStack):
-        return JointDistribution(law, index=index, columns=columns)
-    index = range(len(law)) if index is None else index
+    if isinstance(distribution, JointStack):
+        return JointDistribution(distribution, index=index, columns=columns)
+    index = range(len(distribution)) if index is None else index
     columns = [0] if columns is None else columns
-    if type(law) in _EQUAL and not np.any(getattr(law, "shift", 0.0)):
-        skpro_class, names = _EQUAL[type(law)]
-        parameters = {name: getattr(law, own)[:, None] for name, own in names.items()}
+    if type(distribution) in _EQUAL and not np.any(getattr(distribution, "shift", 0.0)):
+        skpro_class, names = _EQUAL[type(distribution)]
+        parameters = {name: getattr(distribution, own)[:, None] for name, own in names.items()}
         return skpro_class(**parameters, index=index, columns=columns)
-    return BatchedDistribution(law, index=index, columns=columns)
+    return BatchedDistribution(distribution, index=index, columns=columns)

@@ -202,9 +202,12 @@ def turning(n=800, k=40, seed=0, turns=True):
     """Return a copula, residuals of neighbours, and scores of rows whose correlation goes from −0.9 to 0.9."""
     rng = np.random.default_rng(seed)
     rho = np.linspace(-0.9, 0.9, n) if turns else np.zeros(n)
-    draw = lambda *shape: rng.normal(size=(n, *shape, 2))  # noqa: E731
-    couple = lambda z, r: np.stack([z[..., 0], r * z[..., 0] + np.sqrt(1 - r**2) * z[..., 1]], axis=-1)  # noqa: E731
-    return np.eye(2), couple(draw(k), rho[:, None]) * [1.0, 7.0], couple(draw(), rho)
+
+    def drawn(*shape):
+        z, r = rng.normal(size=(n, *shape, 2)), rho.reshape(n, *(1 for _ in shape))
+        return np.stack([z[..., 0], r * z[..., 0] + np.sqrt(1 - r**2) * z[..., 1]], axis=-1)
+
+    return np.eye(2), drawn(k) * [1.0, 7.0], drawn()
 
 
 def test_rows_have_copulas_where_correlations_turn():

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from ibug._inputs import are_default_names
 from ibug.cli.columns import (
     ModelColumns,
     Schema,
@@ -214,9 +215,7 @@ def _option(names: Sequence[str]) -> str:
 def _known_targets(estimator: Any) -> tuple[str, ...] | None:
     """Return the names of several targets; None of one, and of those that have no names but target_0, target_1, …."""
     names = getattr(estimator, "target_names_", None)
-    if names is None or names == [f"target_{j}" for j in range(len(names))]:
-        return None
-    return tuple(names)
+    return None if names is None or are_default_names(names) else tuple(names)
 
 
 def _with_types(columns: ModelColumns, types: Sequence[Mapping[str, Any]]) -> ModelColumns:

@@ -54,16 +54,15 @@ class Neighborhood:
         column : int or slice
             The targets that are wanted, all by default.
         """
+        if not isinstance(column, slice):
+            return self.atoms(loc, slice(column, column + 1))[..., 0]
         found = self.targets[self.rows[:, : self.n_targets], column]
         n_residuals = self.masses.shape[1] - self.n_targets
         if not n_residuals:
             return np.asarray(found)
         assert self.residuals is not None, "masses on residuals come with residuals"
         near = self.residuals[self.rows[:, :n_residuals], column]
-        if isinstance(column, slice):
-            return np.concatenate([found, predicted_plus(loc[:, column], near, self.grids[column])], axis=1)
-        around = loc[:, column, None] + near
-        return np.concatenate([found, self.grids[column].nearest(around) if self.grids else around], axis=1)
+        return np.concatenate([found, predicted_plus(loc[:, column], near, self.grids[column])], axis=1)
 
     def own(self) -> Neighborhood:
         """Return the same without the training rows that are nobody's neighbours."""
