@@ -217,19 +217,24 @@ void add_bitmaps(const Bitmap* bitmaps, const std::uint16_t* places, std::size_t
         const std::uint64_t* const words = bitmaps->words + part * part_words;
         Part own[block_planes] = {};
         for (const std::uint16_t* next = places; next < places + n;) {
-            const auto bits = [&] { return load(words + *next++); };
-            Part eights[2];
+            // Bitmaps are added to each other before they are added to the sums, which wait for one addition only.
+            Part ones[6], twos[8], fours[4], eights[2];
             IBUG_UNROLL
-            for (std::size_t i = 0; i < 2; ++i) {
-                Part fours[2];
-                IBUG_UNROLL
-                for (std::size_t j = 0; j < 2; ++j) {
-                    const Part a = bits(), b = bits(), two = carry_save(own[0], a, b);
-                    const Part c = bits(), d = bits(), other = carry_save(own[0], c, d);
-                    fours[j] = carry_save(own[1], two, other);
-                }
-                eights[i] = carry_save(own[2], fours[0], fours[1]);
+            for (std::size_t i = 0; i < 5; ++i) {
+                ones[i] = load(words + next[3 * i]);
+                twos[i] = carry_save(ones[i], load(words + next[3 * i + 1]), load(words + next[3 * i + 2]));
             }
+            ones[5] = load(words + next[15]);
+            next += 16;
+            twos[5] = carry_save(ones[0], ones[1], ones[2]);
+            twos[6] = carry_save(ones[3], ones[4], ones[5]);
+            twos[7] = carry_save(own[0], ones[0], ones[3]);
+            fours[0] = carry_save(twos[0], twos[1], twos[2]);
+            fours[1] = carry_save(twos[3], twos[4], twos[5]);
+            fours[2] = carry_save(twos[0], twos[3], twos[6]);
+            fours[3] = carry_save(own[1], twos[0], twos[7]);
+            eights[0] = carry_save(fours[0], fours[1], fours[2]);
+            eights[1] = carry_save(own[2], fours[0], fours[3]);
             Part carry = carry_save(own[3], eights[0], eights[1]);
             IBUG_UNROLL
             for (std::size_t p = 4; p < block_planes; ++p) {
