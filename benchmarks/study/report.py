@@ -43,6 +43,7 @@ def render(plan: Plan, rows: list[Row]) -> dict[str, str]:
     parts = (how(plan, rows, scores), data(plan, rows, scores), tables.every(scores), missing(rows))
     return {
         "summary": summary.render(scores),
+        "claims": summary.claims(scores),
         "differences": summary.far_from_paper(scores),
         "tables": "\n".join(parts),
     }
@@ -53,6 +54,8 @@ def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
     options = f"--folds {plan.folds} --grid {plan.grid}" + (f" --max-rows {plan.max_rows}" if plan.max_rows else "")
     if set(plan.datasets) != set(DATASETS):
         options = f"--datasets {','.join(plan.datasets)} {options}"
+    if set(plan.methods) != set(METHODS):
+        options += f" --methods {','.join(plan.methods)}"
     dates = sorted(row["date"][:10] for row in rows)
     versions: dict[str, set[str]] = {}
     for row in rows:
@@ -71,7 +74,7 @@ def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
             "```",
             "",
             f"Run {_between(dates)}. Versions: {listed}.",
-            f"Of ten folds, the first ones were run: {folds or 'none'}.",
+            f"Of ten folds, the first ones were run: {folds or 'none'}.{_fewer(scores)}",
             "",
             *_trees(plan, rows),
             "Each cell: the mean over folds ± its standard error / the paper's value. Bold: the best, and those whose "
@@ -81,6 +84,19 @@ def how(plan: Plan, rows: list[Row], scores: Scores) -> str:
             "",
         ]
     )
+
+
+def _fewer(scores: Scores) -> str:
+    """Return which methods were run on fewer folds than others, or on fewer datasets."""
+    most = scores.fold_counts()
+    listed = []
+    for method, known in METHODS.items():
+        counts = [len(scores.folds("crps", name, method)) for name in most]
+        if any(counts) and counts != list(most.values()):
+            found = [count for count in counts if count]
+            folds = f"{min(found)}" if min(found) == max(found) else f"{min(found)} to {max(found)}"
+            listed.append(f"{known.title} {folds} of {len(found)} datasets")
+    return f" Fewer have {', '.join(listed)}." if listed else ""
 
 
 def _trees(plan: Plan, rows: list[Row]) -> list[str]:

@@ -11,6 +11,7 @@ from benchmarks.study.runner import Plan
 from benchmarks.study.scores import Scores
 
 MAIN = tables.TABLES[0]
+NAMES = ("summary", "claims", "differences", "tables")  # of the parts of the document
 
 
 def folds(*values):
@@ -149,9 +150,39 @@ def test_the_summary_tells_where_ibug_wins_and_loses():
     text = summary.render(Scores(results))
     assert "over 3 datasets" in text
     # Ratios 10/18, 18/10, 10/18 of the means 2.5 and 4.5; differences -2, 2, -2.
-    assert "| CBU | 2-0-1 (0.56) | 2-0-1 (-2.00) | – | – | – | – |" in text
+    assert "| CRPS, against | IBUG |\n|---|---|\n| CBU | 2-0-1 (0.56) |\n" in text
+    assert "| CBU | 2-0-1 (-2.00) |" in text
     assert "**IBUG**, by CRPS: more wins than losses against CBU, kNN. It loses to CBU on Yacht." in text
-    assert "**IBUG+CBU**, by NLL: not run. It loses nowhere." in text
+    assert "IBUG+CBU" not in text  # which was not run
+
+
+def test_the_summary_compares_the_folds_that_both_have():
+    results = [*rows("wine", "ibug-catboost", [1.0, 2.0, 90.0]), *rows("wine", "cbu", [2.0, 4.0])]
+    assert "| CBU | 0-1-0 (0.50) |" in summary.render(Scores(results))
+
+
+def test_the_default_is_compared_with_the_papers_rule():
+    better, worse = [1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 6.0]
+    text = summary.render(Scores([*rows("wine", "default-catboost", better), *rows("wine", "ibug-catboost", worse)]))
+    assert "| CRPS, against | IBUG | ibug's default |\n|---|---|---|\n| IBUG | - | 1-0-0 (0.56) |" in text
+
+
+def test_the_papers_claims_are_beside_ours():
+    better, worse = [1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 6.0]
+    results = [*rows("wine", "ibug-catboost", better), *rows("wine", "ngboost", worse), *rows("wine", "cbu", better)]
+    results += [*rows("wine", "ibug+cbu", worse)]
+    text = summary.claims(Scores(results))
+    assert "| IBUG against NGBoost | 17-3-2 | 1-0-0 of 1 | we agree |" in text
+    assert "| IBUG against PGBM | 11-9-2 | – | not run |" in text
+    assert "| IBUG against CBU | 9-5-8 | 0-1-0 of 1 | we do not agree |" in text
+    assert "| IBUG+CBU against CBU | 18-2-2 | 0-0-1 of 1 | we do not agree |" in text
+
+
+def test_methods_with_fewer_folds_are_named():
+    results = [*rows("wine", "cbu", [1.0, 2.0]), *rows("yacht", "cbu", [1.0, 2.0]), *rows("wine", "knn", [1.0])]
+    given = report.how(Plan(["wine", "yacht"], ["cbu", "knn"], folds=5), results, Scores(results))
+    assert "2 for 2 of the datasets. Fewer have kNN 1 of 1 datasets." in given
+    assert "--methods cbu,knn" in given
 
 
 def test_the_summary_names_whom_it_is_level_with_and_behind():
@@ -163,12 +194,12 @@ def test_the_summary_names_whom_it_is_level_with_and_behind():
 
 def test_what_is_far_from_the_paper_is_listed():
     # The paper's CRPS on Concrete: CBU 1.788, IBUG 1.849, NGBoost 3.410.
-    results = [*rows("concrete", "cbu", [2.6, 2.6]), *rows("concrete", "ibug-catboost", [5.0, 5.2])]
+    results = [*rows("concrete", "cbu", [2.3, 2.3]), *rows("concrete", "ibug-catboost", [5.0, 5.2])]
     results += rows("concrete", "ngboost", [1.0, 1.0])
     text = summary.far_from_paper(Scores(results))
     assert "| Concrete | CRPS | IBUG 5.10 / 1.85 | NGBoost 1.00 / 3.41 |" in text
     assert "CBU" not in text
-    assert "differ from it by a factor of 1.5" in text
+    assert "differ from it by a factor of 1.3" in text
 
 
 def test_trees_that_the_limit_ended_are_counted():
@@ -185,7 +216,7 @@ def test_folds_are_listed_in_few_signs():
 
 
 def marked(stale):
-    parts = [f"{report.BEGIN.format(name)}\n{stale}\n{report.END}" for name in ("summary", "differences", "tables")]
+    parts = [f"{report.BEGIN.format(name)}\n{stale}\n{report.END}" for name in NAMES]
     return "\nbetween\n".join(["before", *parts, "after\n"])
 
 
@@ -200,7 +231,7 @@ def test_the_document_is_written_between_its_marks(tmp_path):
     text = document.read_text()
     assert text.startswith("before\n")
     assert text.endswith(f"{report.END}\nbetween\nafter\n")
-    assert text.count("between") == 4
+    assert text.count("between") == 5
     assert "stale" not in text
     assert "--folds 5 --grid quick" in text
     assert "on 2020-01-02" in text
