@@ -82,26 +82,35 @@ class BitmapScan {
         blocks_.clear();
         places_.assign(n_queries * width_, 0);
         std::size_t most_bitmaps = 0;
-        for (std::size_t tree = 0; tree < n_trees_; ++tree) {
-            const bool may_end = tree % bitmaps_at_a_time == 0;
-            if (blocks_.empty() ||
-                (may_end && (blocks_.back().n_trees() == bitmap_trees ||
-                             blocks_.back().starts.back() + 256 * bitmaps_at_a_time >= most_in_block)))
-                blocks_.push_back({tree, codes_.size(), {0}});
+        for (std::size_t first = 0; first < n_trees_; first += bitmaps_at_a_time) {
+            // Some trees at a time, whose codes lie side by side: which there are, then where their bitmaps are.
+            const std::size_t n = std::min(bitmaps_at_a_time, n_trees_ - first);
+            if (blocks_.empty() || blocks_.back().n_trees() == bitmap_trees ||
+                blocks_.back().starts.back() + 256 * bitmaps_at_a_time >= most_in_block)
+                blocks_.push_back({first, codes_.size(), {0}});
             Block& block = blocks_.back();
-            std::uint32_t number[256] = {};
-            std::uint32_t next = block.starts.back() + 1;
-            const std::uint8_t* code = queries.codes + tree;
-            std::uint16_t* own = places_.data() + tree;
-            for (std::size_t q = 0; q < n_queries; ++q, code += queries.width, own += width_) {
-                if (number[*code] == 0) {
-                    number[*code] = next++;
-                    codes_.push_back(*code);
-                }
-                *own = static_cast<std::uint16_t>(number[*code] * place_step);
+            std::uint64_t seen[bitmaps_at_a_time][4] = {};  // one bit for each code
+            for (std::size_t q = 0; q < n_queries; ++q) {
+                const std::uint8_t* own = queries.codes + q * queries.width + first;
+                for (std::size_t t = 0; t < n; ++t) seen[t][own[t] / 64] |= std::uint64_t{1} << own[t] % 64;
             }
-            block.starts.push_back(next - 1);
-            most_bitmaps = std::max<std::size_t>(most_bitmaps, next);
+            std::uint16_t place[bitmaps_at_a_time][256];
+            for (std::size_t t = 0; t < n; ++t) {
+                std::uint32_t next = block.starts.back() + 1;
+                for (std::size_t word = 0; word < 4; ++word)
+                    for (std::uint64_t left = seen[t][word]; left != 0; left &= left - 1) {
+                        const std::size_t code = 64 * word + static_cast<std::size_t>(std::countr_zero(left));
+                        place[t][code] = static_cast<std::uint16_t>(next++ * place_step);
+                        codes_.push_back(static_cast<std::uint8_t>(code));
+                    }
+                block.starts.push_back(next - 1);
+            }
+            most_bitmaps = std::max<std::size_t>(most_bitmaps, block.starts.back() + 1);
+            for (std::size_t q = 0; q < n_queries; ++q) {
+                const std::uint8_t* own = queries.codes + q * queries.width + first;
+                std::uint16_t* places = places_.data() + q * width_ + first;
+                for (std::size_t t = 0; t < n; ++t) places[t] = place[t][own[t]];
+            }
         }
         for (Block& block : blocks_) {  // padded to whole lines
             const std::size_t last = block.starts.back();

@@ -72,11 +72,11 @@ class TopK {
     // Writes k affinities and rows, best first; where fewer rows were offered the rest is -1. No more can be offered
     // then.
     void write(std::int32_t* affinities, std::int64_t* rows) {
+        drop_worse();
         // Those above the k-th affinity are put in order by counting, and those that are equal to it come apart: it may
-        // be that some of them only are among the k best. The place of the k-th affinity takes the rest, which does not
-        // count.
+        // be that some of them only are among the k best.
         std::fill(entered_.begin() + kth_, entered_.end(), 0u);
-        for (std::size_t i = 0; i < size_; ++i) ++entered_[std::max<std::size_t>(best_[i] >> 32, kth_)];
+        for (std::size_t i = 0; i < size_; ++i) ++entered_[best_[i] >> 32];
         std::uint32_t start = 0;
         for (std::size_t affinity = entered_.size(); --affinity > kth_;)
             start += std::exchange(entered_[affinity], start);
@@ -87,7 +87,7 @@ class TopK {
                 const std::uint32_t at = entered_[affinity]++;
                 affinities[at] = static_cast<std::int32_t>(affinity);
                 rows[at] = row_of(best_[i]);
-            } else if (affinity == kth_) {
+            } else {
                 best_[n_equal++] = best_[i];
             }
         }
@@ -117,9 +117,8 @@ class TopK {
 
     static std::uint32_t row_of(std::uint64_t key) { return any_row - static_cast<std::uint32_t>(key); }
 
-    // Most of those that have entered are worse than the k-th best by now. Where many are equal to it, row numbers
-    // decide.
-    void make_room() {
+    // Most of those that have entered are worse than the k-th best by now.
+    void drop_worse() {
         std::size_t n = 0;
         for (std::size_t i = 0; i < size_; ++i) {
             const std::uint64_t key = best_[i];
@@ -127,6 +126,11 @@ class TopK {
             n += key >> 32 >= kth_;
         }
         size_ = n;
+    }
+
+    // Where many are equal to the k-th best, row numbers decide.
+    void make_room() {
+        drop_worse();
         if (size_ > k_ + room / 2) compact();
     }
 
