@@ -1,4 +1,4 @@
-// The extension module `ibug.stacking._experts`. Each function checks that its arrays fit together, releases the GIL
+// The extension module `ibug.rule.stack._experts`. Each function checks that its arrays fit together, releases the GIL
 // and runs in the caller's thread.
 #include "stack/experts.hpp"
 
@@ -52,7 +52,7 @@ stack::Neighbors neighbors(const Vector& loc, const Table& targets, const Table&
 }  // namespace
 
 NB_MODULE(_experts, m) {
-    m.doc() = "What experts say of rows, compiled. Use ibug.stacking instead.";
+    m.doc() = "What experts say of rows, compiled. Use ibug.rule.stack instead.";
     m.def(
         "all_finite",
         [](Vector loc, Table targets, Table moved, Table shares, Table counts) {

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from ibug.exceptions import InvalidInputError
-from ibug.rule.spread import QUANTITIES, CombinedSpread, SingleSpread, prefix_variances, spread_from_state, variance
+from ibug.rule.spread import (
+    QUANTITIES,
+    CombinedSpread,
+    SingleSpread,
+    _load,
+    prefix_variances,
+    spread_from_state,
+    variance,
+)
 from ibug.rule.spread._log_scale import fit_log_scale
 from tests.oracles import combined_variance, penalised_score, variance_of_first
 
@@ -148,3 +156,64 @@ def test_a_spread_from_its_state(rows):
     assert spread_from_state(SingleSpread("residuals", 7).state()) == SingleSpread("residuals", 7)
     with pytest.raises(InvalidInputError, match="kind 'other' is not known"):
         spread_from_state({"kind": "other"})
+
+
+@pytest.mark.parametrize("name", list(QUANTITIES))
+def test_a_row_alone_and_a_slice_have_what_a_batch_has(name):
+    rng = np.random.default_rng(2)
+    wide, ks = rng.normal(size=(6, 90)), [1, 9, 31, 31, 63]
+    whole = QUANTITIES[name].prefix_variances(np.ascontiguousarray(wide[:, :63]), ks)
+    np.testing.assert_array_equal(QUANTITIES[name].prefix_variances(wide[:, :63], ks), whole)
+    np.testing.assert_array_equal(QUANTITIES[name].prefix_variances(wide[::-1][:, :63].copy(), ks), whole[::-1])
+    for i in range(6):
+        np.testing.assert_array_equal(QUANTITIES[name].prefix_variances(wide[i : i + 1, :63], ks)[0], whole[i])
+    assert QUANTITIES[name].prefix_variances(wide[:0, :63], ks).shape == (0, 5)
+
+
+def test_missing_values_stay_missing():
+    values = np.array([[1.0, 2.0, np.nan, 4.0], [np.inf, 1.0, 2.0, 3.0]])
+    found = prefix_variances(values, [2, 4])
+    assert found[0, 0] == 0.25
+    assert np.isnan(found[0, 1])
+    assert np.all(np.isnan(found[1]))
+    assert np.isnan(combination().combine(np.array([[1.0, np.nan, 1.0]]))[0])
+
+
+def combination(**changed):
+    arrays = {
+        "floors": np.array([0.1, 0.0, 1e-9]),
+        "centers": np.array([0.3, -0.2, 1.0]),
+        "lowest": np.array([-2.0, -1.0, -30.0]),
+        "highest": np.array([2.0, 1.5, 40.0]),
+        "exponents": np.array([0.5, 0.0, -0.25]),
+        **changed,
+    }
+    return CombinedSpread(features=(("targets", 3), ("targets", 9), ("residuals", 9)), intercept=0.7, **arrays)
+
+
+def test_logarithms_are_cut_and_each_row_is_by_itself():
+    rng = np.random.default_rng(3)
+    spread, variances = combination(), np.exp(rng.normal(0, 4, (40, 3)))  # many are beyond the range
+    logs = np.clip(np.log(variances + spread.floors) / 2, spread.lowest, spread.highest)
+    expected = np.exp(2 * (logs[:, 0] + 0.7 + (logs - spread.centers) @ spread.exponents))
+    np.testing.assert_allclose(spread.combine(variances), expected, rtol=1e-13)
+    np.testing.assert_array_equal(spread.combine(variances[7:8]), spread.combine(variances)[7:8])
+    assert spread.combine(variances[:0]).shape == (0,)
+    assert spread.combine(np.zeros((1, 3)))[0] > 0  # the logarithm of zero is cut, too
+
+
+def test_compiled_functions_refuse_what_does_not_fit():
+    kernel, values, out = _load.kernel, np.ones((2, 5)), np.empty((2, 1))
+    for ks in ([0], [6], [-1]):
+        with pytest.raises(ValueError, match="ascending, from 1"):
+            kernel.prefix_variances(values, np.array(ks), True, out)
+    with pytest.raises(ValueError, match="ascending"):
+        kernel.prefix_variances(values, np.array([3, 2]), True, np.empty((2, 2)))
+    with pytest.raises(ValueError, match="side by side"):
+        kernel.prefix_variances(np.ones((5, 2)).T, np.array([1]), True, out)
+    with pytest.raises(ValueError, match="one after the other"):
+        kernel.prefix_variances(values[::-1], np.array([1]), True, out)
+    with pytest.raises(ValueError, match="the result must be"):
+        kernel.prefix_variances(values, np.array([1, 2]), True, out)
+    with pytest.raises(ValueError, match="each spread needs"):
+        combination(exponents=np.ones(2)).combine(np.ones((4, 3)))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ibug._typing import Floats
 from ibug._weights import mean
 from ibug.rule.spread._base import ALIKE, Neighbors, Spread
+from ibug.rule.spread._load import kernel
 from ibug.rule.spread._log_scale import fit_log_scale
 from ibug.rule.spread._registry import QUANTITIES
 
@@ -118,10 +119,18 @@ class CombinedSpread(Spread):
 
     def combine(self, variances: Floats) -> Floats:
         """Return the variances, (n_rows,), for those of the features, (n_rows, n_features)."""
-        logs = np.minimum(np.maximum(0.5 * np.log(variances + self.floors), self.lowest), self.highest)
-        # A product of matrices sums in another order for other numbers of rows: each row by itself is reproducible.
-        log_scale = logs[:, 0] + self.intercept + np.add.reduce((logs - self.centers) * self.exponents, axis=1)
-        return np.asarray(np.exp(2 * log_scale))
+        out = np.empty(len(variances))
+        kernel.combine(
+            np.ascontiguousarray(variances),
+            self.floors,
+            self.centers,
+            self.lowest,
+            self.highest,
+            self.exponents,
+            self.intercept,
+            out,
+        )
+        return out
 
     def state(self) -> dict[str, Any]:
         """Return all parameters."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ibug._typing import Floats
 from ibug.rule.spread._quantity import Quantity
-from ibug.rule.spread._targets import prefix_means
+from ibug.rule.spread._targets import compiled_variances, prefix_means
 
 
 class Residuals(Quantity):
@@ -29,6 +29,8 @@ class Residuals(Quantity):
 
     def prefix_variances(self, values: Floats, ks: Sequence[int], weights: Floats | None = None) -> Floats:
         """Return the mean square of the first k, (n_rows, len(ks))."""
+        if weights is None:
+            return compiled_variances(values, ks, centered=False)
         return prefix_means(np.square(values), ks, weights)
 
     def around(self, values: Floats, mean: Floats) -> Floats:

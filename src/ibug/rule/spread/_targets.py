@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
+from ibug.rule.spread._load import kernel
 from ibug.rule.spread._quantity import Quantity
 
 
@@ -78,9 +79,28 @@ def prefix_variances(values: Floats, ks: Sequence[int], weights: Floats | None =
     value itself, at d = 0, so mean(d²) is at most k times the variance, and the subtraction loses at most a factor k
     of the precision, about 1e-13 at k = 700. With weights the factor is the total weight over that of the first.
     """
+    if weights is None:
+        return compiled_variances(values, ks, centered=True)
     d = values - values[:, :1]
     means = prefix_means(d, ks, weights)
     return np.maximum(prefix_means(np.square(d, out=d), ks, weights) - np.square(means), 0.0)
+
+
+def compiled_variances(values: Floats, ks: Sequence[int], *, centered: bool) -> Floats:
+    """Return the variance of each row's first k values, which count alike, for several k, (n_rows, len(ks)).
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, k_max)
+        The neighbours' values, nearest first.
+    ks
+        The numbers of neighbours, ascending, each from 1 to ``k_max``.
+    centered
+        Whether around their mean; else around zero.
+    """
+    out = np.empty((len(values), len(ks)))
+    kernel.prefix_variances(values, _whole(tuple(ks)), centered, out)
+    return out
 
 
 def prefix_means(values: NDArray[Any], ks: Sequence[int], weights: Floats | None = None) -> Floats:
@@ -99,6 +119,11 @@ def prefix_means(values: NDArray[Any], ks: Sequence[int], weights: Floats | None
     if weights is not None:
         return np.asarray(np.cumsum(weights * values, axis=1)[:, last] / np.cumsum(weights, axis=1)[:, last])
     return np.asarray(values.cumsum(axis=1).take(last, axis=1) / counts)
+
+
+@lru_cache(maxsize=256)
+def _whole(ks: tuple[int, ...]) -> NDArray[np.int64]:
+    return np.asarray(ks, np.int64)
 
 
 @lru_cache(maxsize=256)
