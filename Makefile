@@ -144,7 +144,7 @@ test-study: $(VENV_STUDY)/stamp
 # libraries must be loaded before all others. Python never gives all of its memory back, so leaks are not looked for. Their reports
 # go past Python, and so past what pytest would capture. What they add to all memory is too much for a test of its amount.
 SANITIZED ?= tests/neighbors $(addprefix tests/leaves/walk/,test_walk_kernel.py test_walk_fuzz.py) \
-  tests/distributions/test_likelihood.py tests/distributions/test_stack.py tests/rule/stack \
+  tests/distributions/test_likelihood.py tests/distributions/test_stack.py tests/rule/stack tests/rule/spread \
   $(addprefix tests/persistence/,test_damage.py test_file_fuzz.py test_forged_trees.py test_budget.py test_threads.py)
 SANITIZERS = $(foreach library,libasan.so libubsan.so libstdc++.so,$(shell $(CXX) -print-file-name=$(library)))
 
