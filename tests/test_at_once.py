@@ -5,7 +5,9 @@ from contextvars import ContextVar
 
 import pytest
 
+from ibug import _threads
 from ibug._threads import at_once, n_threads_of
+from ibug.exceptions import InvalidInputError
 
 
 def test_works_run_at_the_same_time_and_answer_in_order():
@@ -47,6 +49,23 @@ def test_works_see_the_context_of_the_caller():
 
 
 def test_n_jobs_is_in_the_convention_of_joblib():
-    assert n_threads_of(None) == n_threads_of(1) == 1
-    assert n_threads_of(3) == 3
-    assert n_threads_of(-1) >= 1
+    assert n_threads_of(None, 9) == n_threads_of(1, 9) == 1
+    assert n_threads_of(3, 9) == 3
+    assert n_threads_of(-1, 9) >= 1
+
+
+def test_no_more_threads_than_there_are_parts():
+    assert n_threads_of(3, 2) == 2
+    assert n_threads_of(3, 1) == n_threads_of(-1, 0) == 1
+
+
+def test_joblib_is_not_asked_where_one_thread_is_enough(monkeypatch):
+    monkeypatch.setattr(_threads, "effective_n_jobs", None)
+    assert n_threads_of(-1, 1) == 1
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, "2", [2]])
+def test_other_n_jobs_are_refused_whatever_there_is_to_do(n_jobs):
+    for most in (1, 9):
+        with pytest.raises(InvalidInputError, match="a whole number other than 0"):
+            n_threads_of(n_jobs, most)

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from numbers import Integral
 from threading import Thread
 from typing import Generic, TypeVar
 
 from joblib import effective_n_jobs
 
+from ibug.exceptions import InvalidInputError
+
 Result = TypeVar("Result")
 
 
-def n_threads_of(n_jobs: int | None) -> int:
+def n_threads_of(n_jobs: int | None, most: int) -> int:
     """Return the number of threads that `n_jobs` asks for, in joblib's convention: ``None`` is one, ``-1`` all.
 
     Parameters
     ----------
     n_jobs : int or None
         As users give it. Where joblib runs this in a worker of its own, the worker's share is the limit.
+    most
+        How many parts the work can be divided into with profit: at most so many, one at least. For a row alone it is
+        one, and joblib, which takes its time to answer, is not asked.
+
+    Raises
+    ------
+    InvalidInputError
+        If `n_jobs` is neither.
     """
-    return 1 if n_jobs is None or n_jobs == 1 else int(effective_n_jobs(n_jobs))
+    if n_jobs is None or n_jobs == 1:
+        return 1
+    if not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise InvalidInputError(f"n_jobs must be None or a whole number other than 0, such as 2 or -1; got {n_jobs!r}.")
+    return 1 if most <= 1 else min(most, int(effective_n_jobs(n_jobs)))
 
 
 def at_once(works: Sequence[Callable[[], Result]]) -> list[Result]:

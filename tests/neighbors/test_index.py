@@ -112,7 +112,7 @@ def test_threads_do_not_change_the_result(n_jobs, n_queries, monkeypatch):
 @pytest.mark.parametrize(("n_queries", "n_tiles", "n_threads"), [(1, 100, 4), (500, 100, 4), (100, 1, 8), (130, 9, 3)])
 def test_tasks_cover_every_query_and_tile_once(n_queries, n_tiles, n_threads, unit):
     covered = np.zeros((n_queries, n_tiles), int)
-    tasks = _tasks.divide(n_queries, n_tiles, unit, 10**12, n_threads, group=16)
+    tasks = _tasks.divide(n_queries, n_tiles, unit, n_threads, group=16)
     for first_query, last_query, first_tile, last_tile in tasks:
         covered[first_query:last_query, first_tile:last_tile] += 1
         assert first_tile % unit == 0

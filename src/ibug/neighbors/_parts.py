@@ -27,12 +27,11 @@ def by_parts(batches: Iterable[Batch], function: Callable[[Batch], Part], n_jobs
     n_jobs
         Threads, in joblib's convention.
     """
-    n_threads = n_threads_of(n_jobs)
-    if n_threads == 1:
-        return [function(batch) for batch in batches]
     found: list[Part] = []
     for batch in batches:
-        n_parts = min(n_threads, batch.n_rows // _ROWS_PER_THREAD)
-        parts = [batch] if n_parts < 2 else batch.divided(n_parts)
-        found += at_once([partial(function, part) for part in parts])
+        n_parts = n_threads_of(n_jobs, batch.n_rows // _ROWS_PER_THREAD)
+        if n_parts == 1:
+            found.append(function(batch))
+        else:
+            found += at_once([partial(function, part) for part in batch.divided(n_parts)])
     return found

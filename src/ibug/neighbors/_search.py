@@ -11,7 +11,7 @@ from ibug._threads import at_once, n_threads_of
 from ibug.neighbors._builder import padded_trees
 from ibug.neighbors._load import kernel
 from ibug.neighbors._order import Neighbors, merge_top_k
-from ibug.neighbors._tasks import Task, divide
+from ibug.neighbors._tasks import Task, divide, most_tasks
 
 # A search by bounds gives up in favour of a full scan when it seems to need another share of the tiles as large as
 # this. A tile that is visited alone costs three to five times one in a scan of several queries, and about ten times one
@@ -74,10 +74,9 @@ class Search:
         # Decided once: the tiles of a search by bounds are divided otherwise than those of a scan.
         many = self._shares_bitmaps(n_queries, instruction_set)
         prunes = candidates is None and self._prunes(k, many)
-        n_threads = n_threads_of(n_jobs)
-        if n_threads == 1:
-            return self._run(leaves, Task(0, n_queries, 0, self._n_tiles), k, candidates, prunes, instruction_set)
-        tasks = self._tasks(n_queries, candidates, prunes, many, n_threads, instruction_set)
+        tasks = self._tasks(n_queries, candidates, prunes, many, n_jobs, instruction_set)
+        if len(tasks) == 1:
+            return self._run(leaves, tasks[0], k, candidates, prunes, instruction_set)
         parts = {(task.first_tile, task.last_tile): _empty(n_queries, k) for task in tasks}
         settings = k, candidates, prunes, instruction_set
         at_once([partial(self._run, leaves, task, *settings, parts[task.first_tile, task.last_tile]) for task in tasks])
@@ -98,15 +97,23 @@ class Search:
         return self._has_bounds and k <= (_MOST_ROWS_OF_MANY if many else _MOST_ROWS) * self._n_rows
 
     def _tasks(
-        self, n_queries: int, candidates: int | None, prunes: bool, many: bool, n_threads: int, instruction_set: str
+        self,
+        n_queries: int,
+        candidates: int | None,
+        prunes: bool,
+        many: bool,
+        n_jobs: int | None,
+        instruction_set: str,
     ) -> list[Task]:
         comparisons = n_queries * self._n_codes * (_ALONE if n_queries == 1 else 1)
+        unit, group = kernel.QUAD_TILES, _GROUP
         if prunes:
-            return divide(n_queries, self._n_tiles, kernel.CHUNK_TILES, comparisons // _SPARED, n_threads, _GROUP)
-        group = kernel.least_queries(instruction_set) if many else _GROUP
+            comparisons, unit = comparisons // _SPARED, kernel.CHUNK_TILES
+        elif many:
+            group = kernel.least_queries(instruction_set)
         if candidates is not None:
-            return divide(n_queries, self._n_tiles, self._n_tiles, comparisons // 4, n_threads, group)
-        return divide(n_queries, self._n_tiles, kernel.QUAD_TILES, comparisons, n_threads, group)
+            comparisons, unit = comparisons // 4, self._n_tiles
+        return divide(n_queries, self._n_tiles, unit, n_threads_of(n_jobs, most_tasks(comparisons)), group)
 
     def _run(
         self,

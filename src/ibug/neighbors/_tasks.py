@@ -19,13 +19,17 @@ class Task(NamedTuple):
     last_tile: int
 
 
-def divide(n_queries: int, n_tiles: int, unit: int, comparisons: int, n_threads: int, group: int) -> list[Task]:
-    """Divide the queries among the threads, and where they are too few, the rows of the index too.
+def most_tasks(comparisons: int) -> int:
+    """Return into how many tasks a search of this many code comparisons can be divided with profit."""
+    return comparisons // COMPARISONS_PER_TASK
 
-    Tiles are divided at multiples of `unit`; `comparisons` are those of the whole search. Queries of a thread share
-    work, so each should have a `group` of them before tiles are divided.
+
+def divide(n_queries: int, n_tiles: int, unit: int, n_tasks: int, group: int) -> list[Task]:
+    """Divide the queries among tasks, and where they are too few, the rows of the index too.
+
+    Tiles are divided at multiples of `unit`. Queries of a task share work, so each should have a `group` of them before
+    tiles are divided.
     """
-    n_tasks = max(1, min(n_threads, comparisons // COMPARISONS_PER_TASK))
     if n_tasks == 1:
         return [Task(0, n_queries, 0, n_tiles)]
     by_query = min(n_tasks, max(1, n_queries // group))

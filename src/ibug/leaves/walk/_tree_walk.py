@@ -73,8 +73,8 @@ class TreeWalk:
         n_rows = len(rows)
         leaves = np.empty((n_rows, self.n_trees if trees is None else len(trees)), np.int32)
         sums = np.empty(n_rows)
-        n_tasks = min(n_threads_of(n_jobs), leaves.size // _LEAVES_PER_TASK)
-        if n_tasks <= 1:
+        n_tasks = n_threads_of(n_jobs, leaves.size // _LEAVES_PER_TASK)
+        if n_tasks == 1:
             done = self._forest.walk(rows, 0, n_rows, leaves, sums, instruction_set, trees)
         else:
             edges = [n_rows * i // n_tasks for i in range(n_tasks + 1)]
