@@ -23,6 +23,12 @@ VENV_SANITIZE ?= .venv-sanitize
 BIN = $(VENV)/bin
 CPP = $(shell find cpp tests/cpp -name '*.[ch]pp')
 
+# Python keeps what it has compiled, even if it is told to write no bytecode: the tests start many processes, each of which
+# would compile scikit-learn, SciPy and pandas again. It keeps it here, as a folder beside the sources would look like a new module.
+BYTECODE = $(CURDIR)/build/bytecode
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX = $(BYTECODE)
+
 # An editable install knows the modules that were there when it was made, and the kernel as it was built then: made again
 # when the build's sources change, or a module comes or goes (a folder's time tells).
 SOURCES = pyproject.toml CMakeLists.txt $(shell find cpp -type f) $(shell find src/ibug -type d -not -name __pycache__)
@@ -35,7 +41,7 @@ install = $(UV) pip install --quiet --python $(1)/bin/python $(2) || \
 # $(call install-ibug,environment,[extra],more requirements): the last step is for a wheel of the same version as before.
 # The first step is for environments of before 0.2.0: they have the distribution by its former name, ibug.
 install-ibug = @echo "Installing ibug$(2) into $(1)" && \
-	rm -rf $(addprefix $(1)/lib/python*/site-packages/,ibug-*.dist-info _editable_skbc_ibug.*) && \
+	rm -rf $(addprefix $(1)/lib/python*/site-packages/,ibug-*.dist-info _editable_skbc_ibug.*) $(BYTECODE)$(abspath $(1)) && \
 	{ $(call install,$(1),"$(WHEEL)$(2)" $(3)); } && { $(call install,$(1),--force-reinstall --no-deps "$(WHEEL)"); }
 
 .PHONY: demo test check lint types layers pytest test-oldest test-browser test-arm test-bridges docs bench bench-document bench-serving study study-env study-treeffuser-env test-study format clean
@@ -43,9 +49,16 @@ install-ibug = @echo "Installing ibug$(2) into $(1)" && \
 demo: $(VENV)/demo.stamp
 	$(BIN)/python examples/demo.py
 
-test: check test-oldest test-bridges
+# Beside the tests, which do not keep every processor busy all the time, runs what uses one only: the other checks, and
+# the installation of the other environments. If one fails, make waits for the other, and fails.
+CHECKS = lint types layers pytest
 
-check: lint types layers pytest
+test:
+	@$(MAKE) --no-print-directory --jobs=2 $(CHECKS) $(ENV_OLDEST) $(VENV_BRIDGES)/stamp
+	@$(MAKE) --no-print-directory test-oldest test-bridges
+
+check:
+	@$(MAKE) --no-print-directory --jobs=2 $(CHECKS)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -80,7 +93,8 @@ OLDEST_WITHOUT += cpp docs examples tools test_architecture.py test_source_code.
 	persistence/test_threads.py cli/test_process.py cli/test_start.py
 endif
 ifeq ($(shell $(PYTHON) -c "import sys; print(sys.version_info < (3, 13))"),True)
-test-oldest: $(VENV_OLDEST)/stamp
+ENV_OLDEST = $(VENV_OLDEST)/stamp
+test-oldest: $(ENV_OLDEST)
 	$(VENV_OLDEST)/bin/pytest $(IN_PARALLEL) $(OLDEST_WITHOUT:%=--ignore=tests/%)
 else
 test-oldest:

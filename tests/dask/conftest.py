@@ -35,9 +35,13 @@ def frame_model(data):
     return lightgbm.LGBMRegressor(n_estimators=25, num_leaves=8, verbose=-1, n_jobs=1).fit(frame, y)
 
 
-@pytest.fixture(scope="session")
+# For this folder only: threads of an idle cluster take time, too.
+QUIET = {"distributed.admin.low-level-log-length": 0, "distributed.worker.profile.enabled": False}
+
+
+@pytest.fixture(scope="package")
 def client():
-    with dask.config.set({"distributed.admin.low-level-log-length": 0}):  # of this cluster, and of no later one
+    with dask.config.set(QUIET):  # of this cluster, and of no later one
         cluster = LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0")
     with cluster, Client(cluster) as client:
         yield client

@@ -79,7 +79,10 @@ def test_nothing_is_held_out_where_nothing_is_tuned(recorder, diabetes):
 
 
 def test_a_fixed_k_is_calibrated(diabetes):
-    model, options = GradientBoostingRegressor(random_state=0), {"k": 50, "spread": "targets", "random_state": 0}
+    model, options = (
+        GradientBoostingRegressor(n_estimators=30, random_state=0),
+        {"k": 50, "spread": "targets", "random_state": 0},
+    )
     u = IBUGRegressor(model, distribution="normal", **options)
     u.fit(*diabetes["train"])
     assert u.k_ == 50
@@ -301,7 +304,9 @@ def test_tuning_does_not_depend_on_the_unit(diabetes):
 
     def tuned_k(unit):
         same_trees = TransformedTargetRegressor(
-            GradientBoostingRegressor(random_state=0), func=lambda t: t / unit, inverse_func=lambda t: t * unit
+            GradientBoostingRegressor(n_estimators=30, random_state=0),
+            func=lambda t: t / unit,
+            inverse_func=lambda t: t * unit,
         )
         return IBUGRegressor(same_trees, calibrate=False, random_state=0).fit(X, unit * y).k_
 

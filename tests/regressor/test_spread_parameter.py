@@ -21,11 +21,13 @@ def drifting(n, seed=0):
     return X, np.exp(4 * X[:, 0]) + (0.2 + 2 * X[:, 1]) * rng.normal(size=n)
 
 
+def boosting(n_trees=30):
+    return GradientBoostingRegressor(n_estimators=n_trees, random_state=0)
+
+
 def test_variance_of_residuals_is_the_calibrated_mean_square_of_the_neighbours(diabetes):
     X, _ = diabetes["test"]
-    u = IBUGRegressor(
-        GradientBoostingRegressor(random_state=0), distribution="normal", spread="residuals", random_state=0
-    )
+    u = IBUGRegressor(boosting(), distribution="normal", spread="residuals", random_state=0)
     u.fit(*diabetes["train"])
     square = (u.residuals_[u.kneighbors(X)[1]] ** 2).mean(axis=1)
     np.testing.assert_allclose(u.predict_var(X), u.gamma_ * np.maximum(square, u.min_variance_) + u.delta_)
@@ -33,7 +35,7 @@ def test_variance_of_residuals_is_the_calibrated_mean_square_of_the_neighbours(d
 
 def test_variance_of_a_combination_is_its_formula(diabetes):
     X, _ = diabetes["test"]
-    u = IBUGRegressor(GradientBoostingRegressor(random_state=0), distribution="normal", random_state=0)
+    u = IBUGRegressor(boosting(), distribution="normal", random_state=0)
     u.fit(*diabetes["train"])
     assert (u.spread_, u.k_, u.gamma_, u.delta_) == ("combination", 31, 1.0, 0.0)
     y = diabetes["train"][1]
@@ -128,12 +130,13 @@ def test_sixty_validation_rows_are_enough():
 
 @pytest.mark.parametrize("spread", ["residuals", "auto"])
 def test_chunks_and_threads_change_nothing(model, diabetes, spread, monkeypatch):
-    X, _ = diabetes["test"]
+    X = diabetes["test"][0][:30]
+    X_train, y_train = (part[:130] for part in diabetes["train"])  # each is a chunk
     X_val, y_val = diabetes["validation"]
 
     def predict(**options):
         u = IBUGRegressor(model, prefit=True, spread=spread, random_state=0, **options)
-        return u.fit(*diabetes["train"], X_val=X_val, y_val=y_val).predict_dist(X).ppf(0.9)
+        return u.fit(X_train, y_train, X_val=X_val, y_val=y_val).predict_dist(X).ppf(0.9)
 
     for options in ({}, {"cv": 3}, {"distribution": "empirical"}):
         whole = predict(**options)
@@ -237,9 +240,7 @@ def test_every_family_with_residuals(name, spread, rng):
 
 def test_the_values_of_a_distribution_are_prediction_plus_residual(diabetes):
     X, _ = diabetes["test"]
-    u = IBUGRegressor(
-        GradientBoostingRegressor(random_state=0), spread="residuals", distribution="empirical", random_state=0
-    ).fit(*diabetes["train"])
+    u = IBUGRegressor(boosting(), spread="residuals", distribution="empirical", random_state=0).fit(*diabetes["train"])
     values = u.predict(X)[:, None] + u.residuals_[u.kneighbors(X)[1]]
     shape = np.sort(u.predict_dist(X).values, axis=1)
     expected = np.sort(values, axis=1)

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from functools import cache
 
 import numpy as np
 import pytest
@@ -23,10 +24,21 @@ def two_heaps(n, seed=0, *, whole=False):
     return X, np.round(y) if whole else y
 
 
+@cache
+def boosted(n):
+    """Return a model of the first rows of the usual data: regressors only read it."""
+    X, y = two_heaps(750)
+    return GradientBoostingRegressor(n_estimators=30, random_state=0).fit(X[:n], y[:n])
+
+
 def prefit(data=None, n_val=150, model=None, **parameters):
     X, y = two_heaps(750) if data is None else data
     n = len(y) - n_val if n_val else len(y)
-    model = (GradientBoostingRegressor(n_estimators=30, random_state=0) if model is None else model).fit(X[:n], y[:n])
+    if data is None and model is None:
+        model = boosted(n)
+    else:
+        model = GradientBoostingRegressor(n_estimators=30, random_state=0) if model is None else model
+        model.fit(X[:n], y[:n])
     validation = {"X_val": X[n:], "y_val": y[n:]} if n_val else {}
     return IBUGRegressor(model, prefit=True, **{"random_state": 0, **parameters}).fit(X[:n], y[:n], **validation)
 

@@ -1,6 +1,7 @@
 """tree_fraction="tune": the smallest share of the trees that loses nothing on validation rows."""
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -28,9 +29,15 @@ def boosting(n_trees, max_features=1):
     return GradientBoostingRegressor(n_estimators=n_trees, max_depth=2, max_features=max_features, random_state=0)
 
 
+@cache
+def boosted(max_features):
+    """Return a model that regressors only read."""
+    return boosting(160, max_features).fit(*TRAIN)
+
+
 @pytest.fixture(scope="module")
 def model():
-    return boosting(160).fit(*TRAIN)
+    return boosted(1)
 
 
 def prefit(model, **options):
@@ -59,7 +66,7 @@ def chosen_by_hand(model, scoring, **options):
 @pytest.mark.parametrize(("scoring", "max_features"), [("crps", 1), ("nll", 1), ("crps", 3), ("nll", None)])
 @pytest.mark.parametrize("options", [{}, {"distribution": "normal", "spread": "targets"}, {"row_fraction": 0.5}])
 def test_the_choice_is_that_among_shares_that_are_fitted_by_themselves(scoring, max_features, options):
-    model = boosting(160, max_features).fit(*TRAIN)
+    model = boosted(max_features)
     u = prefit(model, scoring=scoring, tree_fraction="tune", **options)
     share = chosen_by_hand(model, scoring, **options)
     same = prefit(model, scoring=scoring, tree_fraction=share, tree_order="gain", **options)

@@ -156,9 +156,9 @@ def test_the_default_is_scored_by_its_own_distributions(rows, split):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_quantiles_rise_and_hold_the_interval(name, rows, split):
+def test_quantiles_rise_and_hold_the_interval(name, rows, fitted):
     require(name)
-    fitted = METHODS[name]().fit(split)
+    fitted = fitted(name)
     quantiles = fitted.quantiles(rows[0][260:], np.array([0.01, 0.05, 0.5, 0.95, 0.99]))
     if quantiles is None:
         assert name not in ("cqr", "quantile-forest")

@@ -149,11 +149,12 @@ def test_oblivious_trees(seed, depths):
 @pytest.mark.parametrize("oblivious", [False, True])
 def test_chosen_trees(oblivious, n_rows):
     rng = np.random.default_rng(n_rows)
-    trees = random_trees(rng, rng.integers(1, 600, 300), {}, categorical=True)
     if oblivious:
         levels = random_trees(rng, [2] * 1200, {}).nodes[::3].copy()
         values = rng.normal(size=16 * 300)
         trees = Trees(offsets([4] * 300), levels, {"n_features": N_FEATURES}, leaf_values=values)
+    else:
+        trees = random_trees(rng, rng.integers(1, 600, 300), {}, categorical=True)
     walk, rows = TreeWalk(trees), random_rows(rng, trees, n_rows)
     every = walk_trees(trees, rows)[0]
     for chosen in (np.arange(300), np.array([299]), rng.permutation(300)[:270], np.array([5, 5, 0])):
