@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -142,8 +141,8 @@ class Recalibrated(Distribution):
             first, second = moments[..., 0], moments[..., 1]
             return self.base.loc + self.base.scale * first, np.square(self.base.scale) * (second - np.square(first))
         center = self.base.mean()
-        moment = stepped_moment if self.base.has_jumps else _moment
-        first, second = (self._by_group(partial(moment, power), center) for power in (1, 2))
+        both = self._by_group(_stepped_moments if self.base.has_jumps else _moments, center)
+        first, second = both[..., 0], both[..., 1]
         known = np.isfinite(second)  # where a mean is not finite, a variance is not either
         return center + first, np.where(known, second, np.inf) - np.square(np.where(known, first, 0.0))
 
@@ -153,23 +152,25 @@ class Recalibrated(Distribution):
         if len(self.maps) == 1 or not self._shape:
             return function(self.maps[0 if self._shape else int(self.groups)], self.base, x)
         per_row = x.ndim > 0 and x.shape[0] == len(self)
-        out = np.empty(len(self) if x.ndim < 2 else (len(self), x.shape[1]))
-        for group in np.unique(self.groups):
-            rows = self.groups == group
-            out[rows] = function(self.maps[group], self.base[rows], x[rows] if per_row else x)
+        groups = [(self.maps[group], self.groups == group) for group in np.unique(self.groups)]
+        found = [function(g, self.base[rows], x[rows] if per_row else x) for g, rows in groups]
+        out = np.empty((len(self), *found[0].shape[1:]))
+        for (_, rows), part in zip(groups, found, strict=True):
+            out[rows] = part
         return out
 
 
-def _moment(power: int, g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
-    """Return E[(Y − middle)^power], (n,); infinite where the terms still grow where they ought to end.
+def _moments(g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
+    """Return E[Y − middle] and E[(Y − middle)²], (n, 2); infinite where the terms still grow where they ought to end.
 
     A map that stretches the scores makes heavy tails heavier: a t distribution with ν degrees of freedom and a slope of
     s has a mean only if ν > s², and a variance only if ν > 2s². An odd power whose two tails both grow alike is not a
     number. A lognormal distribution whose variance comes from beyond nine standard scores counts as one without.
     """
-    total, last, before = np.zeros((3, *distribution.shape))
+    total, last, before = np.zeros((3, *distribution.shape, 2))
     for v, weight in zip(*_quadrature(g), strict=True):
-        term = weight * (distribution.from_normal_score(g.forward(v)) - middle) ** power
+        away = distribution.from_normal_score(g.forward(v)) - middle
+        term = weight * np.stack([away, np.square(away)], axis=-1)
         with np.errstate(invalid="ignore"):  # infinite on both sides: no number
             total += term
         if abs(v) > _TAIL - 1:
@@ -178,6 +179,11 @@ def _moment(power: int, g: ScoreMap, distribution: Distribution, middle: Floats)
             before += np.abs(term)
     one_sided = np.where(np.abs(total) > 0.01 * last, np.copysign(np.inf, total), np.nan)
     return np.where(last > before, one_sided, total)
+
+
+def _stepped_moments(g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
+    """Return the same of distributions whose probabilities jump."""
+    return np.stack([stepped_moment(power, g, distribution, middle) for power in (1, 2)], axis=-1)
 
 
 def _moments_of(g: ScoreMap) -> tuple[float, float]:
