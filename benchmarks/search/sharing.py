@@ -26,7 +26,7 @@ from ibug.neighbors import instruction_sets, least_queries
 
 DOCUMENT = ROOT / "docs" / "performance.md"
 ROUNDS = 9
-SIZES = (24, 32, 64, 128, 192, 256, 512)
+SIZES = (8, 16, 32, 40, 64, 128, 512)
 K = 100
 
 

@@ -18,11 +18,11 @@ constexpr std::size_t group = IBUG_VECTOR_BYTES == 64 ? 4 : 2;
 
 // From this number of queries on, bitmaps are faster than comparisons.
 #if IBUG_VECTOR_BYTES == 64
-constexpr std::size_t least_queries = 32;
+constexpr std::size_t least_queries = 16;
 #elif IBUG_VECTOR_BYTES == 32
-constexpr std::size_t least_queries = 192;
+constexpr std::size_t least_queries = 40;
 #elif defined(IBUG_X86) || defined(IBUG_NEON)
-constexpr std::size_t least_queries = 64;  // measured on x86, taken over for ARM
+constexpr std::size_t least_queries = 32;  // measured on x86, taken over for ARM
 #else
 constexpr std::size_t least_queries = 256;  // plain loops make them slowly
 #endif
