@@ -95,8 +95,8 @@ def _fewer(scores: Scores) -> str:
         if any(counts) and counts != list(most.values()):
             found = [count for count in counts if count]
             folds = f"{min(found)}" if min(found) == max(found) else f"{min(found)} to {max(found)}"
-            listed.append(f"{known.title} {folds} of {len(found)} datasets")
-    return f" Fewer have {', '.join(listed)}." if listed else ""
+            listed.append(f"{known.title}, {folds} on {len(found)} of the datasets")
+    return f" Fewer were run of {'; '.join(listed)}." if listed else ""
 
 
 def _trees(plan: Plan, rows: list[Row]) -> list[str]:

@@ -31,6 +31,10 @@ NB_MODULE(_kernel, m) {
         "least_queries", [](const std::string& name) { return ibug::all_loops().choose(name).least_queries; },
         "instruction_set"_a = "",
         "The number of queries from which on full scans of one-byte codes share bitmaps of the queries' leaves.");
+    m.def(
+        "many_queries", [](const std::string& name) { return ibug::all_loops().choose(name).many_queries; },
+        "instruction_set"_a = "",
+        "The number of queries from which on such a scan is likely to be faster than a search by bounds.");
     ibug::register_building(m);
     ibug::register_index(m);
 }

@@ -83,6 +83,7 @@ struct Loops {
     InstructionSet set;
     std::size_t group_size;
     std::size_t least_queries;  // from this number on they share bitmaps with profit
+    std::size_t many_queries;   // from this number on that is likely to be faster than to skip rows by bounds
     Counters<std::uint8_t> codes8;
     Counters<std::uint16_t> codes16;
     Counters<std::uint32_t> codes32;

@@ -23,6 +23,7 @@ struct Rows {
 // With d = value - first value the variance is mean(d^2) - mean(d)^2. Every prefix has the first value itself, at d =
 // 0, so that the subtraction loses at most a factor k of the precision.
 inline void prefix_variances(const Rows& rows, const std::int64_t* ks, std::size_t n_ks, bool centered, double* out) {
+    if (n_ks == 0) return;  // there may be no values then
     for (std::size_t row = 0; row < rows.n; ++row) {
         const double* values = rows[row];
         const double first = centered ? values[0] : 0.0;

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from ibug.calibration import DistributionConformal, Recalibrated, ScaleConformal, VarianceCalibrator
 from ibug.calibration._score_map import ScoreMap
-from ibug.distributions import Normal, StudentT, resolve_family
+from ibug.distributions import Laplace, Normal, StudentT, resolve_family
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage
 
@@ -377,3 +377,27 @@ def symmetric_map(slope):
     """Return w = slope · v."""
     v = np.array([-2.0, 0.0, 2.0])
     return ScoreMap(v, slope * v, slope, slope * np.array([0.0, 2.0]), True)
+
+
+@pytest.mark.parametrize("family", [Normal, Laplace])
+def test_rows_of_several_groups_have_what_each_has_alone(family):
+    base, groups = family([0.0, 1.0, 2.0, 3.0], [1.0, 2.0, 1.0, 3.0]), np.array([0, 1, 1, 0])
+    maps = [symmetric_map(1.5), symmetric_map(0.5)]
+    whole, y = Recalibrated(base, maps, groups), np.array([0.5, 1.0, 0.0, 9.0])
+    for i, group in enumerate(groups):
+        alone = Recalibrated(base[i : i + 1], [maps[group]], np.zeros(1, int))
+        for name in ("mean", "var"):
+            np.testing.assert_allclose(getattr(whole, name)()[i], getattr(alone, name)()[0], rtol=1e-12)
+        for name in ("cdf", "crps", "logpdf"):
+            np.testing.assert_allclose(getattr(whole, name)(y)[i], getattr(alone, name)(y[i : i + 1])[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("family", [Normal, Laplace])
+@pytest.mark.parametrize("n_maps", [1, 2])
+def test_no_rows_have_empty_results(family, n_maps):
+    base = family([0.0, 1.0], [1.0, 2.0])
+    none = Recalibrated(base, [symmetric_map(1.5)] * n_maps, np.zeros(2, int))[np.zeros(2, bool)]
+    assert none.mean().shape == none.var().shape == (0,)
+    assert none.crps(np.empty(0)).shape == none.cdf(np.empty(0)).shape == none.logpdf(np.empty(0)).shape == (0,)
+    assert none.ppf(np.array([[0.1, 0.9]])).shape == (0, 2)
+    assert none.interval(0.9)[0].shape == (0,)

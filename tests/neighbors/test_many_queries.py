@@ -9,7 +9,7 @@ from ibug import LeafIndex
 from ibug.neighbors import _kernel, _tasks, instruction_sets
 from tests.oracles import nearest_rows
 
-MANY = 200  # more than any instruction set needs to use bitmaps
+MANY = max(200, *map(_kernel.many_queries, instruction_sets()))  # bitmaps are shared by all instruction sets
 
 
 def full_index(train):

@@ -181,7 +181,7 @@ def test_the_papers_claims_are_beside_ours():
 def test_methods_with_fewer_folds_are_named():
     results = [*rows("wine", "cbu", [1.0, 2.0]), *rows("yacht", "cbu", [1.0, 2.0]), *rows("wine", "knn", [1.0])]
     given = report.how(Plan(["wine", "yacht"], ["cbu", "knn"], folds=5), results, Scores(results))
-    assert "2 for 2 of the datasets. Fewer have kNN 1 of 1 datasets." in given
+    assert "2 for 2 of the datasets. Fewer were run of kNN, 1 on 1 of the datasets." in given
     assert "--methods cbu,knn" in given
 
 

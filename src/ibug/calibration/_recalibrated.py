@@ -149,8 +149,10 @@ class Recalibrated(Distribution):
     def _by_group(self, function: Callable[..., Floats], argument: ArrayLike) -> Floats:
         x = np.asarray(argument, np.float64)
         self._check_argument(x)
-        if len(self.maps) == 1 or not self._shape:
-            return function(self.maps[0 if self._shape else int(self.groups)], self.base, x)
+        if not self._shape:
+            return function(self.maps[int(self.groups)], self.base, x)
+        if len(self.maps) == 1 or len(self) == 0:
+            return function(self.maps[0], self.base, x)
         per_row = x.ndim > 0 and x.shape[0] == len(self)
         groups = [(self.maps[group], self.groups == group) for group in np.unique(self.groups)]
         found = [function(g, self.base[rows], x[rows] if per_row else x) for g, rows in groups]

@@ -72,9 +72,8 @@ class Search:
         """Return affinities and rows of the nearest, both (n_queries, k); see ``LeafIndex.query``."""
         n_queries = len(leaves)
         # Decided once: the tiles of a search by bounds are divided otherwise than those of a scan.
-        many = self._shares_bitmaps(n_queries, instruction_set)
-        prunes = candidates is None and self._prunes(k, many)
-        tasks = self._tasks(n_queries, candidates, prunes, many, n_jobs, instruction_set)
+        prunes = candidates is None and self._prunes(k, self._are_many(n_queries, instruction_set))
+        tasks = self._tasks(n_queries, candidates, prunes, n_jobs, instruction_set)
         if len(tasks) == 1:
             return self._run(leaves, tasks[0], k, candidates, prunes, instruction_set)
         parts = {(task.first_tile, task.last_tile): _empty(n_queries, k) for task in tasks}
@@ -92,6 +91,10 @@ class Search:
         """Whether a full scan of n_queries queries shares bitmaps of their leaves."""
         return self._one_byte and n_queries > 1 and n_queries >= kernel.least_queries(instruction_set)
 
+    def _are_many(self, n_queries: int, instruction_set: str) -> bool:
+        """Whether such a scan is so fast that bounds must spare much to be faster."""
+        return self._one_byte and n_queries > 1 and n_queries >= kernel.many_queries(instruction_set)
+
     def _prunes(self, k: int, many: bool) -> bool:
         """Whether bounds can help: not if a large part of all rows is asked for, or by many queries a small one."""
         return self._has_bounds and k <= (_MOST_ROWS_OF_MANY if many else _MOST_ROWS) * self._n_rows
@@ -101,7 +104,6 @@ class Search:
         n_queries: int,
         candidates: int | None,
         prunes: bool,
-        many: bool,
         n_jobs: int | None,
         instruction_set: str,
     ) -> list[Task]:
@@ -109,7 +111,7 @@ class Search:
         unit, group = kernel.QUAD_TILES, _GROUP
         if prunes:
             comparisons, unit = comparisons // _SPARED, kernel.CHUNK_TILES
-        elif many:
+        elif self._shares_bitmaps(n_queries, instruction_set):
             group = kernel.least_queries(instruction_set)
         if candidates is not None:
             comparisons, unit = comparisons // 4, self._n_tiles
@@ -142,7 +144,7 @@ class Search:
     def _most_visits(self, task: Task, instruction_set: str) -> int:
         """Return the number of tiles that a query may visit before a full scan is likely to be faster."""
         n_queries = task.last_query - task.first_query
-        many = self._shares_bitmaps(n_queries, instruction_set)
+        many = self._are_many(n_queries, instruction_set)
         share = _MOST_VISITED_OF_MANY if many else _MOST_VISITED if n_queries > 1 else _MOST_VISITED_ALONE
         return int(share * (task.last_tile - task.first_tile))
 

@@ -217,3 +217,13 @@ def test_compiled_functions_refuse_what_does_not_fit():
         kernel.prefix_variances(values, np.array([1, 2]), True, out)
     with pytest.raises(ValueError, match="each spread needs"):
         combination(exponents=np.ones(2)).combine(np.ones((4, 3)))
+
+
+@pytest.mark.parametrize("name", list(QUANTITIES))
+def test_values_of_other_types_and_layouts(name):
+    quantity, values = QUANTITIES[name], np.random.default_rng(4).integers(0, 9, (5, 12)).astype(float)
+    expected = quantity.prefix_variances(values, [2, 12])
+    for other in (values.astype(np.float32), values.astype(int), np.asfortranarray(values), values.astype(">f8")):
+        np.testing.assert_array_equal(quantity.prefix_variances(other, [2, 12]), expected)
+    np.testing.assert_array_equal(quantity.prefix_variances(values[::-1], [2, 12]), expected[::-1])
+    assert quantity.prefix_variances(values[:, :0], []).shape == (5, 0)

@@ -121,7 +121,7 @@ class CombinedSpread(Spread):
         """Return the variances, (n_rows,), for those of the features, (n_rows, n_features)."""
         out = np.empty(len(variances))
         kernel.combine(
-            np.ascontiguousarray(variances),
+            np.ascontiguousarray(variances, np.float64),
             self.floors,
             self.centers,
             self.lowest,

@@ -36,7 +36,7 @@ class Quantity(ABC):
         values : ndarray of shape (n_rows, k_max)
             Their values, nearest first.
         ks
-            The numbers of neighbours.
+            The numbers of neighbours, ascending.
         weights : ndarray of shape (n_rows, k_max) or None
             What each counts for.
         """

@@ -65,7 +65,7 @@ def prefix_variances(values: Floats, ks: Sequence[int], weights: Floats | None =
     values : ndarray of shape (n_rows, k_max)
         The neighbours' targets, nearest first.
     ks
-        The numbers of neighbours, each from 1 to ``k_max``.
+        The numbers of neighbours, ascending, each from 1 to ``k_max``.
     weights : ndarray of shape (n_rows, k_max) or None
         What each counts for; None where all count alike.
 
@@ -98,6 +98,9 @@ def compiled_variances(values: Floats, ks: Sequence[int], *, centered: bool) -> 
     centered
         Whether around their mean; else around zero.
     """
+    values = np.asarray(values, np.float64)
+    if values.strides[1] != values.itemsize or values.strides[0] < 0:
+        values = np.ascontiguousarray(values)
     out = np.empty((len(values), len(ks)))
     kernel.prefix_variances(values, _whole(tuple(ks)), centered, out)
     return out
