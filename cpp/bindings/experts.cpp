@@ -5,7 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include <stdexcept>
+#include "bindings/arrays.hpp"
 
 namespace nb = nanobind;
 namespace stack = ibug::stack;
@@ -13,16 +13,12 @@ using namespace nb::literals;
 
 namespace {
 
-template <class T, std::size_t n_dim>
-using Array = nb::ndarray<T, nb::ndim<n_dim>, nb::c_contig, nb::device::cpu>;
+using ibug::Array;
+using ibug::require;
 using Vector = Array<const double, 1>;
 using Table = Array<const double, 2>;
 using Whole = Array<const std::int64_t, 1>;
 using Out = Array<double, 2>;
-
-void require(bool condition, const char* message) {
-    if (!condition) throw std::invalid_argument(message);
-}
 
 void check_range(std::size_t start, std::size_t stop, std::size_t n) {
     require(start <= stop && stop <= n, "start and stop must be a range of the rows");

@@ -3,8 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include <stdexcept>
-
+#include "bindings/arrays.hpp"
 #include "stack/density.hpp"
 #include "stack/distances.hpp"
 
@@ -14,17 +13,13 @@ using namespace nb::literals;
 
 namespace {
 
-template <class T, std::size_t n_dim>
-using Array = nb::ndarray<T, nb::ndim<n_dim>, nb::c_contig, nb::device::cpu>;
+using ibug::Array;
+using ibug::require;
 using Vector = Array<const double, 1>;
 using Table = Array<const double, 2>;
 using Masses = Array<const float, 2>;
 using Out = Array<double, 2>;
 using OutVector = Array<double, 1>;
-
-void require(bool condition, const char* message) {
-    if (!condition) throw std::invalid_argument(message);
-}
 
 void check_range(std::size_t start, std::size_t stop, std::size_t n) {
     require(start <= stop && stop <= n, "start and stop must be a range of the rows");

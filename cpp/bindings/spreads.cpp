@@ -6,7 +6,8 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
-#include <stdexcept>
+
+#include "bindings/arrays.hpp"
 
 namespace nb = nanobind;
 namespace spread = ibug::spread;
@@ -14,14 +15,10 @@ using namespace nb::literals;
 
 namespace {
 
-template <class T, std::size_t n_dim>
-using Array = nb::ndarray<T, nb::ndim<n_dim>, nb::c_contig, nb::device::cpu>;
+using ibug::Array;
+using ibug::require;
 using Vector = Array<const double, 1>;
 using Strided = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
-
-void require(bool condition, const char* message) {
-    if (!condition) throw std::invalid_argument(message);
-}
 
 }  // namespace
 

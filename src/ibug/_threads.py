@@ -23,8 +23,8 @@ def n_threads_of(n_jobs: int | None, most: int) -> int:
     n_jobs : int or None
         As users give it. Where joblib runs this in a worker of its own, the worker's share is the limit.
     most
-        How many parts the work can be divided into with profit: at most so many, one at least. For a row alone it is
-        one, and joblib, which takes its time to answer, is not asked.
+        The largest number of threads that makes the work faster. Where it is one, as for a single row, joblib is not
+        asked, because its answer takes microseconds.
 
     Raises
     ------

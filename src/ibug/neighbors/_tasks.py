@@ -20,7 +20,7 @@ class Task(NamedTuple):
 
 
 def most_tasks(comparisons: int) -> int:
-    """Return into how many tasks a search of this many code comparisons can be divided with profit."""
+    """Return the largest number of tasks that makes a search of this many code comparisons faster."""
     return comparisons // COMPARISONS_PER_TASK
 
 
