@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent import futures
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,7 @@ MISSING = (
 _BLOCK = 2**22
 _LONGEST_HEADER = 2**24
 _SAMPLE = 2**16  # bytes, from which the form of the file is told
+_LOOK_UP = 0.1  # seconds
 
 
 class TextTable(Table):
@@ -94,11 +95,12 @@ class TextTable(Table):
         """Return the result of a call of Arrow's.
 
         Rows of a pipe may come late or never, and inside Arrow the main thread would not notice Ctrl-C. So another
-        thread waits there.
+        thread waits there, and this one looks up now and then: a signal that arrives just before it begins to wait
+        does not wake it.
         """
         if self._path is not None:
             return call()
-        outcome: Future[Any] = Future()
+        outcome: futures.Future[Any] = futures.Future()
 
         def wait() -> None:
             try:
@@ -107,6 +109,8 @@ class TextTable(Table):
                 outcome.set_exception(error)
 
         threading.Thread(target=wait, daemon=True).start()
+        while not futures.wait([outcome], timeout=_LOOK_UP).done:
+            pass
         return outcome.result()
 
     def where(self, row: int) -> str:
