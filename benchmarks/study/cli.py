@@ -1,4 +1,4 @@
-"""The command: ``python -m benchmarks run|status|tables|figures|fetch|compare``."""
+"""The command: ``python -m benchmarks run|status|tables|checks|figures|fetch|compare``."""
 
 from __future__ import annotations
 
@@ -39,19 +39,22 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     run_options = commands.add_parser("run", help="run what has no result yet; can be stopped and started again")
     status_options = commands.add_parser("status", help="tell what is done, what failed and why")
     tables_options = commands.add_parser("tables", help="print the paper's tables and write them into a document")
+    checks_options = commands.add_parser("checks", help="print what was run again, closer to the paper, beside it")
     figures_options = commands.add_parser("figures", help="draw the paper's figures")
     fetch_options = commands.add_parser("fetch", help="get datasets from their public sources")
     own.add_options(
         commands.add_parser("compare", help="the default against others on your own data", description=own.HELP)
     )
-    for each in (run_options, status_options, tables_options, figures_options):
+    for each in (run_options, status_options, tables_options, checks_options, figures_options):
         add_plan(each)
     for each in (run_options, figures_options, fetch_options):
         each.add_argument("--data", type=Path, help="folder with the datasets' files; default: IBUG_DATA")
     run_options.add_argument("--jobs", type=int, default=1, help="processes, each with one thread")
     run_options.add_argument("--time-limit", type=float, help="seconds for each task; default: none")
     run_options.add_argument("--retry", action="store_true", help="try again what failed or passed its time limit")
-    tables_options.add_argument("--document", type=Path, default=DOCUMENT, help="written between its marks")
+    checks_options.add_argument("--again", type=Path, required=True, help="results of what was run again")
+    for each in (tables_options, checks_options):
+        each.add_argument("--document", type=Path, default=DOCUMENT, help="written between its marks")
     figures_options.add_argument("--images", type=Path, default=IMAGES, help="folder for the images")
     figures_options.add_argument("--only", help="names of figures, with commas; default: all")
     fetch_options.add_argument("--datasets", default="all")
@@ -128,6 +131,12 @@ def _tables(options: argparse.Namespace) -> None:
     print(write(plan_of(options), options.results, options.document))
 
 
+def _checks(options: argparse.Namespace) -> None:
+    from benchmarks.study.checks import write
+
+    print(write(plan_of(options), options.results, options.again, options.document))
+
+
 def _figures(options: argparse.Namespace) -> None:
     from benchmarks.study.figures import draw
 
@@ -156,6 +165,7 @@ COMMANDS = {
     "run": _run,
     "status": _status,
     "tables": _tables,
+    "checks": _checks,
     "figures": _figures,
     "fetch": _fetch,
 }

@@ -23,13 +23,13 @@ def values() -> dict[tuple[str, str, str], float]:
 def selected() -> dict[tuple[str, str], dict[str, float]]:
     """Return the hyperparameters that the paper selected, tuned for the CRPS, by dataset and method as it names them.
 
-    Of these: ``eta``, the learning rate; ``d``, the depth, -1 for the library's own; ``h``, the leaves of a tree;
-    ``min_leaf``, the fewest rows of a leaf.
+    Of these: ``T``, the number of trees; ``eta``, the learning rate; ``d``, the depth, -1 for the library's own; ``h``,
+    the leaves of a tree; ``min_leaf``, the fewest rows of a leaf.
     """
     found: dict[tuple[str, str], dict[str, float]] = {}
     with (FOLDER / "hyperparameters.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            if row["optimized"] == "crps" and row["parameter"] in ("eta", "d", "h", "min_leaf"):
+            if row["optimized"] == "crps" and row["parameter"] in ("T", "eta", "d", "h", "min_leaf"):
                 found.setdefault((row["dataset"], row["method"]), {})[row["parameter"]] = float(row["value"])
     return found
 

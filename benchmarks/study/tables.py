@@ -200,6 +200,8 @@ def calibration(scores: Scores) -> str:
     lines = ["### Calibration of the variance: wins, ties and losses of each method against itself without it", ""]
     lines += ["| Method | CRPS | NLL |", "|---|---|---|"]
     for name in METHODS:
+        if not scores.datasets([name]):
+            continue
         cells = []
         for scoring in ("crps", "nll"):
             pairs = [

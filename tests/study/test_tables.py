@@ -6,7 +6,7 @@ import math
 import pytest
 
 from benchmarks.common.statistics import Record, compare, geometric_mean, mean_and_error, record
-from benchmarks.study import facts, report, summary, tables
+from benchmarks.study import checks, facts, report, summary, tables
 from benchmarks.study.runner import Plan
 from benchmarks.study.scores import Scores
 
@@ -251,3 +251,19 @@ def test_a_document_without_marks_is_left_alone(spoil, tmp_path):
     with pytest.raises(SystemExit, match=r"must have the line .* once"):
         report.write(Plan([], [], 1), tmp_path / "none.jsonl", document)
     assert document.read_text() == before
+
+
+def test_checks_stand_beside_the_study_and_the_paper():
+    study = Scores([*rows("bike", "ibug-xgboost", [2.0, 4.0, 6.0]), *rows("concrete", "cbu", [1.0])])
+    again = [*rows("bike", "ibug-xgboost-exact", [1.0, 2.0]), *rows("concrete", "cbu", [1.5], max_rows=500)]
+    lines = checks.render(study, again).splitlines()[2:]
+    assert lines == [
+        "| Concrete | CBU | 1.00 | 1.50 | 1.79 | up to 500 rows | 1 |",
+        "| Bike | IBUG (XGBoost) | 3.00 | 1.50 | 0.849 | IBUG (XGBoost, exact splits), all rows | 2 |",
+    ]
+
+
+def test_every_method_that_may_be_run_again_has_a_name_in_the_paper():
+    varied = {known.varies for known in tables.METHODS.values() if known.varies}
+    assert varied == {"knn", "ngboost", "ibug-xgboost"}
+    assert varied <= set(checks.NAMES)

@@ -7,11 +7,11 @@ from benchmarks.study.methods.base import GRIDS, SCORINGS, Fitted, Floats, Metho
 from benchmarks.study.methods.cbu import CBU
 from benchmarks.study.methods.cqr import CQR
 from benchmarks.study.methods.default import DefaultCatBoost, DefaultLightGBM
-from benchmarks.study.methods.ibug import IBUGCatBoost, IBUGHist, IBUGLightGBM, IBUGXGBoost
+from benchmarks.study.methods.ibug import IBUGCatBoost, IBUGExactXGBoost, IBUGHist, IBUGLightGBM, IBUGXGBoost
 from benchmarks.study.methods.ibug_cbu import IBUGCBU
 from benchmarks.study.methods.knn import KNN, UnscaledKNN
 from benchmarks.study.methods.knn_catboost import KNNCatBoost
-from benchmarks.study.methods.ngboost import NGBoost
+from benchmarks.study.methods.ngboost import NGBoost, NGBoostCRPS
 from benchmarks.study.methods.pgbm import PGBM
 from benchmarks.study.methods.quantile_forest import QuantileForest
 
@@ -36,6 +36,8 @@ METHODS: dict[str, type[Method]] = {
         PGBM,
         DefaultCatBoost,
         BART,
+        IBUGExactXGBoost,
+        NGBoostCRPS,
     )
 }
 

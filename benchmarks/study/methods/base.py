@@ -111,12 +111,16 @@ class Method(ABC):
         The import name of the package it needs.
     row_limit : dict of int
         By grid, the most rows of a dataset that it can be run on in reasonable time; without an entry no limit.
+    varies
+        The name of the method that this one is a variant of, to find out why that one differs from the paper; empty for
+        the others.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     package: ClassVar[str]
     row_limit: ClassVar[dict[str, int]] = {}
+    varies: ClassVar[str] = ""
 
     @abstractmethod
     def fit(self, split: Split) -> Fitted:

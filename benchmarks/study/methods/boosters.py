@@ -235,17 +235,18 @@ class LightGBM(Booster):
 
 
 class XGBoost(Booster):
-    """XGBoost with the histogram method."""
+    """XGBoost with the histogram method, its default since version 2."""
 
     name = package = "xgboost"
     like = "CatBoost"
+    tree_method: ClassVar[str] = "hist"
 
     def selected(self, paper: dict[str, float]) -> dict[str, Any]:
         return {"max_depth": _depth(paper), "min_child_weight": int(paper["min_leaf"])}
 
     def grid(self) -> Iterator[dict[str, Any]]:
         for rate, depth, least in product(RATES, DEPTHS, LEAST_ROWS):
-            yield {"rate": rate, "max_depth": 0 if depth is None else depth, "min_child_weight": least}
+            yield {"rate": rate, "max_depth": OWN_DEPTH if depth is None else depth, "min_child_weight": least}
 
     def make(self, parameters: dict[str, Any], seed: int) -> Any:
         from xgboost import XGBRegressor
@@ -255,7 +256,7 @@ class XGBoost(Booster):
             learning_rate=parameters["rate"],
             random_state=seed,
             n_jobs=1,
-            tree_method="hist",
+            tree_method=self.tree_method,
             **_own(parameters),
         )
 
@@ -266,6 +267,12 @@ class XGBoost(Booster):
 
     def predict_first(self, model: Any, X: Floats, trees: int) -> Floats:
         return np.asarray(model.predict(X, iteration_range=(0, trees)), np.float64)
+
+
+class ExactXGBoost(XGBoost):
+    """XGBoost that tries every split: the default for data of this size before version 2, and so the paper's."""
+
+    name, tree_method = "xgboost-exact", "exact"
 
 
 class HistGradientBoosting(Booster):

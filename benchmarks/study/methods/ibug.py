@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Moments, Split, moments_of
-from benchmarks.study.methods.boosters import Booster, CatBoost, HistGradientBoosting, LightGBM, XGBoost
+from benchmarks.study.methods.boosters import Booster, CatBoost, ExactXGBoost, HistGradientBoosting, LightGBM, XGBoost
 from ibug import IBUGRegressor
 
 
@@ -58,6 +58,13 @@ class IBUGXGBoost(IBUG):
     """On XGBoost."""
 
     name, title, package, booster = "ibug-xgboost", "IBUG (XGBoost)", "xgboost", XGBoost
+
+
+class IBUGExactXGBoost(IBUG):
+    """On XGBoost as the paper had it."""
+
+    name, title, package, booster = "ibug-xgboost-exact", "IBUG (XGBoost, exact splits)", "xgboost", ExactXGBoost
+    varies = "ibug-xgboost"
 
 
 class IBUGHist(IBUG):

@@ -27,7 +27,7 @@ class UnscaledKNN(KNN):
     Energy).
     """
 
-    name, title, scaled = "knn-unscaled", "kNN, unscaled", False
+    name, title, scaled, varies = "knn-unscaled", "kNN, unscaled", False, "knn"
 
 
 class FittedKNN(Fitted):
