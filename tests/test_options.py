@@ -55,6 +55,8 @@ def test_a_frozen_estimator_is_trained():
         ({"distribution": "cauchy"}, "distribution must be"),
         ({"distribution": ["normal", "cauchy"]}, "distribution must be"),
         ({"support": (3, 3)}, "support must be a pair"),
+        ({"n_jobs": 0}, "n_jobs must be None or a whole number"),
+        ({"n_jobs": "2"}, "n_jobs must be None or a whole number"),
     ],
 )
 def test_every_parameter_is_checked_before_any_data_are_seen(parameters, message):

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from ibug._inputs import check_count, check_flags, check_fraction
+from ibug._threads import check_n_jobs
 from ibug.calibration import ConformalCalibrator, check_calibrate, conformal_calibrator
 from ibug.distributions import Distribution, Normal, families, learns_from_targets, resolve_family
 from ibug.exceptions import InvalidInputError, NotCalibratedWarning
@@ -138,6 +139,7 @@ class Options:
         _check_residuals(given)
         conformal_calibrator(given["conformal"])
         check_fraction(given["validation_fraction"])
+        check_n_jobs(given["n_jobs"])
         sampling = Sampling(given["tree_fraction"], given["tree_order"], given["row_fraction"])
         if given["location"] not in LOCATIONS:
             raise InvalidInputError(f"location must be one of {LOCATIONS}; got {given['location']!r}.")

@@ -31,11 +31,14 @@ def n_threads_of(n_jobs: int | None, most: int) -> int:
     InvalidInputError
         If `n_jobs` is neither a whole number other than 0 nor ``None``.
     """
-    if n_jobs is None:
-        return 1
-    if not isinstance(n_jobs, Integral) or n_jobs == 0:
+    check_n_jobs(n_jobs)
+    return 1 if n_jobs is None or most <= 1 or n_jobs == 1 else min(most, int(effective_n_jobs(n_jobs)))
+
+
+def check_n_jobs(n_jobs: int | None) -> None:
+    """Raise an error if this is neither a whole number other than 0 nor None."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise InvalidInputError(f"n_jobs must be None or a whole number other than 0, such as 2 or -1; got {n_jobs!r}.")
-    return 1 if most <= 1 or n_jobs == 1 else min(most, int(effective_n_jobs(n_jobs)))
 
 
 def at_once(works: Sequence[Callable[[], Result]]) -> list[Result]:

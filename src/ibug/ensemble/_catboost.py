@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _check_sample_weight
 
+from ibug._threads import check_n_jobs
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError, MissingDependencyError, UnsupportedModelError
 from ibug.leaves import catboost_training, require_fitted
@@ -75,6 +76,7 @@ def untrained(model: Any, n_jobs: int | None, seed: int) -> Any:
     copy = fresh(model)
     asked = copy.get_params()
     settings: dict[str, Any] = {"posterior_sampling": True}
+    check_n_jobs(n_jobs)
     if n_jobs is not None:
         settings["thread_count"] = effective_n_jobs(n_jobs)
     missing = {name: value for name, value in settings.items() if name not in asked}

@@ -158,6 +158,25 @@ def test_a_spread_from_its_state(rows):
         spread_from_state({"kind": "other"})
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"floors": [1.0]}, "needs as many floors"),
+        ({"exponents": [[0.1, 0.2]]}, "needs as many floors"),
+        ({"quantities": [], "ks": []}, "A combination of 0 spreads"),
+        ({"centers": [np.nan, 0.0]}, "must be finite"),
+        ({"intercept": np.inf}, "must be finite"),
+        ({"floors": [1.0, -1.0]}, "must not be negative"),
+    ],
+)
+def test_a_forged_combination_is_refused(change, message):
+    features = (("residuals", 3), ("residuals", 9))
+    state = CombinedSpread(features, *np.ones((4, 2)), intercept=0.0, exponents=np.ones(2)).state()
+    assert spread_from_state(state).features == features
+    with pytest.raises(InvalidInputError, match=message):
+        spread_from_state(state | change)
+
+
 @pytest.mark.parametrize("name", list(QUANTITIES))
 def test_a_row_alone_and_a_slice_have_what_a_batch_has(name):
     rng = np.random.default_rng(2)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ibug._typing import Floats
 from ibug._weights import mean
+from ibug.exceptions import InvalidInputError
 from ibug.rule.spread._base import ALIKE, Neighbors, Spread
 from ibug.rule.spread._load import kernel
 from ibug.rule.spread._log_scale import fit_log_scale
@@ -19,6 +20,8 @@ from ibug.rule.spread._registry import QUANTITIES
 
 #: Added to each variance, as a share of its mean over the validation rows, so that its logarithm is never far out.
 _FLOOR = 1e-3
+
+_ARRAYS = ("floors", "centers", "lowest", "highest", "exponents")
 
 #: A quantity and a number of neighbours.
 Feature = tuple[str, int]
@@ -134,7 +137,7 @@ class CombinedSpread(Spread):
 
     def state(self) -> dict[str, Any]:
         """Return all parameters."""
-        arrays = {name: getattr(self, name) for name in ("floors", "centers", "lowest", "highest", "exponents")}
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
         return {
             "kind": self.kind,
             "quantities": [quantity for quantity, _ in self.features],
@@ -146,12 +149,16 @@ class CombinedSpread(Spread):
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> CombinedSpread:
         """Return the spread that has this state."""
-        names = ("floors", "centers", "lowest", "highest", "exponents")
-        return cls(
-            features=tuple((str(q), int(k)) for q, k in zip(state["quantities"], state["ks"], strict=True)),
-            intercept=float(state["intercept"]),
-            **{name: np.asarray(state[name], np.float64) for name in names},
-        )
+        features = tuple((str(q), int(k)) for q, k in zip(state["quantities"], state["ks"], strict=True))
+        arrays = {name: np.array(state[name], np.float64) for name in _ARRAYS}
+        intercept = float(state["intercept"])
+        if not features or any(values.shape != (len(features),) for values in arrays.values()):
+            raise InvalidInputError(f"A combination of {len(features)} spreads needs as many {', '.join(_ARRAYS)}.")
+        if not np.isfinite(intercept) or not all(np.all(np.isfinite(values)) for values in arrays.values()):
+            raise InvalidInputError("The parameters of a combination of spreads must be finite.")
+        if np.any(arrays["floors"] < 0):
+            raise InvalidInputError("The floors of a combination of spreads must not be negative.")
+        return cls(features, intercept=intercept, **arrays)
 
 
 def prefix_columns(neighbors: Neighbors, features: Sequence[Feature], weights: Neighbors = ALIKE) -> Floats:
