@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from benchmarks.common import document
@@ -17,8 +18,13 @@ from benchmarks.study.scores import Scores
 from benchmarks.study.tables import TABLES, number
 
 BEGIN = "<!-- python -m benchmarks checks writes from here -->"
-NAMES = {method: (table.fact, theirs) for table in TABLES if table.metric == "crps" and table.calibrated
-         for method, theirs in table.methods.items() if theirs}  # fmt: skip
+NAMES = {
+    method: (table.fact, theirs)
+    for table in reversed(TABLES)  # the first table that has a method counts
+    if table.metric == "crps" and table.calibrated
+    for method, theirs in table.methods.items()
+    if theirs
+}
 
 
 def write(plan: Plan, results: Path, again: Path, path: Path) -> str:
@@ -38,18 +44,24 @@ def render(study: Scores, again: list[Row]) -> str:
         "| Dataset | Method | the study | run again | the paper | what was run again | folds |",
         "|---|---|---|---|---|---|---|",
     ]
-    for method, known in METHODS.items():
-        for dataset, title in ((name, each.title) for name, each in DATASETS.items()):
-            for (_, _, most), rows in ((key, rows) for key, rows in groups.items() if key[:2] == (method, dataset)):
-                folds = Scores(rows).folds("crps", dataset, method)
-                varied = known.varies or method
-                before = study.folds("crps", dataset, varied)
-                paper = facts.values().get((NAMES[varied][0], title, NAMES[varied][1]))
-                lines.append(
-                    f"| {title} | {METHODS[varied].title} | {_mean({f: v for f, v in before.items() if f in folds})} "
-                    f"| {_mean(folds)} | {'–' if paper is None else number(paper)} | {_what(method, most)} "
-                    f"| {len(folds)} |"
-                )
+    order = {name: place for place, name in enumerate((*METHODS, *DATASETS))}
+    for method, dataset, most in sorted(groups, key=lambda each: (order[each[0]], order[each[1]], each[2] or math.inf)):
+        folds = Scores(groups[method, dataset, most]).folds("crps", dataset, method)
+        if folds:
+            varied = METHODS[method].varies or method
+            before = study.folds("crps", dataset, varied)
+            table, theirs = NAMES[varied]
+            paper = facts.values().get((table, DATASETS[dataset].title, theirs))
+            cells = (
+                DATASETS[dataset].title,
+                METHODS[varied].title,
+                _mean({fold: score for fold, score in before.items() if fold in folds}),
+                _mean(folds),
+                "–" if paper is None else number(paper),
+                _what(method, most),
+                f"{len(folds)}",
+            )
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
