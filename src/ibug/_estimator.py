@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from operator import attrgetter
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +31,8 @@ from ibug.exceptions import InvalidInputError
 from ibug.leaves import is_pandas
 from ibug.persistence import save
 
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
 
 def view(part: str, path: str) -> Any:
     """Return a read-only attribute of a fitted estimator: what one of its learned parts has under a dotted name.
@@ -52,6 +55,30 @@ def view(part: str, path: str) -> Any:
         return get(learned)
 
     return property(value)
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """Decorate a method that learns, so that an estimator on which it fails stays as it was.
+
+    Otherwise the columns of the new rows would stand beside the model of the old ones.
+
+    Parameters
+    ----------
+    fit : method
+        Sets attributes of the estimator.
+    """
+
+    @wraps(fit)
+    def whole(self: Any, *args: Any, **options: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **options)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(Fit, whole)
 
 
 class ProbabilisticRegressorMixin:

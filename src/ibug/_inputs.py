@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_array, check_consistent_length, column_or_1d
 
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
@@ -30,6 +31,12 @@ def as_rows(X: Any) -> Any:
             "is X.iloc[[0]], of an array X.reshape(1, -1); one feature is X.reshape(-1, 1)."
         )
     return X
+
+
+def thinned(X: Any, most: int) -> Any:
+    """Return at most this many rows, evenly spaced; all where there are no more."""
+    n_rows = _num_samples(X)
+    return X if n_rows <= most else _safe_indexing(X, slice(None, None, -(-n_rows // most)))
 
 
 def shape_of(y: Any) -> tuple[int, ...]:

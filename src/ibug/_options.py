@@ -237,9 +237,29 @@ class Options:
 
     def check_k(self, n_rows: int) -> None:
         """Check k against the rows that will be in the index at the end; one neighbour alone has no variance."""
+        self.check_indexed_k(self.sampling.n_rows(n_rows))
+
+    def check_indexed_k(self, n_indexed: int) -> None:
+        """Check k against the rows that are in an index already."""
         if not self._chooses_k:
-            most = self.sampling.n_rows(n_rows)
-            check_count(self.given_k, min(2, most), most, 'k, unless it is "tune",')
+            check_count(self.given_k, min(2, n_indexed), n_indexed, 'k, unless it is "tune",')
+
+    def check_support(self, lowest: float, highest: float, which: str) -> None:
+        """Check that targets are inside the support.
+
+        Parameters
+        ----------
+        lowest, highest
+            The smallest and the largest of them.
+        which
+            Which ones they are: ``"training"``, say.
+        """
+        lower, upper = self.support or (-np.inf, np.inf)
+        if lowest < lower or highest > upper:
+            raise InvalidInputError(
+                f"Some {which} targets are outside the support {self.support!r}: they are from {lowest:g} to "
+                f"{highest:g}. Correct or remove them, or widen the support."
+            )
 
     def check_residual_rows(self, n_rows: int) -> None:
         """Check that there are enough validation rows to take residuals from."""

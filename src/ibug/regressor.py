@@ -13,9 +13,9 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ibug._estimator import ProbabilisticRegressorMixin, view
+from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
 from ibug._frames import check_output, neighbor_frames
-from ibug._inputs import check_count
+from ibug._inputs import check_count, thinned
 from ibug._options import Options
 from ibug._typing import Floats
 from ibug._weights import as_weights
@@ -208,6 +208,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         self.weight_neighbors, self.output_weights = weight_neighbors, output_weights
         self.n_jobs, self.verbose = n_jobs, verbose
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,
@@ -372,8 +373,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X_val, X_new : array-like or data frame of shape (n_rows, n_features)
             Validation rows, and rows like those to be predicted, for `recalibrate` with ``ScaleConformal(ratio=...)``.
         """
-        leaves = (np.concatenate([*self.source_.leaves_of(self._check_rows(X))]) for X in (X_val, X_new))
-        return LikelihoodRatio.estimate(*leaves)
+        rows = (thinned(self._check_rows(X), LikelihoodRatio.most_rows(self.index_.n_trees)) for X in (X_val, X_new))
+        return LikelihoodRatio.estimate(*(np.concatenate([*self.source_.leaves_of(X)]) for X in rows))
 
     def monitor(self, X: Any, y: ArrayLike | None = None, *, coverage: float = 0.9, alpha: float = 0.01) -> Drift:
         """Compare rows with the validation rows, and tell whether the data have moved.
@@ -518,6 +519,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         check_same_targets(self.training_targets_, validation)
         weights = as_weights(sample_weight, len(validation[1]), "sample_weight")
         options, rng = Options.of({**self.get_params(deep=False), **parameters}), check_random_state(self.random_state)
+        options.check_indexed_k(self.index_.n_rows)
         facts = facts_of(self.source_.targets, options)
         self.source_, self.rule_ = learn_from(self.source_, validation, options, facts, rng, weights)
         return self

@@ -94,6 +94,9 @@ def test_groups_that_were_not_seen_are_counted(data):
     assert u.predict_dist(X).n_unseen == 0
     assert u.predict_dist(other).n_unseen == 300
     assert u.predict_dist(other[:1]).n_unseen == 1
+    found = u.predict_dist(other)
+    assert [found[:7].n_unseen, found[1:3].n_unseen, found[np.array([0, 1, 3])].n_unseen] == [3, 0, 2]
+    assert type(found).concatenate([found[:6], found[6:10]]).n_unseen == 4
     pooled = fitted(data, ScaleConformal()).conformal_.maps_[-1].interval(0.9)
     assert u.conformal_.maps_[-1].interval(0.9) == pooled
 

@@ -44,14 +44,15 @@ def test_trained_here_training_rows_tell_the_scores_without_themselves(diabetes,
     assert u.affinity_threshold_ == pytest.approx(np.quantile(expected, 0.01))
 
 
-def test_trained_here_rows_of_the_same_data_are_as_familiar():
+@pytest.mark.parametrize("parameters", [{}, {"spread": "targets"}, {"residuals": "model"}])
+def test_trained_here_rows_of_the_same_data_are_as_familiar(parameters):
     rng = np.random.default_rng(0)
     alarms = 0
-    for seed in range(6):
+    for seed in range(4):
         X = rng.uniform(size=(900, 4))
         y = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.2 * rng.normal(size=900)
         model = GradientBoostingRegressor(n_estimators=40, random_state=seed)
-        u = IBUGRegressor(model, random_state=0).fit(X[:500], y[:500])
+        u = IBUGRegressor(model, random_state=0, **parameters).fit(X[:500], y[:500])
         alarms += u.monitor(X[500:]).moved
         assert u.monitor(np.clip(X[500:], 0.4, 0.6)).moved
     assert alarms == 0

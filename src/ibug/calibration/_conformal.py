@@ -134,9 +134,9 @@ class ConformalCalibrator(BaseEstimator):
                 f"Likelihood ratios of new rows must be finite numbers of at least 0, one per row; got {own!r:.100}."
             )
         members = self._members(distribution, groups)
-        unseen = int(members[:, -1].sum()) if len(self.groups_) else 0
+        unseen = members[:, -1] if len(self.groups_) else None
         if not self.overlapping_:
-            return Recalibrated(distribution, self.maps_, members.argmax(axis=1), own, n_unseen=unseen)
+            return Recalibrated(distribution, self.maps_, members.argmax(axis=1), own, unseen=unseen)
         # Densities are those of the group whose intervals are the widest.
         widths = np.array([np.subtract(*one.interval(_USUAL)[::-1]) for one in self.maps_])
         widest = np.where(members, widths, -np.inf).argmax(axis=1)

@@ -19,6 +19,7 @@ from ibug.exceptions import InvalidInputError
 _INVERSE_PENALTY = 1.0
 _MOST_STEPS = 1000
 _MOST_ENTRIES = 2**27  # of the table: 1 GiB
+_MOST_LEAVES = 2**26  # of the rows of one kind
 
 Leaves = NDArray[np.int32]
 
@@ -89,6 +90,11 @@ class LikelihoodRatio:
         known = leaves < width
         added = self.table[np.arange(n_trees), np.where(known, leaves, 0)]
         return np.asarray(np.exp(self.intercept + np.sum(added * known, axis=1)))
+
+    @staticmethod
+    def most_rows(n_trees: int) -> int:
+        """Return how many rows of each kind it is estimated from at most: their leaves must fit into memory."""
+        return max(1, _MOST_LEAVES // n_trees)
 
     def of_chunks(self, chunks: Iterable[Leaves]) -> Floats:
         """Return the ratios of rows whose leaves come in chunks, (n_rows,)."""

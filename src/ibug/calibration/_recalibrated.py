@@ -38,8 +38,8 @@ class Recalibrated(Distribution):
         The weight of each row, where held-out rows have weights; None for the largest of these.
     members : ndarray of bool, shape (n, n_maps) or (n_maps,), or None
         All maps that count for a row, where groups overlap: its interval is the widest of theirs.
-    n_unseen : int
-        The number of rows whose group no held-out row had.
+    unseen : ndarray of bool or None
+        Of each row, whether no held-out row had its group.
     """
 
     parameters: ClassVar[tuple[str, ...]] = ()
@@ -51,9 +51,9 @@ class Recalibrated(Distribution):
         groups: NDArray[np.intp],
         own: Floats | None = None,
         members: NDArray[np.bool_] | None = None,
-        n_unseen: int = 0,
+        unseen: NDArray[np.bool_] | None = None,
     ) -> None:
-        self.own, self.members, self.n_unseen = own, members, n_unseen
+        self.own, self.members, self.unseen = own, members, unseen
         self.base = base
         self.maps = tuple(maps)
         self.groups = groups
@@ -67,12 +67,20 @@ class Recalibrated(Distribution):
         weights = [one.own for one in distributions if one.own is not None]
         own = np.concatenate(weights) if weights else None
         sets = [one.members for one in distributions if one.members is not None]
-        members, unseen = np.concatenate(sets) if sets else None, sum(one.n_unseen for one in distributions)
+        members = np.concatenate(sets) if sets else None
+        marks = [one.unseen for one in distributions if one.unseen is not None]
+        unseen = np.concatenate(marks) if marks else None
         return cls(type(inner[0]).concatenate(inner), distributions[0].maps, groups, own, members, unseen)
 
+    @property
+    def n_unseen(self) -> int:
+        """The number of rows whose group no held-out row had."""
+        return 0 if self.unseen is None else int(np.sum(self.unseen))
+
     def __getitem__(self, rows: Any) -> Recalibrated:
-        own, members = (None if part is None else part[rows] for part in (self.own, self.members))
-        return Recalibrated(self.base[rows], self.maps, self.groups[rows], own, members)
+        parts = self.own, self.members, self.unseen
+        own, members, unseen = (None if part is None else part[rows] for part in parts)
+        return Recalibrated(self.base[rows], self.maps, self.groups[rows], own, members, unseen)
 
     def __repr__(self) -> str:
         return f"<Recalibrated {self.base!r}>"

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ibug._columns import FeatureType, feature_types
-from ibug._estimator import view
+from ibug._estimator import all_or_nothing, view
 from ibug._frames import quantile_names
 from ibug._inputs import check_count, check_probabilities
 from ibug._options import Options
@@ -144,6 +144,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     def client(self, client: Client | None) -> None:
         self._client = client
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,

@@ -12,6 +12,7 @@ from ibug._typing import Floats
 from ibug.distributions import Distribution
 from ibug.neighbors import Batch
 from ibug.rule import Plan, Rule, Statistics, TargetFacts, choose, joined, with_conformal, with_floor
+from ibug.training import with_familiarity
 
 
 def as_targets(y: Any) -> Floats:
@@ -76,6 +77,12 @@ def variance_of(rule: Rule, batch: Batch) -> Floats:
 def affinity_score_of(rule: Rule, batch: Batch, n_trees: int) -> Floats:
     """Return the mean affinity of the rule's neighbours as a share of the trees, (n_rows,)."""
     return np.asarray(batch.affinities[:, : rule.k].mean(axis=1) / n_trees)
+
+
+def familiar(rule: Rule, batch: Batch, k: int, numbers: Any, n_trees: int) -> Rule:
+    """Return the rule with threshold and reference of training rows, by their k nearest, themselves among them."""
+    found: Any = with_familiarity(rule, *nearest_of(batch, k), numbers, n_trees)
+    return found  # type: ignore[no-any-return]
 
 
 def nearest_of(batch: Batch, k: int) -> tuple[Any, Any]:

@@ -13,11 +13,11 @@ from ibug._options import Options
 from ibug.dask._partitions import Partitions, targets_of
 from ibug.dask._rows import RowsOnCluster, some_of
 from ibug.dask._source import ClusterSource
-from ibug.dask._tasks import as_targets, conformalized, distribution_of, floored, statistics_of, tuned
+from ibug.dask._tasks import as_targets, conformalized, distribution_of, familiar, floored, statistics_of, tuned
 from ibug.dask._training import trained
 from ibug.exceptions import InvalidInputError
 from ibug.rule import Plan, Rule, TargetFacts, TargetRange, without_validation
-from ibug.training import ROWS_FOR_FLOOR, divide_rows
+from ibug.training import MOST_ROWS, ROWS_FOR_FLOOR, divide_rows
 
 
 class Learned(NamedTuple):
@@ -135,8 +135,21 @@ def held_out(
     source, rule = learned(job, trained(estimator, job.client, X_train, y_train, some), rows, facts, held)
     if options.refit:
         source = job.source(trained(estimator, job.client, X, y, fit_params), every)
-        rule = rule.with_k(options.k)
+        rule = _familiar_to_model(job, source, every, rule.with_k(options.k))
     return Learned(source, rule)
+
+
+def _familiar_to_model(job: ClusterJob, source: ClusterSource, rows: RowsOnCluster, rule: Rule) -> Rule:
+    """Return the rule with threshold and reference of the final model's training rows; the first model had fewer."""
+    k = min(rule.k + 1, source.shards.n_rows)
+    if k < 2:
+        return rule
+    numbers = np.arange(0, rows.n_rows, -(-rows.n_rows // MOST_ROWS))
+    graph = source.graph(Partitions(None, [rows.sample(numbers)]), n_jobs=job.options.n_jobs)
+    (batch,) = source.batches(graph, {"targets": k})
+    task = (familiar, graph.literal("rule", rule), batch, k, graph.literal("numbers", numbers), source.n_trees)
+    found: Rule = job.client.compute(graph.delayed([graph.add("familiar", task)])[0]).result()
+    return found
 
 
 def learn_from(job: ClusterJob, source: ClusterSource, validation: RowsOnCluster, facts: TargetFacts) -> Learned:
@@ -144,6 +157,8 @@ def learn_from(job: ClusterJob, source: ClusterSource, validation: RowsOnCluster
     options = job.options
     if not validation.n_rows:
         raise InvalidInputError("X_val: every partition is empty; rows are needed to tune and calibrate on.")
+    options.check_indexed_k(source.shards.n_rows)
+    options.check_support(validation.range.lowest, validation.range.highest, "validation")
     parts = divide_rows(validation.n_rows, options, job.rng)
     rows = validation if parts is None else validation.take(parts[0])
     numbers = None

@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from ibug._estimator import ProbabilisticRegressorMixin, view
+from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
 from ibug._inputs import check_feature_names, check_flags, require
 from ibug._progress import Progress
 from ibug._typing import Floats, Rows
@@ -61,7 +61,7 @@ class CBURegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     calibrate : bool, "grid" or "continuous"
         Calibrate the variance on validation rows: γσ² + δ. ``True`` means the paper's grid.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator
-        Guarantee the coverage of intervals sure, as in `IBUGRegressor`.
+        Guarantee the coverage of intervals, as in `IBUGRegressor`.
     validation_fraction : float in (0, 1)
         The share of the rows that is held out to calibrate, where `fit` is given no validation rows.
     refit : bool
@@ -143,6 +143,7 @@ class CBURegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch, Tags, _safe_indexing, check_random_state, get_t
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from ibug._estimator import ProbabilisticRegressorMixin, view
+from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
 from ibug._inputs import check_flags
 from ibug._progress import Progress
 from ibug._typing import Floats, Rows
@@ -48,7 +48,7 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         Calibrate the variance of the ensemble once more, after that of the members: γσ² + δ. The paper does not. For
         ``combine="average"`` only; a mixture can be calibrated by `conformal`.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator
-        Guarantee the coverage of the ensemble's intervals sure, as in `IBUGRegressor`.
+        Guarantee the coverage of the ensemble's intervals, as in `IBUGRegressor`.
     validation_fraction : float in (0, 1)
         The share of the rows that is held out to calibrate the ensemble, where `fit` is given no validation rows.
         Members hold out rows by their own parameters.
@@ -131,6 +131,7 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(
         self,
         X: Any,

@@ -85,6 +85,16 @@ class RepeatedReader(LeafReader):
         """Whether the inner reader does."""
         return self.inner.predicts_by_walk
 
+    @property
+    def changes_unit(self) -> bool:
+        """Whether the inner reader does."""
+        return self.inner.changes_unit
+
+    @property
+    def quantile(self) -> float | None:
+        """The level of the quantile that the model was trained for."""
+        return self.inner.quantile
+
     def read(self, X: Any, *, n_jobs: int | None = None) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Return leaf numbers and predictions, the fastest way."""
         leaves, predictions = self.inner.read(X, n_jobs=n_jobs)

@@ -79,6 +79,17 @@ class SeveralReader(LeafReader):
         return len(self.inner)
 
     @property
+    def changes_unit(self) -> bool:
+        """Whether the reader of some member does."""
+        return any(reader.changes_unit for reader in self.inner)
+
+    @property
+    def quantile(self) -> float | None:
+        """The level of the quantile that a member was trained for; of several, one that is not the median."""
+        found = [reader.quantile for reader in self.inner if reader.quantile is not None]
+        return next((level for level in found if level != 0.5), found[0] if found else None)
+
+    @property
     def outputs(self) -> NDArray[np.intp]:
         """The output of each tree."""
         return np.repeat(np.array(self._order, np.intp), [reader.n_trees for reader in self.inner])

@@ -28,6 +28,7 @@ def updated(
     *,
     weights: Floats | None = None,
     keep: int | None = None,
+    least: int = 1,
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> LocalSource:
@@ -47,17 +48,28 @@ def updated(
         What the new rows count for as neighbours, where training rows have weights; 1 by default.
     keep
         The number of training rows in the end, at most; None for all.
+    least
+        The number of rows that must be left in the index.
     n_jobs, verbose
         As in IBUGRegressor.
     """
     for index in (source.index, source.residual_index, *source.own):
         _check_growable(index)
-    gone = 0 if keep is None else max(0, len(source.targets) + len(y) - keep)
-    drawn = None if source.rows is None else sampling.rows(len(y), rng)
-    drawn = np.arange(len(y)) if drawn is None else drawn
+    n_old = len(source.targets)
+    gone = 0 if keep is None else max(0, n_old + len(y) - keep)
     # As numbers of all rows, old and new, those that are in the index; ascending.
-    old = np.arange(len(source.targets)) if source.rows is None else source.rows
-    rows = np.concatenate([old, len(source.targets) + drawn])
+    old = np.arange(n_old) if source.rows is None else source.rows
+    drawn = np.arange(len(y))
+    if source.rows is not None:
+        staying = drawn[max(0, gone - n_old) :]
+        wanted = sampling.n_rows(n_old + len(y) - gone) - int(np.sum(old >= gone))
+        drawn = np.sort(rng.choice(staying, min(max(wanted, 0), len(staying)), replace=False))
+    rows = np.concatenate([old, n_old + drawn])
+    n_left = int(np.sum(rows >= gone))
+    if n_left < least:
+        raise InvalidInputError(
+            f"keep={keep} leaves {n_left} rows that can be neighbours, and {least} make up a distribution: keep more."
+        )
     options: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
     index = _moved(source.index, source.leaves, X, drawn, int(np.sum(rows < gone)), **options)
     targets = np.concatenate([source.targets, y])[gone:]
@@ -104,6 +116,8 @@ def _moved(
     if gone >= index.n_rows:
         return leaves.index_of(X, drawn[gone - index.n_rows :], title="indexing new rows", **options)
     kept: LeafIndex = index.without_first(gone) if gone else index
+    if not len(drawn):  # few new rows, of which a share can be neighbours
+        return kept
     return kept.extended(_leaves(leaves, _safe_indexing(X, drawn), options), len(drawn))
 
 

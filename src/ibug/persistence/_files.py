@@ -21,7 +21,7 @@ from ibug.persistence._writing import ContainerWriter
 
 _STORES: dict[str, Store] = {}
 # Where the estimators are that can be stored. They are above this package, which is used without them.
-_HOMES = ("ibug.regressor", "ibug.ensemble")
+_HOMES = ("ibug.regressor", "ibug.ensemble", "ibug.online")
 
 
 class Store(NamedTuple):

@@ -14,6 +14,7 @@ from ibug.rule._family import Family, prepared
 
 #: What stands for a variance of zero while k is being tuned (paper, Algorithm 3), for targets from 0 to 1.
 TINY_VARIANCE = 1e-15
+_LEAST_RANGE = 1e-145  # of the targets, unless they are all the same
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,11 @@ class TargetFacts:
         options
             The families, and the support.
         """
-        lower, upper = options.support or (-np.inf, np.inf)
-        if found.lowest < lower or found.highest > upper:
+        options.check_support(found.lowest, found.highest, "training")
+        if 0 < found.highest - found.lowest < _LEAST_RANGE:
             raise InvalidInputError(
-                f"Some training targets are outside the support {options.support!r}: they are from {found.lowest:g} to "
-                f"{found.highest:g}."
+                f"The training targets are from {found.lowest:g} to {found.highest:g}: squares of such differences are "
+                "no numbers. Multiply all targets by a power of ten."
             )
         families, refused = prepared(options, targets, found.lowest)
         shaped = [family.name for family in families if family.needs_neighbors]

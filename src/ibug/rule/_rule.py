@@ -224,7 +224,8 @@ class Rule:
         ours = np.flatnonzero((table["spread"] == "targets") & (table["distribution"] == self.family.name))
         best = ours[np.argmin(np.nan_to_num(table["score"][ours], nan=np.inf))]
         k = int(table["k"][best])
-        return replace(plain, k=k, spread=SingleSpread("targets", k))
+        threshold = plain.affinity_threshold if k == plain.k else np.nan  # which is of the k that it was found with
+        return replace(plain, k=k, spread=SingleSpread("targets", k), affinity_threshold=threshold)
 
     def at_most(self, limits: Mapping[str, int]) -> Rule:
         """Return the same rule for rows that have fewer neighbours; the experts of a stack need theirs.

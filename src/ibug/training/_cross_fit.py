@@ -93,6 +93,12 @@ def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> l
             raise
         raise needs_splits(cv) from error
     folds = [(np.asarray(train, np.intp), np.asarray(test, np.intp)) for train, test in parts]
+    largest = max((int(rows.max(initial=-1)) for fold in folds for rows in fold), default=-1)
+    if largest >= n_rows:
+        raise InvalidInputError(
+            f"cv has the row number {largest}, and there are {n_rows} rows to divide. With refit=False a part is "
+            "held out first: pass X_val and y_val, or a splitter in place of a list of splits."
+        )
     times = np.bincount(np.concatenate([test for _, test in folds]), minlength=n_rows)
     if len(times) != n_rows or np.any(times > 1) or not times.any():
         raise InvalidInputError(

@@ -40,7 +40,26 @@ def familiar_to_model(rule: AnyRule, source: LocalSource, X: Any, n_jobs: int | 
     numbers = np.arange(len(source.targets)) if source.rows is None else source.rows
     numbers = numbers[:: -(-len(numbers) // MOST_ROWS)]
     found = source.neighbors(_safe_indexing(X, numbers), min(rule.k + 1, n_index), n_jobs=n_jobs)
-    scores = _without_self(*found, numbers) / source.n_trees
+    return with_familiarity(rule, *found, numbers, source.n_trees)
+
+
+def with_familiarity(
+    rule: AnyRule, affinities: NDArray[np.int32], rows: Integers, numbers: NDArray[np.intp], n_trees: int
+) -> AnyRule:
+    """Return the rule with the threshold and the reference of these training rows.
+
+    Parameters
+    ----------
+    rule
+        The rule.
+    affinities, rows : ndarray of shape (n_rows, k + 1)
+        What was found for some training rows: one more than k, since each may be its own neighbour.
+    numbers : ndarray of shape (n_rows,)
+        Which training rows they are.
+    n_trees
+        The number of trees.
+    """
+    scores = _without_self(affinities, rows, numbers) / n_trees
     reference = replace(rule.reference, familiarity=kept(scores))
     return replace(rule, affinity_threshold=affinity_threshold(scores, None), reference=reference)
 

@@ -49,6 +49,7 @@ def updated_source(
             "one above zero for each new row."
         )
     facts_of(np.concatenate([source.targets, y]), options)  # they must be inside the support
+    least = 1
     if keep is not None:
         rules = rule.rules if isinstance(rule, JointRule) else (rule,)
         spreads = (k for one in rules for k in one.spread.n_neighbors.values())
@@ -62,6 +63,7 @@ def updated_source(
         check_random_state(random_state),
         weights=weights,
         keep=keep,
+        least=least,
         n_jobs=options.n_jobs,
         verbose=options.verbose,
     )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from ibug._inputs import thinned
 from ibug._options import Options
 from ibug._typing import Floats, Rows
 from ibug._weights import counting
@@ -119,7 +120,7 @@ def _split(job: Job) -> Learned:
         assert part.validation is not None, "which the held out rows are"
         known = part.validation, options, part.facts, part.rng, part.validation_weight
         rule = learn_from(source.with_training_residuals(Residuals()), *known).rule
-    return Learned(final, rule.with_k(options.k))
+    return Learned(final, familiar_to_model(rule.with_k(options.k), final, job.X, options.n_jobs))
 
 
 def _require_residuals(options: Options, reason: str) -> None:
@@ -203,7 +204,7 @@ def _from_validation(job: Job, source: LocalSource) -> Learned:
         return learn_from(*known, tunes_trees=tunes)
     options, maker = job.options, maker_of(job.facts)
     rule = maker.without_validation(options, job.facts, source.index.n_rows)
-    sample = _safe_indexing(job.X, slice(None, None, -(-len(job.y) // ROWS_FOR_FLOOR)))
+    sample = thinned(job.X, ROWS_FOR_FLOOR)
     batches = source.batches(sample, _floor_needs(rule), n_jobs=options.n_jobs, verbose=options.verbose)
     return Learned(source, maker.with_floor(rule, batches, job.facts))
 
@@ -254,7 +255,13 @@ def learn_from(
         Whether they choose the share of the trees that counts, too.
     """
     X, y = validation
+    options.check_support(float(y.min(initial=np.inf)), float(y.max(initial=-np.inf)), "validation")
     if weights is not None:
+        if not np.any(weights):
+            raise InvalidInputError(
+                f"None of the {len(y)} rows that were held out to calibrate on has a weight above zero: pass X_val and "
+                "y_val, or leave rows of weight 0 out."
+            )
         rows_that_count, weights = counting(weights)
         validation = X, y = _safe_indexing(X, rows_that_count), y[rows_that_count]
     work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}

@@ -64,8 +64,7 @@ def restore_ibug(cls: type, spec: dict[str, Any], loading: Loading) -> Any:
         check_features(source, regressor.n_features_in_)
         check_needs(source, rule)
         regressor.source_, regressor.rule_ = source, rule
-        if source.targets.ndim > 1:
-            regressor.target_names_ = _target_names(learned, source)
+        regressor.target_names_ = _target_names(learned, source) if source.targets.ndim > 1 else None
     return regressor
 
 
