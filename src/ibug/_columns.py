@@ -14,6 +14,8 @@ def feature_types(X: Any) -> list[FeatureType]:
 
     Values are plain: texts, numbers and lists. Categories of another kind, dates say, are given as text.
     """
+    if hasattr(X, "schema") and hasattr(X, "column_names"):  # a table of pyarrow
+        return [{"name": field.name, "dtype": str(field.type)} for field in X.schema]
     if not hasattr(X, "columns"):
         return [{"name": None, "dtype": str(getattr(X, "dtype", "object"))} for _ in range(X.shape[1])]
     return [_feature_type(str(name), X[name]) for name in X.columns] if _unique(X.columns) else []

@@ -105,6 +105,10 @@ class NameConflictWarning(IBUGWarning):
     """Another distribution has installed a package named ibug into the same environment."""
 
 
+class NarrowWarning(IBUGWarning):
+    """Intervals hold far fewer of the validation rows than they should: the distributions fit these rows badly."""
+
+
 class NotCalibratedWarning(IBUGWarning):
     """Calibration was asked for, but there are no validation rows to do it on."""
 

@@ -149,7 +149,7 @@ def test_the_guard_against_quantile_models_knows_several_targets(rows):
 def test_splits_that_number_other_rows(rows):
     X, y = rows
     folds = [(np.arange(450), np.arange(450, 900)), (np.arange(450, 900), np.arange(450))]
-    with pytest.raises(InvalidInputError, match="row number 899.*refit=False"):
+    with pytest.raises(InvalidInputError, match=r"row number 899.*refit=False"):
         IBUGRegressor(small(), cv=folds, refit=False, random_state=0).fit(X, y)
 
 

@@ -17,7 +17,7 @@ from ibug.dask._tasks import as_targets, conformalized, distribution_of, familia
 from ibug.dask._training import trained
 from ibug.exceptions import InvalidInputError
 from ibug.rule import Plan, Rule, TargetFacts, TargetRange, without_validation
-from ibug.training import MOST_ROWS, ROWS_FOR_FLOOR, divide_rows
+from ibug.training import ROWS_FOR_FAMILIARITY, ROWS_FOR_FLOOR, divide_rows
 
 
 class Learned(NamedTuple):
@@ -144,7 +144,7 @@ def _familiar_to_model(job: ClusterJob, source: ClusterSource, rows: RowsOnClust
     k = min(rule.k + 1, source.shards.n_rows)
     if k < 2:
         return rule
-    numbers = np.arange(0, rows.n_rows, -(-rows.n_rows // MOST_ROWS))
+    numbers = np.arange(0, rows.n_rows, -(-rows.n_rows // ROWS_FOR_FAMILIARITY))
     graph = source.graph(Partitions(None, [rows.sample(numbers)]), n_jobs=job.options.n_jobs)
     (batch,) = source.batches(graph, {"targets": k})
     task = (familiar, graph.literal("rule", rule), batch, k, graph.literal("numbers", numbers), source.n_trees)

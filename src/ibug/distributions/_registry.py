@@ -66,7 +66,7 @@ def resolve_family(family: Any) -> tuple[str, type[Distribution]]:
         return (names[0] if names else family.__name__), family
     if not isinstance(family, str) or family not in _FAMILIES:
         raise InvalidInputError(
-            f"distribution must be one of {families()}, a subclass of Distribution, or 'tune'; got {family!r}."
+            f"distribution must be one of {families()}, a subclass of Distribution, 'tune' or 'auto'; got {family!r}."
         )
     return family, _FAMILIES[family]
 

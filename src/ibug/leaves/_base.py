@@ -141,6 +141,11 @@ class LeafReader(ABC):
         """The level of the quantile that the model was trained for; None if it was for the mean or something else."""
         return None
 
+    @property
+    def n_training_rows(self) -> int | None:
+        """The number of rows that the first tree was trained on, if the model tells; with weights it is their sum."""
+        return None
+
     def written_as(self, name: str) -> str:
         """Return a column's name as the library writes it."""
         return name

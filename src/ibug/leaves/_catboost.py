@@ -68,6 +68,12 @@ class CatBoostReader(WalkingReader):
         return bool(self._options)
 
     @property
+    def n_training_rows(self) -> int | None:
+        """The number of rows of the first tree; summed models and some files have no weights of leaves."""
+        weights = np.asarray(self.model.get_leaf_weights())[: int(self.model.get_tree_leaf_counts()[0])]
+        return round(float(weights.sum())) or None
+
+    @property
     def quantile(self) -> float | None:
         """The level of the quantile or expectile."""
         return self._quantile

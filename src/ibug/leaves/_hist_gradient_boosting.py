@@ -38,6 +38,11 @@ class HistGradientBoostingReader(WalkingReader):
         return {**super().__getstate__(), "_walks": None}  # made from the model again, as the compiled walk is
 
     @property
+    def n_training_rows(self) -> int:
+        """The number of rows of the first tree."""
+        return int(self.model._predictors[0][0].nodes["count"][0])
+
+    @property
     def quantile(self) -> float | None:
         """The level of the quantile."""
         return float(self.model.quantile) if self.model.loss == "quantile" else None

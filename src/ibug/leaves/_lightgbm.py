@@ -67,6 +67,12 @@ class LightGBMReader(WalkingReader):
         return int(self._n_columns)
 
     @property
+    def n_training_rows(self) -> int | None:
+        """The number of rows of the first tree."""
+        root = self._booster().dump_model(num_iteration=1)["tree_info"][0]["tree_structure"]
+        return int(root["internal_count"]) if "internal_count" in root else None
+
+    @property
     def quantile(self) -> float | None:
         """The level of the quantile."""
         return self._quantile

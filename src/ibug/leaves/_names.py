@@ -180,6 +180,11 @@ class RenamingReader(LeafReader):
         return self.inner.feature_names
 
     @property
+    def n_training_rows(self) -> int | None:
+        """The number of rows that the wrapped model's first tree was trained on."""
+        return self.inner.n_training_rows
+
+    @property
     def changes_unit(self) -> bool:
         """Whether the inner reader does."""
         return self.inner.changes_unit

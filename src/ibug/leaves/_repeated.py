@@ -86,6 +86,11 @@ class RepeatedReader(LeafReader):
         return self.inner.predicts_by_walk
 
     @property
+    def n_training_rows(self) -> int | None:
+        """The number of rows that the wrapped model's first tree was trained on."""
+        return self.inner.n_training_rows
+
+    @property
     def changes_unit(self) -> bool:
         """Whether the inner reader does."""
         return self.inner.changes_unit

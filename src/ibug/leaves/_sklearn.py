@@ -77,6 +77,11 @@ class SklearnReader(LeafReader):
         return len(self.model.estimators_)
 
     @property
+    def n_training_rows(self) -> int:
+        """The number of rows of the first tree; a bootstrap sample has as many as there were."""
+        return round(float(np.ravel(self.model.estimators_)[0].tree_.weighted_n_node_samples[0]))
+
+    @property
     def quantile(self) -> float | None:
         """The level of the quantile."""
         return float(self.model.alpha) if getattr(self.model, "loss", None) == "quantile" else None
@@ -121,6 +126,11 @@ class WrapperReader(LeafReader):
     def feature_names(self) -> list[str] | None:
         """The names of the wrapped model's columns."""
         return self.inner.feature_names
+
+    @property
+    def n_training_rows(self) -> int | None:
+        """The number of rows that the wrapped model's first tree was trained on."""
+        return self.inner.n_training_rows
 
     @property
     def quantile(self) -> float | None:

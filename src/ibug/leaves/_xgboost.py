@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -88,6 +89,15 @@ class XGBoostReader(WalkingReader):
             raise NotRedoneError("its leaves hold vectors")
         outputs = {"output": output, "n_outputs": self._n_outputs}
         return boosting(self._booster, self._n_rounds, y, sample_weight, **outputs)
+
+    @property
+    def n_training_rows(self) -> int | None:
+        """The number of rows of the first tree: the sum of their second derivatives, which are 1 for squared errors."""
+        objective = json.loads(self._booster.save_config())["learner"]["objective"]["name"]
+        if self._n_outputs > 1 or objective != "reg:squarederror":
+            return None
+        cover = re.search(r"cover=([-+.e0-9]+)", self._booster[:1].get_dump(with_stats=True)[0])
+        return round(float(cover[1])) if cover else None
 
     @property
     def quantile(self) -> float | None:

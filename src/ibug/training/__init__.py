@@ -2,7 +2,7 @@
 
 from ibug.training._clones import checked_model, fresh, trainable, with_sample_weight
 from ibug.training._cross_fit import CrossFit, cross_fit, make_folds, tuning_rows
-from ibug.training._familiar import MOST_ROWS, with_familiarity
+from ibug.training._familiar import ROWS_FOR_FAMILIARITY, with_familiarity
 from ibug.training._fewer_trees import TREE_SHARES
 from ibug.training._job import Job
 from ibug.training._later import updated_source
@@ -11,7 +11,7 @@ from ibug.training._splits import divide, divide_rows, halves, split
 from ibug.training._ways import ROWS_FOR_FLOOR, Learned, learn_from, learned
 
 __all__ = [
-    "MOST_ROWS",
+    "ROWS_FOR_FAMILIARITY",
     "ROWS_FOR_FLOOR",
     "TREE_SHARES",
     "CrossFit",

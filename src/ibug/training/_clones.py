@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,31 @@ def with_sample_weight(model: Any, fit_params: dict[str, Any], sample_weight: An
         steps.append(model.steps[-1][0])
         model = model.steps[-1][1]
     return {**fit_params, "__".join([*steps, "sample_weight"]): sample_weight}
+
+
+def check_stopping(model: Any, fit_params: Mapping[str, Any]) -> None:
+    """Refuse early stopping without rows to stop on, which the library would complain of in its own words.
+
+    Parameters
+    ----------
+    model
+        The estimator that is to be trained, or a pipeline around one.
+    fit_params
+        The parameters of its `fit`.
+    """
+    last = model
+    while isinstance(last, Pipeline) or hasattr(last, "regressor"):
+        last = last.steps[-1][1] if isinstance(last, Pipeline) else last.regressor
+    if type(last).__module__.partition(".")[0] not in ("xgboost", "lightgbm"):
+        return
+    given = last.get_params()
+    name = next((name for name in ("early_stopping_rounds", "early_stopping_round") if given.get(name)), None)
+    if name is not None and not any(each.endswith(("eval_set", "eval_X")) for each in fit_params):
+        raise InvalidInputError(
+            f"This {type(last).__name__} has {name}={given[name]}, and it or its clones are trained here without rows "
+            "to stop on. Pass them to fit, eval_set=[(X_stop, y_stop)]; or set n_estimators to what early stopping has "
+            f"found, best_iteration + 1, and {name}=None."
+        )
 
 
 def trainable(model: Any) -> Any:

@@ -14,7 +14,7 @@ from ibug.neighbors import LocalSource
 from ibug.rule import AnyRule, affinity_threshold, kept
 
 #: The number of training rows that are asked.
-MOST_ROWS = 1000
+ROWS_FOR_FAMILIARITY = 1000
 
 
 def familiar_to_model(rule: AnyRule, source: LocalSource, X: Any, n_jobs: int | None) -> AnyRule:
@@ -38,7 +38,7 @@ def familiar_to_model(rule: AnyRule, source: LocalSource, X: Any, n_jobs: int | 
     if n_index < 2:
         return rule
     numbers = np.arange(len(source.targets)) if source.rows is None else source.rows
-    numbers = numbers[:: -(-len(numbers) // MOST_ROWS)]
+    numbers = numbers[:: -(-len(numbers) // ROWS_FOR_FAMILIARITY)]
     found = source.neighbors(_safe_indexing(X, numbers), min(rule.k + 1, n_index), n_jobs=n_jobs)
     return with_familiarity(rule, *found, numbers, source.n_trees)
 

@@ -15,6 +15,7 @@ from ibug._typing import Floats, Integers, Rows
 from ibug.calibration import ScaleConformal
 from ibug.exceptions import (
     IBUGError,
+    NarrowWarning,
     NotCentralWarning,
     OtherUnitWarning,
     SeenRowsWarning,
@@ -35,6 +36,10 @@ _USUAL_COVERAGE = 0.9
 _COMPARED_ROWS = 200
 # An interval of targets that are 0 or 1 may be [0, 0]: as near as this share of their standard deviation is inside.
 _NEAR = 0.1
+_NEARLY_ALL = 0.95
+# An interval of 90 % that holds fewer of the rows that chose it, if these are so many, is none: five standard errors.
+_FEW = 0.8
+_ROWS_TO_COUNT = 150
 # The number of rows on which the order of targets is tried. A prediction is useless beyond this multiple of the
 # target's variance; another order is better for certain beyond this number of standard errors.
 _ORDERED_ROWS = 1000
@@ -148,6 +153,26 @@ def guard_model(reader: LeafReader) -> None:
         )
 
 
+def guard_number_of_rows(reader: LeafReader, n_train: int, n_validation: int) -> None:
+    """Tell of a model that was trained on as many rows as training and validation rows are together.
+
+    Parameters
+    ----------
+    reader
+        Has the trained model.
+    n_train, n_validation
+        How many rows were given.
+    """
+    if n_validation and reader.n_training_rows == n_train + n_validation:
+        tell(
+            f"The model was trained on {n_train + n_validation} rows, as many as X and X_val have together ({n_train} "
+            f"and {n_validation}). If it has seen the validation rows, its errors on them are too small, and intervals "
+            "will be far too narrow. Train it on X alone, or give other rows as X_val; or pass all rows as X, and let "
+            "clones be trained (cv=5).",
+            SeenRowsWarning,
+        )
+
+
 def guard_stack(rule: AnyRule, batches: Callable[[Any], Iterable[Batch]], y: Floats) -> None:
     """Tell of a model whose prediction is outside of most intervals: it has learned too little, or other data.
 
@@ -164,17 +189,30 @@ def guard_stack(rule: AnyRule, batches: Callable[[Any], Iterable[Batch]], y: Flo
     """
     if rule.stack is None or isinstance(rule, JointRule):  # the means of several targets tell nothing by one number
         return
-    outside, near = [], _NEAR * float(np.std(y))
-    for batch in batches(np.unique(np.linspace(0, len(y) - 1, _COMPARED_ROWS).astype(np.intp))):
+    outside, ends, near = [], [], _NEAR * float(np.std(y))
+    some = np.unique(np.linspace(0, len(y) - 1, _COMPARED_ROWS).astype(np.intp))
+    for batch in batches(some):
         lower, upper = rule.distribution(batch).interval(_USUAL_COVERAGE)
         outside.append((batch.mean < lower - near) | (batch.mean > upper + near))
+        ends.append((lower, upper))
     share = float(np.concatenate(outside).mean())
     if share > 0.5:
+        unit = "in another unit than y (log y? then give TransformedTargetRegressor), " if share > _NEARLY_ALL else ""
         tell(
             f"The model's own prediction is outside of the {_USUAL_COVERAGE:.0%} interval for {share:.0%} of the "
-            "validation rows: the neighbours' targets say something else than the model. It may be trained too little "
-            "(few trees, a small learning rate), or on other data. predict_dist(X).mean() is the better prediction.",
+            f"validation rows: the neighbours' targets say something else than the model. It may be {unit}trained too "
+            "little (few trees, a small learning rate), or on other data. predict_dist(X).mean() is the better "
+            "prediction.",
             NotCentralWarning,
+        )
+    lower, upper = (np.concatenate(each) for each in zip(*ends, strict=True))
+    held = float(np.mean((lower <= y[some]) & (y[some] <= upper)))
+    if len(some) >= _ROWS_TO_COUNT and held < _FEW:
+        tell(
+            f"The {_USUAL_COVERAGE:.0%} interval holds only {held:.0%} of the validation rows themselves: the "
+            'distributions fit them badly. conformal="scale" makes intervals that hold; a better model, or '
+            'scoring="nll", may help as well.',
+            NarrowWarning,
         )
 
 

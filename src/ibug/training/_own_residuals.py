@@ -193,7 +193,7 @@ def _check(recipe: Boosting, chunk: _Chunk, sums: Floats, sizes: Floats, roundin
     if not wrong.any():
         return
     tree = chunk.trees.start + int(chunk.tree_of[np.argmax(wrong)])
-    cause = "from another start, say" if not recipe.suspects else recipe.suspects
+    cause = recipe.suspects or "from another start, say"
     raise NotRedoneError(
         f"the values of its leaves do not follow from these rows, from tree {tree} on. It was trained on other rows, "
         f"targets or weights, or in another way than is known ({cause})"

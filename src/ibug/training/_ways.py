@@ -24,10 +24,11 @@ from ibug.rule import (
     maker_of,
     most_needed,
 )
+from ibug.training._clones import check_stopping
 from ibug.training._cross_fit import MOST_TUNING_ROWS, needs_splits, tuning_rows
 from ibug.training._familiar import familiar_to_model
 from ibug.training._fewer_trees import ALL_TREES, TREE_SHARES, fewest, shares_tried
-from ibug.training._guards import guard_model, guard_order, guard_stack, guard_validation
+from ibug.training._guards import guard_model, guard_number_of_rows, guard_order, guard_stack, guard_validation
 from ibug.training._job import Job
 from ibug.training._splits import divide_rows, split
 
@@ -52,12 +53,16 @@ def learned(job: Job) -> Learned:
     """
     if "groups" in job.fit_params:
         raise needs_splits(job.options.cv)
+    if not job.options.prefit or job.options.wants_clones:
+        check_stopping(job.model, job.fit_params)
     _ = job.neighbor_weight  # an error comes before anything is trained
     validation = job.validation
     n_tuned = min(len(job.y), MOST_TUNING_ROWS) if validation is None else len(validation[1])
     fresh_rows = guard_validation((job.X, job.y), validation, n_tuned, job.options)
     source, rule = _by_its_way(job.as_model_takes_names())
     guard_model(source.leaves.reader)
+    if job.options.prefit and validation is not None and fresh_rows:
+        guard_number_of_rows(source.leaves.reader, len(job.y), len(validation[1]))
     if job.options.prefit and job.y.ndim > 1:
         guard_order(source.leaves.reader, (job.X, job.y) if validation is None else validation, job.target_names)
     if validation is not None and fresh_rows:

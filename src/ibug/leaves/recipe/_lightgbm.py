@@ -75,6 +75,7 @@ def boosting(booster: Any, n_iterations: int, y: Floats, weights: Floats | None)
         suspects=suspected(
             monotone_constraints=bool(given["monotone_constraints"]),
             use_quantized_grad=given.get("use_quantized_grad", "0") != "0",
+            cat_l2=any(int(_field(block, "num_cat")) for block in blocks) and float(given.get("cat_l2", 0)) > 0,
         ),
     )
 
