@@ -288,3 +288,22 @@ def test_a_model_with_a_function_of_ones_own(tmp_path):
     ):
         assert "--trusted" in files.run(*command, ok=False).stderr
         files.run(*command, "--trusted", name)
+
+
+def test_a_category_that_is_called_none_stays_one(tmp_path):
+    """The model knows it by that name; other files have it for a missing value."""
+    lightgbm = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    garage = rng.choice(["None", "attached", "detached"], 900)
+    X = pd.DataFrame({"a": rng.normal(size=900), "garage": pd.Categorical(garage)})
+    y = X["a"] + np.select([garage == "None", garage == "attached"], [5.0, 0.0], -5.0)
+    X.loc[rng.uniform(size=900) < 0.05, "garage"] = np.nan
+    model = lightgbm.LGBMRegressor(n_estimators=20, verbose=-1, n_jobs=1).fit(X[:500], y[:500])
+    files = Files(tmp_path, [])
+    model.booster_.save_model(files["model.txt"])
+    for name, part in (("train.csv", slice(500)), ("valid.csv", slice(500, 800)), ("new.csv", slice(800, 900))):
+        X[part].assign(y=y[part]).to_csv(files[name], index=False)
+    known = ("--model", files["model.txt"], "--valid", files["valid.csv"], "-o", files["m.ibug"])
+    files.run("fit", files["train.csv"], "-t", "y", *known)
+    files.run("predict", files["m.ibug"], files["new.csv"], "-o", files["out.csv"])
+    np.testing.assert_allclose(pd.read_csv(files["out.csv"])["prediction"], model.predict(X[800:]))

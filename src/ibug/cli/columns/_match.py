@@ -42,6 +42,7 @@ def match(table: Table, schema: Schema, others: Iterable[str | None], session: S
     strict
         Refuse such columns instead.
     """
+    table.values = schema.values
     known = {name for name in [*others, *schema.targets(table.columns)] if name is not None}
     if schema.placed:
         return _by_place(table, schema, known, session)

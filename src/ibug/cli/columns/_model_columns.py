@@ -36,6 +36,12 @@ class ModelColumns:
     texts: bool = False
     any: bool = False
 
+    @property
+    def values(self) -> frozenset[str]:
+        """All texts that are categories of the model, as far as it keeps them."""
+        lists = [*(known for known in self.categories.values() if known is not None), *self.unplaced]
+        return frozenset(value for known in lists for value in known if isinstance(value, str))
+
 
 def columns_of(model: Any, n: int | None = None) -> ModelColumns:
     """Return the columns of a trained model.

@@ -104,6 +104,11 @@ class Schema:
         """The types that text is read as, by column; None where the reader infers it."""
         return {column.name: _TYPES[column.kind] for column in self.columns}
 
+    @property
+    def values(self) -> frozenset[str]:
+        """All texts that are categories of the model."""
+        return frozenset(text for column in self.columns for text in column.categories or ())
+
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON, for `from_json`."""
         columns = []

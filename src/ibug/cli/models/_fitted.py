@@ -102,6 +102,7 @@ def wrap(model: Any, request: Request, session: Session) -> Fitted:
     """Wrap a trained model."""
     columns, reader = columns_of(model), read_leaves_of(model)
     request, table, names = _open(request, session)
+    table.values = columns.values
     _check_targets(reader.n_outputs, request.targets)
     names = names_in_file(columns, reader.written_as, names, table.name)
     types = {names[i]: pa.string() for i in columns.categories}

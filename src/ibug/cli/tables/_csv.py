@@ -54,7 +54,6 @@ class TextTable(Table):
         self._bad_row: Any = None
         self._read_ahead = False
         self._given = 0  # blocks
-        self._missing = pa.array([*MISSING, *options.missing])
 
     @property
     def position(self) -> float:
@@ -164,10 +163,11 @@ class TextTable(Table):
 
     def _with_missing(self, data: Any) -> Any:
         """Replace the texts that mean a missing value by null. Arrow would do so in columns of ids as well."""
+        missing = pa.array([*(text for text in MISSING if not text or text not in self.values), *self._options.missing])
         for i, field in enumerate(data.schema):
             if pa.types.is_string(field.type) and field.name not in self.verbatim:
                 column = data.column(i)
-                gone = pc.is_in(column, value_set=self._missing)
+                gone = pc.is_in(column, value_set=missing)
                 data = data.set_column(i, field.name, pc.if_else(gone, pa.scalar(None, pa.string()), column))
         return data
 

@@ -36,6 +36,8 @@ class Table(ABC):
         The columns' types where the file stores them; None for text, where the reader chooses them.
     verbatim
         Columns of text that are kept letter by letter: "NA" is not a missing value in them.
+    values
+        Texts that the model has as categories: "None" is not a missing value then.
     size
         The :attr:`position` at the end, in rows or bytes; None where it is not known.
     notes
@@ -46,6 +48,7 @@ class Table(ABC):
     columns: list[str]
     types: dict[str, Any] | None = None
     verbatim: frozenset[str] = frozenset()
+    values: frozenset[str] = frozenset()
     size: float | None = None
     notes: tuple[str, ...] = ()
 
