@@ -13,6 +13,7 @@ Each error is also the built-in error that scikit-learn users expect, so that ``
 
     IBUGWarning (UserWarning)
     ├── NameConflictWarning                   another distribution has a package named ibug, too
+    ├── NarrowWarning                         intervals hold far fewer of the validation rows than they should
     ├── NotCalibratedWarning                  calibration was asked for, but there is no data to do it on
     ├── NotStoredWarning                      a parameter that predictions do not need is left out of a saved file
     ├── OlderLibraryWarning                   a file was written with a newer version of a library than is installed
@@ -22,7 +23,7 @@ Each error is also the built-in error that scikit-learn users expect, so that ``
         ├── TrainedAnewWarning                a trained estimator is cloned and trained again
         ├── TooFewRowsWarning                 there are too few validation rows for what was asked for
         ├── NotCentralWarning                 the model's prediction is not a centre: it was trained for a quantile, say
-        └── TargetOrderWarning                several targets are in another order than the model's, by its predictions
+        └── TargetOrderWarning                targets are in another order than the model's, or than their rows
 
 ``warnings.simplefilter("error", LikelyMistakeWarning)`` turns these mistakes into errors, and ``"ignore"`` turns them
 off; on the command line they are notes, and errors with ``--strict``.
@@ -45,6 +46,7 @@ __all__ = [
     "MissingExtensionError",
     "ModelNotFittedError",
     "NameConflictWarning",
+    "NarrowWarning",
     "NotCalibratedWarning",
     "NotCentralWarning",
     "NotStorableError",
@@ -146,7 +148,7 @@ class NotCentralWarning(LikelyMistakeWarning):
 
 
 class TargetOrderWarning(LikelyMistakeWarning):
-    """Several targets are in another order than the one in which the model was trained, by its predictions."""
+    """Several targets are in another order than the model's, or targets in another than their rows, it seems."""
 
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ibug import IBUGRegressor
 from ibug.distributions import Normal
-from ibug.exceptions import InvalidInputError, NarrowWarning, NotCentralWarning, SeenRowsWarning
+from ibug.exceptions import InvalidInputError, NarrowWarning, NotCentralWarning, SeenRowsWarning, TargetOrderWarning
 from ibug.training._guards import guard_stack
 
 
@@ -81,6 +81,18 @@ def test_intervals_that_do_not_hold_the_rows_that_chose_them_are_told(deviation,
         guard_stack(rule, lambda some: [SimpleNamespace(mean=np.zeros(len(part))) for part in np.split(some, 4)], y)
         guard_stack(rule, lambda some: [SimpleNamespace(mean=np.zeros(len(some)))], y[:100])  # too few to tell
     assert [one.category for one in told] == [NarrowWarning] * narrow
+
+
+def test_targets_in_another_order_than_their_rows(rows):
+    X, y = rows
+    model = HistGradientBoostingRegressor(max_iter=20).fit(X[:600], y[:600])
+    with pytest.warns(TargetOrderWarning, match="is y in the order of the rows of X"):
+        IBUGRegressor(model, prefit=True).fit(X[:600], np.sort(y[:600]), X_val=X[600:], y_val=y[600:])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TargetOrderWarning)
+        u = IBUGRegressor(model, prefit=True)
+        u.fit(X[:600], y[:600], X_val=X[600:], y_val=y[600:])
+        u.fit(X[:600], np.sort(y[:600]), X_val=X[600:], y_val=np.sort(y[600:]))  # nothing tells which is right
 
 
 @pytest.mark.parametrize("make", [xgboost, lightgbm])

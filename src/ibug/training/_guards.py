@@ -45,6 +45,9 @@ _ROWS_TO_COUNT = 150
 _ORDERED_ROWS = 1000
 _USELESS = 1.25
 _CERTAIN = 4.0
+# What correlations of predictions with targets say, of so many rows: training targets cannot have the lower one where
+# validation targets have the higher one.
+_NO_FIT, _FIT, _ROWS_TO_CORRELATE = 0.1, 0.5, 50
 
 
 def guard_training(model: Any, copy: Any) -> None:
@@ -214,6 +217,34 @@ def guard_stack(rule: AnyRule, batches: Callable[[Any], Iterable[Batch]], y: Flo
             'scoring="nll", may help as well.',
             NarrowWarning,
         )
+
+
+def guard_rows_of_targets(reader: LeafReader, train: Rows, validation: Rows) -> None:
+    """Tell of training targets that are not in the order of their rows: the model predicts validation rows only.
+
+    Parameters
+    ----------
+    reader
+        Has the trained model.
+    train, validation
+        X and y, (n_rows,), of the training and of the validation rows.
+    """
+    fits = [_correlation(reader, *rows) for rows in (train, validation)]
+    if min(len(train[1]), len(validation[1])) >= _ROWS_TO_CORRELATE and fits[0] < _NO_FIT and fits[1] > _FIT:
+        tell(
+            f"The model's predictions of the training rows have a correlation of {fits[0]:.2f} with y, and of "
+            f"{fits[1]:.2f} with y_val on the validation rows: is y in the order of the rows of X? Neighbours take "
+            "their targets from there.",
+            TargetOrderWarning,
+        )
+
+
+def _correlation(reader: LeafReader, X: Any, y: Floats) -> float:
+    some = np.unique(np.linspace(0, len(y) - 1, _ORDERED_ROWS).astype(np.intp))
+    predicted = np.asarray(reader.predict(_safe_indexing(X, some)), np.float64)
+    if not np.all(np.isfinite(predicted)) or np.ptp(predicted) == 0 or np.ptp(y[some]) == 0:
+        return np.nan
+    return float(np.corrcoef(predicted, y[some])[0, 1])
 
 
 def guard_order(reader: LeafReader, rows: Rows, names: Sequence[str]) -> None:

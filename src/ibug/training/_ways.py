@@ -28,7 +28,14 @@ from ibug.training._clones import check_stopping
 from ibug.training._cross_fit import MOST_TUNING_ROWS, needs_splits, tuning_rows
 from ibug.training._familiar import familiar_to_model
 from ibug.training._fewer_trees import ALL_TREES, TREE_SHARES, fewest, shares_tried
-from ibug.training._guards import guard_model, guard_number_of_rows, guard_order, guard_stack, guard_validation
+from ibug.training._guards import (
+    guard_model,
+    guard_number_of_rows,
+    guard_order,
+    guard_rows_of_targets,
+    guard_stack,
+    guard_validation,
+)
 from ibug.training._job import Job
 from ibug.training._splits import divide_rows, split
 
@@ -63,6 +70,8 @@ def learned(job: Job) -> Learned:
     guard_model(source.leaves.reader)
     if job.options.prefit and validation is not None and fresh_rows:
         guard_number_of_rows(source.leaves.reader, len(job.y), len(validation[1]))
+        if job.y.ndim == 1:
+            guard_rows_of_targets(source.leaves.reader, (job.X, job.y), validation)
     if job.options.prefit and job.y.ndim > 1:
         guard_order(source.leaves.reader, (job.X, job.y) if validation is None else validation, job.target_names)
     if validation is not None and fresh_rows:
