@@ -69,7 +69,9 @@ class CatBoostReader(WalkingReader):
 
     @property
     def n_training_rows(self) -> int | None:
-        """The number of rows of the first tree; summed models and some files have no weights of leaves."""
+        """The number of rows of the first tree; files of several targets do not tell it."""
+        if self._n_outputs > 1:
+            return None
         weights = np.asarray(self.model.get_leaf_weights())[: int(self.model.get_tree_leaf_counts()[0])]
         return round(float(weights.sum())) or None
 

@@ -14,7 +14,7 @@ from ibug.rule._family import Family, prepared
 
 #: What stands for a variance of zero while k is being tuned (paper, Algorithm 3), for targets from 0 to 1.
 TINY_VARIANCE = 1e-15
-_LEAST_RANGE = 1e-145  # of the targets, unless they are all the same
+_LEAST_RANGE = 1e-153  # of the targets, unless they are all the same
 
 
 @dataclass(frozen=True)

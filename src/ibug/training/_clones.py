@@ -104,7 +104,7 @@ def check_stopping(model: Any, fit_params: Mapping[str, Any]) -> None:
     last = model
     while isinstance(last, Pipeline) or hasattr(last, "regressor"):
         last = last.steps[-1][1] if isinstance(last, Pipeline) else last.regressor
-    if type(last).__module__.partition(".")[0] not in ("xgboost", "lightgbm"):
+    if type(last).__module__.partition(".")[0] not in ("xgboost", "lightgbm") or not hasattr(last, "get_params"):
         return
     given = last.get_params()
     name = next((name for name in ("early_stopping_rounds", "early_stopping_round") if given.get(name)), None)

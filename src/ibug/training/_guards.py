@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 from ibug._mistakes import ROWS_FOR_COVERAGE, tell
 from ibug._options import Options
 from ibug._typing import Floats, Integers, Rows
+from ibug._weights import effective_rows, mean
 from ibug.calibration import ScaleConformal
 from ibug.exceptions import (
     IBUGError,
@@ -176,7 +177,14 @@ def guard_number_of_rows(reader: LeafReader, n_train: int, n_validation: int) ->
         )
 
 
-def guard_stack(rule: AnyRule, batches: Callable[[Any], Iterable[Batch]], y: Floats) -> None:
+def guard_stack(
+    rule: AnyRule,
+    batches: Callable[[Any], Iterable[Batch]],
+    y: Floats,
+    weights: Floats | None = None,
+    *,
+    counts: bool = True,
+) -> None:
     """Tell of a model whose prediction is outside of most intervals: it has learned too little, or other data.
 
     Only a stack can have its intervals elsewhere. All other distributions have the prediction as their mean.
@@ -189,6 +197,10 @@ def guard_stack(rule: AnyRule, batches: Callable[[Any], Iterable[Batch]], y: Flo
         Finds the neighbours of some of the rows that the model has not seen.
     y : ndarray of shape (n_rows,)
         The targets of these rows.
+    weights : ndarray of shape (n_rows,) or None
+        Their weights.
+    counts
+        Whether it is told, too, if intervals hold too few of these rows; conformal ones need not be counted.
     """
     if rule.stack is None or isinstance(rule, JointRule):  # the means of several targets tell nothing by one number
         return
@@ -208,9 +220,15 @@ def guard_stack(rule: AnyRule, batches: Callable[[Any], Iterable[Batch]], y: Flo
             "prediction.",
             NotCentralWarning,
         )
+    if not counts:
+        return
     lower, upper = (np.concatenate(each) for each in zip(*ends, strict=True))
-    held = float(np.mean((lower <= y[some]) & (y[some] <= upper)))
-    if len(some) >= _ROWS_TO_COUNT and held < _FEW:
+    own = None if weights is None else np.maximum(weights[some], 0.0)
+    if own is not None and not own.any():
+        return
+    inside = ((lower <= y[some]) & (y[some] <= upper)).astype(np.float64)
+    held = float(mean(inside, own))
+    if effective_rows(own, len(some)) >= _ROWS_TO_COUNT and held < _FEW:
         tell(
             f"The {_USUAL_COVERAGE:.0%} interval holds only {held:.0%} of the validation rows themselves: the "
             'distributions fit them badly. conformal="scale" makes intervals that hold; a better model, or '

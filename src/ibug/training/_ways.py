@@ -81,7 +81,8 @@ def learned(job: Job) -> Learned:
             rows = _safe_indexing(X, some)
             return beside(source.batches(rows, rule.needs), rule.aside(rows, source.leaves_of))
 
-        guard_stack(rule, batches, validation[1])
+        unsure = job.options.conformal is None
+        guard_stack(rule, batches, validation[1], job.validation_weight, counts=unsure)
     return Learned(source, rule)
 
 
@@ -206,7 +207,8 @@ def _from_cross_fit(job: Job, known: _Honest, model: Any) -> Learned:
         honest, rule, source = best.source, best.rule, source.with_tuned_share(table, job.rng)
     else:
         rule = rule_of(rows(tuned_on))
-    guard_stack(rule, lambda some: honest.batches(some, rule.needs), y)
+    unsure = options.conformal is None
+    guard_stack(rule, lambda some: honest.batches(some, rule.needs), y, weights, counts=unsure)
     rule = maker.conformalized(rule, rows(held_out, honest), options).with_k(options.k)
     return Learned(source, familiar_to_model(rule, source, job.X, options.n_jobs))
 
