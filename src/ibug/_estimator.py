@@ -23,7 +23,7 @@ from ibug._frames import (
     quantile_columns,
     side_by_side,
 )
-from ibug._inputs import as_rows, check_probabilities, check_target_names, check_targets
+from ibug._inputs import as_rows, check_divisible, check_probabilities, check_target_names, check_targets
 from ibug._mistakes import tell_infinite
 from ibug._typing import Floats, Rows
 from ibug.distributions import Distribution
@@ -255,6 +255,7 @@ class ProbabilisticRegressorMixin:
         if y is None:
             raise InvalidInputError(f"This {type(self).__name__} requires y to be passed, but the target y is None.")
         X = as_rows(X)
+        check_divisible(X)
         validate_data(self, X, skip_check_array=True)
         self.feature_types_ = feature_types(X)
         return X, check_targets(X, y, "y", several=self._takes_several)

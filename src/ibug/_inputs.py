@@ -33,6 +33,24 @@ def as_rows(X: Any) -> Any:
     return X
 
 
+def check_divisible(X: Any) -> None:
+    """Refuse a table of pyarrow where scikit-learn is too old to take rows out of it.
+
+    Parameters
+    ----------
+    X : array or data frame
+        Training rows.
+    """
+    if hasattr(X, "schema") and hasattr(X, "column_names"):
+        try:
+            _safe_indexing(X, slice(0, 1))
+        except TypeError:
+            raise InvalidInputError(
+                "This version of scikit-learn cannot take rows out of a table of pyarrow, as newer ones do: give "
+                "X.to_pandas(), or install a newer one."
+            ) from None
+
+
 def thinned(X: Any, most: int) -> Any:
     """Return at most this many rows, evenly spaced; all where there are no more."""
     n_rows = _num_samples(X)

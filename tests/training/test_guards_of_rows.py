@@ -10,6 +10,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing
 
 from ibug import IBUGRegressor
 from ibug.distributions import Normal
@@ -115,6 +116,12 @@ def test_a_table_of_pyarrow(rows):
     model = lightgbm().fit(X[:600], y[:600])
     known = {"X_val": X[600:], "y_val": y[600:]}
     table = pa.Table.from_pandas(X[:600], preserve_index=False)
+    try:
+        _safe_indexing(table, slice(0, 1))
+    except TypeError:  # an older scikit-learn
+        with pytest.raises(InvalidInputError, match=r"X\.to_pandas"):
+            IBUGRegressor(model, prefit=True).fit(table, y[:600], **known)
+        return
     found = IBUGRegressor(model, prefit=True).fit(table, y[:600], **known)
     usual = IBUGRegressor(model, prefit=True).fit(X[:600], y[:600], **known)
     np.testing.assert_array_equal(found.predict_interval(table), usual.predict_interval(X[:600]))
