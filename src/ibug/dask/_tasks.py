@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -81,8 +81,7 @@ def affinity_score_of(rule: Rule, batch: Batch, n_trees: int) -> Floats:
 
 def familiar(rule: Rule, batch: Batch, k: int, numbers: Any, n_trees: int) -> Rule:
     """Return the rule with threshold and reference of training rows, by their k nearest, themselves among them."""
-    found: Any = with_familiarity(rule, *nearest_of(batch, k), numbers, n_trees)
-    return found  # type: ignore[no-any-return]
+    return cast(Rule, with_familiarity(rule, *nearest_of(batch, k), numbers, n_trees))
 
 
 def nearest_of(batch: Batch, k: int) -> tuple[Any, Any]:

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._inputs import require
-from ibug._typing import Floats
 from ibug.leaves._base import LeafReader, read_leaves_of, reader_type
+from ibug.leaves._delegating import DelegatingReader
 from ibug.leaves._matrix import is_pandas
 from ibug.leaves._repeated import RepeatedReader
-from ibug.leaves.recipe import Bagging, Boosting
 
 
 def names_taken(model: Any, names: Sequence[str]) -> list[str] | None:
@@ -88,7 +87,7 @@ def renamed_parameters(parameters: Mapping[str, Any], names: Sequence[str], take
     return {key: other(value) for key, value in parameters.items()}
 
 
-class RenamingReader(LeafReader):
+class RenamingReader(DelegatingReader):
     """Reads a model that knows its columns by other names than the user's.
 
     Parameters
@@ -100,8 +99,8 @@ class RenamingReader(LeafReader):
     """
 
     def __init__(self, inner: LeafReader, names: Sequence[str]) -> None:
-        super().__init__(inner.model)
-        self.inner, self.names = inner, list(names)
+        super().__init__(inner)
+        self.names = list(names)
 
     @classmethod
     def recalled(cls, model: Any, findings: Mapping[str, Any]) -> LeafReader:
@@ -128,16 +127,6 @@ class RenamingReader(LeafReader):
         """Prepare the inner reader."""
         self.inner.prepare(None if X is None else renamed(X, self.names))
 
-    @property
-    def how(self) -> str:  # type: ignore[override]  # a constant of other readers
-        """How the inner reader finds leaf numbers, in words."""
-        return self.inner.how
-
-    @property
-    def predicts_by_walk(self) -> bool:
-        """Whether the inner reader does."""
-        return self.inner.predicts_by_walk
-
     def read(self, X: Any, *, n_jobs: int | None = None) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Return leaf numbers and predictions, the fastest way."""
         return self.inner.read(renamed(X, self.names), n_jobs=n_jobs)
@@ -160,58 +149,12 @@ class RenamingReader(LeafReader):
         """Return the names, and what the inner reader has found."""
         return {"names": self.names, "inner": self.inner.findings()}
 
-    def recall(self, findings: Mapping[str, Any]) -> None:
-        """Get the inner reader ready."""
-        self.inner.recall(findings["inner"])
-
     @property
     def n_trees(self) -> int:
         """The number of trees."""
         return self.inner.n_trees
 
     @property
-    def n_features(self) -> int | None:
-        """The number of columns."""
-        return self.inner.n_features
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """The names of the columns as the model knows them."""
-        return self.inner.feature_names
-
-    @property
-    def n_training_rows(self) -> int | None:
-        """The number of rows that the wrapped model's first tree was trained on."""
-        return self.inner.n_training_rows
-
-    @property
-    def changes_unit(self) -> bool:
-        """Whether the inner reader does."""
-        return self.inner.changes_unit
-
-    @property
-    def quantile(self) -> float | None:
-        """The level of the quantile that the model was trained for."""
-        return self.inner.quantile
-
-    @property
-    def n_outputs(self) -> int:
-        """The number of targets."""
-        return self.inner.n_outputs
-
-    @property
     def outputs(self) -> NDArray[np.intp] | None:
         """The output of each tree."""
         return self.inner.outputs
-
-    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
-        """Return how the model came to the leaf values of one output."""
-        return self.inner.recipe_of(output, y, sample_weight)
-
-    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
-        """Return how the model came to the values of its leaves."""
-        return self.inner.recipe(y, sample_weight)
-
-    def written_as(self, name: str) -> str:
-        """Return a column's name as the library writes it."""
-        return self.inner.written_as(name)

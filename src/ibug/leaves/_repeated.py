@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ibug._inputs import require
-from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.leaves._base import LeafReader
-from ibug.leaves.recipe import Bagging, Boosting
+from ibug.leaves._delegating import DelegatingReader
 
 
 def weighted_outputs(reader: LeafReader, weights: Sequence[int] | None) -> LeafReader:
@@ -40,7 +39,7 @@ def weighted_outputs(reader: LeafReader, weights: Sequence[int] | None) -> LeafR
     return RepeatedReader(reader, np.asarray(weights, np.int64)[outputs].tolist())
 
 
-class RepeatedReader(LeafReader):
+class RepeatedReader(DelegatingReader):
     """Reads a model in which some trees count several times: their leaves are that many columns.
 
     Parameters
@@ -52,8 +51,8 @@ class RepeatedReader(LeafReader):
     """
 
     def __init__(self, inner: LeafReader, repeats: Sequence[int]) -> None:
-        super().__init__(inner.model)
-        self.inner, self.repeats = inner, list(repeats)
+        super().__init__(inner)
+        self.repeats = list(repeats)
         self._columns = np.repeat(np.arange(len(self.repeats)), self.repeats)
 
     @classmethod
@@ -74,31 +73,6 @@ class RepeatedReader(LeafReader):
     def prepare(self, X: Any = None) -> None:
         """Prepare the inner reader."""
         self.inner.prepare(X)
-
-    @property
-    def how(self) -> str:  # type: ignore[override]  # a constant of other readers
-        """How the inner reader finds leaf numbers, in words."""
-        return self.inner.how
-
-    @property
-    def predicts_by_walk(self) -> bool:
-        """Whether the inner reader does."""
-        return self.inner.predicts_by_walk
-
-    @property
-    def n_training_rows(self) -> int | None:
-        """The number of rows that the wrapped model's first tree was trained on."""
-        return self.inner.n_training_rows
-
-    @property
-    def changes_unit(self) -> bool:
-        """Whether the inner reader does."""
-        return self.inner.changes_unit
-
-    @property
-    def quantile(self) -> float | None:
-        """The level of the quantile that the model was trained for."""
-        return self.inner.quantile
 
     def read(self, X: Any, *, n_jobs: int | None = None) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Return leaf numbers and predictions, the fastest way."""
@@ -125,40 +99,13 @@ class RepeatedReader(LeafReader):
         """Return how often trees count, and what the inner reader has found."""
         return {"repeats": self.repeats, "inner": self.inner.findings()}
 
-    def recall(self, findings: Mapping[str, Any]) -> None:
-        """Get the inner reader ready."""
-        self.inner.recall(findings["inner"])
-
     @property
     def n_trees(self) -> int:
         """The number of trees, each as often as it counts."""
         return len(self._columns)
 
     @property
-    def n_outputs(self) -> int:
-        """The number of targets."""
-        return self.inner.n_outputs
-
-    @property
     def outputs(self) -> NDArray[np.intp] | None:
         """The output of each tree."""
         outputs = self.inner.outputs
         return None if outputs is None else outputs[self._columns]
-
-    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
-        """Return how the model came to the leaf values of one output."""
-        return self.inner.recipe_of(output, y, sample_weight)
-
-    @property
-    def n_features(self) -> int | None:
-        """The number of columns."""
-        return self.inner.n_features
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """The names of the columns."""
-        return self.inner.feature_names
-
-    def written_as(self, name: str) -> str:
-        """Return a column's name as the library writes it."""
-        return self.inner.written_as(name)

@@ -91,6 +91,13 @@ def with_sample_weight(model: Any, fit_params: dict[str, Any], sample_weight: An
     return {**fit_params, "__".join([*steps, "sample_weight"]): sample_weight}
 
 
+def _innermost(model: Any) -> Any:
+    """Return what pipelines and TransformedTargetRegressor are around."""
+    while isinstance(model, Pipeline) or hasattr(model, "regressor"):
+        model = model.steps[-1][1] if isinstance(model, Pipeline) else model.regressor
+    return model
+
+
 def check_stopping(model: Any, fit_params: Mapping[str, Any]) -> None:
     """Refuse early stopping without rows to stop on, which the library would complain of in its own words.
 
@@ -101,9 +108,7 @@ def check_stopping(model: Any, fit_params: Mapping[str, Any]) -> None:
     fit_params
         The parameters of its `fit`.
     """
-    last = model
-    while isinstance(last, Pipeline) or hasattr(last, "regressor"):
-        last = last.steps[-1][1] if isinstance(last, Pipeline) else last.regressor
+    last = _innermost(model)
     if type(last).__module__.partition(".")[0] not in ("xgboost", "lightgbm") or not hasattr(last, "get_params"):
         return
     given = last.get_params()
@@ -131,10 +136,7 @@ def trainable(model: Any) -> Any:
             f"cv trains clones, and a {type(model).__name__} cannot be trained: give the library's scikit-learn "
             "estimator (LGBMRegressor, XGBRegressor, say), or leave cv out and pass X_val and y_val."
         )
-    last = model
-    while isinstance(last, Pipeline) or hasattr(last, "regressor"):
-        last = last.steps[-1][1] if isinstance(last, Pipeline) else last.regressor
-    if isinstance(last, FrozenEstimator):
+    if isinstance(_innermost(model), FrozenEstimator):
         raise InvalidInputError(
             f"The {type(model).__name__} holds a FrozenEstimator, whose clones are not trained anew: their residuals "
             'on training rows would be too small. Take the estimator out of it, or choose spread="targets".'

@@ -38,7 +38,8 @@ _COMPARED_ROWS = 200
 # An interval of targets that are 0 or 1 may be [0, 0]: as near as this share of their standard deviation is inside.
 _NEAR = 0.1
 _NEARLY_ALL = 0.95
-# An interval of 90 % that holds fewer of the rows that chose it, if these are so many, is none: five standard errors.
+# A 90 % interval that holds a smaller share of at least this number of validation rows is too narrow: the difference is
+# four standard errors or more.
 _FEW = 0.8
 _ROWS_TO_COUNT = 150
 # The number of rows on which the order of targets is tried. A prediction is useless beyond this multiple of the
@@ -46,8 +47,8 @@ _ROWS_TO_COUNT = 150
 _ORDERED_ROWS = 1000
 _USELESS = 1.25
 _CERTAIN = 4.0
-# What correlations of predictions with targets say, of so many rows: training targets cannot have the lower one where
-# validation targets have the higher one.
+# The correlation of predictions with targets: below the first on training rows and above the second on validation rows,
+# the training targets are in another order. The third is the least number of rows that tells it.
 _NO_FIT, _FIT, _ROWS_TO_CORRELATE = 0.1, 0.5, 50
 
 
