@@ -5,8 +5,11 @@ import json
 import numpy as np
 import pytest
 
+import ibug.report
 from ibug.describe import number
 from tests.report import browser
+
+pd = pytest.importorskip("pandas")
 
 pytestmark = [
     pytest.mark.skipif(bool(browser.missing()), reason=f"missing: {browser.missing()}"),
@@ -18,9 +21,10 @@ pytestmark = [
 class Page:
     """The open report."""
 
-    def __init__(self, driver, path):
+    def __init__(self, driver, path, again=True):
         self.driver = driver
-        self.open(path)
+        if again or driver.current_url.partition("#")[0] != path.as_uri():
+            self.open(path)
 
     def open(self, path, width=1300, height=1000, dark=False):
         self.driver.execute_cdp_cmd(
@@ -114,28 +118,148 @@ def test_only_rows_on_the_screen_are_drawn(page, written):
     assert int(last) == len(written.y) + 1
 
 
+def count(page, text):
+    """Return the number of rows that a search finds."""
+    script = "const s = document.getElementById('search'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))"
+    page.run(script, text)
+    return int(page.find("#count").text.split()[0].replace(",", ""))
+
+
 def test_searches_and_filters(page, written):
-    search = page.find("#search")
-
-    def count(text):
-        search.clear()
-        search.send_keys(text)
-        return int(page.find("#count").text.split()[0].replace(",", ""))
-
-    sizes = written.X["size"].to_numpy().astype(np.float32).astype(float)
-    width = np.diff(written.u.predict_interval(written.X, 0.9), axis=1)
-    assert count("size>5") == np.sum(sizes > 5)
-    assert count(f"width>{np.median(width):.6f} size<=5") == np.sum((width[:, 0] > np.median(width)) & (sizes <= 5))
-    assert count("age=missing") == np.sum(written.X["age"] == -1)
-    assert count("onload 7") > 0
-    assert count("surely-not-there") == 0
+    frame = written.X.assign(width=np.diff(written.u.predict_interval(written.X, 0.9), axis=1).ravel())
+    assert count(page, "size>5") == np.sum(frame["size"] > 5)
+    median = round(np.median(frame["width"]), 6)
+    assert count(page, f"width>{median} size<=5") == np.sum((frame["width"] > median) & (frame["size"] <= 5))
+    assert count(page, "age=missing") == np.sum(frame["age"] == -1)
+    assert count(page, "onload 7") > 0
+    assert count(page, "row=17") == 1  # rows have names, too
+    assert count(page, "surely-not-there") == 0
     assert page.find("#empty").is_displayed()
-    search.clear()
-    search.send_keys(" ")
+    assert page.find("#search-notes").text == ""
+    count(page, " ")
     page.run("const f = document.getElementById('filter'); f.value = 'outside'; f.dispatchEvent(new Event('change'))")
     interval = written.u.predict_interval(written.X, 0.9)
     outside = np.sum((written.y < interval[:, 0]) | (written.y > interval[:, 1]))
     assert int(page.find("#count").text.split()[0]) == outside
+
+
+@pytest.fixture(scope="module")
+def searched(model, tmp_path_factory):
+    """Return a report of columns of every kind, and the rows as a data frame."""
+    u, encoded, _, y = model
+    rng, n = np.random.default_rng(1), 120
+    frame = pd.DataFrame(
+        {
+            "hum": rng.integers(0, 101, n) / 100,  # most have no exact value in 32 bits
+            "Count": rng.integers(0, 9000, n),
+            "hr": rng.integers(0, 24, n).astype(str),
+            "price": [f"{value:.1f}".replace(".", ",") for value in rng.uniform(0, 3, n)],
+            "wind speed": rng.normal(0, 10, n).round(1),
+            "wind": rng.integers(0, 4, n),
+            "load [kW]": rng.uniform(0, 2, n).round(2),
+            "temp:max>x": rng.integers(0, 40, n),
+            "city": rng.choice(["York", "New York", "a:b", "12:30", "x->y", "<20"], n),
+            "day": rng.choice(["2024-01-05", "2024-02-11", "2023-12-31"], n),
+        }
+    )
+    frame.loc[::7, ["hum", "hr", "city"]] = None
+    path = tmp_path_factory.mktemp("searched") / "report.html"
+    ibug.report.write(u, encoded[300:], y[300:], path, X_shown=frame)
+    points, interval = u.predict(encoded[300:]), u.predict_interval(encoded[300:], 0.9)
+    affinity = u.affinity_score(encoded[300:])
+    shown = frame.assign(prediction=points, width=interval[:, 1] - interval[:, 0], familiar=affinity)
+    numbers = {"hour": pd.to_numeric(frame["hr"]), "cost": frame["price"].str.replace(",", ".").astype(float)}
+    return path, shown.assign(**numbers)
+
+
+@pytest.fixture
+def searching(driver, searched):
+    opened = Page(driver, searched[0], again=False)
+    yield opened
+    assert opened.errors() == []
+
+
+SEARCHES = [  # what is typed, and what pandas is asked
+    ("hum>0.5", "hum > 0.5"),
+    ("hum > 0.5", "hum > 0.5"),
+    ("hum>0,5", "hum > 0.5"),
+    ("  hum  >=  .7 ", "hum >= 0.7"),
+    ("hum>.7", "hum > 0.7"),
+    ("hum<=0.07", "hum <= 0.07"),
+    ("hum ≤ 0,07", "hum <= 0.07"),
+    ("hum=0,30", "hum == 0.3"),
+    ("hum = 0.3", "hum == 0.3"),
+    ("hum==0.3", "hum == 0.3"),
+    ("hum=missing", "hum.isna()"),
+    ("hum!=0.3", "hum != 0.3"),
+    ("hr<12", "hour < 12"),
+    ("hr >= 9", "hour >= 9"),
+    ("hr=9", "hour == 9"),
+    ("hr=9.0", "hour == 9"),
+    ("hr=missing", "hour.isna()"),
+    ("hum>0.5 hr<12", "hum > 0.5 and hour < 12"),
+    ("hum > 0,5 hr < 12 wind=2", "hum > 0.5 and hour < 12 and wind == 2"),
+    ("price>1,5", "cost > 1.5"),
+    ("price > 1.5 price < 2", "1.5 < cost < 2"),
+    ("price=0,5", "cost == 0.5"),
+    ("wind speed>-2.5", "`wind speed` > -2.5"),
+    ('"wind speed" > −2,5', "`wind speed` > -2.5"),
+    ("wind speed < 0 wind>1", "`wind speed` < 0 and wind > 1"),
+    ("LOAD [kw] > 1", "`load [kW]` > 1"),
+    ("temp:max>x > 20", "`temp:max>x` > 20"),
+    ("count > 1,500", "Count > 1500"),
+    ("Count>=1e3", "Count >= 1000"),
+    ("city=york", "city == 'York'"),
+    ("city = new york", "city == 'New York'"),
+    ('city="new york" hr<12', "city == 'New York' and hour < 12"),
+    ("city:york", "city.str.contains('York', na=False)"),
+    ("city = a:b", "city == 'a:b'"),
+    ("12:30", "city == '12:30'"),
+    ("x->y", "city == 'x->y'"),
+    ("<20", "city == '<20'"),
+    ("day>2024-01-04", "day > '2024-01-04'"),
+    ("day <= 2024-01-05 hum>0.5", "day <= '2024-01-05' and hum > 0.5"),
+    ("width<inf", "width < 1e300"),
+    ("familiar > 50%", "familiar > 0.5"),
+    ("hum>", "index >= 0"),
+    ("hum > 0.5 hr <", "hum > 0.5"),
+]
+
+
+@pytest.mark.parametrize(("text", "asked"), SEARCHES)
+def test_a_search_finds_the_rows_that_pandas_finds(searching, searched, text, asked):
+    expected = len(searched[1].query(asked, engine="python"))
+    assert expected > 0
+    assert count(searching, text) == expected
+    note = "1,500 is read as 1500." if "1,500" in text else ""
+    assert searching.find("#search-notes").text == note
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("foo>3", "No column is called “foo”. The columns are: hum, count, hr,"),
+        ("hum > 0.5 foo = 3 bar<1", "No column is called “foo” or “bar”."),
+        ('"<b>foo" < 3', "No column is called “<b>foo”."),
+        ("hum > high", "“hum” has numbers, and “high” is none."),
+        ("wind=strong", "“wind” has numbers, and “strong” is none."),
+    ],
+)
+def test_what_a_search_does_not_understand_is_named(searching, text, note):
+    assert count(searching, text) == 0
+    assert note.lower() in searching.find("#search-notes").text.lower()
+    assert count(searching, "hum > 0.5") > 0
+    assert searching.find("#search-notes").text == ""
+
+
+def test_columns_without_room_are_named(driver, model, tmp_path, monkeypatch):
+    u, encoded, _, y = model
+    monkeypatch.setattr("ibug.report._rows._MOST_FEATURE_BYTES", 700)
+    path = tmp_path / "report.html"
+    ibug.report.write(u, encoded[300:], y[300:], path)
+    page = Page(driver, path)
+    assert count(page, "age>3") == 0
+    assert page.find("#search-notes").text == "There was no room for the values of “age” in this page."
 
 
 def test_numbers_on_the_page_are_the_models(page, written):

@@ -12,7 +12,7 @@ from ibug.exceptions import MissingDependencyError
 from ibug.report._pack import to_json
 
 #: In the order in which the page runs them; they share one scope.
-SCRIPTS = ("base.js", "charts.js", "table.js", "width.js", "detail.js", "joint.js", "main.js")
+SCRIPTS = ("base.js", "charts.js", "search.js", "table.js", "width.js", "detail.js", "joint.js", "main.js")
 
 
 def plotly_script() -> str:

@@ -49,7 +49,7 @@ const TABLE = {
       $("head").append(el("th", { scope: "col", "data-key": column.key, class: column.extra ? "extra" : null }, button));
     }
     fillFilters();
-    $("search").placeholder = `Search: a value, ${FEATURES.length ? shortName() : "width"}=… or width>10`;
+    $("search").placeholder = `Search: a value, ${FEATURES.length ? shortName() : "width"}=… or width > 10`;
     $("search").addEventListener("input", () => this.refresh());
     $("filter").addEventListener("change", () => this.refresh());
     $("scroll").addEventListener("scroll", () => this.render(), { passive: true });
@@ -71,8 +71,9 @@ const TABLE = {
 
   refresh() {
     const holds = FILTERS.find(([name]) => name === $("filter").value)[2];
-    const matches = query($("search").value);
-    this.order = [...ROWS.row.keys()].filter((i) => holds(i) && matches(i));
+    const searched = query($("search").value);
+    this.order = [...ROWS.row.keys()].filter((i) => holds(i) && searched.test(i));
+    $("search-notes").textContent = searched.notes.join(" ");
     const column = COLUMNS.find(({ key }) => key === this.sort.key);
     const direction = this.sort.ascending ? 1 : -1;
     this.order.sort((a, b) => compare(column.value(a), column.value(b), direction) || a - b);
@@ -159,43 +160,3 @@ function compare(a, b, direction) {
 }
 
 const shortName = () => FEATURES.map(({ name }) => name).find((name) => /^\w{1,16}$/.test(name)) || "width";
-
-// The text of each row that words are looked for in; made when it is first needed.
-let texts = null;
-function textOf(i) {
-  texts = texts || new Array(ROWS.n);
-  if (texts[i] === undefined) {
-    const values = FEATURES.filter((each) => each.values).map((each) => shown(each.values[i], each.texts));
-    texts[i] = [ROWS.name(i), String(ROWS.row[i]), ...values].join("\n").toLowerCase();
-  }
-  return texts[i];
-}
-
-// Words must all occur; name=value, name:value, name>number and name<number speak of one column. Quotes hold blanks together.
-function query(text) {
-  const tests = [];
-  for (const [whole, quoted, word] of text.toLowerCase().matchAll(/("[^"]*"(?:[<>=:]+\S*)?|(?:[^\s"<>=:]+[<>=:]+"[^"]*"))|(\S+)/g)) {
-    const part = quoted || word || whole;
-    const found = part.match(/^"?([^"<>=:]*)"?(<=|>=|<|>|=|:)"?([^"]*)"?$/);
-    const read = found && reader(found[1].trim());
-    tests.push(read && found[3] !== "" ? (i) => holds(read(i), found[2], found[3]) : (i) => textOf(i).includes(part.replace(/"/g, "")));
-  }
-  return (i) => tests.every((test) => test(i));
-}
-
-function reader(name) {
-  const column = COLUMNS.find(({ key, title }) => key === name || title === name);
-  if (column) return column.value;
-  const found = FEATURES.find((each) => each.values && each.name.toLowerCase() === name);
-  return found && ((i) => (found.texts ? shown(found.values[i], found.texts) : found.values[i]));
-}
-
-function holds(value, sign, text) {
-  if (sign === "=" || sign === ":") {
-    if (typeof value === "string") return sign === "=" ? value.toLowerCase() === text : value.toLowerCase().includes(text);
-    return Number.isNaN(value) ? text === "missing" : value === Number(text) || shown(value) === text;
-  }
-  const other = Number(text);
-  if (typeof value === "string" || Number.isNaN(other)) return false;
-  return { "<": value < other, ">": value > other, "<=": value <= other, ">=": value >= other }[sign];
-}
