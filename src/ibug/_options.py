@@ -100,6 +100,8 @@ class Options:
         Whether a stack of experts is a candidate, beside the normal distribution that is one of its experts.
     no_stack
         Why the stack that was asked for is no candidate, if it is not; else empty.
+    support
+        The bounds of the target; ``"auto"`` to find them, None for none.
     output_weights
         How often the trees of each of several targets count; None for once.
     """
@@ -111,7 +113,7 @@ class Options:
     stacks: bool
     no_stack: str
     location: str
-    support: Support | None
+    support: Support | str | None
     spread: SpreadOption
     residuals: str
     score: Score
@@ -244,23 +246,6 @@ class Options:
         if not self._chooses_k:
             check_count(self.given_k, min(2, n_indexed), n_indexed, 'k, unless it is "tune",')
 
-    def check_support(self, lowest: float, highest: float, which: str) -> None:
-        """Check that targets are inside the support.
-
-        Parameters
-        ----------
-        lowest, highest
-            The smallest and the largest of them.
-        which
-            Which ones they are: ``"training"``, say.
-        """
-        lower, upper = self.support or (-np.inf, np.inf)
-        if lowest < lower or highest > upper:
-            raise InvalidInputError(
-                f"Some {which} targets are outside the support {self.support!r}: they are from {lowest:g} to "
-                f"{highest:g}. Correct or remove them, or widen the support."
-            )
-
     def check_residual_rows(self, n_rows: int) -> None:
         """Check that there are enough validation rows to take residuals from."""
         least = 3 if self.k is None else self.k + 1
@@ -383,16 +368,17 @@ def _output_weights(weights: Any) -> tuple[int, ...] | None:
     return tuple(int(one) for one in found)
 
 
-def _support(support: Any) -> Support | None:
-    """Return the bounds of the target as floats."""
-    if support is None:
-        return None
+def _support(support: Any) -> Support | str | None:
+    """Return the bounds of the target as floats; None and ``"auto"`` as they are."""
+    if support is None or (isinstance(support, str) and support == "auto"):
+        return support
     try:
         lower, upper = (float(bound) for bound in support)
     except (TypeError, ValueError):
         lower = upper = np.nan
     if not lower < upper:
         raise InvalidInputError(
-            f"support must be a pair (lower, upper), lower below upper, (0, inf) say; got {support!r}."
+            'support must be a pair (lower, upper), lower below upper, (0, inf) say, or "auto" or None; got '
+            f"{support!r}."
         )
     return lower, upper

@@ -18,6 +18,7 @@ Each error is also the built-in error that scikit-learn users expect, so that ``
     ├── NotStoredWarning                      a parameter that predictions do not need is left out of a saved file
     ├── OlderLibraryWarning                   a file was written with a newer version of a library than is installed
     ├── OtherUnitWarning                      ibug predicts in the unit of the target, where the model itself does not
+    ├── OutsideSupportWarning                 later targets are outside the bounds that support="auto" had found
     └── LikelyMistakeWarning                  what was asked for works, but is probably not what was meant:
         ├── SeenRowsWarning                   rows that should be new to the model are training rows
         ├── TrainedAnewWarning                a trained estimator is cloned and trained again
@@ -53,6 +54,7 @@ __all__ = [
     "NotStoredWarning",
     "OlderLibraryWarning",
     "OtherUnitWarning",
+    "OutsideSupportWarning",
     "SeenRowsWarning",
     "TargetOrderWarning",
     "TooFewRowsWarning",
@@ -125,6 +127,10 @@ class OlderLibraryWarning(IBUGWarning):
 
 class OtherUnitWarning(IBUGWarning):
     """ibug predicts in the unit of the target, where the model itself predicts logarithms."""
+
+
+class OutsideSupportWarning(IBUGWarning):
+    """Bounds of the target that ``support="auto"`` had found are dropped: later targets are outside."""
 
 
 class LikelyMistakeWarning(IBUGWarning):

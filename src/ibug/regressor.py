@@ -27,7 +27,7 @@ from ibug.metrics import Drift, Scoring, drift
 from ibug.neighbors import Batch, LocalSource, beside, by_parts
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
-from ibug.rule import AnyRule, facts_of, joined, most_needed, with_neighbors
+from ibug.rule import AnyRule, facts_of, joined, most_needed, ranges_of, with_neighbors
 from ibug.training import Job, checked_model, learn_from, learned, updated_source, with_sample_weight
 from ibug.training.several import check_same_targets, for_targets, one_target, target_names
 
@@ -52,8 +52,11 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         row's neighbours; ``"tune"`` chooses it together with k.
     location : {"model", "neighbors"}
         ``"model"`` keeps mean and variance, and a family tells the shape; ``"neighbors"``: the plain fit to neighbours.
-    support : pair of float, optional
-        Bounds of the target, ``(0, inf)`` say: no quantile or sample is outside.
+    support : "auto", pair of float, or None
+        Bounds of the target, ``(0, inf)`` say: no quantile or sample is outside. ``"auto"``: from 0 on, if the model's
+        loss is for such targets (Poisson, gamma, Tweedie), or if no training target is below 0 and ten are within 2 %
+        of the largest; from 0 to 1, if all are and ten are near 1. Targets outside that come later remove these bounds,
+        with a warning. ``None``: no bounds.
     spread : {"auto", "targets", "residuals"}
         What the variance is made of. ``"targets"``: the variance of the k nearest rows' targets, as in the paper.
         ``"residuals"``: the mean square of their honest residuals. ``"auto"``: a combination of spreads at several
@@ -121,6 +124,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     distribution_, stack_ : str, dict of ndarray
         ``"stack"``, or the name of the family; and the experts of the stack as columns, ready for a DataFrame:
         ``expert``, ``k``, ``weight`` and ``score``.
+    support_, support_reason_ : pair of float, str
+        The bounds of the target, infinite where there is none; and how they were found, in words.
     tuning_ : dict of ndarray
         The candidates as columns, ready for a DataFrame: ``spread``, ``distribution``, ``k``, ``score``, ``calibrated``
         (the score after calibration, of the best of each spread) and ``reason`` (why a family or the stack is out).
@@ -133,7 +138,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         How leaves are found: by ibug's compiled walk, where it agrees with the library, or by the library.
     source_, rule_ : LocalSource, Rule or JointRule
         Where neighbours come from, and what is made of them. The attributes above are views of these two; of several
-        targets γ, δ and the floor are arrays, (n_targets,), and ``target_names_`` has the names.
+        targets γ, δ and the floor are arrays, (n_targets,), bounds (n_targets, 2), and ``target_names_`` has the names.
     n_features_in_, feature_names_in_, feature_types_ : int, ndarray of str, list of dict
         The number of features, their names where X had names, and for each its ``name``, ``dtype`` and, where it has
         some, ``categories``.
@@ -173,6 +178,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     conformal_ = view("rule_", "conformal")
     affinity_threshold_ = view("rule_", "affinity_threshold")
     tuning_ = view("rule_", "tuning")
+    support_ = view("rule_", "bounds")
+    support_reason_ = view("rule_", "support_reason")
 
     def __init__(
         self,
@@ -181,7 +188,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         k: int | str = "tune",
         distribution: str | type[Distribution] = "auto",
         location: str = "model",
-        support: tuple[float, float] | None = None,
+        support: tuple[float, float] | str | None = "auto",
         spread: str = "auto",
         residuals: str = "auto",
         scoring: str | Scoring = "crps",
@@ -362,7 +369,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         rows = self._check_labelled_rows(X, y, "update needs rows and their targets, X and y.")
         check_same_targets(self.training_targets_, rows)
         options = Options.of(self.get_params(deep=False))
-        self.source_ = updated_source(self.source_, self.rule_, rows, options, self.random_state, keep, sample_weight)
+        source = updated_source(self.source_, self.rule_, rows, options, self.random_state, keep, sample_weight)
+        self.source_, self.rule_ = source, self.rule_.including(ranges_of(rows[1]), "new")
         return self
 
     def likelihood_ratio(self, X_val: Any, X_new: Any) -> LikelihoodRatio:
@@ -507,6 +515,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _ends(self, X: Any, coverage: ArrayLike, joint: bool) -> Floats:
+        check_is_fitted(self)
+        if joint:
+            self.rule_.require_boxes()  # before anything is searched
         return self._from_distributions(X, lambda found: self.rule_.ends(found, coverage, joint=joint))
 
     def _quantiles(self, X: Any, probabilities: Floats) -> Floats:

@@ -112,6 +112,19 @@ def test_a_model_that_was_trained_on_an_array(files, training):
     np.testing.assert_allclose(pd.read_csv(files["out.csv"])["prediction"], expected, rtol=1e-9)
 
 
+def test_bounds_are_found_and_said(files):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=300)
+    pd.DataFrame({"x": x, "id": 2**53 + 1, "y": rng.poisson(5 * x)}).to_csv(files["counts.csv"], index=False)
+    for support, bounds in (("auto", [0, None]), ("none", None), ("-1,99", [-1, 99])):
+        fit = ("fit", files["counts.csv"], "-t", "y", "--trees", "5", "--support", support, "-o", files["c.ibug"])
+        assert files.json(*fit)["support"] == bounds
+        reason = {"auto": "no training target is below 0", "none": "support=None", "-1,99": "given"}[support]
+        assert reason in " ".join(files.run("info", files["c.ibug"]).stdout.split())
+    explained = files.run("explain", files["c.ibug"], files["counts.csv"], "--row", "3")
+    assert "Whole numbers beyond 2^53 lose digits" in " ".join(explained.stderr.split())
+
+
 @pytest.mark.parametrize("booster", ["lightgbm", "xgboost", "catboost", "sklearn"])
 def test_training_with_every_booster(files, booster):
     pytest.importorskip("skops" if booster == "sklearn" else booster)

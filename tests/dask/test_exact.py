@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
+from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor
 
 import ibug
@@ -197,3 +198,15 @@ def test_local_rows_give_numpy_arrays_at_once(client, model, data):
     same(far.predict_dist(rows[:1]).std(), local.predict_dist(rows[:1]).std())
     same(far.kneighbors(rows, n_neighbors=7)[1], local.kneighbors(rows, n_neighbors=7)[1])
     assert len(far.shards_.shards) == 3  # one part per worker
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+def test_support_is_found_by_the_same_targets(client, model, data, arrays, cuts):
+    counts = {name: (X, np.maximum(np.round(2 * y), 0)) for name, (X, y) in data.items()}
+    again = clone(model).fit(*counts["train"])
+    local, far = fitted(again, counts, {}, arrays, CUTS[cuts])
+    assert far.support_ == local.support_ == (0.0, np.inf)
+    assert far.support_reason_ == local.support_reason_
+    X = counts["test"][0]
+    same(far.predict_interval(X), local.predict_interval(X))
+    assert local.predict_interval(X).min() == 0

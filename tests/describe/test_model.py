@@ -52,4 +52,5 @@ def test_without_a_stack():
     facts = model_facts(fitted(distribution="normal", support=(0, np.inf)))
     assert facts["stack"] == []
     assert model_lines(facts)["distribution"] == "normal within 0 to inf"
+    assert model_lines(facts)["support"] == "0 to inf (given)"
     assert "stack" not in model_lines(facts)["calibration"]

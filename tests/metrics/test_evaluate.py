@@ -4,10 +4,12 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -120,3 +122,37 @@ def test_scorers_in_scikit_learn(data):
     assert np.all(cross_val_score(u, X, y, scoring=metrics.nll_scorer, cv=3) < 0)
     search = GridSearchCV(u, {"k": [3, 100]}, scoring=metrics.nll_scorer, cv=3).fit(X, y)
     assert search.best_params_ == {"k": 100}  # the variance of three neighbours is a poor one
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.usefixtures("routing")
+def test_weighted_scores_by_cross_validation(data):
+    X, y = data
+    weights = np.random.default_rng(0).uniform(0.1, 3, len(y))
+    model = GradientBoostingRegressor(n_estimators=5, random_state=0)
+    u = IBUGRegressor(model, random_state=0, cv=2).set_fit_request(sample_weight=False)
+    folds = list(KFold(2).split(X))
+    for scorer, name in ((metrics.crps_scorer, "sample_weight"), (metrics.crps_scorer, "w")):
+        asked = scorer.set_score_request(sample_weight=True if name == "sample_weight" else name)
+        found = cross_val_score(u, X, y, scoring=asked, cv=folds, params={name: weights})
+        expected = [
+            -metrics.crps(y[test], u.fit(X[train], y[train]).predict_dist(X[test]), sample_weight=weights[test])
+            for train, test in folds
+        ]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        copied = pickle.loads(pickle.dumps(asked))
+        assert copied.get_metadata_routing().score.requests == asked.get_metadata_routing().score.requests
+    plain = cross_val_score(u, X, y, scoring=metrics.crps_scorer, cv=folds)
+    assert not np.allclose(plain, expected)
+    with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+        cross_val_score(u, X, y, scoring=metrics.crps_scorer, cv=folds, params={"sample_weight": weights})
+
+
+def test_a_scorer_asks_for_weights_only_where_metadata_are_routed():
+    with pytest.raises(InvalidInputError, match="enable_metadata_routing"):
+        metrics.crps_scorer.set_score_request(sample_weight=True)

@@ -12,12 +12,13 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data, parametrize_with_checks
 
 from ibug import IBUGRegressor, VarianceCalibrator
 
 _COUNTS_ROWS = (
-    "the wrapped HistGradientBoostingRegressor counts rows for the least size of a leaf, and fails by itself, too"
+    "HistGradientBoostingRegressor makes bins and counts rows of leaves without weights: on the rows that the check "
+    "takes for an estimator with cv, it fails by itself, too; see test_the_model_alone_fails_the_check_of_weights"
 )
 
 
@@ -38,6 +39,20 @@ def expected_failures(estimator):
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+class OnRowsForCV(HistGradientBoostingRegressor):
+    """The model alone, with a parameter `cv` without effect, by which the check takes its rows."""
+
+    def __init__(self, cv=None, random_state=None):
+        super().__init__(random_state=random_state)
+        self.cv = cv
+
+
+def test_the_model_alone_fails_the_check_of_weights():
+    check_sample_weight_equivalence_on_dense_data("alone", HistGradientBoostingRegressor())  # 15 rows, and no split
+    with pytest.raises(AssertionError, match="not equivalent"):
+        check_sample_weight_equivalence_on_dense_data("alone", OnRowsForCV())  # 45 rows
 
 
 @pytest.fixture

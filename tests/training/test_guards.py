@@ -133,7 +133,8 @@ def test_a_model_of_a_quantile_is_no_centre(name):
     model, level = QUANTILES[name]
     if name in ("catboost", "expectile"):
         model.set_params(allow_writing_files=False)
-    with pytest.warns(NotCentralWarning, match=f"trained for the {level:g} quantile"):
+    kind = "expectile" if name == "expectile" else "quantile"
+    with pytest.warns(NotCentralWarning, match=f"trained for the {level:g} {kind}"):
         fit(model.fit(X[TRAIN], Y[TRAIN]), k=10, distribution="normal", spread="targets")
 
 

@@ -123,6 +123,8 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     conformal_ = view("rule_", "conformal")
     affinity_threshold_ = view("rule_", "affinity_threshold")
     tuning_ = view("rule_", "tuning")
+    support_ = view("rule_", "bounds")
+    support_reason_ = view("rule_", "support_reason")
 
     # The same parameters as those of the local estimator, by definition.
     __init__ = LocalRegressor.__init__

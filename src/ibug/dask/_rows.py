@@ -78,7 +78,7 @@ class RowsOnCluster:
     def take(self, positions: NDArray[np.intp]) -> RowsOnCluster:
         """Return some rows, by their ascending numbers, in the partitions that they are in."""
         where = local_positions(positions, self.lengths)
-        ranges = tuple(TargetRange(len(rows), np.nan, np.nan) for rows in where)
+        ranges = tuple(TargetRange(len(rows)) for rows in where)
         X, y = (on_rows(take, zip(parts, where, strict=True)) for parts in (self.X, self.y))
         return RowsOnCluster(self.name, X, y, ranges)
 

@@ -124,7 +124,7 @@ def save_main(
             "trees": trees,
             "reader": findings,
             "prediction_type": source.prediction_type.str,
-            "facts": [source.targets.n, source.targets.lowest, source.targets.highest],
+            "facts": {"n": source.targets.n, "smallest": source.targets.smallest, "largest": source.targets.largest},
             "shards": {name: None if one is None else one.state() for name, one in shards.items()},
         }
         return {"class": _MODEL, **description, "learned": saving.encoder.encode(learned, "learned")}
@@ -144,7 +144,7 @@ def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]
         require(reader.n_trees == n_trees, f"its model has {reader.n_trees} trees, and {n_trees!r:.50} were indexed")
         reader.recall(learned["reader"])
         trees = None if learned["trees"] is None else np.asarray(learned["trees"]).astype(np.intp)
-        n, lowest, highest, *_ = learned["facts"]  # the first files had a fourth number, the variance
+        targets = learned["facts"]
         residuals = learned["shards"]["residuals"]
         return Main(
             regressor,
@@ -152,7 +152,7 @@ def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]
             LeafNumbers(reader, n_trees, trees),
             {name: learned[name] for name in ("n_model_trees", "trees", "reader")},
             Rule.from_state(learned),
-            TargetRange(int(n), float(lowest), float(highest)),
+            TargetRange(int(targets["n"]), tuple(targets["smallest"]), tuple(targets["largest"])),
             np.dtype(learned["prediction_type"]),
             StoredShards.from_state(learned["shards"]["targets"]),
             None if residuals is None else StoredShards.from_state(residuals),

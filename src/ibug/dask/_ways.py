@@ -16,7 +16,8 @@ from ibug.dask._source import ClusterSource
 from ibug.dask._tasks import as_targets, conformalized, distribution_of, familiar, floored, statistics_of, tuned
 from ibug.dask._training import trained
 from ibug.exceptions import InvalidInputError
-from ibug.rule import Plan, Rule, TargetFacts, TargetRange, without_validation
+from ibug.leaves import read_leaves_of
+from ibug.rule import Plan, Rule, TargetFacts, TargetRange, TargetSupport, without_validation
 from ibug.training import ROWS_FOR_FAMILIARITY, ROWS_FOR_FLOOR, divide_rows
 
 
@@ -98,6 +99,7 @@ def learned(
     source = job.source(model, rows)
     if validation is not None:
         return learn_from(job, source, validation, facts)
+    facts = facts.suited(read_leaves_of(source.model).nonnegative_losses)
     rule = without_validation(job.options, facts, source.shards.n_rows)
     every = np.arange(0, rows.n_rows, -(-rows.n_rows // ROWS_FOR_FLOOR))
     graph = source.graph(Partitions(None, [rows.sample(every)]), n_jobs=job.options.n_jobs)
@@ -131,7 +133,7 @@ def held_out(
         )
     weights = {"sample_weight"} & set(fit_params)
     some = {**fit_params, **{name: part(fit_params[name], others=True) for name in weights}}
-    facts = job.facts_of(rows)
+    facts = job.facts_of(rows).bounded([TargetSupport.of(options.support, every.range)])
     source, rule = learned(job, trained(estimator, job.client, X_train, y_train, some), rows, facts, held)
     if options.refit:
         source = job.source(trained(estimator, job.client, X, y, fit_params), every)
@@ -158,7 +160,7 @@ def learn_from(job: ClusterJob, source: ClusterSource, validation: RowsOnCluster
     if not validation.n_rows:
         raise InvalidInputError("X_val: every partition is empty; rows are needed to tune and calibrate on.")
     options.check_indexed_k(source.shards.n_rows)
-    options.check_support(validation.range.lowest, validation.range.highest, "validation")
+    facts = facts.suited(read_leaves_of(source.model).nonnegative_losses, [validation.range])
     parts = divide_rows(validation.n_rows, options, job.rng)
     rows = validation if parts is None else validation.take(parts[0])
     numbers = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ibug.describe._numbers import number, percent
 
 _LEAST_WEIGHT = 0.005  # of an expert that is told of in words
@@ -37,7 +39,8 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "distribution": estimator.distribution_,
         "stack": _experts(estimator.stack_),
         "location": estimator.location,
-        "support": None if estimator.support is None else [float(bound) for bound in estimator.support],
+        "support": _bounds(np.asarray(estimator.support_)),
+        "support_reason": estimator.support_reason_,
         "scoring": _scoring(estimator),
         "gamma": _numbers(estimator.gamma_),
         "delta": _numbers(estimator.delta_),
@@ -51,6 +54,13 @@ def _scoring(estimator: Any) -> str:
     if getattr(estimator, "target_names_", None) is not None:
         return "energy"
     return estimator.scoring if isinstance(estimator.scoring, str) else "custom"
+
+
+def _bounds(bounds: Any) -> Any:
+    """Return a pair of bounds, None where there are none; a list of these for several targets."""
+    if bounds.ndim > 1:
+        return [_bounds(one) for one in bounds]
+    return bounds.tolist() if np.isfinite(bounds).any() else None
 
 
 def _numbers(value: Any) -> Any:
@@ -76,6 +86,7 @@ def model_lines(facts: dict[str, Any]) -> dict[str, str]:
         "model": f"{facts['model']}, {_trees(facts)}",
         "training": f"{facts['training_rows']:,} rows, {facts['features']} features",
         "distribution": _distribution(facts),
+        "support": _support(facts),
         "neighbours": f"{facts['neighbors']} (spread: {facts['spread']})",
         "calibration": _calibration(facts),
     }
@@ -93,9 +104,21 @@ def _distribution(facts: dict[str, Any]) -> str:
     """Say which family it is, or what the stack is made of."""
     support = facts["support"]
     text = str(facts["distribution"])
-    if support is not None:
+    if support is not None and not isinstance(facts["support_reason"], list):
         text += f" within {support[0]:g} to {support[1]:g}"
     return f"{text}: {_parts(facts['stack'])}" if facts["stack"] else text
+
+
+def _support(facts: dict[str, Any]) -> str:
+    """Say which bounds the distributions have, and how they were found; alike ones of several targets once."""
+    several = isinstance(facts["support_reason"], list)
+    pairs = (
+        [*zip(facts["support"], facts["support_reason"], strict=True)]
+        if several
+        else [(facts["support"], facts["support_reason"])]
+    )
+    texts = (f"{'none' if pair is None else f'{pair[0]:g} to {pair[1]:g}'} ({reason})" for pair, reason in pairs)
+    return "; ".join(dict.fromkeys(texts))
 
 
 def _calibration(facts: dict[str, Any]) -> str:

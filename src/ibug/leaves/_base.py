@@ -142,6 +142,21 @@ class LeafReader(ABC):
         return None
 
     @property
+    def expectile(self) -> float | None:
+        """The level of the expectile that the model was trained for; None if it was for something else."""
+        return None
+
+    @property
+    def nonnegative_losses(self) -> list[str]:
+        """By output, the name of the model's loss, if it is for targets from 0 on; else empty."""
+        return [self._nonnegative_loss] * self.n_outputs
+
+    @property
+    def _nonnegative_loss(self) -> str:
+        """The same of all outputs: Poisson, gamma or Tweedie."""
+        return ""
+
+    @property
     def n_training_rows(self) -> int | None:
         """The number of rows that the first tree was trained on, if the model tells; with weights it is their sum."""
         return None

@@ -57,7 +57,8 @@ class CatBoostReader(WalkingReader):
 
         self._names = [str(name) for name in model.feature_names_]
         self._has_log_link = loss.startswith(_LOG_LINK)
-        self._quantile = _level(loss)
+        self._loss = loss.partition(":")[0]
+        self._level = _level(loss)
         # `CatBoostRegressor` predicts in the unit of the target; plain `CatBoost` stays on the log scale unless told.
         log_scale = self._has_log_link and not isinstance(model, catboost.CatBoostRegressor)
         self._options = {"prediction_type": "Exponent"} if log_scale else {}
@@ -77,8 +78,17 @@ class CatBoostReader(WalkingReader):
 
     @property
     def quantile(self) -> float | None:
-        """The level of the quantile or expectile."""
-        return self._quantile
+        """The level of the quantile."""
+        return None if self._loss == "Expectile" else self._level
+
+    @property
+    def expectile(self) -> float | None:
+        """The level of the expectile."""
+        return self._level if self._loss == "Expectile" else None
+
+    @property
+    def _nonnegative_loss(self) -> str:
+        return self._loss if self._has_log_link else ""
 
     @property
     def n_outputs(self) -> int:

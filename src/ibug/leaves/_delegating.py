@@ -63,6 +63,16 @@ class DelegatingReader(LeafReader):
         """The level of the quantile that the model was trained for."""
         return self.inner.quantile
 
+    @property
+    def expectile(self) -> float | None:
+        """The level of the expectile that the model was trained for."""
+        return self.inner.expectile
+
+    @property
+    def nonnegative_losses(self) -> list[str]:
+        """By output, the loss that the model was trained with, if it is for targets from 0 on."""
+        return self.inner.nonnegative_losses
+
     def recall(self, findings: Mapping[str, Any]) -> None:
         """Get the inner reader ready."""
         self.inner.recall(findings["inner"])

@@ -48,6 +48,10 @@ class HistGradientBoostingReader(WalkingReader):
         return float(self.model.quantile) if self.model.loss == "quantile" else None
 
     @property
+    def _nonnegative_loss(self) -> str:
+        return {"poisson": "Poisson", "gamma": "gamma"}.get(self.model.loss, "")
+
+    @property
     def n_trees(self) -> int:
         """The number of trees."""
         return len(self.model._predictors)

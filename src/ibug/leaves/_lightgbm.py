@@ -18,6 +18,7 @@ from ibug.leaves.recipe._lightgbm import boosting
 from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
 from ibug.leaves.walk._lightgbm import read_trees
 
+_NONNEGATIVE = {"poisson": "Poisson", "gamma": "gamma", "tweedie": "Tweedie"}
 _NO_REGRESSION = {"binary", "multiclass", "multiclassova", "lambdarank", "rank_xendcg"}
 
 
@@ -41,6 +42,7 @@ class LightGBMReader(WalkingReader):
         booster = model if native else model.booster_
         objective = _objective(booster)
         self._quantile = _alpha(booster) if objective == "quantile" else None
+        self._loss = _NONNEGATIVE.get(objective or "", "")
         if objective in _NO_REGRESSION:
             raise unsupported(model, f"its objective is {objective!r}, and ibug needs a regression model")
         if booster.num_model_per_iteration() != 1:
@@ -76,6 +78,10 @@ class LightGBMReader(WalkingReader):
     def quantile(self) -> float | None:
         """The level of the quantile."""
         return self._quantile
+
+    @property
+    def _nonnegative_loss(self) -> str:
+        return self._loss
 
     def written_as(self, name: str) -> str:
         """Return a column's name as LightGBM writes it: with underscores for white space."""

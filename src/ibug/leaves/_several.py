@@ -86,8 +86,18 @@ class SeveralReader(LeafReader):
     @property
     def quantile(self) -> float | None:
         """The level of the quantile that a member was trained for; of several, one that is not the median."""
-        found = [reader.quantile for reader in self.inner if reader.quantile is not None]
-        return next((level for level in found if level != 0.5), found[0] if found else None)
+        return _least_central([reader.quantile for reader in self.inner])
+
+    @property
+    def expectile(self) -> float | None:
+        """The level of the expectile that a member was trained for; of several, one that is not the mean."""
+        return _least_central([reader.expectile for reader in self.inner])
+
+    @property
+    def nonnegative_losses(self) -> list[str]:
+        """The loss of each output's member."""
+        found = {output: reader.nonnegative_losses[0] for output, reader in zip(self._order, self.inner, strict=True)}
+        return [found[output] for output in range(self.n_outputs)]
 
     @property
     def outputs(self) -> NDArray[np.intp]:
@@ -215,6 +225,12 @@ class ChainReader(SeveralReader):
     def feature_names(self) -> list[str] | None:
         """The names of the chain's columns."""
         return feature_names_of(self.model)
+
+
+def _least_central(levels: list[float | None]) -> float | None:
+    """Return a level other than 0.5, if there is one."""
+    found = [level for level in levels if level is not None]
+    return next((level for level in found if level != 0.5), found[0] if found else None)
 
 
 def _beside(rows: Any, column: Floats) -> Any:

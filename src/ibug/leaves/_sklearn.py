@@ -86,6 +86,10 @@ class SklearnReader(LeafReader):
         """The level of the quantile."""
         return float(self.model.alpha) if getattr(self.model, "loss", None) == "quantile" else None
 
+    @property
+    def _nonnegative_loss(self) -> str:
+        return "Poisson" if getattr(self.model, "criterion", None) == "poisson" else ""
+
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree; ``apply`` numbers all nodes."""
         nodes = as_leaf_numbers(self.model.apply(X), _num_samples(X), self.model)
@@ -136,6 +140,16 @@ class WrapperReader(LeafReader):
     def quantile(self) -> float | None:
         """The level of the quantile that the wrapped model was trained for."""
         return self.inner.quantile
+
+    @property
+    def expectile(self) -> float | None:
+        """The level of the expectile that the wrapped model was trained for."""
+        return self.inner.expectile
+
+    @property
+    def nonnegative_losses(self) -> list[str]:
+        """The loss of each output of the wrapped model."""
+        return self.inner.nonnegative_losses
 
     @property
     def n_outputs(self) -> int:
@@ -240,6 +254,11 @@ class TransformedTargetReader(WrapperReader):
         if model.regressor is None:
             raise unsupported(model, "its regressor is None, which means a linear model")
         return model.regressor
+
+    @property
+    def nonnegative_losses(self) -> list[str]:
+        """None: the loss is of the transformed target."""
+        return [""] * self.n_outputs
 
     def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
         """Return how the regressor of the transformed target came to its leaf values."""

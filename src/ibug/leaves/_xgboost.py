@@ -22,6 +22,7 @@ from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
 from ibug.leaves.walk._xgboost import read_trees
 
 _LINEAR = "its booster is 'gblinear', which has no trees"
+_NONNEGATIVE = {"count:poisson": "Poisson", "reg:gamma": "gamma", "reg:tweedie": "Tweedie"}
 _NO_REGRESSION = ("binary:", "multi:", "rank:", "survival:cox")
 
 
@@ -98,6 +99,10 @@ class XGBoostReader(WalkingReader):
             return None
         cover = re.search(r"cover=([-+.e0-9]+)", self._booster[:1].get_dump(with_stats=True)[0])
         return round(float(cover[1])) if cover else None
+
+    @property
+    def _nonnegative_loss(self) -> str:
+        return _NONNEGATIVE.get(json.loads(self._booster.save_config())["learner"]["objective"]["name"], "")
 
     @property
     def quantile(self) -> float | None:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn import get_config
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from ibug._inputs import check_target_names
 from ibug.exceptions import InvalidInputError
@@ -56,12 +58,41 @@ class DistributionScorer:
     def __init__(self, metric: Callable[..., float], **options: Any) -> None:
         self.metric = metric
         self.options = options
+        self._asked: bool | str | None = None  # what metadata routing is asked for as sample_weight
 
-    def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
-        """Return minus the metric of the estimator's distributions for X."""
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return minus the metric of the estimator's distributions for X, weighted if weights are given."""
         last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
         check_target_names(getattr(last, "target_names_", None), y, "y")
-        return -float(self.metric(y, predict_dist(estimator, X), **self.options))
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return -float(self.metric(y, predict_dist(estimator, X), **self.options, **weights))
+
+    def set_score_request(self, *, sample_weight: bool | str | None = True) -> DistributionScorer:
+        """Return a scorer that asks scikit-learn's metadata routing for weights; this one stays as it is.
+
+        ``cross_val_score(u, X, y, scoring=crps_scorer.set_score_request(sample_weight=True), params={"sample_weight":
+        w})`` then weighs the scores. Routing must be on: ``sklearn.set_config(enable_metadata_routing=True)``.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            Whether the metric gets `sample_weight`, or the name that the weights have in ``params``. ``None``: they are
+            refused.
+        """
+        if not get_config()["enable_metadata_routing"]:
+            raise InvalidInputError(
+                "set_score_request is for scikit-learn's metadata routing, which is off: turn it on by "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+        scorer = type(self)(self.metric, **self.options)
+        scorer._asked = sample_weight
+        return scorer
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what this scorer asks for: scikit-learn calls it where metadata are routed."""
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sample_weight", alias=self._asked)
+        return request
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())

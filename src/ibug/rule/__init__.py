@@ -1,6 +1,6 @@
 """What is made of neighbours: a rule turns a batch of rows with their neighbours into distributions."""
 
-from ibug.rule._facts import TargetFacts, TargetRange
+from ibug.rule._facts import TargetFacts
 from ibug.rule._family import Family
 from ibug.rule._learning import (
     affinity_threshold,
@@ -17,7 +17,8 @@ from ibug.rule._plan import K_CANDIDATES, Plan, most_needed
 from ibug.rule._reference import Reference, kept
 from ibug.rule._rule import Rule
 from ibug.rule._statistics import Statistics
-from ibug.rule._targets import AnyRule, Facts, RuleMaker, facts_of, maker_of, rule_from_state
+from ibug.rule._support import TargetRange, TargetSupport
+from ibug.rule._targets import AnyRule, Facts, RuleMaker, facts_of, maker_of, ranges_of, rule_from_state
 from ibug.rule.joint import JointFacts, JointRule
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Statistics",
     "TargetFacts",
     "TargetRange",
+    "TargetSupport",
     "affinity_threshold",
     "choose",
     "conformalized",
@@ -43,6 +45,7 @@ __all__ = [
     "learn",
     "maker_of",
     "most_needed",
+    "ranges_of",
     "rule_from_state",
     "with_conformal",
     "with_floor",

@@ -3,53 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from ibug._options import Options
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.rule._family import Family, prepared
+from ibug.rule._support import TargetRange, TargetSupport
 
-#: What stands for a variance of zero while k is being tuned (paper, Algorithm 3), for targets from 0 to 1.
-TINY_VARIANCE = 1e-15
 _LEAST_RANGE = 1e-153  # of the targets, unless they are all the same
-
-
-@dataclass(frozen=True)
-class TargetRange:
-    """Number and range of some targets; those of several parts join without rounding.
-
-    Parameters
-    ----------
-    n
-        The number of targets.
-    lowest, highest
-        The smallest and the largest; infinite where there are none.
-    """
-
-    n: int
-    lowest: float
-    highest: float
-
-    @classmethod
-    def of(cls, targets: Floats) -> TargetRange:
-        """Look at targets, (n,); there may be none."""
-        return cls(len(targets), float(targets.min(initial=np.inf)), float(targets.max(initial=-np.inf)))
-
-    @classmethod
-    def join(cls, parts: Sequence[TargetRange]) -> TargetRange:
-        """Return the range of all parts together."""
-        n = sum(part.n for part in parts)
-        return cls(n, min(part.lowest for part in parts), max(part.highest for part in parts))
-
-    @property
-    def tiny_variance(self) -> float:
-        """What stands for a variance of zero, in the unit of the targets."""
-        with np.errstate(over="ignore"):
-            square = np.square(np.float64(self.highest) - self.lowest)
-        return TINY_VARIANCE * float(min(square, np.finfo(np.float64).max) or 1.0)
 
 
 @dataclass(frozen=True)
@@ -64,11 +26,14 @@ class TargetFacts:
         The families to choose from, with what they have learned from all training targets.
     refused
         The families that cannot take the targets, and why.
+    support
+        The bounds of the targets.
     """
 
     range: TargetRange
     families: tuple[Family, ...]
     refused: dict[str, str]
+    support: TargetSupport
 
     @classmethod
     def of(cls, targets: Floats, options: Options) -> TargetFacts:
@@ -101,17 +66,49 @@ class TargetFacts:
         options
             The families, and the support.
         """
-        options.check_support(found.lowest, found.highest, "training")
+        support = TargetSupport.of(options.support, found)
         if 0 < found.highest - found.lowest < _LEAST_RANGE:
             raise InvalidInputError(
                 f"The training targets are from {found.lowest:g} to {found.highest:g}: squares of such differences are "
                 "no numbers. Multiply all targets by a power of ten."
             )
-        families, refused = prepared(options, targets, found.lowest)
+        families, refused = prepared(options, targets, found.lowest, support.family_bounds)
         shaped = [family.name for family in families if family.needs_neighbors]
         if options.weight_neighbors and shaped:
             raise InvalidInputError(
                 f"weight_neighbors=True counts for the spread and for stacks; the family {shaped[0]!r} is fitted to "
                 'neighbours that count alike. Choose distribution="auto" or "normal", or leave weight_neighbors out.'
             )
-        return cls(found, families, refused)
+        return cls(found, families, refused, support)
+
+    @property
+    def supports(self) -> tuple[TargetSupport, ...]:
+        """The bounds of the target, as of one of several."""
+        return (self.support,)
+
+    def bounded(self, supports: Sequence[TargetSupport]) -> TargetFacts:
+        """Return the same with other bounds.
+
+        Parameters
+        ----------
+        supports
+            One.
+        """
+        (support,) = supports
+        return replace(self, support=support)
+
+    def suited(self, losses: Sequence[str], later: Sequence[TargetRange] = ()) -> TargetFacts:
+        """Return the same with bounds that suit the model's loss and later targets.
+
+        Parameters
+        ----------
+        losses
+            The name of the model's loss, if that is for targets from 0 on; see `LeafReader.nonnegative_losses`.
+        later
+            The range of the validation targets; none without these.
+        """
+        (loss,) = losses
+        support = self.support.of_model(loss, self.range)
+        for targets in later:
+            support = support.including(targets, "validation")
+        return self if support is self.support else self.bounded((support,))

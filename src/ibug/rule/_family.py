@@ -120,7 +120,9 @@ class Family:
         return cls(name, distribution, state["location"], support, learned, float(state["lowest"]))
 
 
-def prepared(options: Options, targets: Floats | None, lowest: float) -> tuple[tuple[Family, ...], dict[str, str]]:
+def prepared(
+    options: Options, targets: Floats | None, lowest: float, support: Support | None
+) -> tuple[tuple[Family, ...], dict[str, str]]:
     """Return the families to choose from, and for those that cannot take the targets the reason.
 
     Parameters
@@ -131,6 +133,8 @@ def prepared(options: Options, targets: Floats | None, lowest: float) -> tuple[t
         The training targets, which some families learn from.
     lowest
         The smallest of them.
+    support
+        Their bounds, if they were given.
     """
     ready, refused = [], {}
     for name, family in options.families:
@@ -139,7 +143,7 @@ def prepared(options: Options, targets: Floats | None, lowest: float) -> tuple[t
             if learns_from_targets(family):
                 assert targets is not None, "the targets are at hand if a family looks at them"
                 learned = family.prepare(targets)
-            ready.append(Family(name, family, options.location, options.support, learned, lowest))
+            ready.append(Family(name, family, options.location, support, learned, lowest))
         except InvalidInputError as error:
             if not options.chooses_family:
                 raise

@@ -116,6 +116,7 @@ def _chosen(plan: Plan, statistics: Statistics, n_trees: int) -> tuple[Rule, flo
             kept(familiar, statistics.weights),
             kept(pit(statistics.y, _predicted(choice, stack, statistics)), statistics.weights),
         ),
+        support=plan.facts.support.of_family(family.name) if stack is None else plan.facts.support,
     )
     return rule, choice.score if stack is None else float(rule.tuning["calibrated"][-1])
 
@@ -213,8 +214,8 @@ def without_validation(options: Options, facts: TargetFacts, n_neighbors: int) -
         The number of rows that can be neighbours.
     """
     quantity = options.spread.quantities[0]
-    k = candidates(options.k, n_neighbors)[0]
-    rule = Rule(SingleSpread(quantity, k), facts.families[0], k, min_variance=0.0)
+    k, support = candidates(options.k, n_neighbors)[0], facts.support.of_family(facts.families[0].name)
+    rule = Rule(SingleSpread(quantity, k), facts.families[0], k, min_variance=0.0, support=support)
     reason = options.no_stack or (too_few(0) if options.stacks else "")
     return replace(rule, tuning=tuning_table(with_refused(rule.tuning, {STACK: reason}))) if reason else rule
 

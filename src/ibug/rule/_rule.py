@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ibug._frames import side_by_side
 from ibug._inputs import require
+from ibug._options import Support
 from ibug._typing import Floats, LeavesOf
 from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibrator_state
 from ibug.distributions import Distribution
@@ -21,6 +22,7 @@ from ibug.neighbors import Batch
 from ibug.rule._family import Family
 from ibug.rule._plan import most_needed
 from ibug.rule._reference import Reference
+from ibug.rule._support import TargetRange, TargetSupport
 from ibug.rule.spread import QUANTITIES, SingleSpread, Spread, spread_from_state
 from ibug.rule.stack import Evidence, Stacked
 
@@ -94,6 +96,8 @@ class Rule:
         The weights of experts, of which the normal distribution is one, if the distributions are stacks.
     reference
         What the validation rows were like, for `IBUGRegressor.monitor`.
+    support
+        The bounds of the target, which family and stack have.
     """
 
     spread: Spread
@@ -107,6 +111,17 @@ class Rule:
     tuning: Table = field(default_factory=tuning_table)
     stack: Stacked | None = None
     reference: Reference = field(default_factory=Reference)
+    support: TargetSupport = field(default_factory=TargetSupport)
+
+    @property
+    def bounds(self) -> Support:
+        """Lower and upper bound of the target, infinite where there is none."""
+        return self.support.bounds
+
+    @property
+    def support_reason(self) -> str:
+        """How the bounds were found, in words."""
+        return self.support.reason
 
     @property
     def distribution_name(self) -> str:
@@ -168,8 +183,12 @@ class Rule:
             Whether boxes of several targets are wanted, which one target has not.
         """
         if joint:
-            raise InvalidInputError("joint=True makes boxes of several targets, and this estimator has one.")
+            self.require_boxes()
         return side_by_side(*distribution.interval(coverage))
+
+    def require_boxes(self) -> None:
+        """Raise InvalidInputError: boxes are of several targets."""
+        raise InvalidInputError("joint=True makes boxes of several targets, and this estimator has one.")
 
     def quantiles(self, distribution: Any, probabilities: Floats) -> Floats:
         """Return quantiles of distributions, (n_rows, n_probabilities).
@@ -217,7 +236,8 @@ class Rule:
         A combination of spreads is a calibration of its own: in its place comes the paper's rule, the variance of the
         neighbours' targets, with the k that scores best before calibration.
         """
-        plain = replace(self, gamma=1.0, delta=0.0, conformal=None, stack=None, reference=Reference())
+        support = self.support.of_family(self.family.name)
+        plain = replace(self, gamma=1.0, delta=0.0, conformal=None, stack=None, reference=Reference(), support=support)
         if isinstance(self.spread, SingleSpread):
             return plain
         table = self.tuning
@@ -237,6 +257,23 @@ class Rule:
         """
         k = min(self.k, limits.get(self.spread.shape, self.k))
         return replace(self, k=k, spread=self.spread.at_most(limits))
+
+    def including(self, later: Sequence[TargetRange], which: str) -> Rule:
+        """Return the same; without the bounds of the target, and with a warning, if later targets are outside.
+
+        Parameters
+        ----------
+        later
+            The range of these targets: one.
+        which
+            Which ones they are: ``"new"``, say.
+        """
+        (targets,) = later
+        support = self.support.including(targets, which)
+        if support is self.support:
+            return self
+        stack = None if self.stack is None else self.stack.bounded(support.bounds)
+        return replace(self, stack=stack, support=support)
 
     def with_k(self, k: int | None) -> Rule:
         """Return the rule with k neighbours; as it is for None."""
@@ -265,6 +302,7 @@ class Rule:
             "tuning": self.tuning,
             "stack": None if self.stack is None else self.stack.state(),
             "reference": self.reference.state(),
+            "support": self.support.state(),
         }
 
     @classmethod
@@ -287,4 +325,5 @@ class Rule:
             {str(name): np.asarray(column) for name, column in state["tuning"].items()},
             None if stack is None else Stacked.from_state(stack),
             Reference.from_state(state.get("reference")),
+            TargetSupport.from_state(state["support"]),
         )

@@ -36,8 +36,7 @@ def stacked(
         The candidates so far, as columns.
     """
     evidence = statistics.evidence(choice.gamma * choice.candidate.variance + choice.delta)
-    support = plan.options.support or (-np.inf, np.inf)
-    weights = statistics.weights
+    weights, support = statistics.weights, plan.facts.support
     some = slice(None, None, max(1, len(statistics.y) // _ROWS_FOR_RESOLUTION))
     y, known = statistics.y[some], plan.facts.range
     near = np.append(evidence.targets[some], [known.lowest, known.highest])
@@ -47,7 +46,7 @@ def stacked(
         statistics.y,
         weights,
         resolution=resolution(np.append(y, near)),
-        support=support,
+        support=support.given,
         values=values_taken(y, near),
     )
     seen = replace(ExpertStatistics.of(experts, pooled, evidence, statistics.y), weights=weights)
@@ -67,7 +66,8 @@ def stacked(
         "calibrated": score,
         "reason": reason,
     }
-    return None if reason else best, {name: [*table[name], row[name]] for name in table}
+    # Bounds that were found come last: the same is learned and chosen as without them.
+    return None if reason else best.bounded(support.bounds), {name: [*table[name], row[name]] for name in table}
 
 
 def _losses(plan: Plan) -> tuple[str, ...]:

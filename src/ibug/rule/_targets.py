@@ -11,6 +11,7 @@ from ibug._typing import Floats
 from ibug.rule._facts import TargetFacts
 from ibug.rule._learning import conformalized, learn, with_floor, without_validation
 from ibug.rule._rule import Rule
+from ibug.rule._support import TargetRange
 from ibug.rule.joint import (
     JointFacts,
     JointRule,
@@ -72,6 +73,17 @@ def facts_of(y: Floats, options: Options) -> Facts:
         What was asked for.
     """
     return TargetFacts.of(y, options) if y.ndim == 1 else JointFacts.of(y, options)
+
+
+def ranges_of(y: Floats) -> list[TargetRange]:
+    """Return the range of each target.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,) or (n, d)
+        The targets.
+    """
+    return [TargetRange.of(column) for column in y.reshape(len(y), -1).T]
 
 
 def rule_from_state(state: Mapping[str, Any]) -> AnyRule:

@@ -58,7 +58,7 @@ tree_order, row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random
         k: Any = "tune",
         distribution: Any = "auto",
         location: str = "model",
-        support: Any = None,
+        support: Any = "auto",
         spread: str = "auto",
         residuals: str = "auto",
         scoring: Any = "crps",

@@ -143,11 +143,13 @@ def guard_model(reader: LeafReader) -> None:
     reader
         Has the trained model.
     """
-    if reader.quantile is not None and reader.quantile != 0.5:
+    for name, level in (("quantile", reader.quantile), ("expectile", reader.expectile)):
+        if level is None or level == 0.5:
+            continue
         tell(
-            f"The model was trained for the {reader.quantile:g} quantile, so its prediction is not a centre, and "
+            f"The model was trained for the {level:g} {name}, so its prediction is not a centre, and "
             "intervals around it are off to one side. Give a model of the mean or the median; ibug finds any quantile "
-            f"by itself: predict_quantiles(X, {reader.quantile:g}).",
+            "by itself: predict_quantiles(X, 0.9), say.",
             NotCentralWarning,
         )
     if reader.changes_unit:

@@ -183,7 +183,7 @@ class Job:
             self,
             X=_safe_indexing(self.X, train),
             y=y,
-            facts=facts_of(y, self.options),
+            facts=facts_of(y, self.options).bounded(self.facts.supports),  # the rows held out are training rows, too
             validation=(_safe_indexing(self.X, held_out), self.y[held_out]),
             fit_params=_check_method_params(self.X, self.fit_params, indices=train),
             validation_weight=None if self.sample_weight is None else self.sample_weight[held_out],

@@ -48,7 +48,7 @@ def updated_source(
             "update takes sample_weight where training rows have weights as neighbours (weight_neighbors=True in fit), "
             "one above zero for each new row."
         )
-    facts_of(np.concatenate([source.targets, y]), options)  # they must be inside the support
+    facts_of(np.concatenate([source.targets, y]), options)  # they must be inside a support that was given
     least = 1
     if keep is not None:
         rules = rule.rules if isinstance(rule, JointRule) else (rule,)

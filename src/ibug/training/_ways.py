@@ -23,6 +23,7 @@ from ibug.rule import (
     JointRule,
     maker_of,
     most_needed,
+    ranges_of,
 )
 from ibug.training._clones import check_stopping
 from ibug.training._cross_fit import MOST_TUNING_ROWS, needs_splits, tuning_rows
@@ -185,6 +186,7 @@ def _from_cross_fit(job: Job, known: _Honest, model: Any) -> Learned:
     residuals = _complete(honest.residuals, options) if options.wants_residuals else None
     used, maker = residuals is not None, maker_of(job.facts)
     source = job.source(model, residuals)
+    facts = job.facts.suited(source.leaves.reader.nonnegative_losses)
     every, shares = np.arange(len(y)), np.ones(len(y))
     if weights is not None and (weights > 0).any():
         every, some = counting(np.maximum(weights, 0.0))
@@ -198,7 +200,7 @@ def _from_cross_fit(job: Job, known: _Honest, model: Any) -> Learned:
         return ValidationRows(honest, chosen, y[chosen], weights=own, features=features)
 
     def rule_of(rows: ValidationRows) -> AnyRule:
-        return maker.learn(rows, options, job.facts, has_residuals=used)
+        return maker.learn(rows, options, facts, has_residuals=used)
 
     if options.sampling.tunes_trees:
         by_share = dict(zip((ALL_TREES, *TREE_SHARES), known.sources, strict=True))
@@ -219,7 +221,8 @@ def _from_validation(job: Job, source: LocalSource) -> Learned:
         known = source, job.validation, job.options, job.facts, job.rng, job.validation_weight
         return learn_from(*known, tunes_trees=tunes)
     options, maker = job.options, maker_of(job.facts)
-    rule = maker.without_validation(options, job.facts, source.index.n_rows)
+    facts = job.facts.suited(source.leaves.reader.nonnegative_losses)
+    rule = maker.without_validation(options, facts, source.index.n_rows)
     sample = thinned(job.X, ROWS_FOR_FLOOR)
     batches = source.batches(sample, _floor_needs(rule), n_jobs=options.n_jobs, verbose=options.verbose)
     return Learned(source, maker.with_floor(rule, batches, job.facts))
@@ -271,7 +274,7 @@ def learn_from(
         Whether they choose the share of the trees that counts, too.
     """
     X, y = validation
-    options.check_support(float(y.min(initial=np.inf)), float(y.max(initial=-np.inf)), "validation")
+    facts = facts.suited(source.leaves.reader.nonnegative_losses, ranges_of(y))
     if weights is not None:
         if not np.any(weights):
             raise InvalidInputError(

@@ -162,13 +162,15 @@ def one_target(estimator: Any, command: str) -> None:
         )
 
 
-def support(given: str | None) -> tuple[float, float] | None:
-    """Return the bounds of the target, ``0,inf`` say; an empty side is unbounded."""
-    if given is None:
-        return None
+def support(given: str) -> tuple[float, float] | str | None:
+    """Return the bounds of the target, ``0,inf`` say, where an empty side is unbounded; "auto", or None for "none"."""
+    if given in ("auto", "none"):
+        return None if given == "none" else given
     sides = [side.strip() for side in given.split(",")]
     if len(sides) != 2:
-        raise typer.BadParameter(f"two bounds are expected, 0,inf say; not {given!r}.", param_hint="--support")
+        raise typer.BadParameter(
+            f"two bounds are expected, 0,inf say, or 'auto' or 'none'; not {given!r}.", param_hint="--support"
+        )
     lower = numbers(sides[0], "--support") or [-math.inf]
     upper = numbers(sides[1], "--support") or [math.inf]
     if not lower[0] < upper[0]:

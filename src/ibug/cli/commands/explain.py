@@ -25,6 +25,8 @@ _ROWS_AT_A_TIME = 2**14
 # Widths are compared with those of training rows, or of the rows of the same file if these are enough.
 _BACKGROUND = 50
 _LEAST_ROWS = 20
+# From it on, a floating-point number stands for several whole numbers.
+_FIRST_INEXACT = 2**53
 
 HELP = """
 Explain one prediction: its interval, the nearest training rows, and which features differ. Why is this row uncertain?
@@ -95,6 +97,7 @@ def explain(
     if training is not None:
         compare(facts, here, training)
     facts["features"] = here
+    _note_large(here, session)
     if width:
         background = _background(rows.X, training, table)
         with session.stages():
@@ -105,6 +108,17 @@ def explain(
         session.report(facts)
     else:
         session.show(explanation_text(facts, table.name))
+
+
+def _note_large(features: dict[str, Any], session: Session) -> None:
+    """Say which features are whole numbers that floating-point numbers do not tell from their neighbours."""
+    numbers = {name: value for name, value in features.items() if isinstance(value, (int, float))}
+    large = [name for name, value in numbers.items() if abs(value) >= _FIRST_INEXACT and float(value).is_integer()]
+    if large:
+        session.note(
+            f"Whole numbers beyond 2^53 lose digits, because models read numbers as floating-point ones, in: "
+            f"{', '.join(large)}. If such a column names rows, leave it out of the model by ibug fit --id."
+        )
 
 
 def _parse_id(id: str | None) -> tuple[str | None, str | None]:

@@ -152,8 +152,13 @@ def fit(
         Conformal, typer.Option("--conformal", help="Guarantee the coverage.", rich_help_panel=_UNCERTAINTY)
     ] = _NONE,
     support: Annotated[
-        str | None, typer.Option("--support", help="Bounds of the target: 0,inf.", rich_help_panel=_UNCERTAINTY)
-    ] = None,
+        str,
+        typer.Option(
+            "--support",
+            help="Bounds of the target: 0,inf; 'none'; or 'auto', by its values and the model's loss.",
+            rich_help_panel=_UNCERTAINTY,
+        ),
+    ] = "auto",
     calibrate: Annotated[
         bool, typer.Option("--calibrate/--no-calibrate", help="Calibrate the variance.", rich_help_panel=_UNCERTAINTY)
     ] = True,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from ibug._options import Options
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.rule._facts import TargetFacts
+from ibug.rule._support import TargetRange, TargetSupport
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,36 @@ class JointFacts:
         unit = np.where(deviation > tiny, deviation, 1.0)
         return cls(tuple(TargetFacts.of(column, options) for column in targets.T), unit)
 
+    @property
+    def supports(self) -> tuple[TargetSupport, ...]:
+        """The bounds of each target."""
+        return tuple(one.support for one in self.targets)
+
+    def bounded(self, supports: Sequence[TargetSupport]) -> JointFacts:
+        """Return the same with other bounds.
+
+        Parameters
+        ----------
+        supports
+            One for each target.
+        """
+        targets = zip(self.targets, supports, strict=True)
+        return replace(self, targets=tuple(one.bounded([support]) for one, support in targets))
+
+    def suited(self, losses: Sequence[str], later: Sequence[TargetRange] = ()) -> JointFacts:
+        """Return the same with bounds that suit the losses of the targets' models and later targets.
+
+        Parameters
+        ----------
+        losses
+            One for each target, as in `TargetFacts.suited`.
+        later
+            The ranges of the validation targets, one for each target; none without these.
+        """
+        ranges = [[one] for one in later] or [[] for _ in self.targets]
+        targets = zip(self.targets, losses, ranges, strict=True)
+        return replace(self, targets=tuple(one.suited([loss], range) for one, loss, range in targets))
+
 
 def check_options(options: Options) -> None:
     """Raise InvalidInputError for parameters that only one target can have.
@@ -70,7 +102,7 @@ def check_options(options: Options) -> None:
         )
     problems = {
         f"location={options.location!r}": options.location != "model",
-        f"support={options.support!r}": options.support is not None,
+        f"support={options.support!r}": options.support not in (None, "auto"),
         f"scoring={options.score.given!r} (their score is the energy score, of which the CRPS is the form for one)": (
             options.score.given != "crps"
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType, SimpleNamespace
@@ -21,6 +21,7 @@ from ibug.neighbors import Batch
 from ibug.rule._plan import most_needed
 from ibug.rule._reference import Reference
 from ibug.rule._rule import STACK, Rule, Table
+from ibug.rule._support import TargetRange
 from ibug.rule.joint._joint_stacked import JointStacked
 
 
@@ -157,11 +158,15 @@ class JointRule:
         coverage : float or array-like of shape (m,)
             The coverage, or several.
         """
+        return self.require_boxes().box(distribution.marginals(), coverage)
+
+    def require_boxes(self) -> BoxCalibrator:
+        """Return the calibrator of boxes, or raise InvalidInputError if there is none."""
         if self.boxes is None:
             raise InvalidInputError(
                 "Joint boxes need rows that the model has not seen: pass X_val and y_val to fit, or call recalibrate."
             )
-        return self.boxes.box(distribution.marginals(), coverage)
+        return self.boxes
 
     def ends(self, distribution: Any, coverage: Any, *, joint: bool = False) -> Floats:
         """Return the ends of intervals or boxes, (n_rows, d, 2) or (n_rows, d, 2, n_coverages).
@@ -193,6 +198,29 @@ class JointRule:
         return np.stack([one.ppf(probabilities[None, :]) for one in self.marginals(distribution)], axis=1)
 
     @property
+    def bounds(self) -> Floats:
+        """Lower and upper bound of each target, (d, 2), infinite where there is none."""
+        return np.array([rule.bounds for rule in self.rules])
+
+    @property
+    def support_reason(self) -> list[str]:
+        """How the bounds of each target were found, in words."""
+        return [rule.support_reason for rule in self.rules]
+
+    def including(self, later: Sequence[TargetRange], which: str) -> JointRule:
+        """Return the same; without the bounds of targets, and with a warning, if later ones are outside.
+
+        Parameters
+        ----------
+        later, which
+            As in `Rule.including`: one for each target.
+        """
+        rules = tuple(rule.including([one], which) for rule, one in zip(self.rules, later, strict=True))
+        pooled = zip(self.stack.pooled, rules, strict=True)
+        bounded = tuple(replace(one, support=rule.bounds) for one, rule in pooled)
+        return replace(self, rules=rules, stack=replace(self.stack, pooled=bounded))
+
+    @property
     def keeps_variance(self) -> bool:
         """Whether variances can be told without the distributions: they cannot."""
         return False
@@ -209,7 +237,7 @@ class JointRule:
     def uncalibrated(self) -> JointRule:
         """Return the rule without calibration: the normal expert alone, γ = 1 and δ = 0."""
         weights = np.eye(len(self.stack.weights))[1]
-        plain = tuple(rule.uncalibrated() for rule in self.rules)
+        plain = tuple(replace(rule.uncalibrated(), support=rule.support) for rule in self.rules)
         stack = replace(self.stack, weights=weights, pseudo_rows=None)
         return JointRule(plain, stack, max(rule.k for rule in plain))
 

@@ -51,7 +51,8 @@ def learn_joint(
     ]
     seen = _Seen.of(rows, plans)
     rules = tuple(
-        choose(plan, own, n_trees) for plan, own, n_trees in zip(plans, seen.statistics, seen.n_trees, strict=True)
+        replace(choose(plan, own, n_trees), support=plan.facts.support)  # which the joint stack has in any case
+        for plan, own, n_trees in zip(plans, seen.statistics, seen.n_trees, strict=True)
     )
     stack = _stacked(plans[0], rules, seen, rows, facts)
     k = max(rule.k for rule in rules)
@@ -99,9 +100,9 @@ def joint_without_validation(options: Options, facts: JointFacts, n_neighbors: i
     n_neighbors
         The number of rows that can be neighbours.
     """
-    rules = tuple(without_validation(options, one, n_neighbors) for one in facts.targets)
+    rules = tuple(replace(without_validation(options, one, n_neighbors), support=one.support) for one in facts.targets)
     d = len(rules)
-    pooled = tuple(Pooled(np.empty(0)) for _ in range(d))
+    pooled = tuple(Pooled(np.empty(0), support=one.support.bounds) for one in facts.targets)
     stack = normal_only_joint(_NORMAL_ONLY, pooled, np.empty((0, d)), np.eye(d), np.eye(d), facts.unit)
     stack = replace(stack, reason=too_few(0))
     return JointRule(rules, stack, rules[0].k)
@@ -209,7 +210,7 @@ def _pooled(rule: Rule, mean: Floats, scale: Floats, y: Floats, weights: Floats 
     """Return the pooled errors of one target: those of its own stack, if it has one."""
     if rule.stack is not None:
         return rule.stack.pooled
-    return pool(mean, scale, y, weights, resolution=resolution(y))
+    return pool(mean, scale, y, weights, resolution=resolution(y), support=rule.support.bounds)
 
 
 def _variance(rule: Rule, statistics: Statistics) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -70,6 +70,10 @@ class Stacked:
             "weight": self.weights,
             "score": self.scores,
         }
+
+    def bounded(self, support: tuple[float, float]) -> Stacked:
+        """Return the same stack with other bounds of the target."""
+        return replace(self, pooled=replace(self.pooled, support=support))
 
     def distribution(self, evidence: Evidence) -> Stack:
         """Return the distributions of rows.
