@@ -21,6 +21,7 @@ Each error is also the built-in error that scikit-learn users expect, so that ``
     ├── OutsideSupportWarning                 later targets are outside the bounds that support="auto" had found
     └── LikelyMistakeWarning                  what was asked for works, but is probably not what was meant:
         ├── SeenRowsWarning                   rows that should be new to the model are training rows
+        ├── OldRowsWarning                    rows to calibrate on disagree with the latest neighbours
         ├── TrainedAnewWarning                a trained estimator is cloned and trained again
         ├── TooFewRowsWarning                 there are too few validation rows for what was asked for
         ├── NotCentralWarning                 the model's prediction is not a centre: it was trained for a quantile, say
@@ -52,6 +53,7 @@ __all__ = [
     "NotCentralWarning",
     "NotStorableError",
     "NotStoredWarning",
+    "OldRowsWarning",
     "OlderLibraryWarning",
     "OtherUnitWarning",
     "OutsideSupportWarning",
@@ -139,6 +141,10 @@ class LikelyMistakeWarning(IBUGWarning):
 
 class SeenRowsWarning(LikelyMistakeWarning):
     """Rows that choose, calibrate or score, and so should be new to the model, are rows that it was trained on."""
+
+
+class OldRowsWarning(LikelyMistakeWarning):
+    """The model's errors on rows to calibrate on differ from those on the latest rows that became neighbours."""
 
 
 class TrainedAnewWarning(LikelyMistakeWarning):

@@ -28,7 +28,7 @@ from ibug.neighbors import Batch, LocalSource, beside, by_parts
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
 from ibug.rule import AnyRule, facts_of, joined, most_needed, ranges_of, with_neighbors
-from ibug.training import Job, checked_model, learn_from, learned, updated_source, with_sample_weight
+from ibug.training import Job, checked_model, guard_old_rows, learn_from, learned, updated_source, with_sample_weight
 from ibug.training.several import check_same_targets, for_targets, one_target, target_names
 
 
@@ -340,7 +340,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         ----------
         X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
             Rows that the model has not been trained on, the latest ones say. They must be enough to calibrate on: some
-            hundreds.
+            hundreds. After `update`, a warning says if the model's errors on them differ from those on its latest rows.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows: larger for the latest, say. Only their ratios matter; rows of weight 0 do not count.
         """
@@ -531,6 +531,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         weights = as_weights(sample_weight, len(validation[1]), "sample_weight")
         options, rng = Options.of({**self.get_params(deep=False), **parameters}), check_random_state(self.random_state)
         options.check_indexed_k(self.index_.n_rows)
+        if weights is None:
+            guard_old_rows(self.source_, validation)
         facts = facts_of(self.source_.targets, options)
         self.source_, self.rule_ = learn_from(self.source_, validation, options, facts, rng, weights)
         return self

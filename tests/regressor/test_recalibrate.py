@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 
+import ibug
 from ibug import IBUGRegressor
-from ibug.exceptions import InvalidInputError
+from ibug.exceptions import InvalidInputError, OldRowsWarning
 from ibug.metrics import coverage
 
 
@@ -70,3 +71,28 @@ def test_what_cannot_be_taken_changes_nothing(moved):
     with pytest.raises(ValueError, match="NaN"):
         u.recalibrate(X, np.full(len(y), np.nan))
     assert u.rule_ is rule
+
+
+@pytest.mark.parametrize("parameters", [{}, {"residuals": "none"}], ids=["residuals", "none"])
+def test_old_rows_after_an_update_are_warned_of(moved, parameters, tmp_path):
+    _, _, old, (X_new, y_new), (X, y) = moved
+    u = fitted(moved, **parameters).update(X_new[:200], y_new[:200])
+    u.save(tmp_path / "u.ibug")
+    for one in (u, ibug.load(tmp_path / "u.ibug")):
+        with pytest.warns(OldRowsWarning, match="Divide the new rows"):
+            one.recalibrate(*old)
+        assert coverage(y, one.predict_interval(X)) < 0.7
+        one.recalibrate(X_new[200:], y_new[200:])  # no warning
+        assert 0.83 < coverage(y, one.predict_interval(X)) < 0.97
+
+
+def test_rows_like_the_latest_neighbours_are_not_warned_of():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(8300, 3))
+    y = 4 * X[:, 0] + rng.normal(size=8300)
+    model = GradientBoostingRegressor(n_estimators=10, random_state=0).fit(X[:300], y[:300])
+    u = IBUGRegressor(model, prefit=True, k=20, distribution="normal", spread="targets")
+    u.set_params(calibrate=False).fit(X[:300], y[:300])
+    for start in range(300, 8300, 400):  # warnings are errors
+        u.update(X[start : start + 200], y[start : start + 200], keep=400)
+        u.recalibrate(X[start + 200 : start + 400], y[start + 200 : start + 400])

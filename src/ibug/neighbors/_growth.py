@@ -18,6 +18,9 @@ from ibug.neighbors._leaf_numbers import LeafNumbers
 from ibug.neighbors._local import LocalSource
 from ibug.neighbors._sampling import Sampling
 
+# The largest number of errors of new rows that are kept, to compare those of later ones with.
+_MOST_ERRORS = 1000
+
 
 def updated(
     source: LocalSource,
@@ -73,9 +76,12 @@ def updated(
     options: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
     index = _moved(source.index, source.leaves, X, drawn, int(np.sum(rows < gone)), **options)
     targets = np.concatenate([source.targets, y])[gone:]
+    errors = y - np.asarray(source.leaves.reader.predict(X), np.float64)
+    before = errors[:0] if source.new_errors is None else source.new_errors
+    source = replace(source, new_errors=np.concatenate([before, errors])[-_MOST_ERRORS:])
     residuals, residual_index = source.residuals, source.residual_index
     if residuals is not None:
-        residuals = np.concatenate([residuals, y - np.asarray(source.leaves.reader.predict(X), np.float64)])
+        residuals = np.concatenate([residuals, errors])
         # Rows with residuals of their own are forgotten as training rows are.
         first = gone if residual_index is None or keep is None else max(0, len(residuals) - keep)
         if residual_index is not None:

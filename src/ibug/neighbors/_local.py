@@ -45,6 +45,8 @@ class LocalSource:
         The rows that are asked for are those of `residual_index`: none is its own neighbour there.
     weights : ndarray of shape (n_train,) or None
         What the training rows count for as neighbours, all above zero; None where they count alike.
+    new_errors : ndarray of shape (n_new,) or (n_new, d), or None
+        The model's errors on the latest rows that were added later, 1,000 at most.
     own : tuple of LeafIndex
         Of several targets that have trees of their own: for each target an index of its trees; else empty.
     tree_tuning
@@ -60,6 +62,7 @@ class LocalSource:
     residual_index: LeafIndex | JoinedIndex | None = None
     leaves_out_self: bool = False
     weights: Floats | None = None
+    new_errors: Floats | None = None
     own: tuple[LeafIndex | JoinedIndex, ...] = ()
     tree_tuning: Mapping[str, NDArray[Any]] = field(default_factory=tree_table)
 
@@ -366,7 +369,13 @@ class LocalSource:
         honest = Residuals.from_state(rest, of_validation=residual_index is not None)
         known = ascending(rest["rows"]), plain_floats(rest["targets"], several=True), honest
         weights = None if rest.get("weights") is None else plain_floats(rest["weights"])  # which older files have not
-        more: dict[str, Any] = {"weights": weights, "own": own, "tree_tuning": tree_table(rest.get("tree_tuning"))}
+        new = None if rest.get("new_errors") is None else plain_floats(rest["new_errors"])
+        more: dict[str, Any] = {
+            "weights": weights,
+            "new_errors": new,
+            "own": own,
+            "tree_tuning": tree_table(rest.get("tree_tuning")),
+        }
         source = cls(model, leaves, index, *known, residual_index, **more)
         source.check()
         reader.recall(rest["reader"])
@@ -385,6 +394,7 @@ class LocalSource:
             "targets": self.targets,
             **self.honest.state(),
             **({} if self.weights is None else {"weights": self.weights}),
+            **({} if self.new_errors is None else {"new_errors": self.new_errors}),
             "reader": self.leaves.reader.findings(),
             **({"tree_tuning": dict(self.tree_tuning)} if len(self.tree_tuning["order"]) else {}),
         }
@@ -395,6 +405,9 @@ class LocalSource:
         n_rows = n_train if self.rows is None else len(self.rows)
         known = self.rows is None or self.rows[-1] < n_train
         require(self.index.n_rows == n_rows and known, "its index does not match its targets")
+        if self.new_errors is not None:
+            right = self.new_errors.shape[1:] == self.targets.shape[1:] and np.all(np.isfinite(self.new_errors))
+            require(right, "the errors of its new rows do not match its targets")
         if self.weights is not None:
             right = self.weights.shape == (n_train,) and np.all(np.isfinite(self.weights) & (self.weights > 0))
             require(right, "its weights do not match its targets: one above zero for each is expected")

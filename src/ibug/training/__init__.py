@@ -4,6 +4,7 @@ from ibug.training._clones import checked_model, fresh, trainable, with_sample_w
 from ibug.training._cross_fit import CrossFit, cross_fit, make_folds, tuning_rows
 from ibug.training._familiar import ROWS_FOR_FAMILIARITY, with_familiarity
 from ibug.training._fewer_trees import TREE_SHARES
+from ibug.training._guards import guard_old_rows
 from ibug.training._job import Job
 from ibug.training._later import updated_source
 from ibug.training._own_residuals import own_residuals
@@ -22,6 +23,7 @@ __all__ = [
     "divide",
     "divide_rows",
     "fresh",
+    "guard_old_rows",
     "halves",
     "learn_from",
     "learned",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import ks_2samp
 from sklearn.utils import _safe_indexing
 
 from ibug._mistakes import ROWS_FOR_COVERAGE, tell
@@ -18,6 +19,7 @@ from ibug.exceptions import (
     IBUGError,
     NarrowWarning,
     NotCentralWarning,
+    OldRowsWarning,
     OtherUnitWarning,
     SeenRowsWarning,
     TargetOrderWarning,
@@ -25,7 +27,7 @@ from ibug.exceptions import (
     TrainedAnewWarning,
 )
 from ibug.leaves import LeafReader, read_leaves_of
-from ibug.neighbors import Batch
+from ibug.neighbors import Batch, LocalSource
 from ibug.rule import AnyRule, JointRule
 from ibug.training._seen_rows import seen_share
 from ibug.training._splits import rows_for_conformal
@@ -50,6 +52,10 @@ _CERTAIN = 4.0
 # The correlation of predictions with targets: below the first on training rows and above the second on validation rows,
 # the training targets are in another order. The third is the least number of rows that tells it.
 _NO_FIT, _FIT, _ROWS_TO_CORRELATE = 0.1, 0.5, 50
+# Errors of rows to calibrate on are compared with those of the latest neighbours, this number of them at most and at
+# least; below this p-value they are other ones.
+_COMPARED_ERRORS, _LEAST_ERRORS = 1000, 30
+_SURELY_OTHER = 1e-3
 
 
 def guard_training(model: Any, copy: Any) -> None:
@@ -237,6 +243,34 @@ def guard_stack(
             'distributions fit them badly. conformal="scale" makes intervals that hold; a better model, or '
             'scoring="nll", may help as well.',
             NarrowWarning,
+        )
+
+
+def guard_old_rows(source: LocalSource, later: Rows) -> None:
+    """Warn of rows to calibrate on whose errors differ from those of the latest rows that `update` made neighbours.
+
+    Parameters
+    ----------
+    source
+        The training rows, and those that were added.
+    later
+        X and y of the rows to calibrate on.
+    """
+    new = source.new_errors
+    some = np.unique(np.linspace(0, len(later[1]) - 1, _COMPARED_ERRORS).astype(np.intp))
+    if new is None or min(len(new), len(some)) < _LEAST_ERRORS:
+        return
+    X, y = _safe_indexing(later[0], some), later[1][some]
+    errors = y - np.asarray(source.leaves.reader.predict(X), np.float64)
+    pairs = zip(errors.reshape(len(errors), -1).T, new.reshape(len(new), -1).T, strict=True)
+    p_values = [float(ks_2samp(one, other).pvalue) for one, other in pairs]
+    if min(p_values) * len(p_values) < _SURELY_OTHER:
+        tell(
+            "The model's errors on these rows differ from those on the latest rows that update made neighbours "
+            f"(Kolmogorov–Smirnov test, p = {min(p_values):.1g}): the spread is {np.std(errors):.4g} here, and "
+            f"{np.std(new):.4g} there. If these rows are older, intervals will fit the past. Divide the new rows: "
+            "update with some of them, and recalibrate with the others.",
+            OldRowsWarning,
         )
 
 
