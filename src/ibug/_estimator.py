@@ -131,8 +131,9 @@ class ProbabilisticRegressorMixin:
         if check_probabilities(coverage, "coverage").ndim > 1:
             raise InvalidInputError(f"coverage must be one number, or several in a list; got {coverage!r}.")
         ends = self._ends(X, coverage, joint)
-        if joint or getattr(self, "conformal_", None) is not None:
-            tell_infinite(ends, coverage, "predict_interval", joint=joint)
+        calibrator = getattr(self, "conformal_", None)
+        if joint or calibrator is not None:
+            tell_infinite(ends, coverage, "predict_interval", joint=joint, conformal=calibrator)
         return self._framed(ends, lambda one: interval_columns(one, coverage), output, X)
 
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95), *, output: str | None = None) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any
 
 import numpy as np
 
-from ibug.exceptions import TooFewRowsWarning
+from ibug.exceptions import NarrowWarning, TooFewRowsWarning
 
 
 def tell(message: str, category: type[Warning]) -> None:
@@ -36,7 +36,7 @@ ROWS_FOR_COVERAGE: dict[str, Callable[[float], int]] = {
 }
 
 
-def tell_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False) -> None:
+def tell_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False, conformal: Any = None) -> None:
     """Warn once of intervals or boxes that have infinite ends, whatever the number of rows.
 
     Parameters
@@ -49,6 +49,8 @@ def tell_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False)
         What found them, for the message: "predict_interval", say.
     joint : bool
         Whether they are boxes of several targets, which are conformal whatever the options.
+    conformal : ConformalCalibrator, sequence of them or None
+        The fitted calibrator, or that of each target.
     """
     if np.isfinite(ends).all():
         return
@@ -63,10 +65,32 @@ def tell_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False)
             TooFewRowsWarning,
         )
         return
+    calibrators = conformal if isinstance(conformal, (tuple, list)) else [] if conformal is None else [conformal]
+    if calibrators and all(one.has_rows_for(least) for one in calibrators):
+        _tell_other_reason(f"{action}: intervals of coverage {least:g} have infinite ends", calibrators)
+        return
     needs = ", ".join(f'{rows(least)} with "{name}"' for name, rows in ROWS_FOR_COVERAGE.items())
     tell(
         f"{action}: intervals of coverage {least:g} have infinite ends. Conformal calibration cannot guarantee this "
         f"coverage with the few validation rows that it had: it needs {needs}. Give more validation rows to fit, ask "
         "for less coverage, or leave conformal out.",
+        TooFewRowsWarning,
+    )
+
+
+def _tell_other_reason(found: str, calibrators: Sequence[Any]) -> None:
+    """Warn of infinite ends that have another reason than the number of validation rows."""
+    n_impossible = sum(one.n_impossible for one in calibrators)
+    if n_impossible:
+        tell(
+            f"{found}. There were enough validation rows, but {n_impossible} of them have targets that their predicted "
+            "distributions call impossible, and no finite interval is sure to hold such targets. Choose another "
+            "distribution, 'auto' say, or ask for less coverage.",
+            NarrowWarning,
+        )
+        return
+    tell(
+        f"{found}. Some of the new rows have likelihood ratios so large that the validation rows count too little "
+        "beside them for this coverage. Give more validation rows like the new ones, or ask for less coverage.",
         TooFewRowsWarning,
     )

@@ -25,7 +25,10 @@ def counting(weights: Floats) -> tuple[NDArray[np.intp], Floats | None]:
 
 def effective_rows(weights: Floats | None, n_rows: int) -> float:
     """Return (Σw)²/Σw², the number of rows that count alike and tell as much (Kish); n_rows without weights."""
-    return float(n_rows) if weights is None else float(weights.sum() ** 2 / np.square(weights).sum())
+    if weights is None:
+        return float(n_rows)
+    shares = weights / weights.max()  # of which the squares are no problem
+    return float(shares.sum() ** 2 / np.square(shares).sum())
 
 
 def mean(values: Floats, weights: Floats | None) -> Any:
@@ -38,5 +41,6 @@ def quantile(values: Floats, probabilities: Any, weights: Floats | None) -> Any:
     if weights is None:
         return np.quantile(values, probabilities)
     order = np.argsort(values, kind="stable")
-    total = np.cumsum(weights[order])
-    return np.interp(probabilities, (total - weights[order] / 2) / total[-1], values[order])
+    shares = weights[order] / weights.max()
+    total = np.cumsum(shares)
+    return np.interp(probabilities, (total - shares / 2) / total[-1], values[order])

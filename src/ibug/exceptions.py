@@ -112,7 +112,10 @@ class NameConflictWarning(IBUGWarning):
 
 
 class NarrowWarning(IBUGWarning):
-    """Intervals hold far fewer of the validation rows than they should: the distributions fit these rows badly."""
+    """Intervals hold far fewer of the validation rows than they should, or only infinite ones hold them.
+
+    The distributions fit these rows badly.
+    """
 
 
 class NotCalibratedWarning(IBUGWarning):

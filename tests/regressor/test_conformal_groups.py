@@ -116,6 +116,16 @@ def test_a_known_likelihood_ratio():
     assert 0.87 < inside["weighted"] < 0.94
 
 
+@pytest.mark.parametrize("factor", [1e160, 1e-163, 1e300, 1e-300])
+def test_a_likelihood_ratio_is_known_up_to_a_factor(data, factor):
+    _, _, (X, _) = data
+    one, other = (
+        fitted(data, ScaleConformal(ratio=lambda rows, f=f: f * np.exp(rows["a"].to_numpy()))) for f in (1.0, factor)
+    )
+    np.testing.assert_allclose(other.predict_interval(X), one.predict_interval(X))
+    np.testing.assert_allclose(other.predict_quantiles(X), one.predict_quantiles(X), rtol=1e-6)
+
+
 def test_out_of_fold(data):
     X, y = rows(600, 3)
     u = IBUGRegressor(GradientBoostingRegressor(n_estimators=10, random_state=0), cv=3, random_state=0)
@@ -139,6 +149,9 @@ def test_wrong_input(data):
     _, (X_val, y_val), _ = data
     with pytest.raises(InvalidInputError, match="is not there: X has the columns"):
         fitted(data, ScaleConformal(groups="country"))
+    for number in (2, 9, -1):
+        with pytest.raises(InvalidInputError, match=rf"column number {number}, .* X has 2 columns, 0 to 1"):
+            fitted(data, ScaleConformal(groups=number))
     with pytest.raises(InvalidInputError, match="one label for each of the"):
         fitted(data, ScaleConformal(groups=lambda X: [1, 2]))
     with pytest.raises(InvalidInputError, match="groups must be the name"):

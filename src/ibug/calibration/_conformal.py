@@ -101,6 +101,7 @@ class ConformalCalibrator(BaseEstimator):
         check_sources(self.groups, self.ratio)
         if self.groups is not None and groups is None:
             raise InvalidInputError("This calibrator takes groups from rows, which only IBUGRegressor gives it.")
+        distribution = distribution.censored()  # so that values at a bound have a probability
         scores = distribution.middle_score(values)  # on whole numbers narrower than the normal score, and as sure
         self._learn_groups(distribution, groups)
         members = self._members(distribution, groups)
@@ -128,6 +129,7 @@ class ConformalCalibrator(BaseEstimator):
             largest weight of the held-out ones.
         """
         check_is_fitted(self)
+        distribution = distribution.censored()
         own = None if sample_weight is None else np.asarray(sample_weight, np.float64)
         if own is not None and (own.shape != distribution.shape or not np.all(np.isfinite(own) & (own >= 0))):
             raise InvalidInputError(
@@ -141,6 +143,21 @@ class ConformalCalibrator(BaseEstimator):
         widths = np.array([np.subtract(*one.interval(_USUAL)[::-1]) for one in self.maps_])
         widest = np.where(members, widths, -np.inf).argmax(axis=1)
         return Recalibrated(distribution, self.maps_, widest, own, members, unseen)
+
+    def has_rows_for(self, coverage: float) -> bool:
+        """Whether every group had held-out rows enough for intervals of this coverage to have finite ends.
+
+        Parameters
+        ----------
+        coverage : float
+            The coverage of the intervals.
+        """
+        return all(one.has_rows_for(coverage) for one in self.maps_)
+
+    @property
+    def n_impossible(self) -> int:
+        """The number of held-out rows whose distribution gives their target no probability: their score is infinite."""
+        return int(np.sum(np.isinf(self.maps_[-1].scores)))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "maps_")

@@ -104,6 +104,10 @@ class Recalibrated(Distribution):
         """Return the standard normal value of the same rank as y, exact however far away."""
         return self._by_group(lambda g, base, x: g.inverse(base.normal_score(x)), y)
 
+    def middle_score(self, y: ArrayLike) -> Floats:
+        """Return the normal score of the middle of the jump at y, as the map moves that of the distribution F."""
+        return self._by_group(lambda g, base, x: g.inverse(base.middle_score(x)), y)
+
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w."""
         return self._by_group(lambda g, base, x: base.from_normal_score(g.forward(x)), w)

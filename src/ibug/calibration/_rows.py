@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_features, _num_samples
 
 from ibug._typing import Floats, LeavesOf
 from ibug.calibration._likelihood_ratio import LikelihoodRatio
@@ -86,4 +86,12 @@ def _column(name: Any, X: Any) -> Any:
     if isinstance(name, str) and (known is None or name not in known):
         has = "X has no column names" if known is None else f"X has the columns {known[:10]}"
         raise InvalidInputError(f"The groups are in the column {name!r}, which is not there: {has}.")
-    return X[name] if isinstance(name, str) else _safe_indexing(X, int(name), axis=1)
+    if isinstance(name, str):
+        return X[name]
+    n_columns = _num_features(X)
+    if not 0 <= name < n_columns:
+        raise InvalidInputError(
+            f"The groups are in column number {name}, which is not there: X has {n_columns} columns, 0 to "
+            f"{n_columns - 1}."
+        )
+    return _safe_indexing(X, int(name), axis=1)

@@ -14,6 +14,9 @@ from ibug._weights import effective_rows, quantile
 
 _MOST_KNOTS = 40
 _LARGEST_KNOT = 1e12  # a distribution can call a value impossible: its score is infinite, and only the interval says so
+_LEAST_SLOPE = 1e-12  # of a map whose scores are all zero, or nearly so
+_IMPOSSIBLE = 1e150  # stands for an infinite score
+_LARGEST_SHARE = 1e100  # of the weight of a new row, relative to the largest of the held-out rows
 _LEAST_STEP = 1e-9  # of the largest score: knots closer together are one
 
 
@@ -23,7 +26,8 @@ class ScoreMap:
 
     A *score* of y under a distribution F is Φ⁻¹(F(y)); for a normal one it is (y − μ)/σ. If distributions are right,
     scores are standard normal and g is the identity. Beyond the outermost knots g goes on with one slope, so that tails
-    keep their shape.
+    keep their shape. Scores that are infinite, or beyond 1e12, are no knots: they would stretch everything between
+    them and the next one. They keep their ranks, so that an interval that has to hold them is as wide as it can be.
     """
 
     v: Floats  # (n_knots,), increasing
@@ -42,10 +46,11 @@ class ScoreMap:
         n = len(ordered)
         grid = np.linspace(0.0, ndtri(0.5 + 0.5 * n / (n + 1)), _n_knots(n) + 1)[1:]
         ranks = _ranks(2 * ndtr(grid) - 1, n)
+        ranks = ranks[ordered[ranks - 1] < _LARGEST_KNOT]
         v = ndtri(0.5 + 0.5 * ranks / (n + 1))
-        w = np.clip(ordered[ranks - 1], np.finfo(float).tiny, _LARGEST_KNOT)
+        w = np.maximum(ordered[ranks - 1], _LEAST_SLOPE * v)
         v, w = _increasing(np.append(0.0, v), np.append(0.0, w))
-        slope = float(w[-1] / v[-1])
+        slope = float(w[-1] / v[-1]) if len(ranks) else 1.0
         return cls(np.append(-v[:0:-1], v), np.append(-w[:0:-1], w), slope, ordered, True)
 
     @classmethod
@@ -57,8 +62,10 @@ class ScoreMap:
         n = len(ordered)
         end = ndtri(n / (n + 1))
         ranks = _ranks(ndtr(np.linspace(-end, end, _n_knots(n))), n)
-        knots = np.clip(ordered[ranks - 1], -_LARGEST_KNOT, _LARGEST_KNOT)
-        v, w = _increasing(ndtri(ranks / (n + 1)), knots)
+        ranks = ranks[np.abs(ordered[ranks - 1]) < _LARGEST_KNOT]
+        if not len(ranks):
+            return cls(np.zeros(1), np.zeros(1), 1.0, ordered, False)
+        v, w = _increasing(ndtri(ranks / (n + 1)), ordered[ranks - 1])
         slope = float((w[-1] - w[0]) / (v[-1] - v[0])) if len(v) > 1 else 1.0
         return cls(v, w, slope, ordered, False)
 
@@ -67,7 +74,8 @@ class ScoreMap:
         """Match scores that have weights: the map of as many scores as they are worth, at their weighted quantiles."""
         order = np.argsort(scores, kind="stable")
         n = max(1, round(effective_rows(weights, len(scores))))
-        some = np.asarray(quantile(scores, np.arange(1, n + 1) / (n + 1), weights))
+        finite = np.clip(scores, -_IMPOSSIBLE, _IMPOSSIBLE)  # between which quantiles can be interpolated
+        some = np.asarray(quantile(finite, np.arange(1, n + 1) / (n + 1), weights))
         plain = cls.of_absolute_scores(some) if symmetric else cls.of_scores(some)
         return replace(plain, scores=scores[order], weights=weights[order])
 
@@ -91,6 +99,11 @@ class ScoreMap:
     def slope_at(self, v: Floats) -> Floats:
         """Return g'(v)."""
         return np.asarray(self.slopes[np.searchsorted(self.v, v)])
+
+    def has_rows_for(self, confidence: float) -> bool:
+        """Whether there are held-out rows enough for finite ends; they are infinite also where scores are."""
+        possible = replace(self, scores=np.zeros(len(self.scores)))
+        return bool(np.all(np.isfinite(possible.interval(confidence))))
 
     def interval(self, confidence: float, own: Any = None) -> tuple[Any, Any]:
         """Return the scores between which a new row's score is with at least this probability; infinite if n is small.
@@ -120,8 +133,11 @@ class ScoreMap:
         return lower, float(self.scores[high - 1]) if high <= n else np.inf
 
     def _weighted_interval(self, confidence: float, weights: Floats, own: Any) -> tuple[Any, Any]:
-        below = np.append(0.0, np.cumsum(weights))  # the weight of the scores before each one, and of all
-        total = below[-1] + np.asarray(own, np.float64)
+        unit = weights.max()  # weights are known up to a factor
+        with np.errstate(over="ignore"):
+            own = np.minimum(np.asarray(own, np.float64) / unit, _LARGEST_SHARE)
+        below = np.append(0.0, np.cumsum(weights / unit))  # the weight of the scores before each one, and of all
+        total = below[-1] + own
         ends = np.append(self.scores, np.inf)
         small = 1e-12 * total
         if self.symmetric:

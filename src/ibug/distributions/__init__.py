@@ -16,13 +16,14 @@ from ibug.distributions._shifted import Shifted
 from ibug.distributions._skew_normal import SkewNormal
 from ibug.distributions._stack import Stack
 from ibug.distributions._student_t import StudentT
-from ibug.distributions._truncated import Truncated
+from ibug.distributions._truncated import Censored, Truncated
 from ibug.distributions._weibull import Weibull
 from ibug.distributions.joint import JointBlend, JointStack, Neighborhood
 
 __all__ = [
     "KDE",
     "Blend",
+    "Censored",
     "Distribution",
     "Empirical",
     "Gumbel",

@@ -181,6 +181,14 @@ class Distribution(ABC):
         density = self.logpdf(y)
         return np.where(np.isneginf(density), density, density + log_slope(move, self.normal_score(y)))
 
+    def censored(self) -> Distribution:
+        """Return the distributions that give a value at a bound a probability; these, unless they are truncated.
+
+        What compares scores of observed values, or follows them, needs it: a truncated distribution calls a value at
+        its bound impossible, so that its score is infinite.
+        """
+        return self
+
     def jumps(self) -> Floats:
         """Return the values that have a probability of their own, (n, m), in any order; none where F is continuous."""
         return np.empty((*self._shape, 0))

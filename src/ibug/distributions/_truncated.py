@@ -1,19 +1,21 @@
-"""Distributions given that the value is inside known limits."""
+"""Distributions inside known limits: what is outside is given to the rest, or counts as the nearest limit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr, ndtri_exp
 
 from ibug._typing import Floats
 from ibug.distributions import _by_value as by_value
-from ibug.distributions._base import Distribution
+from ibug.distributions._base import Distribution, standardised
+from ibug.distributions._moved import Move
 from ibug.distributions._tails import score_of_tails
 from ibug.distributions._tilted import Tilted
 from ibug.exceptions import InvalidInputError
@@ -31,10 +33,11 @@ _FARTHEST_SCORE = 1e4
 _CLOSEST_SCORES = 1e-9
 _LEAST_LOG_MASS = -9.0  # of the mass inside, so that a difference of probabilities has 12 digits
 _NARROWEST = 1e-12  # what stands for a distribution without mass inside, relative to the bound
+_BANDWIDTH = 0.25  # of the kernel that is the density of a probability at a limit, relative to the row's scale
 
 
 class Truncated(Distribution):
-    """The distributions of Y given that lower ≤ Y ≤ upper.
+    """The distributions of Y given that lower ≤ Y ≤ upper; a value exactly at a limit has no probability of its own.
 
     With the normal score v = Φ⁻¹(F(y)), V is standard normal between the scores of the two bounds; all
     probabilities are differences of log Φ, so that bounds far out in a tail are no problem. Where a distribution has no
@@ -66,17 +69,10 @@ class Truncated(Distribution):
     parameters: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, base: Distribution, lower: float, upper: float) -> None:
-        lower, upper = float(lower), float(upper)
-        if not lower < upper:
-            raise InvalidInputError(
-                f"The lower limit of the target must be below the upper one, (0, inf) say; got ({lower:g}, {upper:g})."
-            )
-        self.base = base
-        self.lower = lower
-        self.upper = upper
+        lower, upper = _checked_limits(lower, upper)
+        self.base, self.lower, self.upper = base, lower, upper
         self._shape = base.shape
-        low = base.normal_score(lower) if lower > -np.inf else np.full(base.shape, -np.inf)
-        high = base.normal_score(upper) if upper < np.inf else np.full(base.shape, np.inf)
+        low, high = _limit_scores(base, lower, upper)
         apart = np.where(low < high, high, 1.0) - np.where(low < high, low, 1.0)
         self._empty = (apart < _CLOSEST_SCORES) | (low > _FARTHEST_SCORE) | (high < -_FARTHEST_SCORE)
         # Rows without mass are computed like others, with scores that do no harm, and then replaced.
@@ -93,6 +89,10 @@ class Truncated(Distribution):
         """Join batches of the same family with the same limits to one."""
         inner = [one.base for one in distributions]
         return cls(type(inner[0]).concatenate(inner), distributions[0].lower, distributions[0].upper)
+
+    def censored(self) -> Censored:
+        """Return the distributions of which what is outside counts as the nearest limit."""
+        return Censored(self.base, self.lower, self.upper)
 
     def __getitem__(self, rows: Any) -> Truncated:
         return Truncated(self.base[rows], self.lower, self.upper)
@@ -248,6 +248,182 @@ class Truncated(Distribution):
         per_row = (x[self._empty] if x.ndim and x.shape[0] == len(self) else x for x in argument)
         result[self._empty] = of_substitute(*per_row)
         return result
+
+
+class Censored(Distribution):
+    r"""The distributions of Y where a value outside the limits counts as the nearest limit, as in a Tobit model.
+
+    The lower limit has the probability P(Y ≤ lower), the upper one P(Y ≥ upper); in between nothing changes. This is
+    what conformal calibration makes of `Truncated` distributions: their score of a value at a limit would be infinite,
+    here it is finite, and the larger the farther the limit is from what was predicted. ``cdf``, ``ppf``, ``mean`` and
+    ``var`` are those of this distribution.
+
+    It has jumps, and no density. ``pdf`` and ``logpdf`` are those of a smoothed one, as for `Stack`: the probability of
+    a limit becomes a normal kernel, of which the half inside the limits counts; its standard deviation is a quarter
+    of that of a normal distribution with the same quantiles at Φ(−1) and Φ(1). Hence the density integrates to 1.
+
+    Parameters
+    ----------
+    base
+        The distributions without limits, n rows, continuous.
+    lower, upper : float
+        The limits for all rows, −∞ or ∞ where there is none.
+
+    Examples
+    --------
+    >>> from ibug.distributions import Censored, Normal
+    >>> d = Censored(Normal([0.0, 5.0], [1.0, 1.0]), 0.0, float("inf"))
+    >>> d.cdf(0.0).round(3)
+    array([0.5, 0. ])
+    >>> d.ppf([[0.05, 0.95]]).round(3)
+    array([[0.   , 1.645],
+           [3.355, 6.645]])
+    """
+
+    parameters: ClassVar[tuple[str, ...]] = ()
+    has_jumps: ClassVar[bool] = True
+
+    def __init__(self, base: Distribution, lower: float, upper: float) -> None:
+        self.base = base
+        self.lower, self.upper = _checked_limits(lower, upper)
+        self._shape = base.shape
+        self._low, self._high = _limit_scores(base, self.lower, self.upper)
+
+    @classmethod
+    def concatenate(cls, distributions: Sequence[Censored]) -> Censored:
+        """Join batches of the same family with the same limits to one."""
+        inner = [one.base for one in distributions]
+        return cls(type(inner[0]).concatenate(inner), distributions[0].lower, distributions[0].upper)
+
+    def __getitem__(self, rows: Any) -> Censored:
+        return Censored(self.base[rows], self.lower, self.upper)
+
+    def __repr__(self) -> str:
+        return f"<Censored to [{self.lower:g}, {self.upper:g}]: {self.base!r}>"
+
+    def logpdf(self, y: ArrayLike) -> Floats:
+        """Return the log density at y, of the smoothed distribution; −∞ outside the limits."""
+        return self._log_density(y, None)
+
+    def moved_logpdf(self, y: ArrayLike, move: Move) -> Floats:
+        """Return the log density at y after a move of the normal scores; see the base class."""
+        return self._log_density(y, move)
+
+    def cdf(self, y: ArrayLike) -> Floats:
+        """Return the probability of a value of at most y."""
+        (x,) = self._match(y)
+        return np.where(x < self.lower, 0.0, np.where(x >= self.upper, 1.0, self.base.cdf(x)))
+
+    def ppf(self, q: ArrayLike) -> Floats:
+        """Return the smallest value y with a probability of at least q for values up to y."""
+        p, *_ = self._match_probability(q)
+        return np.asarray(np.clip(self.base.ppf(p), self.lower, self.upper))
+
+    def normal_score(self, y: ArrayLike) -> Floats:
+        """Return Φ⁻¹ of the probability of a value of at most y."""
+        (x,) = self._match(y)
+        score = self.base.normal_score(x)
+        return np.where(x < self.lower, -np.inf, np.where(x >= self.upper, np.inf, score))
+
+    def middle_score(self, y: ArrayLike) -> Floats:
+        """Return the normal score of the middle of the jump at y, (P(Y < y) + P(Y ≤ y))/2: finite at the limits."""
+        x, low, high = self._match_limits(y)
+        score = np.where(x == self.lower, ndtri_exp(log_ndtr(low) - np.log(2)), self.normal_score(x))
+        return np.where(x == self.upper, -ndtri_exp(log_ndtr(-high) - np.log(2)), score)
+
+    def from_normal_score(self, w: ArrayLike) -> Floats:
+        """Return the value whose normal score is w: exactly the limit where the score is that of the limit."""
+        score, low, high = self._match_limits(w)
+        value = np.clip(self.base.from_normal_score(score), self.lower, self.upper)
+        return np.where(score <= low, self.lower, np.where(score >= high, self.upper, value))
+
+    def jumps(self) -> Floats:
+        """Return the limits, (n, m): the values that have a probability of their own."""
+        limits = [limit for limit in (self.lower, self.upper) if np.isfinite(limit)]
+        return np.broadcast_to(np.array(limits, np.float64), (*self._shape, len(limits)))
+
+    def mean(self) -> Floats:
+        """Return the means, by numerical integration between the limits."""
+        return self._moments()[0]
+
+    def var(self) -> Floats:
+        """Return the variances, by numerical integration between the limits."""
+        return self._moments()[1]
+
+    def crps(self, y: ArrayLike) -> Floats:
+        r"""Return the continuous ranked probability score.
+
+        The distribution is a mixture of both limits and of the truncated distribution G, and
+        :math:`\int (G(x) - 1[x \ge z])^2 dx` at a limit z is the score of G there.
+        """
+        (x,) = self._match(y)
+        parts = [(mass, limit) for mass, limit in zip(self._masses(), (self.lower, self.upper), strict=True)]
+        parts = [part for part in parts if np.isfinite(part[1])]
+        rest = 1 - sum((mass for mass, _ in parts), np.zeros(self._shape))
+        apart = sum((rest * mass * self._inside.crps(limit) for mass, limit in parts), np.zeros(self._shape))
+        if len(parts) == 2:
+            apart = apart + parts[0][0] * parts[1][0] * (self.upper - self.lower)
+        if self._shape and x.ndim == 2:
+            parts, rest, apart = [(mass[:, None], limit) for mass, limit in parts], rest[:, None], apart[:, None]
+        total = rest * self._inside.crps(x) + sum(mass * np.abs(x - limit) for mass, limit in parts)
+        return np.asarray(np.maximum(total - apart, 0.0))
+
+    @cached_property
+    def _inside(self) -> Truncated:
+        return Truncated(self.base, self.lower, self.upper)
+
+    def _masses(self) -> tuple[Floats, Floats]:
+        """Return the probabilities of both limits, (n,) each."""
+        return np.asarray(ndtr(self._low)), np.asarray(ndtr(-self._high))
+
+    def _moments(self) -> tuple[Floats, Floats]:
+        (below, above), inner = self._masses(), self._inside.mean()
+        rest = np.maximum(1 - below - above, 0.0)
+        lower, upper = (limit if np.isfinite(limit) else 0.0 for limit in (self.lower, self.upper))  # mass of zero
+        mean = below * lower + rest * inner + above * upper
+        between = sum(
+            mass * np.square(center - mean) for mass, center in ((below, lower), (rest, inner), (above, upper))
+        )
+        return np.asarray(mean), np.asarray(rest * self._inside.var() + between)
+
+    def _log_density(self, y: ArrayLike, move: Move | None) -> Floats:
+        """Return the log density of the smoothed distribution, whose scores may be moved."""
+        x, low, high = self._match_limits(y)
+        total = np.asarray(self.base.logpdf(x) if move is None else self.base.moved_logpdf(x, move))
+        scale = (self.base.from_normal_score(1.0) - self.base.from_normal_score(-1.0)) / 2
+        scale = scale[:, None] if self._shape and x.ndim == 2 else scale
+        for limit, score, sign in ((self.lower, low, 1.0), (self.upper, high, -1.0)):
+            if np.isfinite(limit):
+                log_mass = log_ndtr(sign * (score if move is None else move.inverse(score)))
+                width = np.maximum(_BANDWIDTH * scale, max(_NARROWEST * abs(limit), 1e-150))
+                z = standardised(np.broadcast_to(x, total.shape), np.asarray(limit), width)
+                inside = _log_difference(np.zeros(width.shape), (self.upper - self.lower) / width)
+                kernel = -0.5 * np.square(z) - _HALF_LOG_2PI - np.log(width) - inside
+                total = np.logaddexp(total, log_mass + kernel)
+        return np.where((x < self.lower) | (x > self.upper), -np.inf, total)
+
+    def _match_limits(self, argument: ArrayLike) -> tuple[Floats, Floats, Floats]:
+        """Return the argument and the scores of the limits, ready to be broadcast."""
+        (x,) = self._match(argument)
+        if self._shape and x.ndim == 2:
+            return x, self._low[:, None], self._high[:, None]
+        return x, self._low, self._high
+
+
+def _checked_limits(lower: float, upper: float) -> tuple[float, float]:
+    lower, upper = float(lower), float(upper)
+    if not lower < upper:
+        raise InvalidInputError(
+            f"The lower limit of the target must be below the upper one, (0, inf) say; got ({lower:g}, {upper:g})."
+        )
+    return lower, upper
+
+
+def _limit_scores(base: Distribution, lower: float, upper: float) -> tuple[Floats, Floats]:
+    """Return the normal scores of the limits, (n,) each."""
+    low = base.normal_score(lower) if lower > -np.inf else np.full(base.shape, -np.inf)
+    high = base.normal_score(upper) if upper < np.inf else np.full(base.shape, np.inf)
+    return low, high
 
 
 def _tail(distribution: Distribution, low: Floats, high: Floats, lower: float, upper: float) -> Tilted:

@@ -134,6 +134,6 @@ def evaluate(
             meanings[f"{kind}_{percent}"] = meaning
     infinite = [level for level in check_levels(levels, "levels") if scores[f"width_{100 * level:g}"] == np.inf]
     if infinite:
-        tell_infinite(np.inf, float(min(infinite)), "evaluate")
+        tell_infinite(np.inf, float(min(infinite)), "evaluate", conformal=getattr(estimator, "conformal_", None))
     by_group = None if groups is None else group_table(values, distribution, coverages, groups, X)
     return Scores(scores, meanings, len(values), by_group)

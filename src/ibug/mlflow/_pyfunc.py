@@ -60,7 +60,7 @@ class UncertainModel:
         points, levels, found, rule = self.u.predict(X), _levels(given), self.u.predict_dist(X), self.u.rule_
         coverage, joint = float(given.get("coverage", COVERAGE)), bool(given.get("joint", False))
         ends = rule.ends(found, coverage, joint=joint)
-        tell_infinite(ends, coverage, "predict", joint=joint)
+        tell_infinite(ends, coverage, "predict", joint=joint, conformal=rule.conformal)
         quantiles = rule.quantiles(found, levels) if levels.size else np.empty((*points.shape, 0))
         columns: dict[str, Any] = {}
         for j, target in enumerate(self.u.target_names_):

@@ -92,7 +92,7 @@ class AdaptiveIntervals:
         X : array-like or data frame of shape (n_rows, n_features)
             The next rows.
         """
-        return self._ends(self.estimator.predict_dist(X))
+        return self._ends(self.estimator.predict_dist(X).censored())
 
     def observe(self, X: Any, y: ArrayLike) -> AdaptiveIntervals:
         """Learn from the truths of rows, the ones that were predicted last, in the order in which they arrived.
@@ -105,7 +105,7 @@ class AdaptiveIntervals:
             The rows and their truths.
         """
         truths = check_targets(X, y, "y")
-        distribution = self.estimator.predict_dist(X)
+        distribution = self.estimator.predict_dist(X).censored()
         lower, upper = self._ends(distribution).T
         below, above = truths < lower, truths > upper
         # Where F jumps at y, y is above a quantile if the level of that is at most the score before the jump.

@@ -107,7 +107,7 @@ class Predictor:
         columns: list[Any] = [found.points, distribution.std()]
         for level in wanted.intervals:
             ends = distribution.interval(level)
-            tell_infinite(ends, level, "predict")
+            tell_infinite(ends, level, "predict", conformal=self.estimator.conformal_)
             columns += ends
         if wanted.quantiles:
             columns += list(distribution.ppf(np.asarray(wanted.quantiles)[None, :]).T)

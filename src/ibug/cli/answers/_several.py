@@ -48,7 +48,7 @@ def several_columns(estimator: Any, wanted: Wanted, X: Any) -> tuple[list[Any], 
     ends = [rule.ends(found, level, joint=wanted.joint) for level in wanted.intervals]
     if wanted.joint or rule.conformal is not None:
         for each, level in zip(ends, wanted.intervals, strict=True):
-            tell_infinite(each, level, "predict", joint=wanted.joint)
+            tell_infinite(each, level, "predict", joint=wanted.joint, conformal=rule.conformal)
     quantiles = rule.quantiles(found, np.asarray(wanted.quantiles)) if wanted.quantiles else None
     columns: list[Any] = []
     for j in range(found.n_targets):
