@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from ibug.calibration import DistributionConformal, Recalibrated, ScaleConformal, VarianceCalibrator
 from ibug.calibration._score_map import ScoreMap
-from ibug.distributions import Laplace, Normal, StudentT, resolve_family
+from ibug.distributions import Laplace, Lognormal, Normal, StudentT, resolve_family
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage
 
@@ -401,3 +401,9 @@ def test_no_rows_have_empty_results(family, n_maps):
     assert none.crps(np.empty(0)).shape == none.cdf(np.empty(0)).shape == none.logpdf(np.empty(0)).shape == (0,)
     assert none.ppf(np.array([[0.1, 0.9]])).shape == (0, 2)
     assert none.interval(0.9)[0].shape == (0,)
+
+
+def test_a_variance_that_is_too_large_is_infinite_without_a_warning():
+    y = np.exp(80 + np.random.default_rng(0).normal(size=20))
+    distribution = Lognormal(np.zeros(20), np.zeros(20), np.full(20, 0.1))
+    assert np.all(ScaleConformal().fit(distribution, y).transform(distribution).var() == np.inf)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask import delayed
+from distributed import Client, futures_of
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -237,3 +238,23 @@ def test_a_block_with_another_number_of_columns_names_itself(client, model, data
     blocks = [da.from_delayed(delayed(X[:30, :n]), (30, 5), dtype=float) for n in (5, 4)]
     with pytest.raises(InvalidInputError, match=r"Partition 1 of X: It has the shape \(30, 4\).* 5 columns"):
         u.predict_interval(da.concatenate(blocks)).compute()
+
+
+@pytest.mark.parametrize("end", ["cancelled", "closed"])
+def test_shards_that_the_cluster_no_longer_has(end, client, model, data, tmp_path):
+    (X, y), cluster = data["train"], client.cluster
+    with Client(cluster, set_as_default=False) as own:
+        far = IBUGRegressor(model, prefit=True, k=5, calibrate=False)
+        far.client = own
+        far.fit(X, y).predict_interval(X[:3])
+        if end == "cancelled":  # as all futures are when the cluster is restarted
+            own.cancel(futures_of(far.shards_.shards), force=True)
+        else:
+            own.close()
+        for call in (far.predict_interval, far.predict_dist, far.kneighbors, far.leaf_density):
+            with pytest.raises(InvalidInputError, match=r"no longer has the shards .*load\(folder\).* or fit it again"):
+                call(X[:3])
+        for again in (lambda: far.save(tmp_path / "model"), lambda: far.select_distribution(*data["validation"])):
+            with pytest.raises(InvalidInputError, match="no longer has the shards"):
+                again()
+    assert not (tmp_path / "model").exists()

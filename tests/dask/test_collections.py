@@ -8,7 +8,8 @@ import pytest
 from dask import delayed
 from distributed import Client, LocalCluster, futures_of, wait
 
-from ibug.dask import IBUGRegressor, LazyDistribution
+import ibug
+from ibug.dask import IBUGRegressor, LazyDistribution, ReplicatedRegressor
 from ibug.exceptions import InvalidInputError
 
 
@@ -108,13 +109,33 @@ def test_lazy_distributions(far, data, frames):
     np.testing.assert_array_equal(distribution.interval(0.7).compute(), np.stack(local.interval(0.7), axis=1))
     samples = distribution.rvs(3, random_state=0)
     np.testing.assert_array_equal(samples.compute(), samples.compute())
-    assert samples.compute().shape == (80, 3)
-    assert distribution.rvs(random_state=0).compute().shape == (80,)
+    np.testing.assert_array_equal(samples.compute(), local.rvs(3, random_state=0))
+    generator = np.random.default_rng(0)
+    first, second = (distribution.rvs(random_state=generator).compute() for _ in range(2))
+    assert first.shape == (80,)
+    assert not np.array_equal(first, second)
     assert [len(part.compute()) for part in distribution.to_delayed()] == [20, 20, 20, 20]
     with pytest.raises(InvalidInputError, match="cannot be divided"):
         distribution.cdf(y)
     with pytest.raises(InvalidInputError, match="has 2 partitions"):
         distribution.cdf(frames(y, 2))
+
+
+@pytest.mark.parametrize("chunks", [80, 27, (0, 1, 0, 60, 19)], ids=["one", "three", "empty ones"])
+@pytest.mark.parametrize("family", ["kde", "auto"])
+def test_samples_do_not_depend_on_partitions(client, model, data, arrays, chunks, family, monkeypatch):
+    monkeypatch.setattr("ibug.dask._distribution._NUMBERS", 50)  # skipped in several steps
+    (X, y), (X_val, y_val), (rows, _) = data["train"], data["validation"], data["test"]
+    local = ibug.IBUGRegressor(model, prefit=True, residuals="none", distribution=family).fit(
+        X, y, X_val=X_val, y_val=y_val
+    )
+    far = ReplicatedRegressor(local)
+    expected = local.predict_dist(rows)
+    lazy = far.predict_dist(arrays(rows, chunks))
+    for size in (None, 7):
+        found = lazy.rvs(size, random_state=5).compute()
+        np.testing.assert_array_equal(found, expected.rvs(size, random_state=5))
+    far.close()
 
 
 def places(client, collection):

@@ -102,3 +102,11 @@ def test_replicated_from_a_shared_file(client, model, data, arrays, tmp_path):
     rows, _ = data["test"]
     np.testing.assert_array_equal(everywhere.predict_var(arrays(rows, 30)).compute(), local.predict_var(rows))
     everywhere.close()
+
+
+@pytest.mark.parametrize("local", [True, False], ids=["here", "on a cluster"])
+def test_a_missing_shard_is_named(saved, client, data, local):
+    _, folder = saved
+    (folder / "targets-00001.ibug").unlink()
+    with pytest.raises(FileFormatError, match=r"targets-00001.ibug is missing in .*model: .*Copy the whole"):
+        load(folder, local=local)

@@ -167,6 +167,14 @@ def test_samples_repeat_with_the_seed(distribution, seed):
     assert np.ndim(distribution[0].rvs(random_state=seed)) == 0
 
 
+@ALL
+def test_samples_are_drawn_row_after_row(name):
+    for distribution in distributions_of(name):
+        whole, generator = distribution.rvs(6, random_state=3), np.random.RandomState(3)
+        parts = [distribution[some].rvs(6, random_state=generator) for some in (slice(0, 1), slice(1, 4))]
+        np.testing.assert_array_equal(whole, np.concatenate(parts))
+
+
 def test_many_components():
     distribution = Mixture([Normal([float(i)], [1.0]) for i in range(50)])
     assert distribution.rvs(1000, random_state=0).max() > 45

@@ -129,3 +129,8 @@ def test_impossible_coverage(distribution, level):
 def test_impossible_probability(distribution):
     with pytest.raises(InvalidInputError, match="from 0 to 1"):
         distribution.ppf(1.2)
+
+
+def test_a_score_that_is_too_large_is_infinite_without_a_warning():
+    distribution = Normal([0.0, 1.0], [1e-300, 1.0])
+    np.testing.assert_array_equal(distribution.normal_score([1e10, 2.0]), [np.inf, 1.0])

@@ -184,8 +184,8 @@ def _moments(g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
     total, last, before = np.zeros((3, *distribution.shape, 2))
     for v, weight in zip(*_quadrature(g), strict=True):
         away = distribution.from_normal_score(g.forward(v)) - middle
-        term = weight * np.stack([away, np.square(away)], axis=-1)
-        with np.errstate(invalid="ignore"):  # infinite on both sides: no number
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite; on both sides: no number
+            term = weight * np.stack([away, np.square(away)], axis=-1)
             total += term
         if abs(v) > _TAIL - 1:
             last += np.abs(term)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numbers
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +20,9 @@ from ibug.dask._spec import as_tasks
 from ibug.dask._tasks import join_distributions
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
+
+#: Random numbers that are skipped at a time: eight megabytes.
+_NUMBERS = 1 << 20
 
 
 class LazyDistribution:
@@ -105,18 +110,30 @@ class LazyDistribution:
         return self._map(lambda j: (_interval, confidence), ["lower", "upper"])
 
     def rvs(self, size: int | None = None, random_state: Any = None) -> Any:
-        """Draw samples, each partition with a seed of its own: (n,), or (n, size).
+        """Draw samples: (n,), or (n, size).
+
+        With an integer as the seed they are those of the local distributions, bit for bit, however the rows are
+        partitioned: each sample takes one number of one generator, whose state is handed on from partition to
+        partition.
 
         Parameters
         ----------
         size : int, optional
             How many for each row; one, without an axis of their own, for None.
-        random_state : int, RandomState or None
-            The seed of the seeds.
+        random_state : int, RandomState, Generator or None
+            The seed. A generator gives a seed now, as nobody knows yet how many samples will be drawn.
         """
-        seeds = check_random_state(random_state).randint(2**31 - 1, size=len(self._distributions))
+        if not isinstance(random_state, numbers.Integral):
+            generator = isinstance(random_state, np.random.Generator)
+            draw = random_state.integers if generator else check_random_state(random_state).randint
+            random_state = draw(0, 2**31 - 1)
+        name = f"ibug-random-{uuid4().hex}"
+        states: dict[Key, Any] = {(name, 0): (check_random_state, int(random_state))}
+        for j, distribution in enumerate(self._distributions[:-1]):
+            states[(name, j, "rows")] = (_n_rows, distribution.key)
+            states[(name, j + 1)] = (_advanced, (name, j), (name, j, "rows"), size)
         columns = None if size is None else list(range(size))
-        return self._map(lambda j: (_rvs, size, int(seeds[j])), columns)
+        return self._map(lambda j: (_rvs, size, (name, j)), columns, extra=states)
 
     def _call(self, method: str, *arguments: Any) -> Any:
         columns = None
@@ -141,10 +158,16 @@ class LazyDistribution:
             return self._map(lambda j: (_call, method, values), columns)
         return self._map(lambda j: (_call, method), columns)
 
-    def _map(self, task: Any, columns: Sequence[Any] | None, dependencies: Sequence[Delayed] = ()) -> Any:
+    def _map(
+        self,
+        task: Any,
+        columns: Sequence[Any] | None,
+        dependencies: Sequence[Delayed] = (),
+        extra: Mapping[Key, Any] | None = None,
+    ) -> Any:
         name = f"ibug-distribution-{uuid4().hex}"
         keys: list[Key] = []
-        tasks: dict[Key, Any] = {}
+        tasks: dict[Key, Any] = dict(extra or {})
         for j, distribution in enumerate(self._distributions):
             function, *arguments = task(j)
             keys.append((name, j) if columns is None or self._indices is not None else (name, j, 0))
@@ -183,5 +206,17 @@ def _interval(distribution: Distribution, confidence: float) -> Any:
     return np.stack(distribution.interval(confidence), axis=1)
 
 
-def _rvs(distribution: Distribution, size: int | None, seed: int) -> Any:
-    return distribution.rvs(size, random_state=seed)
+def _rvs(distribution: Distribution, size: int | None, state: np.random.RandomState) -> Any:
+    return distribution.rvs(size, random_state=deepcopy(state))
+
+
+def _n_rows(distribution: Distribution | None) -> int:
+    return 0 if distribution is None else len(distribution)
+
+
+def _advanced(state: np.random.RandomState, n_rows: int, size: int | None) -> np.random.RandomState:
+    """Return the generator after the numbers of one partition's samples; that of the partition stays as it is."""
+    state, left = deepcopy(state), n_rows * (1 if size is None else size)
+    while left > 0:
+        left -= len(state.random_sample(min(left, _NUMBERS)))
+    return state

@@ -350,6 +350,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
 
     def _learn_from(self, X: Any, y: Any, parameters: Mapping[str, Any], missing: str) -> IBUGRegressor:
         check_is_fitted(self)
+        self.source_.check_held()
         if X is None or y is None:
             raise InvalidInputError(missing)
         options = Options.of({**self.get_params(deep=False), **parameters})

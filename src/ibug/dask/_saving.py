@@ -26,9 +26,10 @@ def save(
     regressor: IBUGRegressor, path: str | os.PathLike[str], *, compress: bool, metadata: Mapping[str, Any] | None
 ) -> None:
     """Save a fitted ``ibug.dask.IBUGRegressor`` as a folder; see its `save`."""
+    client, source, verbose = regressor.client, regressor.source_, bool(regressor.verbose)
+    source.check_held()
     folder = Path(path).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    client, source, verbose = regressor.client, regressor.source_, bool(regressor.verbose)
     held = {"targets": source.shards, "residuals": source.residual_shards}
     shards = {
         name: None if one is None else _save_shards(client, one, folder, name, compress, verbose)

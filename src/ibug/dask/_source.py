@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from dask import delayed
 from dask.delayed import Delayed
-from distributed import Client
+from distributed import Client, futures_of
 
 from ibug._inputs import check_feature_names
 from ibug._options import Options
@@ -129,8 +129,19 @@ class ClusterSource:
             return self.residual_shards.n_rows - leaves_out_self
         return self.shards.n_rows
 
+    def check_held(self) -> None:
+        """Raise InvalidInputError if the cluster no longer knows what it was given to hold."""
+        shards = [*self.shards.shards, *([] if self.residual_shards is None else self.residual_shards.shards)]
+        futures = futures_of([self.leaves, *shards])
+        if any(future.cancelled() or future.client.status != "running" for future in futures):
+            raise InvalidInputError(
+                "The cluster no longer has the shards of this model: it was restarted, or its client was closed. Load "
+                "the model again, ibug.dask.load(folder), if it was saved, or fit it again."
+            )
+
     def graph(self, queries: Partitions, *, name: str = "X", n_jobs: int | None) -> SearchGraph:
         """Return the graph of a search for the rows of a collection, called by a name in errors."""
+        self.check_held()
         return SearchGraph(self.leaves, queries, name=name, n_jobs=n_jobs)
 
     def batches(

@@ -11,6 +11,7 @@ import numpy as np
 
 from ibug._inputs import require
 from ibug.dask._shard import Shard
+from ibug.exceptions import FileFormatError
 from ibug.leaves import read_leaves_of
 from ibug.neighbors import LeafIndex, LeafNumbers
 from ibug.persistence import Loading, Saving, checksum_of, read_file, write_file
@@ -71,7 +72,13 @@ def load_shard(path: str, checksum: str, length: int, mapped: bool, verify: bool
         require(len(values if rows is None else rows) == length, "its targets do not match its index")
         return Shard(index, (values,), rows)
 
-    shard: Shard = read_file(path, restore, mmap=mapped, verify=verify, checksum=checksum)
+    try:
+        shard: Shard = read_file(path, restore, mmap=mapped, verify=verify, checksum=checksum)
+    except FileNotFoundError as error:
+        raise FileFormatError(
+            f"The shard {Path(path).name} is missing in {Path(path).parent}: a sharded model is a whole folder, and "
+            "every worker must see it under this name. Copy the whole folder here and load it again, or fit again."
+        ) from error
     return shard
 
 

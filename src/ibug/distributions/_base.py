@@ -277,13 +277,22 @@ class Distribution(ABC):
         size
             Samples per row: ``None`` gives shape ``(n,)``, a number m gives ``(n, m)``.
         random_state
-            A seed, a ``RandomState``, a ``Generator``, or ``None``.
+            A seed, a ``RandomState``, a ``Generator``, or ``None``. Each sample takes one random number, row after row.
         """
         shape = self._shape if size is None else (*self._shape, size)
-        if isinstance(random_state, np.random.Generator):
-            uniform = random_state.random(shape)
-        else:
-            uniform = check_random_state(random_state).random_sample(shape)
+        draw = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
+        return self.from_uniform(np.asarray(draw.random(shape)))
+
+    def from_uniform(self, uniform: Floats) -> Floats:
+        """Return one sample for each random number between 0 and 1: here its quantile.
+
+        Rows of a batch that is divided have the same samples as in one piece (``ibug.dask``).
+
+        Parameters
+        ----------
+        uniform : ndarray of shape (n,) or (n, m)
+            Independent numbers, uniform on [0, 1).
+        """
         # Exactly 0 has an infinite quantile in distributions without a lower end.
         return self.ppf(np.maximum(uniform, np.finfo(float).tiny))
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
-from sklearn.utils import check_random_state
 
 from ibug._typing import Floats
 from ibug.distributions._bandwidth import BANDWIDTHS
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 _SQRT_2PI = np.sqrt(2 * np.pi)
+_LEAST_UNIFORM = 2.0**-53  # a random number of 0 would be an infinite deviate
 _STEPS = 200  # of Newton's method or bisection; a dozen is usual
 
 
@@ -147,22 +147,15 @@ class KDE(SampleDistribution):
         """Return the standard deviations."""
         return np.hypot(deviation(self._table).reshape(self._shape), self.bandwidth)
 
-    def rvs(self, size: int | None = None, random_state: Any = None) -> Floats:
-        """Draw samples: one of the values, plus a normal deviate times the bandwidth.
+    def from_uniform(self, uniform: Floats) -> Floats:
+        """Return one of the values for each random number, plus a normal deviate times the bandwidth.
 
-        Parameters
-        ----------
-        size
-            Samples per row: ``None`` gives shape ``(n,)``, a number m gives ``(n, m)``.
-        random_state
-            A seed, a ``RandomState``, a ``Generator``, or ``None``.
+        The number's place among k equal parts of [0, 1) chooses the value, its place in this part the deviate.
         """
-        shape = self._shape if size is None else (*self._shape, size)
-        draw = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
         k = self.values.shape[-1]
-        _, rows, _ = self._elements(np.empty(shape))
-        chosen = np.minimum((np.reshape(draw.random(shape), -1) * k).astype(np.intp), k - 1)
-        deviates = np.reshape(draw.standard_normal(shape), -1)
+        places, rows, shape = self._elements(uniform * k)
+        chosen = np.minimum(places.astype(np.intp), k - 1)
+        deviates = ndtri(np.clip(places - chosen, _LEAST_UNIFORM, 1 - _LEAST_UNIFORM))
         return np.asarray(self._table[rows, chosen] + self._widths[rows] * deviates).reshape(shape)
 
     def crps(self, y: ArrayLike) -> Floats:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
-from sklearn.utils import check_random_state
 
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution
@@ -116,13 +115,14 @@ class Mixture(Distribution):
         mean = self.mean()
         return self._sum(one.var() + np.square(one.mean() - mean) for one in self.components)
 
-    def rvs(self, size: int | None = None, random_state: Any = None) -> Floats:
-        """Draw samples; see :meth:`Distribution.rvs`. Each comes from a component of its own."""
-        generator = random_state if isinstance(random_state, np.random.Generator) else check_random_state(random_state)
-        shape = self._shape if size is None else (*self._shape, size)
-        component = generator.choice(len(self.components), size=shape, p=self.weights)
-        samples = np.stack([one.rvs(size, generator) for one in self.components])
-        return np.asarray(np.take_along_axis(samples, component[None], axis=0)[0])
+    def from_uniform(self, uniform: Floats) -> Floats:
+        """Return one sample for each random number: its place on [0, 1) chooses a component, and the rest a sample."""
+        ends = np.cumsum(self.weights)
+        chosen = np.minimum(np.searchsorted(ends, uniform, side="right"), len(ends) - 1)
+        rest = (uniform - (ends - self.weights)[chosen]) / self.weights[chosen]
+        rest = np.clip(rest, 0.0, 1 - np.finfo(float).epsneg)
+        samples = np.stack([one.from_uniform(rest) for one in self.components])
+        return np.asarray(np.take_along_axis(samples, chosen[None], axis=0)[0])
 
     def crps(self, y: ArrayLike) -> Floats:
         r"""Return the continuous ranked probability score.

@@ -63,7 +63,8 @@ class Normal(LocationScale):
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return (y − μ)/σ, exact however far from the mean."""
         x, loc, scale = self._match(y)
-        return np.asarray((x - loc) / scale)
+        with np.errstate(over="ignore"):  # infinitely far, as floating point numbers tell it
+            return np.asarray((x - loc) / scale)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return μ + σw."""
