@@ -1,1 +1,1 @@
-"""Data that move: streams, groups, covariates, and an index that grows."""
+"""Data drift: false alarms, streams, groups, covariates, and an index that grows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from ibug.calibration import ConformalCalibrator, LikelihoodRatio
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.explain import Influence, LabellingRank, explain_width, influence, rank_for_labelling
-from ibug.metrics import Drift, Scoring, drift
+from ibug.metrics import Drift, Scoring, drift, pit
 from ibug.neighbors import Batch, LocalSource, beside, by_parts
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
@@ -370,7 +371,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         check_same_targets(self.training_targets_, rows)
         options = Options.of(self.get_params(deep=False))
         source = updated_source(self.source_, self.rule_, rows, options, self.random_state, keep, sample_weight)
-        self.source_, self.rule_ = source, self.rule_.including(ranges_of(rows[1]), "new")
+        rule = self.rule_.including(ranges_of(rows[1]), "new")
+        self.source_, self.rule_ = source, replace(rule, reference=rule.reference.for_other_index())
         return self
 
     def likelihood_ratio(self, X_val: Any, X_new: Any) -> LikelihoodRatio:
@@ -385,32 +387,48 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return LikelihoodRatio.estimate(*(np.concatenate([*self.source_.leaves_of(X)]) for X in rows))
 
     def monitor(self, X: Any, y: ArrayLike | None = None, *, coverage: float = 0.9, alpha: float = 0.01) -> Drift:
-        """Compare rows with the validation rows, and tell whether the data have moved.
+        """Test for data drift: compare new rows with the validation rows, each by a test of two samples.
 
-        Without truths, affinity scores are compared: how alike rows are to the training rows. With truths, also where
-        these are in their distributions (PIT), and whether intervals hold too few. P-values are corrected for the
-        number of comparisons (Holm). Where a model was trained here, affinity scores are compared with those of
-        training rows, and truths with out-of-fold predictions. After `update`, affinity scores are a little lower or
-        higher than before by themselves: `recalibrate` on validation rows puts that right.
+        The tests compare predictions and affinity scores, the similarity to the training data. With observed values,
+        they also compare where these are in their distributions (PIT), and whether too few are inside intervals.
+        P-values are corrected for the number of comparisons (Holm).
+
+        If `fit` has trained the model without validation rows, other models have predicted the training rows that it
+        was calibrated on. Then affinity scores are not compared, and a difference counts from 0.03 on, as a share of
+        the rows. After `update` the same holds for affinity scores, PIT and coverage, which change with the index.
+        After `recalibrate` on rows that the model has not been trained on, all tests compare like with like.
 
         Parameters
         ----------
         X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,), optional
-            Rows that the model has not been trained on, and their truths.
-        coverage, alpha : float
-            The coverage of the intervals; the probability of an alarm, ``result.moved``, where nothing has, at most.
+            Rows that the model has not been trained on, and their observed values. Default of y: None.
+        coverage : float, default=0.9
+            The coverage of the intervals.
+        alpha : float, default=0.01
+            The probability of an alarm, ``result.drifted``, without data drift, at most. It is that of one call: of N
+            calls together the probability is at most N times as large.
 
         Returns
         -------
         Drift
             The comparisons with their p-values. ``ibug.plotting.DriftDisplay`` draws it.
         """
-        if y is None:
-            return drift(self.affinity_score(X), self.rule_.reference.familiarity, alpha=alpha)
-        (X, y), _ = self._check_labelled_rows(X, y, "monitor needs rows, X."), one_target(self.rule_, "monitor with y")
-        (found, near, _), before = self.predict_with_neighbors(X, self.k_), self.rule_.reference
-        familiar = near.mean(axis=1) / self.index_.n_trees
-        return drift(familiar, before.familiarity, y, found, before.pit, coverage=coverage, alpha=alpha)
+        check_is_fitted(self)
+        if y is not None:
+            one_target(self.rule_, "monitor with y")
+            X, y = self._check_labelled_rows(X, y, "monitor needs rows, X.")
+        k, rule, reference = self.k_, self.rule_, self.rule_.reference
+        needs = {"targets": k} if y is None else most_needed(rule.needs, {"targets": k})
+        similarity, prediction, distributions = [], [], []
+        for batch in self.batches(X, needs):
+            similarity.append(batch.affinities[:, :k].mean(axis=1) / batch.n_trees)
+            prediction.append(batch.mean)
+            if y is not None:
+                distributions.append(rule.distribution(batch))
+        values = {"similarity": np.concatenate(similarity), "prediction": np.concatenate(prediction)}
+        if y is not None:
+            values["pit"] = pit(y, joined(distributions))
+        return drift(values, reference.samples, tolerance=reference.tolerance, coverage=coverage, alpha=alpha)
 
     def uncalibrated(self) -> IBUGRegressor:
         """Return a copy that predicts what the neighbours say as it is, to see what calibration is worth.
@@ -424,7 +442,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return plain
 
     def affinity_score(self, X: Any) -> Floats:
-        """Return how familiar each row is, (n_rows,): the mean affinity of its neighbours as a share of the trees.
+        """Return the similarity of each row to the training data, (n_rows,): its neighbours' mean share of the trees.
 
         Below ``affinity_threshold_`` a row is unlike the training rows.
         """

@@ -69,19 +69,19 @@ def test_monitored_like_in_python(files, newer):
     known = sorted(set(pd.read_parquet(files["train.parquet"])["hour"]))
     X = frame[files.features].assign(hour=pd.Categorical(frame["hour"], categories=known))
     expected = ibug.load(files["model.ibug"]).monitor(X, frame["target"].to_numpy(float))
-    assert not calm["moved"]
+    assert not calm["drifted"]
     assert calm["rows"] == len(frame)
     assert calm["p_value"] == pytest.approx(expected.p_value)
-    assert set(calm["tests"]) == {"familiarity", "pit", "coverage"}
-    moved = files.run("monitor", files["model.ibug"], files["newer.csv"], ok=False)
-    assert moved.exit_code == 4
-    assert "The data have moved" in moved.stdout
+    assert set(calm["tests"]) == {"similarity", "prediction", "pit", "coverage"}
+    drifted = files.run("monitor", files["model.ibug"], files["newer.csv"], ok=False)
+    assert drifted.exit_code == 4
+    assert "Data drift" in drifted.stdout
 
 
-def test_monitored_without_truths(files):
+def test_monitored_without_observed_values(files):
     pd.read_parquet(files["test.parquet"]).drop(columns="target").to_csv(files["blind.csv"], index=False)
     result = files.json("monitor", files["model.ibug"], files["blind.csv"], "--alpha", "1e-9")
-    assert set(result["tests"]) == {"familiarity"}
+    assert set(result["tests"]) == {"similarity", "prediction"}
     absent = files.run("monitor", files["model.ibug"], files["blind.csv"], "--target", "price", ok=False)
     assert absent.exit_code == 1
     assert "price" in absent.stderr

@@ -50,7 +50,7 @@ def test_they_are_the_estimators_own(u, rows, at_a_time, monkeypatch):
     same(found.distribution, u.predict_dist(X))
     np.testing.assert_array_equal(found.points, u.predict(X))
     np.testing.assert_array_equal(found.training_targets_, rows[1][:250])
-    np.testing.assert_array_equal(near.familiarity, u.affinity_score(X))
+    np.testing.assert_array_equal(near.similarity, u.affinity_score(X))
     affinities, indices = u.kneighbors(X, max(5, u.k_))
     np.testing.assert_array_equal(near.affinities, affinities[kept])
     np.testing.assert_array_equal(near.indices, indices[kept])

@@ -100,7 +100,7 @@ def test_how_rows_compare_with_the_validation_rows(written, data):
     expected = written.u.monitor(written.X, written.y)
     shown = data["drift"]
     assert [test["p_value"] for test in shown["tests"]] == [f"{test.p_value:.2g}" for test in expected]
-    assert shown["verdict"].startswith("Yes" if expected.moved else "There is no sign")
+    assert shown["verdict"].startswith("Yes" if expected.drifted else "There is no sign")
 
 
 def test_densities_are_the_distributions_own(written, data):

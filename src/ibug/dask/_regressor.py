@@ -289,7 +289,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         )
 
     def affinity_score(self, X: Any) -> Any:
-        """Return how familiar each row is: the mean affinity of its neighbours as a share of the trees."""
+        """Return the similarity of each row to the training data: its neighbours' mean share of the trees."""
         check_is_fitted(self)
         return self._answer(X, affinity_score_of, None, self.source_.n_trees, needs={"targets": self.k_})
 

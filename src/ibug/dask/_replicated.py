@@ -110,7 +110,7 @@ class ReplicatedRegressor:
         return self._map(X, "predict_var", {}, None)
 
     def affinity_score(self, X: Any) -> Any:
-        """Return how familiar each row is: the mean affinity of its neighbours as a share of the trees."""
+        """Return the similarity of each row to the training data: its neighbours' mean share of the trees."""
         return self._map(X, "affinity_score", {}, None)
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> Any:

@@ -12,7 +12,7 @@ from ibug._typing import Floats
 from ibug.distributions import Distribution
 from ibug.neighbors import Batch
 from ibug.rule import Plan, Rule, Statistics, TargetFacts, choose, joined, with_conformal, with_floor
-from ibug.training import with_familiarity
+from ibug.training import with_own_threshold
 
 
 def as_targets(y: Any) -> Floats:
@@ -79,9 +79,9 @@ def affinity_score_of(rule: Rule, batch: Batch, n_trees: int) -> Floats:
     return np.asarray(batch.affinities[:, : rule.k].mean(axis=1) / n_trees)
 
 
-def familiar(rule: Rule, batch: Batch, k: int, numbers: Any, n_trees: int) -> Rule:
-    """Return the rule with threshold and reference of training rows, by their k nearest, themselves among them."""
-    return cast(Rule, with_familiarity(rule, *nearest_of(batch, k), numbers, n_trees))
+def own_threshold(rule: Rule, batch: Batch, k: int, numbers: Any, n_trees: int) -> Rule:
+    """Return the rule with the affinity threshold of training rows, by their k nearest, themselves among them."""
+    return cast(Rule, with_own_threshold(rule, *nearest_of(batch, k), numbers, n_trees))
 
 
 def nearest_of(batch: Batch, k: int) -> tuple[Any, Any]:

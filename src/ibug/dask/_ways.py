@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +13,12 @@ from ibug._options import Options
 from ibug.dask._partitions import Partitions, targets_of
 from ibug.dask._rows import RowsOnCluster, some_of
 from ibug.dask._source import ClusterSource
-from ibug.dask._tasks import as_targets, conformalized, distribution_of, familiar, floored, statistics_of, tuned
+from ibug.dask._tasks import as_targets, conformalized, distribution_of, floored, own_threshold, statistics_of, tuned
 from ibug.dask._training import trained
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of
 from ibug.rule import Plan, Rule, TargetFacts, TargetRange, TargetSupport, without_validation
-from ibug.training import ROWS_FOR_FAMILIARITY, ROWS_FOR_FLOOR, divide_rows
+from ibug.training import ROWS_FOR_FLOOR, ROWS_FOR_THRESHOLD, divide_rows
 
 
 class Learned(NamedTuple):
@@ -137,20 +137,20 @@ def held_out(
     source, rule = learned(job, trained(estimator, job.client, X_train, y_train, some), rows, facts, held)
     if options.refit:
         source = job.source(trained(estimator, job.client, X, y, fit_params), every)
-        rule = _familiar_to_model(job, source, every, rule.with_k(options.k))
+        rule = _for_final_model(job, source, every, rule.with_k(options.k))
     return Learned(source, rule)
 
 
-def _familiar_to_model(job: ClusterJob, source: ClusterSource, rows: RowsOnCluster, rule: Rule) -> Rule:
-    """Return the rule with threshold and reference of the final model's training rows; the first model had fewer."""
+def _for_final_model(job: ClusterJob, source: ClusterSource, rows: RowsOnCluster, rule: Rule) -> Rule:
+    """Return the rule with the affinity threshold of the final model's training rows; the first model had fewer."""
     k = min(rule.k + 1, source.shards.n_rows)
     if k < 2:
-        return rule
-    numbers = np.arange(0, rows.n_rows, -(-rows.n_rows // ROWS_FOR_FAMILIARITY))
+        return replace(rule, reference=rule.reference.for_other_model())
+    numbers = np.arange(0, rows.n_rows, -(-rows.n_rows // ROWS_FOR_THRESHOLD))
     graph = source.graph(Partitions(None, [rows.sample(numbers)]), n_jobs=job.options.n_jobs)
     (batch,) = source.batches(graph, {"targets": k})
-    task = (familiar, graph.literal("rule", rule), batch, k, graph.literal("numbers", numbers), source.n_trees)
-    found: Rule = job.client.compute(graph.delayed([graph.add("familiar", task)])[0]).result()
+    task = (own_threshold, graph.literal("rule", rule), batch, k, graph.literal("numbers", numbers), source.n_trees)
+    found: Rule = job.client.compute(graph.delayed([graph.add("threshold", task)])[0]).result()
     return found
 
 

@@ -21,13 +21,16 @@ class Neighbors:
 
     Attributes
     ----------
-    familiarity : ndarray of shape (n_rows,)
+    similarity : ndarray of shape (n_rows,)
         What ``affinity_score`` says of all rows.
+    means : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        The model's predictions of all rows, as ``monitor`` compares them.
     affinities, indices : ndarray of shape (n_kept, k)
         What ``kneighbors`` says of the rows whose neighbours are kept.
     """
 
-    familiarity: Floats
+    similarity: Floats
+    means: Floats
     affinities: NDArray[np.int32]
     indices: Integers
 
@@ -100,22 +103,23 @@ class Predictions:
         kept = np.arange(n_rows) if kept is None else kept
         rules = [estimator.rule_, estimator.rule_.uncalibrated()] if both else [estimator.rule_]
         parts: list[list[Any]] = [[] for _ in rules]
-        points, familiarity = np.empty((n_rows, *estimator.training_targets_.shape[1:])), np.empty(n_rows)
+        points, similarity = np.empty((n_rows, *estimator.training_targets_.shape[1:])), np.empty(n_rows)
         affinities, indices = np.empty((len(kept), k), np.int32), np.empty((len(kept), k), np.int64)
         for batch in estimator.batches(X, _most([*(rule.needs for rule in rules), {"targets": k}])):
             for part, rule in zip(parts, rules, strict=True):
                 part.append(rule.distribution(batch))
             where = batch.where
             points[where] = batch.mean
-            familiarity[where] = batch.affinities[:, : estimator.k_].mean(axis=1) / batch.n_trees
+            similarity[where] = batch.affinities[:, : estimator.k_].mean(axis=1) / batch.n_trees
             first, last = np.searchsorted(kept, [where.start, where.stop])
             inside = kept[first:last] - where.start
             affinities[first:last], indices[first:last] = batch.affinities[inside, :k], batch.rows[inside, :k]
+        means = points
         if estimator.source_.leaves.reader.predicts_by_walk:  # equal to the library's own, but not to the last bit
             points = _points(estimator, X)
         found = [type(part[0]).concatenate(part) for part in parts]
         predictions = cls(found[0], points, estimator.training_targets_, found[1] if both else None)
-        return predictions, Neighbors(familiarity, affinities, indices)
+        return predictions, Neighbors(similarity, means, affinities, indices)
 
     def before_calibration(self) -> Self | None:
         """Return the same rows as predicted without calibration; None where that is not known.

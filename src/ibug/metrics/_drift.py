@@ -1,20 +1,26 @@
-"""Have the data moved? Rows compared with the validation rows of a model, each comparison with a p-value."""
+"""Data drift: new rows compared with the validation rows of a model, each comparison with a p-value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.stats import binom, ks_2samp
+from scipy.stats import betabinom, ks_2samp, kstwo
 
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
-from ibug.metrics._coverage import coverage as covered
 from ibug.metrics._inputs import check_level
-from ibug.metrics._pit import pit
+
+MEANINGS = {
+    "similarity": "similarity of the rows to the training data",
+    "prediction": "the model's predictions",
+    "pit": "where observed values lie in their distributions",
+}
+
+#: The validation rows' own coverage is too high by about this many rows: their targets have fitted the distributions.
+_ROWS_GAINED = 2
 
 
 @dataclass(frozen=True)
@@ -23,16 +29,16 @@ class DriftTest:
 
     Parameters
     ----------
-    name : {"familiarity", "pit", "coverage"}
+    name : {"similarity", "prediction", "pit", "coverage"}
         What is compared.
     p_value : float
         The probability of a difference at least as large by chance alone.
     adjusted : float
         The same after Holm's correction for the number of comparisons.
     observed, expected : float
-        Medians of the affinity scores, of the transforms; or the coverage.
+        Medians in the new rows and in the validation rows; or the coverage.
     meaning : str
-        What it tells.
+        The same in words.
     """
 
     name: str
@@ -45,29 +51,25 @@ class DriftTest:
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """Comparisons of rows with the validation rows: what ``IBUGRegressor.monitor`` returns.
+    """Comparisons of new rows with the validation rows: what ``IBUGRegressor.monitor`` returns.
 
     Parameters
     ----------
     tests : tuple of DriftTest
         The comparisons.
     n_rows : int
-        The number of rows.
+        The number of new rows.
     alpha : float
-        The probability of an alarm where nothing has moved, at most.
-    familiarity, familiarity_before : ndarray of shape (n_rows,) and (n,)
-        Affinity scores of the rows and of the validation rows.
-    transforms, transforms_before : ndarray of shape (n_rows,) and (n,), or None
-        F(y) of the rows and of the validation rows; None without truths.
+        The probability of an alarm without data drift, at most.
+    samples : dict of pair of ndarray
+        By test, the values of the new rows and of the validation rows: affinity scores (``"similarity"``), predictions
+        (``"prediction"``; of several targets those of the one that differs most) and transforms F(y) (``"pit"``).
     """
 
     tests: tuple[DriftTest, ...]
     n_rows: int
     alpha: float
-    familiarity: Floats
-    familiarity_before: Floats
-    transforms: Floats | None = None
-    transforms_before: Floats | None = None
+    samples: Mapping[str, tuple[Floats, Floats]]
 
     @property
     def p_value(self) -> float:
@@ -75,7 +77,7 @@ class Drift:
         return min(test.adjusted for test in self)
 
     @property
-    def moved(self) -> bool:
+    def drifted(self) -> bool:
         """Whether it is an alarm: the corrected p-value is below alpha."""
         return self.p_value < self.alpha
 
@@ -89,7 +91,7 @@ class Drift:
         return found[0]
 
     def __repr__(self) -> str:
-        verdict = "The data have moved" if self.moved else "No sign that the data have moved"
+        verdict = "Data drift" if self.drifted else "No sign of data drift"
         head = f"{verdict}: {self.n_rows} rows, p = {self.p_value:.2g}, an alarm below {self.alpha:g}"
         lines = [
             f"{test.name:12} p = {test.p_value:<8.2g} {test.observed:.3f}, expected {test.expected:.3f}: {test.meaning}"
@@ -105,55 +107,82 @@ class Drift:
 
 
 def drift(
-    familiarity: Floats,
-    familiarity_before: Floats,
-    y: ArrayLike | None = None,
-    distribution: Any = None,
-    transforms_before: Floats | None = None,
+    values: Mapping[str, Floats],
+    reference: Mapping[str, Floats],
     *,
+    tolerance: Mapping[str, float] | None = None,
     coverage: float = 0.9,
     alpha: float = 0.01,
 ) -> Drift:
-    """Compare rows with validation rows.
+    """Compare new rows with validation rows: what both have, by Kolmogorov and Smirnov's test of two samples.
 
     Parameters
     ----------
-    familiarity, familiarity_before : ndarray of shape (n_rows,) and (n,)
-        Affinity scores of the rows and of the validation rows: two samples, compared by Kolmogorov and Smirnov's test.
-    y, distribution : optional
-        The truths, and what was predicted for them.
-    transforms_before : ndarray of shape (n,), optional
-        F(y) of the validation rows: compared with those of the rows by the same test.
+    values, reference : dict of ndarray
+        Of the new rows and of the validation rows: ``similarity`` and ``pit``, (n,), and ``prediction``,
+        (n, n_targets). With transforms, the coverage is compared as well.
+    tolerance : dict of float, optional
+        By name, a difference between shares of the rows that is no evidence of drift, because the validation rows were
+        predicted in another way.
     coverage : float
-        The nominal coverage of the intervals. The binomial test tells whether too few truths are inside.
+        The nominal coverage of the intervals.
     alpha : float
-        The probability of an alarm where nothing has moved, at most.
+        The probability of an alarm without data drift, at most.
     """
     check_level(coverage, "coverage")
     check_level(alpha, "alpha")
-    if not len(familiarity_before):
+    names = [name for name in MEANINGS if name in values and name in reference]
+    if not names:
         raise InvalidInputError(
-            "This model does not know what its validation rows were like: it had none, or was saved by an older "
-            "version. Call recalibrate on rows that the model has not been trained on."
+            "This model has no validation rows to compare new rows with. Call recalibrate on rows that the model has "
+            "not been trained on."
         )
-    tests = [_compared("familiarity", familiarity, familiarity_before, "how alike rows are to the training rows")]
-    if y is None:
-        return Drift(_adjusted(tests), len(familiarity), float(alpha), familiarity, familiarity_before)
-    assert transforms_before is not None, "they are kept together with the affinity scores"
-    found = pit(y, distribution)
-    tests.append(_compared("pit", found, transforms_before, "where truths are in their distributions"))
-    inside = np.asarray(covered(y, distribution, coverage, reduce=None))
-    n, share = len(inside), float(inside.mean())
-    p_value = float(binom.cdf(int(inside.sum()), n, coverage))
-    meaning = f"whether {100 * coverage:g} % intervals hold as many truths"
-    tests.append(DriftTest("coverage", p_value, p_value, share, float(coverage), meaning))
-    found_tests = _adjusted(tests)
-    return Drift(found_tests, n, float(alpha), familiarity, familiarity_before, found, transforms_before)
+    allowed = tolerance or {}
+    tests, samples = [], {}
+    for name in names:
+        targets = zip(_columns(values[name]), _columns(reference[name]), strict=True)
+        found = [(_p_value(new, old, allowed.get(name, 0.0)), new, old) for new, old in targets]
+        smallest, new, old = min(found, key=lambda one: one[0])
+        p_value, samples[name] = min(1.0, len(found) * smallest), (new, old)
+        tests.append(DriftTest(name, p_value, p_value, float(np.median(new)), float(np.median(old)), MEANINGS[name]))
+    if "pit" in samples:
+        new, old = samples["pit"]
+        tests.append(_coverage_test(new, old, coverage, allowed.get("pit", 0.0)))
+    return Drift(_adjusted(tests), len(values[names[0]]), float(alpha), samples)
 
 
-def _compared(name: str, values: Floats, before: Floats, meaning: str) -> DriftTest:
-    p_value = float(ks_2samp(values, before).pvalue)
-    return DriftTest(name, p_value, p_value, float(np.median(values)), float(np.median(before)), meaning)
+def _columns(values: Floats) -> list[Floats]:
+    return [values] if values.ndim == 1 else list(values.T)
+
+
+def _p_value(values: Floats, reference: Floats, tolerance: float) -> float:
+    """Return the p-value of a distance between two distribution functions that is larger than the tolerance."""
+    if not tolerance:
+        return float(ks_2samp(values, reference).pvalue)
+    # A model of few leaves predicts few values, and another model other ones.
+    tolerance += max(_largest_tie(values), _largest_tie(reference))
+    distance = ks_2samp(values, reference, method="asymp").statistic
+    n, m = len(values), len(reference)
+    return float(kstwo.sf(max(0.0, distance - tolerance), max(1, round(n * m / (n + m)))))
+
+
+def _largest_tie(values: Floats) -> float:
+    """Return the share of rows that have the most frequent value, beyond one row."""
+    return float(np.unique(values, return_counts=True)[1].max() - 1) / len(values)
+
+
+def _coverage_test(transforms: Floats, reference: Floats, coverage: float, tolerance: float) -> DriftTest:
+    """Return whether too few new rows are inside their intervals, compared with the validation rows.
+
+    If j of n validation rows are inside, the share of new rows inside has the distribution Beta(j, n + 1 - j), as for
+    split conformal intervals; so their number is beta-binomial.
+    """
+    inside = [np.abs(2 * one - 1) <= coverage for one in (transforms, reference)]
+    n, m = len(reference), len(transforms)
+    j = inside[1].sum() - _ROWS_GAINED - tolerance * n
+    p_value = float(min(1.0, betabinom.cdf(inside[0].sum(), m, j, n + 1 - j))) if j > 0 else 1.0
+    meaning = f"the share of observed values inside {100 * coverage:g} % intervals"
+    return DriftTest("coverage", p_value, p_value, float(inside[0].mean()), float(inside[1].mean()), meaning)
 
 
 def _adjusted(tests: Sequence[DriftTest]) -> tuple[DriftTest, ...]:
@@ -162,7 +191,4 @@ def _adjusted(tests: Sequence[DriftTest]) -> tuple[DriftTest, ...]:
     order = np.argsort(p_values)
     corrected = np.empty(len(tests))
     corrected[order] = np.minimum(np.maximum.accumulate(p_values[order] * np.arange(len(tests), 0, -1)), 1.0)
-    return tuple(
-        DriftTest(test.name, test.p_value, float(p), test.observed, test.expected, test.meaning)
-        for test, p in zip(tests, corrected, strict=True)
-    )
+    return tuple(replace(test, adjusted=float(p)) for test, p in zip(tests, corrected, strict=True))

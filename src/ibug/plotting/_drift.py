@@ -1,4 +1,4 @@
-"""Rows beside the validation rows: have the data moved."""
+"""New rows beside the validation rows: data drift."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from ibug.plotting._base import axes, one_of, pyplot
 from ibug.plotting._style import BLACK, BLUE, VERMILLION, add_grid, legend_above
 
 _LABELS = {
-    "familiarity": "Affinity score: how alike a row is to training rows",
+    "similarity": "Affinity score: similarity to the training data",
+    "prediction": "Prediction",
     "pit": "Probability integral transform F(y)",
 }
 
 
 @dataclass(eq=False, repr=False)
 class DriftDisplay:
-    """Shares of rows with at most a value, of new rows and of validation rows: one curve if nothing has moved.
+    """Shares of rows with at most a value, of new rows and of validation rows: close to one curve without data drift.
 
     The largest distance between them, which the dotted line marks, is what Kolmogorov and Smirnov's test looks at.
 
     Attributes
     ----------
     values, before : ndarray of shape (n_rows,) and (n,)
-        Affinity scores or transforms of the rows and of the validation rows, ascending.
-    kind : {"familiarity", "pit"}
+        Affinity scores, predictions or transforms of the rows and of the validation rows, ascending.
+    kind : {"similarity", "prediction", "pit"}
         Which of them.
     p_value : float
         Of the test, not corrected for others.
@@ -46,7 +47,7 @@ class DriftDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike | None = None, *, kind: str = "familiarity", ax: Any = None
+        cls, estimator: Any, X: Any, y: ArrayLike | None = None, *, kind: str = "prediction", ax: Any = None
     ) -> DriftDisplay:
         """Draw how rows compare with the validation rows of an estimator.
 
@@ -55,9 +56,9 @@ class DriftDisplay:
         estimator
             A fitted ``IBUGRegressor``.
         X, y
-            The rows, and their truths where these are known.
-        kind : {"familiarity", "pit"}
-            What to compare; transforms need truths.
+            The rows, and their observed values where these are known.
+        kind : {"similarity", "prediction", "pit"}
+            What to compare, ``"prediction"`` by default; ``"pit"`` needs observed values.
         ax
             Axes to draw on; ``None`` makes a new figure.
         """
@@ -65,7 +66,7 @@ class DriftDisplay:
         return cls.from_results(require(estimator, "monitor").monitor(X, y), kind=kind, ax=ax)
 
     @classmethod
-    def from_results(cls, drift: Drift, *, kind: str = "familiarity", ax: Any = None) -> DriftDisplay:
+    def from_results(cls, drift: Drift, *, kind: str = "prediction", ax: Any = None) -> DriftDisplay:
         """Draw what ``monitor`` has returned.
 
         Parameters
@@ -77,11 +78,14 @@ class DriftDisplay:
         """
         pyplot()
         one_of(kind, "kind", tuple(_LABELS))
-        values, before = drift.familiarity, drift.familiarity_before
-        if kind == "pit":
-            if drift.transforms is None or drift.transforms_before is None:
-                raise InvalidInputError('kind="pit" needs truths: monitor(X, y).')
-            values, before = drift.transforms, drift.transforms_before
+        if kind not in drift.samples:
+            have = f"There are samples of: {', '.join(drift.samples)}."
+            raise InvalidInputError(
+                f'kind="pit" needs observed values: monitor(X, y). {have}'
+                if kind == "pit"
+                else f"kind={kind!r} is not compared by this model; see monitor. {have}"
+            )
+        values, before = drift.samples[kind]
         return cls(np.sort(values), np.sort(before), kind, drift[kind].p_value).plot(ax)
 
     def plot(self, ax: Any = None) -> DriftDisplay:

@@ -69,6 +69,8 @@ class Near:
         The number of neighbours that predictions look at.
     familiar : Familiarity
         How familiar all rows are.
+    means : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        The model's predictions of all rows.
     """
 
     affinities: NDArray[np.int32]
@@ -76,6 +78,7 @@ class Near:
     count: int
     k: int
     familiar: Familiarity
+    means: Floats
 
     @cached_property
     def _occurring(self) -> tuple[Integers, Integers]:

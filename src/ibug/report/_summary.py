@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ibug._typing import Floats
 from ibug.describe import chance_band, group_lines, model_facts, model_lines, number, percent
-from ibug.metrics import drift
+from ibug.metrics import drift, pit
 from ibug.report._predicted import Predicted
 
 _FEW_ROWS = 100
@@ -130,28 +130,27 @@ class Familiarity:
         return {"figure": f"{count:,}", "tone": "bad" if many else "plain", "text": text.strip()}
 
 
-def drift_section(estimator: Any, found: Predicted | None, familiar: Familiarity | None) -> dict[str, Any] | None:
-    """Return how the rows compare with the validation rows, as text; None where that is not known.
+def drift_section(estimator: Any, found: Predicted | None, near: Any) -> dict[str, Any] | None:
+    """Return how the rows compare with the validation rows, as text; None where there is nothing to compare with.
 
     Parameters
     ----------
     estimator
         The estimator.
     found
-        The predictions of its target; None of several targets: then only the features are compared.
-    familiar
-        How familiar the rows are, if that is known.
+        The predictions of its target; None of several targets: then observed values are not compared.
+    near : Near or None
+        Affinity scores and predictions of the rows, if they are known.
     """
     reference = getattr(getattr(estimator, "rule_", None), "reference", None)
-    if familiar is None or reference is None or not len(reference.familiarity):
+    if near is None or reference is None or not reference.samples:
         return None
-    before = reference.familiarity
-    if found is None:
-        result = drift(familiar.score, before)
-    else:
-        result = drift(familiar.score, before, found.y, found.distribution, reference.pit, coverage=found.coverage)
+    values, level = {"similarity": near.familiar.score, "prediction": near.means}, 0.9
+    if found is not None:
+        values["pit"], level = pit(found.y, found.distribution), found.coverage
+    result = drift(values, reference.samples, tolerance=reference.tolerance, coverage=level)
     compared = "" if len(result.tests) == 1 else f", corrected for {len(result.tests)} comparisons"
-    verdict = "Yes, these rows are unlike the validation rows" if result.moved else "There is no sign of it"
+    verdict = "Yes, these rows are unlike the validation rows" if result.drifted else "There is no sign of it"
     return {
         "verdict": f"{verdict} (p = {result.p_value:.2g}{compared}).",
         "tests": [

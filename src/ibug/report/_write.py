@@ -137,7 +137,7 @@ def write(
         if names is None:
             called, own = target, known.of_target(predictions, targets, None)
             content = _merged(content, own.content)
-            content["drift"] = drift_section(estimator, own.found, known.familiar)
+            content["drift"] = drift_section(estimator, own.found, known.near)
             content["widths"] = widths(estimator, X, rows, own.found.distribution.std()[rows], width_seconds)
         else:
             called = listed(names)
@@ -148,7 +148,7 @@ def write(
             content["joint"] = joint_section(
                 estimator.rule_, predictions, [one.found for one in each], names, rows, known.familiar
             )
-            content["drift"] = drift_section(estimator, None, known.familiar)
+            content["drift"] = drift_section(estimator, None, known.near)
             content["widths"] = {"reason": "The report of several targets has no Shapley values."}
         progress.advance(1)
         heading = title or f"How sure is the model of {called}?"
@@ -267,8 +267,9 @@ def _predict(
         raise InvalidInputError(f"train_ids must name the {n_train} training rows; there are {len(train_ids)}.")
     count = min(check_count(n_neighbors, 1, 10**9, "n_neighbors"), _MOST_NEIGHBORS, estimator.index_.n_rows)
     predictions, neighbors = Predictions.with_neighbors(estimator, X, count, rows, both=True)
-    familiar = Familiarity(neighbors.familiarity, float(estimator.affinity_threshold_))
-    return predictions, Near(neighbors.affinities, neighbors.indices, count, int(estimator.k_), familiar)
+    familiar = Familiarity(neighbors.similarity, float(estimator.affinity_threshold_))
+    k, means = int(estimator.k_), neighbors.means
+    return predictions, Near(neighbors.affinities, neighbors.indices, count, k, familiar, means)
 
 
 def _about(estimator: Any, title: str, target: str, data: str | None, n_rows: int, n_shown: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from ibug.rule.spread import SingleSpread
 from ibug.rule.stack import Stacked, too_few
 
 # The share of validation rows below the threshold of the affinity score; one row of a hundred is the least to tell it.
-_SHARE_CALLED_UNFAMILIAR = 0.01
+_SHARE_BELOW_THRESHOLD = 0.01
 _LEAST_ROWS_FOR_THRESHOLD = 100
 
 
@@ -96,7 +96,7 @@ def _chosen(plan: Plan, statistics: Statistics, n_trees: int) -> tuple[Rule, flo
     family = choice.candidate.family
     # Where the family looks at no neighbours, it is the spread alone that does.
     k = choice.candidate.k if family.needs_neighbors else choice.spread.usual_k
-    familiar = statistics.affinities[:, statistics.ks.index(k)] / n_trees
+    similarity = statistics.affinities[:, statistics.ks.index(k)] / n_trees
     stack, tried = None, with_refused(table, plan.facts.refused)
     if plan.experts is not None:
         stack, tried = stacked(plan, plan.experts, statistics, choice, tried)
@@ -109,11 +109,12 @@ def _chosen(plan: Plan, statistics: Statistics, n_trees: int) -> tuple[Rule, flo
         choice.candidate.min_variance,
         choice.gamma,
         choice.delta,
-        affinity_threshold=affinity_threshold(familiar, statistics.weights),
+        affinity_threshold=affinity_threshold(similarity, statistics.weights),
         tuning=tuning_table(tried),
         stack=stack,
         reference=Reference(
-            kept(familiar, statistics.weights),
+            kept(similarity, statistics.weights),
+            kept(statistics.mean[:, None], statistics.weights),
             kept(pit(statistics.y, _predicted(choice, stack, statistics)), statistics.weights),
         ),
         support=plan.facts.support.of_family(family.name) if stack is None else plan.facts.support,
@@ -131,19 +132,19 @@ def _predicted(choice: Choice, stack: Stacked | None, statistics: Statistics) ->
     return candidate.family.distribution(statistics.mean, variance, nearest)
 
 
-def affinity_threshold(familiar: Floats, weights: Floats | None) -> float:
+def affinity_threshold(similarity: Floats, weights: Floats | None) -> float:
     """Return the affinity score below which a row is called unlike the training rows; NaN of too few rows.
 
     Parameters
     ----------
-    familiar : ndarray of shape (n,)
+    similarity : ndarray of shape (n,)
         Affinity scores of validation rows.
     weights : ndarray of shape (n,) or None
         Of the rows.
     """
-    if len(familiar) < _LEAST_ROWS_FOR_THRESHOLD:
+    if len(similarity) < _LEAST_ROWS_FOR_THRESHOLD:
         return float("nan")
-    return float(quantile(familiar, _SHARE_CALLED_UNFAMILIAR, weights))
+    return float(quantile(similarity, _SHARE_BELOW_THRESHOLD, weights))
 
 
 def conformalized(rule: Rule, rows: ValidationRows, options: Options) -> Rule:

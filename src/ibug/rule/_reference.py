@@ -1,9 +1,9 @@
-"""What validation rows were like: what later rows are compared with."""
+"""The sample of validation rows that later rows are compared with."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,50 +15,88 @@ from ibug._weights import effective_rows, quantile
 #: More values than this are represented by as many quantiles.
 MOST_KEPT = 1000
 
+#: Where a validation row was predicted by another model, or by other neighbours, than a new row: the difference between
+#: distribution functions, and between coverages, that is no evidence. `benchmarks/drift.py` measures the false alarms.
+TOLERANCE = 0.03
+
+_NAMES, _FLAGS = ("similarity", "prediction", "pit"), ("same_model", "same_index")
+
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Affinity scores and probability integral transforms of validation rows, each ascending; empty where unknown.
+    """Affinity scores, predictions and transforms of validation rows, each ascending; empty where unknown.
 
     Parameters
     ----------
-    familiarity : ndarray of shape (n,)
+    similarity : ndarray of shape (n,)
         Affinity scores, at most 1,000.
+    prediction : ndarray of shape (n, n_targets)
+        Predictions, at most 1,000 of each target.
     pit : ndarray of shape (n,)
         F(y), at most 1,000.
+    same_model : bool
+        Whether the model itself has predicted the rows, not clones or a model of some of its training rows.
+    same_index : bool
+        Whether their neighbours came from the index that new rows have theirs from.
     """
 
-    familiarity: Floats = field(default_factory=lambda: np.empty(0))
+    similarity: Floats = field(default_factory=lambda: np.empty(0))
+    prediction: Floats = field(default_factory=lambda: np.empty((0, 1)))
     pit: Floats = field(default_factory=lambda: np.empty(0))
+    same_model: bool = True
+    same_index: bool = True
+
+    @property
+    def samples(self) -> dict[str, Floats]:
+        """The samples that are known, by name."""
+        return {name: getattr(self, name) for name in _NAMES if len(getattr(self, name))}
+
+    @property
+    def tolerance(self) -> dict[str, float]:
+        """The difference between shares of rows that is no evidence of drift, by name."""
+        same_neighbors = self.same_model and self.same_index
+        return {"prediction": 0.0 if self.same_model else TOLERANCE, "pit": 0.0 if same_neighbors else TOLERANCE}
+
+    def for_other_model(self) -> Reference:
+        """Return the reference for a model of more rows, in which new rows have other affinity scores."""
+        return replace(self, similarity=np.empty(0), same_model=False, same_index=False)
+
+    def for_other_index(self) -> Reference:
+        """Return the reference for the same model with other training rows: affinity scores change with them."""
+        return replace(self, similarity=np.empty(0), same_index=False)
 
     def state(self) -> dict[str, Any]:
-        """Return the arrays, which `from_state` takes."""
-        return {"familiarity": self.familiarity, "pit": self.pit}
+        """Return plain values and arrays, which `from_state` takes."""
+        return {name: getattr(self, name) for name in (*_NAMES, *_FLAGS)}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any] | None) -> Reference:
-        """Return the reference that has this state; an empty one for None, as older files have it."""
-        if state is None:
-            return cls()
-        arrays = [np.asarray(state[name], np.float64) for name in ("familiarity", "pit")]
-        for array in arrays:
-            fits = array.ndim == 1 and len(array) <= MOST_KEPT and np.all((array >= 0) & (array <= 1))
-            require(fits and np.all(np.diff(array) >= 0), "what it keeps of its validation rows is impossible")
-        return cls(*arrays)
+    def from_state(cls, state: Mapping[str, Any]) -> Reference:
+        """Return the reference that has this state."""
+        arrays = [np.asarray(state[name], np.float64) for name in _NAMES]
+        for name, array in zip(_NAMES, arrays, strict=True):
+            right = array.ndim == (2 if name == "prediction" else 1) and len(array) <= MOST_KEPT
+            right = right and bool(np.all(np.isfinite(array)) and np.all(np.diff(array, axis=0) >= 0))
+            inside = name == "prediction" or np.all((array >= 0) & (array <= 1))
+            require(right and bool(inside), "what it keeps of its validation rows is impossible")
+        flags = [state[name] for name in _FLAGS]
+        require(all(isinstance(flag, bool) for flag in flags), "what it keeps of its validation rows is impossible")
+        return cls(arrays[0], arrays[1], arrays[2], *flags)
 
 
 def kept(values: Floats, weights: Floats | None = None) -> Floats:
-    """Return the values in ascending order, or 1,000 quantiles of more.
+    """Return the values in ascending order, or 1,000 quantiles of more, column by column.
 
     With weights, they are as many quantiles as the rows are worth.
 
     Parameters
     ----------
-    values : ndarray of shape (n,)
-        Affinity scores, or transforms.
+    values : ndarray of shape (n,) or (n, n_targets)
+        Affinity scores, predictions or transforms.
     weights : ndarray of shape (n,) or None
         Of the rows.
     """
+    if values.ndim > 1:
+        return np.stack([kept(column, weights) for column in values.T], axis=1)
     n = min(max(1, round(effective_rows(weights, len(values)))), MOST_KEPT)
     if weights is None and len(values) <= MOST_KEPT:
         return np.sort(values)

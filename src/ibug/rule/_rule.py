@@ -95,7 +95,7 @@ class Rule:
     stack
         The weights of experts, of which the normal distribution is one, if the distributions are stacks.
     reference
-        What the validation rows were like, for `IBUGRegressor.monitor`.
+        The sample of validation rows that `IBUGRegressor.monitor` compares new rows with.
     support
         The bounds of the target, which family and stack have.
     """
@@ -324,6 +324,6 @@ class Rule:
             state["affinity_threshold_"],
             {str(name): np.asarray(column) for name, column in state["tuning"].items()},
             None if stack is None else Stacked.from_state(stack),
-            Reference.from_state(state.get("reference")),
+            Reference.from_state(state["reference"]),
             TargetSupport.from_state(state["support"]),
         )

@@ -2,8 +2,8 @@
 
 from ibug.training._clones import checked_model, fresh, trainable, with_sample_weight
 from ibug.training._cross_fit import CrossFit, cross_fit, make_folds, tuning_rows
-from ibug.training._familiar import ROWS_FOR_FAMILIARITY, with_familiarity
 from ibug.training._fewer_trees import TREE_SHARES
+from ibug.training._final_model import ROWS_FOR_THRESHOLD, with_own_threshold
 from ibug.training._guards import guard_old_rows
 from ibug.training._job import Job
 from ibug.training._later import updated_source
@@ -12,8 +12,8 @@ from ibug.training._splits import divide, divide_rows, halves, split
 from ibug.training._ways import ROWS_FOR_FLOOR, Learned, learn_from, learned
 
 __all__ = [
-    "ROWS_FOR_FAMILIARITY",
     "ROWS_FOR_FLOOR",
+    "ROWS_FOR_THRESHOLD",
     "TREE_SHARES",
     "CrossFit",
     "Job",
@@ -33,6 +33,6 @@ __all__ = [
     "trainable",
     "tuning_rows",
     "updated_source",
-    "with_familiarity",
+    "with_own_threshold",
     "with_sample_weight",
 ]

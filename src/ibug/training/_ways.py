@@ -27,8 +27,8 @@ from ibug.rule import (
 )
 from ibug.training._clones import check_stopping
 from ibug.training._cross_fit import MOST_TUNING_ROWS, needs_splits, tuning_rows
-from ibug.training._familiar import familiar_to_model
 from ibug.training._fewer_trees import ALL_TREES, TREE_SHARES, fewest, shares_tried
+from ibug.training._final_model import for_final_model
 from ibug.training._guards import (
     guard_model,
     guard_number_of_rows,
@@ -136,7 +136,7 @@ def _split(job: Job) -> Learned:
         assert part.validation is not None, "which the held out rows are"
         known = part.validation, options, part.facts, part.rng, part.validation_weight
         rule = learn_from(source.with_training_residuals(Residuals()), *known).rule
-    return Learned(final, familiar_to_model(rule.with_k(options.k), final, job.X, options.n_jobs))
+    return Learned(final, for_final_model(rule.with_k(options.k), final, job.X, options.n_jobs))
 
 
 def _require_residuals(options: Options, reason: str) -> None:
@@ -212,7 +212,7 @@ def _from_cross_fit(job: Job, known: _Honest, model: Any) -> Learned:
     unsure = options.conformal is None
     guard_stack(rule, lambda some: honest.batches(some, rule.needs), y, weights, counts=unsure)
     rule = maker.conformalized(rule, rows(held_out, honest), options).with_k(options.k)
-    return Learned(source, familiar_to_model(rule, source, job.X, options.n_jobs))
+    return Learned(source, for_final_model(rule, source, job.X, options.n_jobs))
 
 
 def _from_validation(job: Job, source: LocalSource) -> Learned:

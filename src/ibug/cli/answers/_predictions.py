@@ -85,7 +85,7 @@ class Predictor:
             columns, score, indices, affinities = several_columns(u, wanted, rows.X)
         else:
             found, neighbors = Predictions.with_neighbors(u, rows.X, wanted.neighbors)
-            columns, score = self._of_one(found), neighbors.familiarity
+            columns, score = self._of_one(found), neighbors.similarity
             indices, affinities = neighbors.indices, neighbors.affinities
         unfamiliar = score < self._threshold  # which is NaN where it is not known
         unseen = self.unseen.add(rows.unseen, rows.texts, self.n_rows)

@@ -1,4 +1,4 @@
-"""``ibug monitor``: have the data moved? For a nightly job, which reads the exit code."""
+"""``ibug monitor``: a test for data drift, for a nightly job that reads the exit code."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import typer
 
 from ibug.cli.columns import divided, match
 from ibug.cli.commands import _options as o
-from ibug.cli.screen import MOVED, Session, drift_text, guarded
+from ibug.cli.screen import DRIFT, Session, drift_text, guarded
 from ibug.cli.tables import open_table
 
 HELP = """
-Compare DATA with the rows that the model was calibrated on. The exit code is 4 if the data have moved.
+Test for data drift: compare DATA with the rows that the model was calibrated on. The exit code is 4 in case of drift.
 
-Without truths: are the rows as alike to the training rows as before? Where DATA has the target: are truths where
-distributions have them, and do intervals hold as many? --alpha is the probability of a false alarm.
+The tests compare the predictions of the rows and their similarity to the training data. Where DATA has the target, they
+also compare where observed values lie in their distributions, and the share inside intervals. --alpha is the
+probability of a false alarm.
 
 [dim]Examples:[/]
 
-  ibug monitor model.ibug today.csv || mail -s "the data have moved" me@example.org
+  ibug monitor model.ibug today.csv; [ $? -eq 4 ] && mail -s "data drift" me@example.org < /dev/null
 
   ibug monitor model.ibug last_month.parquet --alpha 0.001 --json
 """
@@ -39,7 +40,7 @@ def monitor(
     reading: o.Reading,
     strict: o.Strict = False,
 ) -> None:
-    """Compare rows with those of before; see HELP."""
+    """Compare new rows with the validation rows; see HELP."""
     from ibug.cli.rows import read_labelled, read_unlabelled
 
     read = reading.options()
@@ -60,8 +61,8 @@ def monitor(
         drift = stored.estimator.monitor(X, y, coverage=coverage, alpha=level)
     if session.json:
         tests = {test.name: {key: value for key, value in vars(test).items() if key != "name"} for test in drift}
-        session.report({"rows": drift.n_rows, "moved": drift.moved, "p_value": drift.p_value, "tests": tests})
+        session.report({"rows": drift.n_rows, "drifted": drift.drifted, "p_value": drift.p_value, "tests": tests})
     else:
         session.show(drift_text(drift, table.name))
-    if drift.moved:
-        raise typer.Exit(MOVED)
+    if drift.drifted:
+        raise typer.Exit(DRIFT)

@@ -1,6 +1,6 @@
 """What the user sees: messages, progress, summaries, errors and exit codes."""
 
-from ibug.cli.screen._errors import MOVED, guarded
+from ibug.cli.screen._errors import DRIFT, guarded
 from ibug.cli.screen._explanation import explanation_text
 from ibug.cli.screen._layout import bytes_text, facts_table, plain_table
 from ibug.cli.screen._session import Session
@@ -14,7 +14,7 @@ from ibug.cli.screen._summaries import (
 )
 
 __all__ = [
-    "MOVED",
+    "DRIFT",
     "Session",
     "bytes_text",
     "drift_text",

@@ -22,7 +22,7 @@ from ibug.cli.screen._session import Session
 from ibug.exceptions import IBUGError, IBUGWarning, LikelyMistakeWarning, MissingDependencyError
 
 #: The exit codes; 2, for wrong usage, is typer's own.
-OK, UNUSABLE, USAGE, MISSING_LIBRARY, MOVED, BUG, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 4, 70, 130, 141
+OK, UNUSABLE, USAGE, MISSING_LIBRARY, DRIFT, BUG, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 4, 70, 130, 141
 _BY_SIGNAL = 128  # and the signal's number: 143 where the process was terminated, 129 where its terminal was closed
 
 # The options of every command.

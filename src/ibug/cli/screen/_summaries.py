@@ -60,7 +60,7 @@ def drift_text(drift: Any, file: str) -> Any:
     for test in drift:
         figures = (number(value, 3) for value in (test.observed, test.expected, test.p_value, test.adjusted))
         table.add_row(test.name, *figures, test.meaning)
-    verdict = "[error]The data have moved[/]" if drift.moved else "[good]No sign that the data have moved[/]"
+    verdict = "[error]Data drift[/]" if drift.drifted else "[good]No sign of data drift[/]"
     head = Text.from_markup(f"{verdict}: [value]{drift.n_rows:,}[/] rows of [value]{escape(file)}[/]")
     return Group(head, "", table)
 

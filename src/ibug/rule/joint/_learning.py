@@ -56,9 +56,11 @@ def learn_joint(
     )
     stack = _stacked(plans[0], rules, seen, rows, facts)
     k = max(rule.k for rule in rules)
-    familiar = seen.affinities[:, plans[0].ks.index(k)] / rows.source.n_trees
-    threshold = affinity_threshold(familiar, rows.weights)
-    rule = JointRule(rules, stack, k, (), None, threshold, Reference(kept(familiar, rows.weights)))
+    similarity = seen.affinities[:, plans[0].ks.index(k)] / rows.source.n_trees
+    threshold = affinity_threshold(similarity, rows.weights)
+    means = np.stack([one.mean for one in seen.statistics], axis=1)
+    reference = Reference(kept(similarity, rows.weights), kept(means, rows.weights))
+    rule = JointRule(rules, stack, k, (), None, threshold, reference)
     # Without conformal calibration the same rows tell the size of boxes, which is then an approximation.
     return rule if options.conformal is not None else _with_boxes(rule, rows)
 

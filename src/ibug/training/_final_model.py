@@ -1,4 +1,4 @@
-"""How familiar rows are to the model that was trained on everything, where its clones have chosen the rule."""
+"""The affinity threshold of a model that was trained on all rows, where other models have chosen the rule."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from sklearn.utils import _safe_indexing
 
 from ibug._typing import Floats, Integers
 from ibug.neighbors import LocalSource
-from ibug.rule import AnyRule, affinity_threshold, kept
+from ibug.rule import AnyRule, affinity_threshold
 
 #: The number of training rows that are asked.
-ROWS_FOR_FAMILIARITY = 1000
+ROWS_FOR_THRESHOLD = 1000
 
 
-def familiar_to_model(rule: AnyRule, source: LocalSource, X: Any, n_jobs: int | None) -> AnyRule:
-    """Return the rule with the threshold and the reference of affinity scores that the final model has.
+def for_final_model(rule: AnyRule, source: LocalSource, X: Any, n_jobs: int | None) -> AnyRule:
+    """Return the rule with the affinity threshold of the final model, and a reference for it.
 
-    Out-of-fold rows have the scores of clones, which have fewer training rows, and so lower scores. New rows are to be
-    compared with training rows of the final model, none of which is its own neighbour: their scores are alike.
+    Held-out rows have the scores of models of fewer rows, which are lower. The threshold is that of training rows in
+    the final model, none of which is its own neighbour. Their scores are near those of new rows, but not equal in
+    distribution: they have shaped the trees. So `monitor` compares no affinity scores, unless the rule is learned again
+    on rows that the final model has not seen.
 
     Parameters
     ----------
@@ -36,17 +38,17 @@ def familiar_to_model(rule: AnyRule, source: LocalSource, X: Any, n_jobs: int | 
     """
     n_index = source.index.n_rows
     if n_index < 2:
-        return rule
+        return replace(rule, reference=rule.reference.for_other_model())
     numbers = np.arange(len(source.targets)) if source.rows is None else source.rows
-    numbers = numbers[:: -(-len(numbers) // ROWS_FOR_FAMILIARITY)]
+    numbers = numbers[:: -(-len(numbers) // ROWS_FOR_THRESHOLD)]
     found = source.neighbors(_safe_indexing(X, numbers), min(rule.k + 1, n_index), n_jobs=n_jobs)
-    return with_familiarity(rule, *found, numbers, source.n_trees)
+    return with_own_threshold(rule, *found, numbers, source.n_trees)
 
 
-def with_familiarity(
+def with_own_threshold(
     rule: AnyRule, affinities: NDArray[np.int32], rows: Integers, numbers: NDArray[np.intp], n_trees: int
 ) -> AnyRule:
-    """Return the rule with the threshold and the reference of these training rows.
+    """Return the rule with the affinity threshold of these training rows, and a reference without affinity scores.
 
     Parameters
     ----------
@@ -60,7 +62,7 @@ def with_familiarity(
         The number of trees.
     """
     scores = _without_self(affinities, rows, numbers) / n_trees
-    reference = replace(rule.reference, familiarity=kept(scores))
+    reference = rule.reference.for_other_model()
     return replace(rule, affinity_threshold=affinity_threshold(scores, None), reference=reference)
 
 
