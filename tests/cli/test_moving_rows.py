@@ -72,7 +72,7 @@ def test_monitored_like_in_python(files, newer):
     assert not calm["drifted"]
     assert calm["rows"] == len(frame)
     assert calm["p_value"] == pytest.approx(expected.p_value)
-    assert set(calm["tests"]) == {"similarity", "prediction", "pit", "coverage"}
+    assert set(calm["tests"]) == {"prediction", "pit", "coverage"}
     drifted = files.run("monitor", files["model.ibug"], files["newer.csv"], ok=False)
     assert drifted.exit_code == 4
     assert "Data drift" in drifted.stdout
@@ -81,7 +81,7 @@ def test_monitored_like_in_python(files, newer):
 def test_monitored_without_observed_values(files):
     pd.read_parquet(files["test.parquet"]).drop(columns="target").to_csv(files["blind.csv"], index=False)
     result = files.json("monitor", files["model.ibug"], files["blind.csv"], "--alpha", "1e-9")
-    assert set(result["tests"]) == {"similarity", "prediction"}
+    assert set(result["tests"]) == {"prediction"}
     absent = files.run("monitor", files["model.ibug"], files["blind.csv"], "--target", "price", ok=False)
     assert absent.exit_code == 1
     assert "price" in absent.stderr
