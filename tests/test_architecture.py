@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ibug
-from tests.source_code import modules, n_docstring_lines, private_uses
+from tests.source_code import modules, private_uses
 
 try:
     import tomllib
@@ -33,13 +33,6 @@ def test_every_package_has_its_place_among_the_layers():
     assert contract["type"] == "layers"
     assert contract["containers"] == ["ibug"]
     assert contract["exhaustive"]
-
-
-def test_what_the_oldest_versions_leave_out_is_there():
-    text = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
-    names = " ".join(re.findall(r"^OLDEST_WITHOUT \+?= (.*)$", text, re.MULTILINE)).split()
-    assert "docs" in names
-    refuse(name for name in names if not (ROOT / "tests" / name).exists())
 
 
 def test_no_two_test_files_have_one_name():
@@ -84,35 +77,8 @@ def test_no_package_uses_what_is_private_to_another():
     refuse(private_uses(modules(ROOT / "src" / "ibug")))
 
 
-def test_no_module_is_long():
-    """At most 350 lines beside the docstrings, which tell users of parameters, and 550 with them."""
-    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in SOURCES}
-    refuse(
-        f"{path.relative_to(ROOT)}: {n} lines, {n - n_docstring_lines(path)} beside docstrings"
-        for path, n in lengths.items()
-        if n > 550 or n - n_docstring_lines(path) > 350
-    )
-
-
 def test_recurring_types_are_defined_once():
     package = ROOT / "src" / "ibug"
     modules = sorted(package.rglob("*.py"))
     found = [path for path in modules if re.search(r"^Floats = ", path.read_text(encoding="utf-8"), re.MULTILINE)]
     assert found == [package / "_typing.py"]
-
-
-# The public parameter of ibug.skpro's distributions, and the name that these had first.
-OLD_WORDS = {"src/ibug/skpro", "tests/skpro"}
-
-
-def test_what_is_predicted_is_called_a_distribution():
-    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
-    texts = [*SOURCES, *TESTS, *documents, *sorted((ROOT / "examples").rglob("*.py"))]
-    own = Path(__file__)
-    refuse(
-        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
-        for path in texts
-        if path != own and not any(str(path.relative_to(ROOT)).startswith(folder) for folder in OLD_WORDS)
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if re.search(r"\blaws?\b|what is known of|\bmake sure\b|it is one, too", line, re.IGNORECASE)
-    )

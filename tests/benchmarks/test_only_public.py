@@ -61,17 +61,6 @@ def test_what_is_public_is_not(source):
     assert offences(source) == []
 
 
-def test_files_of_the_folder_only_start_something():
-    """One way to import: the code is in folders, and a file that is started puts the checkout on the path."""
-    for path in FOLDER.glob("[!_]*.py"):
-        body = ast.parse(path.read_text(encoding="utf-8")).body
-        assert len(body) == 4, path.name  # docstring, two imports, and the start
-        path_line, imported, call = body[-1].body
-        assert ast.unparse(path_line) == "sys.path[0] = str(Path(__file__).resolve().parents[1])"
-        assert imported.module.startswith("benchmarks.")
-        assert ast.unparse(call) == "main()"
-
-
 def test_imports_name_the_whole_way():
     scripts = {path.stem for path in FOLDER.glob("[!_]*")} - {"treeffuser"}  # which is also another package's name
     for path in FILES:

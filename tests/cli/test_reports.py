@@ -152,7 +152,7 @@ def test_info(files):
     assert hour["categories"] == sorted(set(pd.read_parquet(files["train.parquet"])["hour"]))
     assert facts["distribution"] == u.distribution_ == "stack"
     text = files.run("info", files["model.ibug"]).stdout
-    assert "stack: " in text
+    assert "stack: " in " ".join(text.split())
     assert "lightgbm.LGBMRegressor, 30 trees" in text
     assert "hour" in text
 

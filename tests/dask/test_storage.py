@@ -83,7 +83,7 @@ def test_shards_of_another_model_are_refused(client, model, data, arrays, tmp_pa
     with pytest.raises(FileFormatError, match="not the file that was saved"):
         load(tmp_path / "other")
     (tmp_path / "one" / "targets-00000.ibug").unlink()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileFormatError, match="is missing"):
         load(tmp_path / "one", local=True)
 
 

@@ -20,7 +20,7 @@ DATA = Path(__file__).parent / "data"
 def main() -> None:
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     model = LGBMRegressor(n_estimators=4, num_leaves=4, verbose=-1, n_jobs=1)
-    u = IBUGRegressor(model, conformal="distribution", random_state=0, n_jobs=1)  # version 1: distribution="logistic"
+    u = IBUGRegressor(model, conformal="distribution", random_state=0, n_jobs=1)
     u.fit(X[:150], y[:150])
     u.save(DATA / f"version-{FORMAT_VERSION}.ibug")
     np.savez_compressed(

@@ -21,7 +21,7 @@ def test_stored_file(version):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OlderLibraryWarning)
         u = ibug.load(path)
-    assert u.distribution_ == {1: "logistic", 2: "stack"}[version]
+    assert u.distribution_ == "stack"
     with np.load(DATA / f"version-{version}.npz") as expected:
         X = pd.DataFrame(expected["X"], columns=u.feature_names_in_)
         # Another processor may add in another order.

@@ -36,7 +36,9 @@ def of_results(name, **options):
     if name == "Joint":
         return plotting.JointDisplay(RNG.normal(size=(20, 2))).plot(**options)
     if name == "Drift":
-        return plotting.DriftDisplay.from_results(drift(np.linspace(0.2, 0.9, 50), np.linspace(0.3, 1, 80)), **options)
+        return plotting.DriftDisplay.from_results(
+            drift({"prediction": np.linspace(0.2, 0.9, 50)}, {"prediction": np.linspace(0.3, 1, 80)}), **options
+        )
     return plotting.TreeFractionDisplay.from_results([0.5, 1], {"first": [2, 1]}, {"first": [1, 2]}, **options)
 
 

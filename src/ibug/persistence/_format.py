@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-#: The version that is written; all from 1 up to it are read.
-FORMAT_VERSION = 2
+#: The version that is written and read.
+FORMAT_VERSION = 1
 FORMAT = "ibug"
 
 MANIFEST = "manifest.json"

@@ -312,7 +312,7 @@ class Rule:
             number = isinstance(state[name], (int, float)) and not isinstance(state[name], bool)
             require(number, f"its {name} is no number")
         require(isinstance(state["k_"], int) and state["k_"] >= 1, "its k is impossible")
-        stack = state.get("stack")  # which files of format 1 have not
+        stack = state["stack"]
         return cls(
             spread_from_state(state["spread"]),
             Family.from_state(state["posterior"]),
