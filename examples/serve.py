@@ -11,9 +11,11 @@
 
 import argparse
 import asyncio
+import contextlib
 import json
 import math
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -72,13 +74,24 @@ class Limiter:
         if scope["type"] != "http" or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
-        body = bytearray()
+        body, unread = bytearray(), [1]
+
+        async def hear() -> Message:
+            message = await receive()
+            if not message.get("more_body", False):
+                unread.clear()
+            return message
+
         try:
-            if await self.accepted(scope, receive, body):
+            if await self.accepted(scope, hear, body):
                 await self.answered(scope, bytes(body), receive, send)
         except HTTPException as refused:
-            headers = {"Retry-After": "1"} if refused.status_code == 503 else {"Connection": "close"}
-            await JSONResponse({"detail": refused.detail}, refused.status_code, headers)(scope, receive, send)
+            if refused.status_code == 503:
+                await answer(refused, {"Retry-After": "1"})(scope, receive, send)
+            else:
+                self.buffered -= len(body)
+                body.clear()
+                await self.close(answer(refused, {"Connection": "close"}), scope, hear, send, unread)
         finally:
             self.buffered -= len(body)
 
@@ -97,6 +110,25 @@ class Limiter:
         if self.in_flight >= self.limits.in_flight:
             raise HTTPException(503, BUSY)
         return True
+
+    async def close(self, refusal: Response, scope: Scope, receive: Receive, send: Send, unread: Sequence[int]) -> None:
+        """Answer, and read and drop what the client still sends, for as long as a request may take; then close.
+
+        A connection that is closed with unread bytes is reset, and the reset destroys the answer on its way. Many
+        clients send all of a body before they read.
+        """
+
+        async def unfinished(message: Message) -> None:
+            await send({**message, "more_body": True} if message["type"] == "http.response.body" else message)
+
+        async def dropped() -> None:
+            while unread:
+                await receive()
+
+        await refusal(scope, receive, unfinished)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(dropped(), self.limits.seconds)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def too_large(self, unit: str) -> HTTPException:
         """Return the refusal of a request that has too much."""
@@ -137,6 +169,11 @@ class Limiter:
             await self.app(scope, replay, told)
         finally:
             self.in_flight -= held.pop() if held else 0
+
+
+def answer(refused: HTTPException, headers: dict[str, str]) -> Response:
+    """Return a refusal as JSON."""
+    return JSONResponse({"detail": refused.detail}, refused.status_code, headers)
 
 
 def has_more_rows(body: bytes, most: int) -> bool:

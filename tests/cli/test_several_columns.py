@@ -1,11 +1,14 @@
 """Several targets on the command line: fit, predict, evaluate, report, info, and what is for one target."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.multioutput import MultiOutputRegressor
 
 import ibug
 
@@ -70,6 +73,52 @@ def test_predict(fitted):
         boxes = pd.read_csv(files["boxes.csv"])
         np.testing.assert_allclose(boxes[f"{name}_box_lower_90"], u.predict_interval(X, joint=True)[:, j, 0])
     np.testing.assert_allclose(out["affinity"], u.affinity_score(X))
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "sklearn", "catboost", "forest"])
+def test_point_predictions_are_the_models_own_and_made_once(fitted, library, monkeypatch):
+    """Bit for bit, with whatever sums the walk of the trees has; no chunk is searched or predicted twice."""
+    files, _ = fitted
+    train, valid, test = (pd.read_csv(files[f"{name}.csv"]) for name in ("train", "valid", "test"))
+    model = a_model(library).fit(train[["x", "y", "z"]], train[["price", "days"]])
+    u = ibug.IBUGRegressor(model, prefit=True, k=20)
+    u.fit(
+        train[["x", "y", "z"]], train[["price", "days"]], X_val=valid[["x", "y", "z"]], y_val=valid[["price", "days"]]
+    )
+    u.save(files["own.ibug"])
+    counted = Counter()
+
+    def count(cls, method):
+        before = getattr(cls, method)
+
+        def counting(self, rows, *more, **options):
+            counted[method] += len(rows)
+            return before(self, rows, *more, **options)
+
+        monkeypatch.setattr(cls, method, counting)
+
+    count(ibug.LeafIndex, "query")
+    count(type(model), "predict")
+    u.predict_dist(test[["x", "y", "z"]])
+    once = counted["query"]  # each target may have an index of its own
+    counted.clear()
+    options = ("--chunk-rows", 60, "--neighbors", 30, "--flags")
+    files.run("predict", files["own.ibug"], files["test.csv"], "-o", files["own.parquet"], *options)
+    assert counted == {"query": once, "predict": len(test)}
+    found = pd.read_parquet(files["own.parquet"])[["price_prediction", "days_prediction"]]
+    np.testing.assert_array_equal(found, model.predict(test[["x", "y", "z"]]))
+
+
+def a_model(library):
+    if library == "lightgbm":
+        return MultiOutputRegressor(pytest.importorskip(library).LGBMRegressor(n_estimators=20, verbose=-1))
+    if library == "xgboost":
+        return pytest.importorskip(library).XGBRegressor(n_estimators=20)
+    if library == "catboost":
+        return pytest.importorskip(library).CatBoostRegressor(n_estimators=20, loss_function="MultiRMSE", verbose=False)
+    if library == "forest":
+        return RandomForestRegressor(10, random_state=0)
+    return MultiOutputRegressor(GradientBoostingRegressor(n_estimators=20))
 
 
 def test_evaluate(fitted):

@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import http.client
 import importlib.util
 import json
 import multiprocessing
@@ -407,6 +408,36 @@ def test_overload_is_shed_and_a_stop_lets_requests_finish(path):
         process.wait(timeout=60)
         with pytest.raises(httpx.TransportError):
             client.get("/health")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_is_too_large_is_answered_not_reset(path, chunked):
+    """The client sends the whole body before it reads, as most do."""
+    size, step = 9_000_000, 1_000_000
+    with running(path, "--seconds", "20") as (_, client):
+        for _ in range(5):  # whether a reset overtakes the answer is a matter of chance
+            connection = http.client.HTTPConnection(client.base_url.host, client.base_url.port, timeout=30)
+            parts = (b" " * step for _ in range(size // step))
+            headers = AS_JSON if chunked else AS_JSON | {"content-length": str(size)}
+            connection.request("POST", "/predict", parts, headers, encode_chunked=chunked)
+            answer = connection.getresponse()
+            assert answer.status == 413
+            assert "8000000 bytes at most" in json.loads(answer.read())["detail"]
+            connection.close()
+        assert client.post("/predict", json={"row": ROW}).status_code == 200
+
+
+def test_an_endless_body_is_dropped_for_as_long_as_a_request_may_take(path):
+    with running(path, "--seconds", "1") as (_, client):
+        address = client.base_url.host, client.base_url.port
+        with socket.create_connection(address, timeout=30) as endless:
+            endless.sendall(b"POST /predict HTTP/1.1\r\nhost: a\r\ncontent-length: 999999999999\r\n\r\n")
+            assert b" 413 " in endless.recv(4096).splitlines()[0]  # at once
+            started = time.monotonic()
+            with contextlib.suppress(ConnectionError):
+                while time.monotonic() < started + 20:
+                    endless.sendall(b" " * 65536)
+            assert time.monotonic() < started + 10
 
 
 def test_a_killed_worker_comes_back(path):

@@ -94,7 +94,7 @@ def test_opens_with_charts_and_the_widest_row(page, written):
         page.wait(f"document.querySelector('#{chart} .main-svg') !== null")
     inside = np.mean((interval[:, 0] <= written.y) & (written.y <= interval[:, 1]))
     assert f"90 % intervals held the truth {100 * inside:.1f} % of the time" in page.find("#headlines").text
-    assert "corrected for 3 comparisons" in page.find("#drift").text
+    assert "corrected for 4 comparisons" in page.find("#drift").text
     assert page.run("return performance.getEntriesByType('resource').length") == 0  # nothing was fetched
 
 

@@ -81,12 +81,9 @@ class Predictor:
     def predict(self, rows: ModelRows, kept: dict[str, Any]) -> Any:
         """Return the table of predictions for a chunk, after the columns to keep."""
         u, wanted = self.estimator, self.wanted
-        if wanted.targets:
-            columns, score, indices, affinities = several_columns(u, wanted, rows.X)
-        else:
-            found, neighbors = Predictions.with_neighbors(u, rows.X, wanted.neighbors)
-            columns, score = self._of_one(found), neighbors.similarity
-            indices, affinities = neighbors.indices, neighbors.affinities
+        found, neighbors = Predictions.with_neighbors(u, rows.X, wanted.neighbors)
+        columns = several_columns(u.rule_, wanted, found) if wanted.targets else self._of_one(found)
+        score, indices, affinities = neighbors.similarity, neighbors.indices, neighbors.affinities
         unfamiliar = score < self._threshold  # which is NaN where it is not known
         unseen = self.unseen.add(rows.unseen, rows.texts, self.n_rows)
         if wanted.flags:

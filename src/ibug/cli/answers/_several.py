@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ibug._mistakes import tell_infinite
-from ibug._typing import Floats
+from ibug.describe import Predictions
 
 if TYPE_CHECKING:
     from ibug.cli.answers._predictions import Wanted
@@ -30,30 +30,28 @@ def several_names(wanted: Wanted) -> list[str]:
     return names
 
 
-def several_columns(estimator: Any, wanted: Wanted, X: Any) -> tuple[list[Any], Floats, Any, Any]:
-    """Return the columns of all targets, the affinity score of each row, and its nearest rows with their affinities.
+def several_columns(rule: Any, wanted: Wanted, found: Predictions) -> list[Any]:
+    """Return the columns of all targets.
 
     Parameters
     ----------
-    estimator : IBUGRegressor
-        Of several targets.
+    rule : JointRule
+        The rule that made the predictions.
     wanted
         What is to be predicted.
-    X
-        The rows, as the model takes them.
+    found
+        The predictions of n rows of d targets.
     """
-    k = max(estimator.k_, wanted.neighbors)
-    found, affinities, rows = estimator.predict_with_neighbors(X, k)
-    deviation, rule = found.std(), estimator.rule_
-    ends = [rule.ends(found, level, joint=wanted.joint) for level in wanted.intervals]
+    distribution = found.distribution
+    deviation = distribution.std()
+    ends = [rule.ends(distribution, level, joint=wanted.joint) for level in wanted.intervals]
     if wanted.joint or rule.conformal is not None:
         for each, level in zip(ends, wanted.intervals, strict=True):
             tell_infinite(each, level, "predict", joint=wanted.joint, conformal=rule.conformal)
-    quantiles = rule.quantiles(found, np.asarray(wanted.quantiles)) if wanted.quantiles else None
+    quantiles = rule.quantiles(distribution, np.asarray(wanted.quantiles)) if wanted.quantiles else None
     columns: list[Any] = []
-    for j in range(found.n_targets):
-        columns += [found.loc[:, j], deviation[:, j]]
+    for j in range(distribution.n_targets):
+        columns += [found.points[:, j], deviation[:, j]]
         columns += [each[:, j, end] for each in ends for end in (0, 1)]
         columns += [] if quantiles is None else list(quantiles[:, j].T)
-    score = affinities[:, : estimator.k_].mean(axis=1) / estimator.index_.n_trees
-    return columns, score, rows, affinities
+    return columns
