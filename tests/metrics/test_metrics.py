@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from ibug import metrics
-from ibug.distributions import Blend, Normal, Stack
+from ibug.distributions import Blend, Mixture, Normal, Stack, Truncated
 from ibug.exceptions import InvalidInputError
 from tests.oracles import crps_by_quadrature
 
@@ -73,6 +73,40 @@ def test_check_score_of_one_quantile_by_hand():
 def test_interval_score_by_hand():
     interval = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
     np.testing.assert_allclose(metrics.interval_score([0.5, 3.0, -1.0], interval, 0.8, reduce=None), [1, 21, 11])
+
+
+class Counting(Stack):
+    """Counts how often quantiles are asked for."""
+
+    asked = 0
+
+    def ppf(self, q):
+        type(self).asked += 1
+        return super().ppf(q)
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 7, 10_000])
+def test_interval_and_check_scores_are_those_of_quantiles_one_by_one(monkeypatch, rows_at_once):
+    """Also where jumps are at the quantiles; and blocks of rows are asked for all of them at once."""
+    rng, n, percents = np.random.default_rng(0), 50, np.linspace(0.01, 0.99, 99)
+    blend = Blend([0.3, 0.3, 0.4], errors=np.sort(rng.normal(size=40)), support=(-1.0, np.inf))
+    atoms, masses = rng.integers(-3, 4, (n, 25)), rng.uniform(size=(n, 25))
+    stack = Counting(rng.normal(size=n), rng.uniform(0.5, 2, n), atoms, masses, blend)
+    y = rng.normal(size=n)
+    monkeypatch.setattr("ibug.metrics._inputs._QUANTILES_AT_ONCE", rows_at_once * 198)
+    normal = Normal(y + 1, stack.scale)
+    for d in (stack, normal, Mixture([stack, normal]), Truncated(normal, -1.0, 3.0)):
+        ends = [(p, d.ppf((1 - p) / 2), d.ppf((1 + p) / 2)) for p in percents]
+        by_level = [high - low + 2 / (1 - p) * np.maximum(np.maximum(low - y, y - high), 0) for p, low, high in ends]
+        np.testing.assert_allclose(
+            metrics.interval_score(y, d, reduce=None), np.mean(by_level, axis=0), rtol=1e-13, atol=0
+        )
+        excess = [(p, d.ppf(p) - y) for p in percents]
+        pinball = np.mean([((e >= 0) - p) * e for p, e in excess], axis=0)
+        np.testing.assert_allclose(metrics.check_score(y, d, reduce=None), pinball, rtol=1e-13, atol=0)
+    Counting.asked = 0
+    metrics.interval_score(y, stack)
+    assert Counting.asked == -(-n // rows_at_once)
 
 
 def test_coverage_and_width_of_arrays():

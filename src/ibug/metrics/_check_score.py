@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug.metrics._inputs import Reduce, as_quantiles, as_targets, check_levels, reduced
+from ibug.metrics._inputs import Reduce, as_targets, check_levels, quantile_blocks, reduced
 
 PERCENTS = np.linspace(0.01, 0.99, 99)
 
@@ -39,5 +39,8 @@ def check_score(
     """
     values = as_targets(y)
     probabilities = check_levels(alpha, "alpha")
-    excess = as_quantiles(distribution, len(values), probabilities) - values[:, None]
-    return reduced(np.mean(((excess >= 0) - probabilities) * excess, axis=1), reduce, sample_weight)
+    scores = np.empty(len(values))
+    for rows, quantiles in quantile_blocks(distribution, len(values), probabilities):
+        excess = quantiles - values[rows, None]
+        scores[rows] = np.mean(((excess >= 0) - probabilities) * excess, axis=1)
+    return reduced(scores, reduce, sample_weight)

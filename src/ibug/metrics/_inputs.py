@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from ibug.distributions import JointStack, Normal
 from ibug.exceptions import InvalidInputError
 
 Reduce = Literal["mean"] | None
+_QUANTILES_AT_ONCE = 2**18  # 2 MB
 _FOR_SEVERAL = (
     " This is for one target. Of several, take one: y[:, j] of an array, and d.marginal(j) of the joint distribution. "
     "ibug.metrics.evaluate(u, X, y) scores all of them, ibug.plotting.JointDisplay draws two."
@@ -114,6 +116,31 @@ def as_quantiles(distribution: Any, n: int, alpha: Floats) -> Floats:
     if isinstance(distribution, tuple) or hasattr(distribution, "cdf"):
         return np.asarray(as_distribution(distribution, n).ppf(alpha[None, :]))
     return _as_array(distribution, (n, len(alpha)))
+
+
+def quantile_blocks(distribution: Any, n: int, alpha: Floats) -> Iterator[tuple[slice, Floats]]:
+    """Yield blocks of rows and their quantiles, (n_block, n_alpha): of an array, or of a distribution at alpha.
+
+    A distribution prepares a row once for all its quantiles, which are few rows' at a time to bound the memory.
+
+    Parameters
+    ----------
+    distribution : array of shape (n, n_alpha), batched distribution or tuple
+        What was predicted.
+    n : int
+        The number of rows.
+    alpha : ndarray of shape (n_alpha,)
+        The probabilities.
+    """
+    if not (isinstance(distribution, tuple) or hasattr(distribution, "cdf")):
+        yield slice(0, n), as_quantiles(distribution, n, alpha)
+        return
+    given = as_distribution(distribution, n)
+    size = max(1, _QUANTILES_AT_ONCE // len(alpha))
+    for start in range(0, n, size):
+        rows = slice(start, min(start + size, n))
+        part = given if n <= size else given[rows]
+        yield rows, as_quantiles(part, rows.stop - rows.start, alpha)
 
 
 def _refuse_tuple(distribution: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ibug._typing import Floats
 from ibug.metrics._check_score import PERCENTS
-from ibug.metrics._inputs import Reduce, as_distribution, as_interval, as_targets, check_levels, reduced
+from ibug.metrics._inputs import Reduce, as_interval, as_targets, check_levels, quantile_blocks, reduced
 
 
 def interval_score(
@@ -41,17 +42,23 @@ def interval_score(
     """
     values = as_targets(y)
     levels = check_levels(level, "level")
-    total = np.zeros(len(values))
-    for p in levels:
-        lower, upper = _ends(distribution, len(values), float(p))
-        outside = np.maximum(np.maximum(lower - values, values - upper), 0.0)
-        total += upper - lower + 2.0 / (1.0 - p) * outside
-    return reduced(total / len(levels), reduce, sample_weight)
+    scores = np.zeros(len(values))
+    for rows, lower, upper in _ends(distribution, len(values), levels):
+        within = values[rows]
+        for j, p in enumerate(levels):
+            outside = np.maximum(np.maximum(lower[:, j] - within, within - upper[:, j]), 0.0)
+            scores[rows] += upper[:, j] - lower[:, j] + 2.0 / (1.0 - p) * outside
+    return reduced(scores / len(levels), reduce, sample_weight)
 
 
-def _ends(distribution: Any, n: int, level: float) -> tuple[Floats, Floats]:
+def _ends(distribution: Any, n: int, levels: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
+    """Yield blocks of rows, and the lower and the upper ends of their intervals, (n_block, n_levels) each."""
+    if not hasattr(distribution, "cdf"):
+        lower, upper = as_interval(distribution, n, float(levels[0]))
+        shape = n, len(levels)
+        yield slice(0, n), np.broadcast_to(lower[:, None], shape), np.broadcast_to(upper[:, None], shape)
+        return
     # By quantiles: the guaranteed intervals of conformal calibration are infinite where held-out rows were few.
-    if hasattr(distribution, "cdf"):
-        given = as_distribution(distribution, n)
-        return given.ppf((1 - level) / 2), given.ppf((1 + level) / 2)
-    return as_interval(distribution, n, level)
+    alpha = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
+    for rows, quantiles in quantile_blocks(distribution, n, alpha):
+        yield rows, quantiles[:, : len(levels)], quantiles[:, len(levels) :]
