@@ -300,3 +300,25 @@ def greedy_cover(affinity, spread, covered, n_chosen):
         chosen.append(best)
         left.remove(best)
     return chosen
+
+
+def conformal_p_value(value, earlier, uniform):
+    """The share of rows, this one included, that are lower; of equal ones, a part at random."""
+    lower = sum(one < value for one in earlier)
+    equal = sum(one == value for one in earlier) + 1
+    return (lower + uniform * equal) / (len(earlier) + 1)
+
+
+def betting_wealth(nights, stakes):
+    """The wealth after each row: in night t, 1/(t + 1) of the cash is divided between the stakes on both bets."""
+    cash, fortunes, wealth = 1.0, [0.0] * (2 * len(stakes)), []
+    for t, p_values in enumerate(nights, 1):
+        invested = cash / (t + 1)
+        cash -= invested
+        fortunes = [fortune + invested / len(fortunes) for fortune in fortunes]
+        for p in p_values:
+            z = 2 * p - 1
+            bets = [1 + stake * bet for bet in (z, (3 * z * z - 1) / 2) for stake in stakes]
+            fortunes = [fortune * bet for fortune, bet in zip(fortunes, bets, strict=True)]
+            wealth.append(cash + sum(fortunes))
+    return wealth

@@ -4,6 +4,8 @@
 
 alarms      how often `monitor` is alarmed, with independent fits, by rows as before and by rows of which one feature is
             shifted by half a standard deviation
+nights      how often `DriftMonitor` is ever alarmed in a hundred nights of rows as before, and how soon it finds rows
+            of which one feature is shifted
 streams     LightGBM on rows of one kind, then 3,000 rows that drift, in batches of 10: coverage of 90 % intervals that
             stay as they are (split conformal), are calibrated again on the last 500 rows every 250, and adapt
 groups      coverage in groups of rows over many random splits, by partition and by overlapping groups
@@ -20,25 +22,32 @@ from benchmarks.common.arguments import add_report, parser_of
 from benchmarks.common.progress import say
 from benchmarks.drift import alarms, groups, streams, update
 
-PARTS = ("alarms", "streams", "groups", "covariates", "update")
+PARTS = ("alarms", "nights", "streams", "groups", "covariates", "update")
+
+#: Parts whose tables have a place of their own in the document; the others share one.
+OWN_PLACE = ("alarms", "nights")
 
 
 def main() -> None:
     options = parse_options()
-    parts = []
     every = {
         "alarms": lambda: alarms.measured(options.fits, options.n_jobs),
+        "nights": lambda: alarms.nights(options.fits, options.n_jobs),
         "streams": lambda: streams.measured(options.seeds),
         "groups": lambda: groups.measured(options.splits),
         "covariates": lambda: groups.shifted(options.splits),
         "update": lambda: update.measured(options.rows),
     }
+    found = {}
     for name in options.only or every:
-        text = every[name]()
-        say(text)
-        parts.append(text)
+        found[name] = every[name]()
+        say(found[name])
     if options.report is not None:
-        document.write(options.report, "drift.py", "\n\n".join([document.command(), *parts]))
+        own = {name: found.pop(name) for name in OWN_PLACE if name in found}
+        tables = {document.begin(f"drift.py --only {name}"): [text] for name, text in own.items()}
+        tables |= {document.begin("drift.py"): list(found.values())} if found else {}
+        written = {mark: "\n\n".join([document.command(), *texts]) for mark, texts in tables.items()}
+        document.write_parts(options.report, {mark: f"```\n{text}\n```" for mark, text in written.items()})
 
 
 def parse_options() -> argparse.Namespace:

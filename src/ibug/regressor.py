@@ -24,8 +24,9 @@ from ibug.calibration import ConformalCalibrator, LikelihoodRatio
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.explain import Influence, LabellingRank, explain_width, influence, rank_for_labelling
-from ibug.metrics import Drift, Scoring, drift, pit
+from ibug.metrics import Drift, Scoring, drift
 from ibug.neighbors import Batch, LocalSource, beside, by_parts
+from ibug.online import monitored_values
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
 from ibug.rule import AnyRule, facts_of, joined, most_needed, ranges_of, with_neighbors
@@ -417,17 +418,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         if y is not None:
             one_target(self.rule_, "monitor with y")
             X, y = self._check_labelled_rows(X, y, "monitor needs rows, X.")
-        k, rule, reference = self.k_, self.rule_, self.rule_.reference
-        needs = {"targets": k} if y is None else most_needed(rule.needs, {"targets": k})
-        similarity, prediction, distributions = [], [], []
-        for batch in self.batches(X, needs):
-            similarity.append(batch.affinities[:, :k].mean(axis=1) / batch.n_trees)
-            prediction.append(batch.mean)
-            if y is not None:
-                distributions.append(rule.distribution(batch))
-        values = {"similarity": np.concatenate(similarity), "prediction": np.concatenate(prediction)}
-        if y is not None:
-            values["pit"] = pit(y, joined(distributions))
+        values, reference = monitored_values(self, X, y), self.rule_.reference
         return drift(values, reference.samples, tolerance=reference.tolerance, coverage=coverage, alpha=alpha)
 
     def uncalibrated(self) -> IBUGRegressor:

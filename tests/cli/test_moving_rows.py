@@ -85,3 +85,44 @@ def test_monitored_without_observed_values(files):
     absent = files.run("monitor", files["model.ibug"], files["blind.csv"], "--target", "price", ok=False)
     assert absent.exit_code == 1
     assert "price" in absent.stderr
+
+
+def test_a_log_of_every_night(files, newer):
+    frame = pd.read_parquet(files["test.parquet"])
+    log, nights = files["drift.json"], []
+    for number, part in enumerate(np.array_split(np.arange(len(frame)), 2)):
+        frame.iloc[part].to_csv(files[f"night{number}.csv"], index=False)
+        nights.append(files.json("monitor", files["model.ibug"], files[f"night{number}.csv"], "--log", log))
+    assert [night["nights"] for night in nights] == [1, 2]
+    assert nights[-1]["tests"]["pit"]["rows"] == len(frame)
+    assert not nights[-1]["drifted"]
+    u = ibug.load(files["model.ibug"])
+    known = sorted(set(pd.read_parquet(files["train.parquet"])["hour"]))
+    X = frame[files.features].assign(hour=pd.Categorical(frame["hour"], categories=known))
+    expected = ibug.online.DriftMonitor(u)
+    for part in np.array_split(np.arange(len(frame)), 2):
+        expected.observe(X.iloc[part], frame["target"].to_numpy(float)[part])
+    assert {name: test["p_value"] for name, test in nights[-1]["tests"].items()} == pytest.approx(expected.p_values)
+    assert "2 calls" not in files.run("monitor", files["model.ibug"], files["test.csv"], "--log", log).stdout
+    newer.assign(target=newer["target"] * 10).to_csv(files["far.csv"], index=False)
+    for data in ("far.csv", "test.csv"):  # an alarm stays
+        found = files.run("monitor", files["model.ibug"], files[data], "--log", log, ok=False)
+        assert found.exit_code == 4, found.stderr
+        assert "Data drift" in found.stdout
+
+
+def test_a_log_that_cannot_be_used_is_an_error_and_no_alarm(files, newer):
+    files.run("recalibrate", files["model.ibug"], files["newer.csv"], "-o", files["other.ibug"])
+    files.run("monitor", files["model.ibug"], files["test.csv"], "--log", files["drift.json"])
+    before = (files.folder / "drift.json").read_bytes()
+    for model, log, problem in (
+        ("other.ibug", files["drift.json"], "another model"),
+        ("model.ibug", files["test.csv"], "is not a log of"),
+        ("model.ibug", str(files.folder), "folder"),
+    ):
+        failed = files.run("monitor", files[model], files["test.csv"], "--log", log, ok=False)
+        assert failed.exit_code == 1
+        assert problem in " ".join(failed.stderr.split())
+    missing = files.run("monitor", files["model.ibug"], files["absent.csv"], "--log", files["drift.json"], ok=False)
+    assert missing.exit_code == 1
+    assert (files.folder / "drift.json").read_bytes() == before

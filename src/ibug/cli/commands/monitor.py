@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ibug.cli.columns import divided, match
 from ibug.cli.commands import _options as o
-from ibug.cli.screen import DRIFT, Session, drift_text, guarded
+from ibug.cli.screen import DRIFT, Session, drift_text, guarded, nights_text
 from ibug.cli.tables import open_table
+
+if TYPE_CHECKING:
+    from ibug.online import DriftMonitor
 
 HELP = """
 Test for data drift: compare DATA with the rows that the model was calibrated on. The exit code is 4 in case of drift.
@@ -18,9 +21,15 @@ The tests compare the predictions of the rows and their similarity to the traini
 also compare where observed values lie in their distributions, and the share inside intervals. --alpha is the
 probability of a false alarm.
 
+--log FILE is for a test every night: the evidence of all nights is kept in FILE, and --alpha is the probability of
+ever a false alarm. DATA are then the rows that have come since the last call. An alarm stays: begin another file after
+it, and after ibug recalibrate.
+
 [dim]Examples:[/]
 
   ibug monitor model.ibug today.csv; [ $? -eq 4 ] && mail -s "data drift" me@example.org < /dev/null
+
+  ibug monitor model.ibug today.csv --log drift.json; [ $? -eq 4 ] && mail -s "data drift" me@example.org < /dev/null
 
   ibug monitor model.ibug last_month.parquet --alpha 0.001 --json
 """
@@ -34,6 +43,10 @@ def monitor(
     target: o.Target = None,
     alpha: Annotated[str, typer.Option("--alpha", help="The probability of a false alarm.")] = "0.01",
     interval: o.Coverage = "0.9",
+    log: Annotated[
+        str | None,
+        typer.Option("--log", metavar="FILE", help="Add DATA to the evidence of earlier nights in this file."),
+    ] = None,
     id: o.Ids = None,
     *,
     loading: o.Loading,
@@ -47,6 +60,7 @@ def monitor(
     level, coverage = o.probabilities([alpha], "--alpha")[0], o.coverage(interval)
     stored = loading.load(model)
     o.one_target(stored.estimator, "monitor")
+    nights = None if log is None else _nights(log, stored.estimator)
     table = open_table(data, read, session)
     labelled = bool(target) or stored.schema.target in table.columns
     observed = stored.targets(target, table, session) if labelled else ()
@@ -57,12 +71,30 @@ def monitor(
     else:
         rows, _ = read_labelled(table, schema.names, schema.types, observed, None, lambda data: schema, session)
         X, y = rows.X, rows.y
-    with session.stages():
-        drift = stored.estimator.monitor(X, y, coverage=coverage, alpha=level)
-    if session.json:
+    found: dict[str, Any]
+    if nights is None:
+        with session.stages():
+            drift = stored.estimator.monitor(X, y, coverage=coverage, alpha=level)
+        drifted, text = drift.drifted, drift_text(drift, table.name)
         tests = {test.name: {key: value for key, value in vars(test).items() if key != "name"} for test in drift}
-        session.report({"rows": drift.n_rows, "drifted": drift.drifted, "p_value": drift.p_value, "tests": tests})
+        found = {"rows": drift.n_rows, "drifted": drifted, "p_value": drift.p_value, "tests": tests}
     else:
-        session.show(drift_text(drift, table.name))
-    if drift.drifted:
+        with session.stages():
+            nights.observe(X, y).save(str(log))
+        drifted, text = nights.drifted(level), nights_text(nights, table.name, drifted=nights.drifted(level))
+        tests = {name: {"p_value": p, "rows": nights.tests_[name].n_rows} for name, p in nights.p_values.items()}
+        found = {"nights": len(nights.history_), "drifted": drifted, "p_value": nights.p_value, "tests": tests}
+    if session.json:
+        session.report(found)
+    else:
+        session.show(text)
+    if drifted:
         raise typer.Exit(DRIFT)
+
+
+def _nights(path: str, estimator: Any) -> DriftMonitor:
+    """Return the monitor of this file, or a new one if there is no such file."""
+    from ibug.online import DriftMonitor
+    from ibug.persistence import check_replaceable
+
+    return DriftMonitor.load(path, estimator) if check_replaceable(path).exists() else DriftMonitor(estimator)

@@ -65,6 +65,26 @@ def drift_text(drift: Any, file: str) -> Any:
     return Group(head, "", table)
 
 
+def nights_text(nights: Any, file: str, *, drifted: bool) -> Any:
+    """Return what ``ibug monitor --log`` has found.
+
+    Parameters
+    ----------
+    nights : DriftMonitor
+        The monitor, with the rows of the file.
+    file
+        The name of the file.
+    drifted
+        Whether there has been an alarm.
+    """
+    table = plain_table("", "rows so far", "corrected p-value")
+    for name, p_value in nights.p_values.items():
+        table.add_row(name, f"{nights.tests_[name].n_rows:,}", number(p_value, 3))
+    verdict = "[error]Data drift[/]" if drifted else "[good]No sign of data drift[/]"
+    nth = f"[value]{len(nights.history_):,}[/] calls, the last with [value]{escape(file)}[/]"
+    return Group(Text.from_markup(f"{verdict}: {nth}"), "", table)
+
+
 def scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide: bool) -> Any:
     """Return the scores beside the uncalibrated ones.
 
