@@ -1,4 +1,4 @@
-"""Forged files, arrays, trees and rows, in processes with limits: ``python benchmarks/fuzz.py --help``."""
+"""Forged files, arrays, trees and rows, and random options: ``python benchmarks/fuzz.py --help``."""
 
 import sys
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Cases that nobody has saved or asked: each ends with an answer or with an error of ours, never with the process."""
+"""Forged input ends with an answer or an error of ours, never with the process; random options keep what must hold."""

@@ -2,6 +2,7 @@
 
 import tempfile
 import warnings
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from sklearn.ensemble import (
 import ibug
 from benchmarks.fuzz import forged
 from ibug import IBUGRegressor, LeafIndex
-from ibug.exceptions import IBUGError
+from ibug.exceptions import IBUGError, InvalidInputError
 from ibug.neighbors import instruction_sets
 
 
@@ -130,6 +131,32 @@ def row_case(rng):
     return "answers"
 
 
+def options_case(seed):
+    """Fit a regressor with random options, and check what must hold of every one.
+
+    Returns how the case ended and, where coverage is guaranteed, the number of new rows inside their intervals.
+    """
+    from benchmarks.fuzz import invariants, options  # every booster, which the other kinds do without
+
+    case = options.draw(seed)
+    with warnings.catch_warnings(record=True) as told, np.errstate(all="warn", under="ignore"):
+        warnings.simplefilter("always", RuntimeWarning)
+        try:
+            u = case.fit()
+        except InvalidInputError as error:
+            return f"refused: {' '.join(str(error).split()[:12])} …"
+        except Exception as error:
+            raise UnexpectedError(f"fit raises {type(error).__name__}: {error}\n  {case}") from error
+        try:
+            inside = invariants.check(case, u)
+        except Exception as error:
+            raise UnexpectedError(f"{type(error).__name__}: {error}\n  {case}") from error
+    ours = [str(one.message) for one in told if "/ibug/" in one.filename and issubclass(one.category, RuntimeWarning)]
+    if ours:
+        raise UnexpectedError(f"warnings of NumPy: {Counter(ours)}\n  {case}")
+    return "holds" if inside is None else f"holds; inside: {inside}"
+
+
 KINDS = {"files": file_case, "arrays": array_case, "rows": row_case}
 
 
@@ -137,4 +164,6 @@ def run(kind, seed):
     """Run one case, and return how it ended; UnexpectedError tells of one that ended as it must not."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        if kind == "options":
+            return options_case(seed)
         return KINDS[kind](np.random.default_rng([seed, list(KINDS).index(kind)]))

@@ -1,7 +1,8 @@
-"""Forged cases, in processes with limits: a few of each kind."""
+"""A few cases of each kind: forged ones in processes with limits, and random options."""
 
 import sys
 
+import numpy as np
 import pytest
 
 from tests.benchmarks.started import run
@@ -34,3 +35,60 @@ def test_a_death_is_told_and_the_rest_goes_on(monkeypatch):
     assert [one[:2] for one in ended if one[2] != "fine"] == [("arrays", 1)]
     assert "UNEXPECTED death" in next(one[2] for one in ended if one[2] != "fine")
     assert len(ended) == 10
+
+
+@pytest.fixture
+def fuzz_options(monkeypatch):
+    for library in ("lightgbm", "xgboost", "catboost", "skops"):
+        pytest.importorskip(library)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+@pytest.mark.usefixtures("fuzz_options")
+@pytest.mark.parametrize("block", range(8))
+def test_random_options_hold(block):
+    from benchmarks.fuzz import cases
+
+    ended = [cases.run("options", seed) for seed in range(5 * block, 5 * block + 5)]
+    assert sum(one.startswith("holds") for one in ended) >= 3, ended
+
+
+@pytest.mark.usefixtures("fuzz_options")
+@pytest.mark.parametrize(
+    ("method", "wrong", "told"),
+    [
+        ("ppf", lambda found: found[..., ::-1] if np.ndim(found) == 2 else found, "quantiles fall"),
+        ("cdf", lambda found: found**1.1, "cdf"),
+        ("logpdf", lambda found: found + 0.1, "does not integrate"),
+        ("crps", lambda found: 1.1 * found, "crps is not the integral"),
+        ("mean", lambda found: found + 0.3, "mean is not that of cdf"),
+        ("rvs", lambda found: found + 1e9, "samples"),
+    ],
+)
+def test_what_is_wrong_is_found(monkeypatch, method, wrong, told):
+    from benchmarks.fuzz import invariants
+    from ibug.distributions import Normal
+
+    class Wrong(Normal):
+        pass
+
+    def broken(self, *arguments):
+        return wrong(getattr(Normal, method)(self, *arguments))
+
+    monkeypatch.setattr(Wrong, method, broken)
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=50)
+    invariants.check_distribution(Normal(np.zeros(50), np.ones(50)), y, (-np.inf, np.inf))
+    with pytest.raises(invariants.BrokenError, match=told):
+        invariants.check_distribution(Wrong(np.zeros(50), np.ones(50)), y, (-np.inf, np.inf))
+
+
+def test_a_failing_case_names_its_reproducer(monkeypatch, capsys):
+    from benchmarks.fuzz import run as fuzz
+
+    monkeypatch.setattr(fuzz, "_CHILD", """input(); print('["options", 7]'); print('"UNEXPECTED x"')""")
+    monkeypatch.setattr("sys.argv", ["fuzz.py", "--cases", "1", "--seed", "7"])
+    with pytest.raises(SystemExit) as end:
+        fuzz.main()
+    assert end.value.code == 1
+    assert "python benchmarks/fuzz.py --only options 7: UNEXPECTED x" in capsys.readouterr().out

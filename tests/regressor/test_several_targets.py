@@ -292,13 +292,16 @@ def test_normal_and_uncalibrated(u, model):
     np.testing.assert_allclose(plain.mean(), model.predict(X[NEW]), rtol=1e-6)
 
 
-def test_update(model):
+def test_update(model, tmp_path):
     u = IBUGRegressor(model, prefit=True, random_state=0)
     u.fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID]).update(X[VALID], Y[VALID])
     assert u.training_targets_.shape == (700, 2)
     assert u.residuals_.shape == (700, 2)
     assert u.kneighbors(X[VALID], 1)[1].max() >= 500
-    u.predict_dist(X[NEW]).energy_score(Y[NEW])
+    expected = u.predict_dist(X[NEW]).energy_score(Y[NEW])
+    u.save(tmp_path / "u.ibug")
+    for again in (pickle.loads(pickle.dumps(u)), ibug.load(tmp_path / "u.ibug")):
+        np.testing.assert_array_equal(again.predict_dist(X[NEW]).energy_score(Y[NEW]), expected)
 
 
 def test_weighted_validation_rows(model):

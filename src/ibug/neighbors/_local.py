@@ -369,7 +369,7 @@ class LocalSource:
         honest = Residuals.from_state(rest, of_validation=residual_index is not None)
         known = ascending(rest["rows"]), plain_floats(rest["targets"], several=True), honest
         weights = None if rest.get("weights") is None else plain_floats(rest["weights"])  # which older files have not
-        new = None if rest.get("new_errors") is None else plain_floats(rest["new_errors"])
+        new = None if rest.get("new_errors") is None else plain_floats(rest["new_errors"], several=True)
         more: dict[str, Any] = {
             "weights": weights,
             "new_errors": new,
