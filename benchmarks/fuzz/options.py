@@ -23,7 +23,7 @@ from ibug.calibration import DistributionConformal, ScaleConformal
 from ibug.distributions import families
 
 #: The number of rows that nothing has been learned from.
-N_NEW = 100
+N_NEW = 60
 GROUP = 2  # the column that conformal calibration may group by
 
 
@@ -231,7 +231,7 @@ def draw(seed):
     factor, shift = one_of((1.0, 0.0), (1e-9, 0.0), (1e9, 0.0), (1.0, 1e5), p=(0.8, 0.06, 0.06, 0.08))
     if model in ("gradient boosting", "forest") and sometimes(0.05):
         factor, shift = one_of(1e-100, 1e100), 0.0  # where trees are of double precision
-    n_val = int(rng.integers(*one_of((0, 1), (2, 30), (30, 200), (200, 400), p=(0.3, 0.1, 0.3, 0.3))))
+    n_val = int(rng.integers(*one_of((0, 1), (2, 30), (30, 120), (200, 260), p=(0.3, 0.1, 0.3, 0.3))))
     from_zero_on = kind in ("counts", "zeros and amounts", "skewed") and shift == 0
     case = Case(
         seed=seed,
@@ -239,7 +239,7 @@ def draw(seed):
         n_targets=n_targets,
         factor=factor,
         shift=shift,
-        n_train=int(np.exp(rng.uniform(np.log(12), np.log(300)))),
+        n_train=int(np.exp(rng.uniform(np.log(12), np.log(160)))),
         n_val=n_val,
         n_features=int(rng.integers(4, 7)),
         missing=one_of(0.0, 0.2, p=(0.8, 0.2)) if nans else 0.0,

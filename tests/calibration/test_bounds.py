@@ -5,7 +5,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 
 from ibug._mistakes import tell_infinite
 from ibug.calibration import DistributionConformal, ScaleConformal
@@ -243,3 +243,28 @@ def test_infinite_ends_have_their_own_reason():
         assert np.isinf(ends).any()
         with pytest.warns(category, match=message):
             tell_infinite(ends, 0.9, "predict_interval", conformal=calibrator)
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_densities_at_bounds_out_of_reach_are_bounded(name):
+    # The probability of a value at the bounds is less than the smallest number: the bounds of all targets are such ones
+    # for many rows.
+    rng = np.random.default_rng(seed_of(name))
+    loc, scale = rng.normal(size=60), np.full(60, 0.02)
+    values = loc[:, None] + 0.02 * rng.normal(size=(60, 32))
+    y = loc + 0.03 * rng.standard_t(3, 60)
+    bounds = (float(y.min()), float(y.max()))
+    before = predicted(name, loc, scale, values, bounds)
+    for make in (ScaleConformal, DistributionConformal):
+        d = make().fit(before, y).transform(before)
+        density = d.logpdf(np.array([bounds]))
+        assert np.all(density < 1e3), density.max()
+        assert np.isfinite(before.middle_score(np.array([bounds]))).all() or name != "stack"
+
+
+def test_middle_scores_at_the_bounds_of_a_stack_are_half_of_their_probability():
+    for bound in (0.5, 3.0, 60.0):
+        blend = Blend([0.5, 0.0, 0.5], [], support=(-bound, bound))
+        d = Stack([0.0], [1.0], [[-0.1, 0.0, 0.1]], [[1.0, 1.0, 1.0]], blend)
+        score = d.middle_score(np.array([[-bound, bound]]))[0]
+        np.testing.assert_allclose(log_ndtr(score * [1, -1]), np.log(0.25) + log_ndtr(-bound), rtol=1e-9)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 _FARTHEST = 1e150  # its square is finite
+_UNRESOLVED = 38.0  # a score whose probability is about the smallest number above zero; it stands for infinite ones
 
 
 class Move(Protocol):
@@ -29,7 +30,7 @@ class Move(Protocol):
 
 def log_slope(move: Move, w: Floats) -> Floats:
     """Return log dΦ(v)/dΦ(w): by how much the move changes a density at scores w."""
-    w = np.clip(w, -_FARTHEST, _FARTHEST)
+    w = np.clip(np.where(np.isinf(w), np.copysign(_UNRESOLVED, w), w), -_FARTHEST, _FARTHEST)
     v = np.clip(move.inverse(w), -_FARTHEST, _FARTHEST)
     return np.asarray(0.5 * (w - v) * (w + v) - np.log(move.slope_at(v)))
 

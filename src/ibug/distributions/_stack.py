@@ -183,7 +183,8 @@ class Stack(Distribution):
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return Φ⁻¹(F(y)), finite for every finite y inside the support as long as the normal part has a weight."""
         x, shape = self._elements(y)
-        return self._score(x, *self._tail_arrays(x)).reshape(shape)
+        lower, upper = self.blend.support
+        return self._score(x, *self._tail_arrays(x), (x >= lower) & (x < upper)).reshape(shape)
 
     def moved_logpdf(self, y: ArrayLike, move: Move) -> Floats:
         """Return the log density at y after a move of the normal scores; see the base class."""
@@ -213,7 +214,9 @@ class Stack(Distribution):
         """Return the normal score of the middle of the jump at y, Φ⁻¹((F(y−) + F(y))/2)."""
         x, shape = self._elements(y)
         at, before = self._tail_arrays(x), self._tail_arrays(np.nextafter(x, -np.inf))
-        return self._score(x, (at[0] + before[0]) / 2, (at[1] + before[1]) / 2).reshape(shape)
+        below, above = ((one + other) / 2 for one, other in zip(at, before, strict=True))
+        lower, upper = self.blend.support
+        return self._score(x, below, above, (x >= lower) & (x <= upper), halved=True).reshape(shape)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w, finite where w is as long as the normal part has a weight."""
@@ -293,15 +296,28 @@ class Stack(Distribution):
         self._batch().tails(x, 0, len(x), below, above)
         return below, above
 
-    def _score(self, x: Floats, below: Floats, above: Floats) -> Floats:
-        """Return the normal scores at x, where these are the probabilities on both sides."""
+    def _score(
+        self, x: Floats, below: Floats, above: Floats, inside: NDArray[np.bool_], *, halved: bool = False
+    ) -> Floats:
+        """Return the normal scores at x, where these are the probabilities on both sides.
+
+        Parameters
+        ----------
+        x, below, above : ndarray of shape (n, m)
+            The values, and the probabilities.
+        inside : ndarray of bool, shape (n, m)
+            Where the normal part has a probability on both sides.
+        halved : bool
+            Whether half of the probability of an end of the support is on either side of it.
+        """
         with np.errstate(divide="ignore"):
             log_below, log_above = np.log(below), np.log(above)
             log_weight = np.log(self.blend.weights[0])
-        lower, upper = self.blend.support
-        deep = (np.minimum(below, above) < _LEAST_TAIL) & (x >= lower) & (x < upper)
+        deep = (np.minimum(below, above) < _LEAST_TAIL) & inside
         if deep.any():  # there only the normal part is left
             z = standardised(x, self.loc.reshape(-1, 1), self.scale.reshape(-1, 1))
+            if halved:
+                log_weight = log_weight - np.where(np.isin(x, self.blend.support), np.log(2), 0.0)
             log_below = np.where(deep & (below < above), log_weight + log_ndtr(z), log_below)
             log_above = np.where(deep & (above < below), log_weight + log_ndtr(-z), log_above)
         return np.where(np.isinf(x), x, score_of_tails(log_below, log_above))
