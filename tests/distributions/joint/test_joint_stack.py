@@ -15,11 +15,14 @@ N, D, K, N_TRAIN = 6, 3, 5, 40
 WEIGHTS = np.array([0.3, 0.2, 0.5])  # of the normal part, the errors and the neighbours, where there is nothing else
 
 
-def made(apart):
-    """Return a joint stack; the share of the targets' own distributions is given."""
+BOUNDED = ((-0.5, np.inf), (-np.inf, np.inf), (-1.0, 0.4))
+
+
+def made(apart, supports=((-np.inf, np.inf),) * D):
+    """Return a joint stack; the share of the targets' own distributions is given, and their bounds."""
     rng = np.random.default_rng(0)
     errors = rng.normal(size=(9, D)) @ np.array([[1, 0.5, 0], [0, 1, 0], [0.2, 0, 1]])
-    own = tuple(Blend([0.5, 0.2, 0.3], errors[:, j], 0.3, 0.2) for j in range(D))
+    own = tuple(Blend([0.5, 0.2, 0.3], errors[:, j], 0.3, 0.2, support=supports[j]) for j in range(D))
     correlation = np.array([[1, 0.6, -0.2], [0.6, 1, 0.1], [-0.2, 0.1, 1]])
     copula = np.array([[1, -0.5, 0.3], [-0.5, 1, 0.0], [0.3, 0.0, 1]])
     weights = np.array([apart, *((1 - apart) * WEIGHTS)])
@@ -37,6 +40,11 @@ def made(apart):
 @pytest.fixture(params=[0.4, 0.0])
 def stack(request):
     return made(request.param)
+
+
+@pytest.fixture(params=[(0.4,), (0.0,), (0.4, BOUNDED), (0.0, BOUNDED)], ids=str)
+def any_stack(request):
+    return made(*request.param)
 
 
 @pytest.fixture
@@ -66,7 +74,8 @@ def test_mean_and_covariance_by_definition(plain):
         np.testing.assert_allclose(stack.cov()[i], second - np.outer(mean, mean), rtol=1e-5, atol=1e-7)
 
 
-def test_variances_and_correlations(stack):
+def test_variances_and_correlations(any_stack):
+    stack = any_stack
     np.testing.assert_allclose(np.diagonal(stack.cov(), axis1=1, axis2=2), stack.var(), rtol=1e-6)
     correlation = stack.correlation()
     np.testing.assert_allclose(
@@ -104,7 +113,8 @@ def test_a_marginal_is_the_stack_of_its_target(plain):
     np.testing.assert_array_equal(stack.marginal(-1).loc, stack.loc[:, 2])
 
 
-def test_samples_have_the_moments_and_the_marginals(stack):
+def test_samples_have_the_moments_and_the_marginals(any_stack):
+    stack = any_stack
     samples = stack.rvs(40_000, random_state=0)
     assert samples.shape == (40_000, N, D)
     np.testing.assert_allclose(samples.mean(axis=0), stack.mean(), atol=0.05)
@@ -115,11 +125,14 @@ def test_samples_have_the_moments_and_the_marginals(stack):
             np.testing.assert_allclose(stack.marginal(j).cdf(y)[i], np.mean(samples[:, i, j] <= y), atol=0.02)
     assert stack.rvs(random_state=1).shape == (N, D)
     np.testing.assert_array_equal(stack.rvs(3, random_state=1), stack.rvs(3, random_state=1))
+    lower, upper = np.array([one.support for one in stack.blend.own]).T
+    assert np.all((samples >= lower) & (samples <= upper))
     generator = stack.rvs(2, random_state=np.random.default_rng(0))
     assert generator.shape == (2, N, D)
 
 
-def test_energy_score_by_samples(stack):
+def test_energy_score_by_samples(any_stack):
+    stack = any_stack
     y = np.random.default_rng(3).normal(size=(N, D))
     first, second = (stack.rvs(40_000, random_state=seed) / stack.blend.unit for seed in (1, 2))
     away = np.sqrt(np.square(first - y / stack.blend.unit).sum(axis=2)).mean(axis=0)

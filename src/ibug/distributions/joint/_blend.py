@@ -76,6 +76,16 @@ class JointBlend:
         return tuple(replace(one, weights=together + apart * one.weights) for one in self.own)
 
     @cached_property
+    def bounds(self) -> tuple[Floats, Floats] | None:
+        """The lower and the upper bounds of the targets, (d,) each; None where there is none."""
+        lower, upper = np.array([one.support for one in self.own]).T
+        return (lower, upper) if np.isfinite([lower, upper]).any() else None
+
+    def inside(self, points: Floats) -> Floats:
+        """Return points of the targets, (…, d), of which what is outside a bound is moved to it."""
+        return points if self.bounds is None else np.clip(points, *self.bounds)
+
+    @cached_property
     def roots(self) -> tuple[Floats, Floats]:
         """Matrices A with AAᵀ = correlation and copula, also where targets depend on each other exactly, (d, d)."""
         return roots_of(self.correlation), roots_of(self.copula)

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from ibug._typing import Floats
 from ibug.distributions._base import check_confidence
+from ibug.distributions._blend import Blend
 from ibug.distributions._stack import Stack
 from ibug.distributions.joint._blend import JointBlend, roots_of
 from ibug.distributions.joint._conditional import conditional_stack, kernel_factor
@@ -239,12 +240,15 @@ class JointStack:
         for rows in self._chunks():
             loc, scale, near = self.loc[rows], self.scale[rows], self.neighbors[rows]
             sizes = scale[:, :, None] * scale[:, None, :]
-            parts = [
-                (normal, loc, sizes * blend.correlation),
-                (errors, loc + scale * middle, sizes * spread),
-            ]
+            if blend.bounds is None:
+                parts = [(normal, loc, sizes * blend.correlation), (errors, loc + scale * middle, sizes * spread)]
+            else:
+                parts = [(normal, *self._normal_moments(rows))]
+            if blend.bounds is not None and len(blend.errors):
+                points = blend.inside(loc[:, None] + scale[:, None] * blend.errors)
+                parts.append((errors, *_moments(points, np.full(points.shape[:2], 1 / len(blend.errors)))))
             if atoms > 0:
-                parts.append((atoms, *_moments(near.atoms(loc), _shared(near.masses, 1.0))))
+                parts.append((atoms, *_moments(blend.inside(near.atoms(loc)), _shared(near.masses, 1.0))))
             if apart > 0:
                 parts.append((apart, *self._own_moments(rows)))
             mean = sum(weight * center for weight, center, _ in parts)
@@ -257,16 +261,14 @@ class JointStack:
 
     def _own_moments(self, rows: slice) -> tuple[Floats, Floats]:
         """Return means and covariances of the targets' own distributions: correlations are those of the points."""
-        some = [one[rows] for one in self.own]
-        mean, deviation = (np.stack([getattr(one, name)() for one in some], axis=1) for name in ("mean", "std"))
-        points = self._own_points(rows)
-        away = points - points.mean(axis=1, keepdims=True)
-        cov = away.transpose(0, 2, 1) @ away
-        size = np.sqrt(np.diagonal(cov, axis1=1, axis2=2))
-        correlation = cov / np.maximum(size[:, :, None] * size[:, None, :], np.finfo(float).tiny)
-        places = np.arange(self.n_targets)
-        correlation[:, places, places] = 1.0
-        return mean, correlation * deviation[:, :, None] * deviation[:, None, :]
+        return _coupled([one[rows] for one in self.own], self._own_points(rows))
+
+    def _normal_moments(self, rows: slice) -> tuple[Floats, Floats]:
+        """Return means and covariances of the normal part inside the bounds; correlations are those of its points."""
+        loc, scale, nothing = self.loc[rows], self.scale[rows], np.empty((len(self.loc[rows]), 0))
+        bounded = [Blend([1.0, 0.0, 0.0], support=one.support) for one in self.blend.own]
+        parts = [Stack(loc[:, j], scale[:, j], nothing, nothing, one) for j, one in enumerate(bounded)]
+        return _coupled(parts, self.blend.inside(loc[:, None] + scale[:, None] * self.blend.normal_points))
 
     def _own_points(self, rows: slice) -> Floats:
         """Return the points that stand for the targets' own distributions under the copula, (n, n_points, d)."""
@@ -359,7 +361,7 @@ class JointStack:
         if blend.weights[3] > 0:
             draw, row = np.nonzero(part == 3)
             out[draw, row] = self._drawn_atoms(row, rng.random(len(row)))
-        out = out[:, 0] if self._single else out
+        out = blend.inside(out[:, 0] if self._single else out)
         return np.asarray(out[0] if size is None else out)
 
     def energy_score(self, y: ArrayLike) -> Floats:
@@ -408,12 +410,12 @@ class JointStack:
         fixed = [(weight, points) for weight, points in fixed if weight > 0]
         for rows in self._chunks():
             loc, scale, near = self.loc[rows], self.scale[rows], self.neighbors[rows]
-            parts = [(weight, loc[:, None] + scale[:, None] * points) for weight, points in fixed]
+            parts = [(weight, blend.inside(loc[:, None] + scale[:, None] * points)) for weight, points in fixed]
             if apart > 0:
                 parts.append((apart, self._own_points(rows)))
             weights = [np.full(points.shape[:2], weight / points.shape[1]) for weight, points in parts]
             if atoms > 0:
-                parts.append((atoms, near.atoms(loc)))
+                parts.append((atoms, blend.inside(near.atoms(loc))))
                 weights.append(_shared(near.masses, atoms))
             yield rows, np.concatenate([points for _, points in parts], axis=1) / unit, np.concatenate(weights, axis=1)
 
@@ -456,6 +458,18 @@ def _shared(masses: NDArray[np.float32], weight: float) -> Floats:
     """Return the masses of each row, (n, k), with this sum."""
     found = masses.astype(np.float64)
     return np.asarray(found * (weight / found.sum(axis=1, keepdims=True)))
+
+
+def _coupled(parts: Sequence[Stack], points: Floats) -> tuple[Floats, Floats]:
+    """Return means and covariances, (n, d, d), of d distributions with the correlations of points, (n, m, d)."""
+    mean, deviation = (np.stack([getattr(one, name)() for one in parts], axis=1) for name in ("mean", "std"))
+    away = points - points.mean(axis=1, keepdims=True)
+    cov = away.transpose(0, 2, 1) @ away
+    size = np.sqrt(np.diagonal(cov, axis1=1, axis2=2))
+    correlation = cov / np.maximum(size[:, :, None] * size[:, None, :], np.finfo(float).tiny)
+    places = np.arange(len(parts))
+    correlation[:, places, places] = 1.0
+    return mean, correlation * deviation[:, :, None] * deviation[:, None, :]
 
 
 def _moments(points: Floats, masses: Floats) -> tuple[Floats, Floats]:
