@@ -69,7 +69,7 @@ def shape_of(y: Any) -> tuple[int, ...]:
 
 
 def check_targets(X: Any, y: Any, name: str, *, several: bool = False, names: Sequence[str] | None = None) -> Floats:
-    """Return the targets as finite floats of shape (n,), one per row of X; where several may be, also (n, d), d ≥ 2.
+    """Return a copy of the targets as finite floats, (n,), one per row of X; where several may be, also (n, d), d ≥ 2.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def check_targets(X: Any, y: Any, name: str, *, several: bool = False, names: Se
     targets = column_or_1d(y, warn=True) if not several or len(shape) != 2 or shape[1] < 2 else np.asarray(y)
     if targets.dtype.kind in "mM":
         raise InvalidInputError(f"{name} must be numbers; got dates or times ({targets.dtype}): choose a unit first.")
-    targets = check_array(targets, ensure_2d=False, dtype=np.float64, input_name=name)
+    targets = check_array(targets, ensure_2d=False, dtype=np.float64, copy=True, input_name=name)
     check_consistent_length(X, targets)
     size = np.abs(targets)
     if size.max(initial=0.0) > _LARGEST_TARGET:
@@ -101,8 +101,8 @@ def check_targets(X: Any, y: Any, name: str, *, several: bool = False, names: Se
 
 
 def check_weights(weights: Any, n_rows: int, name: str = "sample_weight") -> Floats:
-    """Return the weights of rows, (n_rows,): finite, at least zero, and not all zero."""
-    array = np.asarray(weights, np.float64)
+    """Return a copy of the weights of rows, (n_rows,): finite, at least zero, and not all zero."""
+    array = np.array(weights, np.float64)
     if array.shape != (n_rows,):
         raise InvalidInputError(f"{name} must have one number for each of the {n_rows} rows; got shape {array.shape}.")
     if not np.isfinite(array).all() or (array < 0).any():

@@ -10,6 +10,7 @@ from distributed import Client, LocalCluster
 import ibug
 from ibug.dask import IBUGRegressor, ReplicatedRegressor, load
 from ibug.exceptions import FileFormatError, NotStorableError
+from tests.test_read_only import arrays_of
 
 OPTIONS = {
     "default": {"conformal": "scale", "random_state": 0},
@@ -110,3 +111,15 @@ def test_a_missing_shard_is_named(saved, client, data, local):
     (folder / "targets-00001.ibug").unlink()
     with pytest.raises(FileFormatError, match=r"targets-00001.ibug is missing in .*model: .*Copy the whole"):
         load(folder, local=local)
+
+
+def test_shards_and_rule_are_read_only_and_share_no_memory_with_the_rows(client, model, data, arrays):
+    (X, y), (X_val, y_val) = data["train"], data["validation"]
+    given = [one.copy() for one in (X, y, X_val, y_val)]
+    far = IBUGRegressor(model, prefit=True, conformal="scale").fit(
+        arrays(given[0], (0, 130, 269, 1)), arrays(given[1], (0, 130, 269, 1)), X_val=given[2], y_val=given[3]
+    )
+    shards = client.gather(client.compute(far.shards_.shards))
+    for name, one in arrays_of([far.rule_, shards]):
+        assert not one.flags.writeable, name
+        assert not any(np.shares_memory(one, other) for other in given), name

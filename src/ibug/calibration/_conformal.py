@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ibug._inputs import check_weights
+from ibug._read_only import ReadOnlyState
 from ibug._typing import Floats, LeavesOf
 from ibug.calibration._recalibrated import Recalibrated
 from ibug.calibration._rows import check_sources, groups_of, ratios_of
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _USUAL = 0.9  # the coverage whose intervals tell which group is the widest
 
 
-class ConformalCalibrator(BaseEstimator):
+class ConformalCalibrator(ReadOnlyState, BaseEstimator):
     """What the conformal calibrators share: scores of held-out rows, and groups of rows (Mondrian).
 
     The guarantee: if held-out rows and new rows are exchangeable, and the distributions were made without the held-out

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ibug._inputs import check_weights
+from ibug._read_only import ReadOnlyState
 from ibug._typing import Floats
 from ibug._weights import mean as average
 from ibug.distributions import Normal
@@ -29,7 +30,7 @@ _LARGEST_LOG = 60.0
 Candidate = tuple[float, float]
 
 
-class VarianceCalibrator(BaseEstimator):
+class VarianceCalibrator(ReadOnlyState, BaseEstimator):
     """Calibrate predicted variances on held-out data: σ² becomes γσ² + δ.
 
     The identity is a candidate, so that calibration never scores worse on the data it is fitted on. It works for the

@@ -19,6 +19,7 @@ from ibug._estimator import all_or_nothing, view
 from ibug._frames import quantile_names
 from ibug._inputs import check_count, check_probabilities
 from ibug._options import Options
+from ibug._read_only import ReadOnlyState
 from ibug.dask._distribution import LazyDistribution
 from ibug.dask._gathering import gathered, indices_of
 from ibug.dask._graph import SearchGraph
@@ -57,7 +58,7 @@ _NO_TREES_TRIED = (
 _NOT_ASKED = f'{ClusterSource.residual_reason} Leave out residuals="model".'
 
 
-class IBUGRegressor(RegressorMixin, BaseEstimator):
+class IBUGRegressor(ReadOnlyState, RegressorMixin, BaseEstimator):
     """``ibug.IBUGRegressor`` for training rows that are on a Dask cluster.
 
     Parameters, learned attributes and results are those of the local estimator with ``residuals="none"``: given the

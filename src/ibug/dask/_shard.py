@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ibug._inputs import check_targets
+from ibug._read_only import read_only
 from ibug._typing import Floats
 from ibug.dask._errors import in_partition
 from ibug.neighbors import LeafIndex, LeafNumbers, merge_columns
@@ -38,6 +39,9 @@ class Shard:
     index: LeafIndex | None
     values: tuple[Floats, ...]
     rows: NDArray[np.intp] | None
+
+    def __post_init__(self) -> None:
+        read_only(self)
 
     def __sizeof__(self) -> int:
         # Dask weighs with this where a task is to run, and what is to be written to disk.

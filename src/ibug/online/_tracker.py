@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ibug._inputs import require
+from ibug._read_only import read_only
 from ibug._typing import Floats
 
 #: The step sizes that are tried side by side, in normal scores.
@@ -51,6 +52,12 @@ class Tracker:
     weights: Floats
     correction: float = 0.0
     loss: float = 0.0
+
+    def __post_init__(self) -> None:
+        read_only(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tracker, tuple(vars(self).values())
 
     @classmethod
     def at(cls, tau: float, start: float) -> Tracker:

@@ -91,7 +91,7 @@ class Job:
     def sample_weight(self) -> Floats | None:
         """The weights of the training rows, (n_train,), if they were given."""
         found = [value for name, value in self.fit_params.items() if is_weight(name) and value is not None]
-        return np.asarray(_check_sample_weight(found[0], self.y, dtype=np.float64)) if found else None
+        return np.asarray(_check_sample_weight(found[0], self.y, dtype=np.float64, copy=True)) if found else None
 
     @property
     def neighbor_weight(self) -> Floats | None:

@@ -1,0 +1,61 @@
+"""What is learned is kept in read-only arrays: changes of the inputs after `fit` must not change the model."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+
+Kept = TypeVar("Kept")
+
+
+class ReadOnlyState:
+    """Lets an estimator keep what it has learned, attributes that end in an underscore, in read-only arrays.
+
+    An array that becomes an attribute itself is copied: scikit-learn takes ``feature_names_in_`` from the user's frame.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, _kept(value) if _is_learned(name) else value)
+
+    def __setstate__(self, state: Any) -> None:
+        # Arrays that come back from a pickle or a deep copy can be written to.
+        getattr(super(), "__setstate__", vars(self).update)(state)
+        vars(self).update({name: _kept(value) for name, value in vars(self).items() if _is_learned(name)})
+
+
+def read_only(learned: Kept) -> Kept:
+    """Return what was learned after making all of its arrays read-only: those of ibug's own objects and containers.
+
+    The objects of others are left alone: the user's model, above all, and what reads it.
+    """
+    known: set[int] = set()
+    todo: list[Any] = [learned]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, np.ndarray):
+            one.flags.writeable = False
+        elif isinstance(one, (dict, MappingProxyType)):
+            todo.extend(one.values())
+        elif isinstance(one, (list, tuple)):
+            todo.extend(one)
+        elif id(one) not in known and _is_own(type(one)):
+            known.add(id(one))
+            todo.extend(vars(one).values())
+    return learned
+
+
+def _kept(value: Any) -> Any:
+    return read_only(value.copy() if isinstance(value, np.ndarray) else value)
+
+
+def _is_learned(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")
+
+
+def _is_own(kind: type) -> bool:
+    """Return whether objects of a class are ibug's, and hold arrays of its own in attributes."""
+    modules = [base.__module__ for base in kind.__mro__]
+    own = any(module.startswith("ibug.") for module in modules) and kind.__dictoffset__ != 0
+    return own and not any(module.startswith("ibug.leaves.") for module in modules)
