@@ -18,11 +18,7 @@ def feature_types(X: Any) -> list[FeatureType]:
         return [{"name": field.name, "dtype": str(field.type)} for field in X.schema]
     if not hasattr(X, "columns"):
         return [{"name": None, "dtype": str(getattr(X, "dtype", "object"))} for _ in range(X.shape[1])]
-    return [_feature_type(str(name), X[name]) for name in X.columns] if _unique(X.columns) else []
-
-
-def _unique(names: Any) -> bool:
-    return len(set(names)) == len(names)
+    return [_feature_type(str(name), X[name]) for name in X.columns]
 
 
 def _feature_type(name: str, column: Any) -> FeatureType:

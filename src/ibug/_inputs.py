@@ -15,6 +15,7 @@ from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 
 _LARGEST_TARGET = 1e153  # squares of larger ones, and soon their sums, are no numbers
+_LARGEST_WEIGHT = 1e150  # nor are sums of products of larger ones with targets; the inverse is for the smallest
 
 
 def as_rows(X: Any) -> Any:
@@ -30,7 +31,28 @@ def as_rows(X: Any) -> Any:
             f"Expected rows of shape (n_rows, n_features), got shape {X.shape}. Reshape your data: one row of a frame "
             "is X.iloc[[0]], of an array X.reshape(1, -1); one feature is X.reshape(-1, 1)."
         )
+    check_unique_names(X, "X")
     return X
+
+
+def check_unique_names(X: Any, name: str) -> None:
+    """Raise InvalidInputError for a data frame or a table in which several columns have the same name.
+
+    Parameters
+    ----------
+    X : array or data frame
+        Rows, or several targets.
+    name : str
+        What they are called in the message.
+    """
+    columns = X.column_names if hasattr(X, "column_names") else getattr(X, "columns", ())
+    if len(set(columns)) == len(columns):
+        return
+    repeated = sorted({str(one) for one in columns if list(columns).count(one) > 1})
+    raise InvalidInputError(
+        f"{name} has several columns of the same name, {repeated}: rename them, or leave all but one out, "
+        f"{name}.loc[:, ~{name}.columns.duplicated()] in pandas."
+    )
 
 
 def check_divisible(X: Any) -> None:
@@ -110,7 +132,18 @@ def check_weights(weights: Any, n_rows: int, name: str = "sample_weight") -> Flo
         raise InvalidInputError(f"{name} must be finite numbers of at least 0; entry {bad} is {array[bad]:g}.")
     if not array.any():
         raise InvalidInputError(f"{name} must not be all zero: no row would count.")
+    check_size_of_weights(array, name)
     return array
+
+
+def check_size_of_weights(weights: Floats, name: str, *, smallest: bool = True) -> None:
+    """Raise InvalidInputError for weights whose sums would be infinite or, with `smallest`, lose their digits."""
+    largest = float(np.max(weights))
+    if largest > _LARGEST_WEIGHT or (smallest and largest < 1 / _LARGEST_WEIGHT):
+        raise InvalidInputError(
+            f"{name} must have its largest entry between {1 / _LARGEST_WEIGHT:g} and {_LARGEST_WEIGHT:g}, or sums of "
+            f"weights are no numbers; got {largest:g}. Multiply or divide all weights by the same number."
+        )
 
 
 def check_count(value: Any, least: int, most: int, name: str) -> int:

@@ -1,6 +1,8 @@
 """The ways to fit, and what is refused."""
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
@@ -17,7 +19,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ibug import IBUGRegressor
+from ibug import CBURegressor, IBUGRegressor
 from ibug.exceptions import InvalidInputError, ModelNotFittedError, NotCalibratedWarning, UnsupportedModelError
 
 
@@ -247,6 +249,21 @@ def test_a_copy_of_a_prefit_model_is_told_what_happened(model, diabetes):
         u.fit(*diabetes["train"])
     frozen = clone(IBUGRegressor(FrozenEstimator(model), k=5, calibrate=False))
     assert frozen.fit(*diabetes["train"]).k_ == 5
+
+
+def test_columns_of_the_same_name_are_refused(model, diabetes):
+    (X, y), (X_val, y_val) = diabetes["train"], diabetes["validation"]
+    names = list("abcdefghaa")
+    table = pa.Table.from_arrays([pa.array(column) for column in X.T], names)
+    for given in (pd.DataFrame(X, columns=names), table):
+        for u in (IBUGRegressor(model, prefit=True), IBUGRegressor(), CBURegressor()):
+            with pytest.raises(InvalidInputError, match=r"X has several columns of the same name, \['a'\]: rename"):
+                u.fit(given, y)
+    u = IBUGRegressor(model, prefit=True).fit(X, y, X_val=X_val, y_val=y_val)
+    with pytest.raises(InvalidInputError, match="several columns of the same name"):
+        u.predict_interval(pd.DataFrame(X, columns=names))
+    with pytest.raises(InvalidInputError, match="y has several columns of the same name"):
+        IBUGRegressor().fit(X, pd.DataFrame({"a": y, "b": y}).set_axis(["a", "a"], axis=1))
 
 
 def test_bad_targets(model, diabetes):

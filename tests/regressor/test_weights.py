@@ -179,6 +179,8 @@ def test_wrong_weights(rows):
         (-np.ones(500), "at least 0; entry 0 is -1"),
         (np.full(500, np.nan), "finite"),
         (np.zeros(500), "all zero"),
+        (np.full(500, 1e308), r"between 1e-150 and 1e\+150"),
+        (np.full(500, 5e-324), r"between 1e-150 and 1e\+150"),
     ]
     for weights, message in wrong:
         with pytest.raises(InvalidInputError, match=message):
@@ -186,6 +188,10 @@ def test_wrong_weights(rows):
         with pytest.raises(InvalidInputError, match=message):
             evaluate(u, X[500:1000], y[500:1000], sample_weight=weights)
     assert u.rule_ is rule
+    for options in ({"prefit": True}, {"prefit": True, "weight_neighbors": True}, {}):
+        large, validation = np.full(500, 1e308), {"X_val": X[500:], "y_val": y[500:]}
+        with pytest.raises(InvalidInputError, match=r"between 1e-150 and 1e\+150"):
+            IBUGRegressor(u.estimator, **options).fit(X[:500], y[:500], large, **validation)
     with pytest.raises(InvalidInputError, match="0 rows"):
         IBUGRegressor(k=3).fit(X[:50], y[:50], sample_weight_val=np.ones(50))
     own = fitted(rows, None).set_params(scoring=lambda y, d: crps(y, d))

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.integrate import trapezoid
+from sklearn.ensemble import GradientBoostingRegressor
 
 import ibug.report
 from ibug import IBUGRegressor
@@ -233,6 +234,22 @@ def test_two_thousand_rows_of_a_hundred_features_fit(tmp_path):
     assert path.stat().st_size < 10e6
 
 
+@pytest.mark.parametrize("options", [{"row_fraction": 0.5}, {"tree_fraction": 0.3}, {}])
+def test_training_rows_are_known_again(options, tmp_path):
+    """Also those of update, rows in single precision, and rows that are not in the index."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 4))
+    X[100:150] = X[:50]
+    y = X[:, 0] + rng.normal(size=900)
+    model = GradientBoostingRegressor(n_estimators=40).fit(X[:400], y[:400])
+    u = IBUGRegressor(model, prefit=True, random_state=0, **options).fit(X[:400], y[:400], X_val=X[600:], y_val=y[600:])
+    u.update(X[400:600], y[400:600])
+    for known in (X[:600], X[:600].astype(np.float32)):
+        ibug.report.write(u, X[600:], y[600:], tmp_path / "report.html", X_train=known, max_rows=20, width_seconds=0)
+    with pytest.raises(InvalidInputError, match="in their order"):
+        ibug.report.write(u, X[600:], y[600:], tmp_path / "other.html", X_train=X[600:0:-1])
+
+
 def test_more_rows_than_fit_are_drawn_at_random(model, tmp_path):
     u, X, _, y = model
     path = ibug.report.write(u, X[300:], y[300:], tmp_path / "report.html", max_rows=30, n_neighbors=3, width_seconds=0)
@@ -375,6 +392,8 @@ def test_wrong_arguments_are_named(model, tmp_path):
     X, y, X_train = X[300:], y[300:], X[:200]
     for options, message in [
         ({"X_train": X_train[:10]}, "X_train"),
+        ({"X_train": X_train[::-1]}, "in their order: 1.. of 200 rows"),
+        ({"X_train": X_train.sample(frac=1, random_state=0)}, "in their order: 1.. of 200 rows"),
         ({"X_shown": X[:10]}, "X_shown"),
         ({"ids": ["a"]}, "ids"),
         ({"train_ids": ["a"]}, "train_ids"),

@@ -142,6 +142,16 @@ def test_a_row_is_left_out_of_its_leaves(rows, name, weighted):
     assert np.abs(own.values).mean() > np.abs(y - model.predict(X)).mean()
 
 
+@pytest.mark.parametrize("size", [1e-308, 1e-300, 1e-30, 7.0, 1e30])
+@pytest.mark.parametrize("make", [lightgbm_model, xgboost_model, catboost_model, histogram_model])
+def test_constant_weights_of_any_size_are_those_of_a_model_without(rows, make, size):
+    X, y, _ = rows
+    model = make().fit(X, y)
+    own = found(model, X, y, np.full(len(y), size))
+    assert (own.kind, own.reason) == ("leave-one-out", "")
+    np.testing.assert_allclose(own.values, found(model, X, y).values, rtol=1e-4, atol=1e-5)
+
+
 class Told(LeafReader):
     """A reader of leaves and a recipe that are given."""
 

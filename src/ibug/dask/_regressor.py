@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ibug._columns import FeatureType, feature_types
 from ibug._estimator import all_or_nothing, view
 from ibug._frames import quantile_names
-from ibug._inputs import check_count, check_probabilities
+from ibug._inputs import check_count, check_probabilities, check_unique_names
 from ibug._options import Options
 from ibug._read_only import ReadOnlyState
 from ibug.dask._distribution import LazyDistribution
@@ -400,6 +400,7 @@ class IBUGRegressor(ReadOnlyState, RegressorMixin, BaseEstimator):
         """Return rows and targets as Dask collections; check their columns, or take these as they are."""
         keep_shards(self.client)
         X, y = as_collections(X, y, self.client, name)
+        check_unique_names(meta_of(X), "X")
         validate_data(self, meta_of(X), reset=reset, skip_check_array=True)
         if reset:
             self.feature_types_ = feature_types(meta_of(X))

@@ -9,7 +9,6 @@ from mlflow.models import ModelSignature
 from mlflow.types.schema import AnyType, ColSpec, ParamSchema, ParamSpec, Schema, TensorSpec
 
 from ibug._columns import FeatureType
-from ibug.exceptions import InvalidInputError
 
 COVERAGE = 0.9
 #: The columns of what is predicted; of several targets for each, with its name in front.
@@ -43,10 +42,6 @@ def infer_signature(u: Any) -> ModelSignature:
 def _inputs(u: Any) -> Schema:
     if not hasattr(u, "feature_names_in_"):
         return Schema([TensorSpec(np.dtype(np.float64), (-1, u.n_features_in_))])
-    if not u.feature_types_:
-        raise InvalidInputError(
-            "Columns with the same name twice have no signature: rename them, or pass signature=False."
-        )
     return Schema([ColSpec(_column_type(column), column["name"]) for column in u.feature_types_])
 
 

@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.utils import _safe_indexing
 
 from ibug._typing import Floats, Integers
 from ibug.describe import deviation, mean_distances
 from ibug.exceptions import InvalidInputError
 
 _LONGEST_TEXT = 200
+# The number of training rows that are looked for in the index, among this number of nearest rows, and the least share
+# that must be found: rounding to single precision may move a few into other leaves.
+_COMPARED_ROWS, _COMPARED_NEIGHBORS, _LEAST_SHARE_FOUND = 200, 10, 0.95
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,31 @@ def differences(features: list[Feature], neighbors: Integers, n_most: int) -> Di
         assert train is not None, "as above"
         values[rows, places] = train[neighbors[rows]]
     return Differences(np.where(kept > 0, chosen, -1), kept, values, np.sum(distances > 0, axis=1))
+
+
+def check_same_rows(estimator: Any, X_train: Any) -> None:
+    """Raise InvalidInputError unless some of the training rows are found in the index under their own numbers.
+
+    Parameters
+    ----------
+    estimator
+        The fitted IBUGRegressor.
+    X_train
+        The training rows as the model takes them, of the right shape.
+    """
+    indexed = estimator.source_.rows
+    n_indexed = estimator.index_.n_rows
+    places = np.unique(np.linspace(0, n_indexed - 1, _COMPARED_ROWS).astype(np.intp))
+    rows = places if indexed is None else indexed[places]
+    affinities, found = estimator.kneighbors(_safe_indexing(X_train, rows), min(_COMPARED_NEIGHBORS, n_indexed))
+    # A row shares all leaves with itself; where as many others do, its own number need not be among those returned.
+    known = (found == rows[:, None]).any(axis=1) | (affinities[:, -1] == estimator.index_.n_trees)
+    if np.mean(known) < _LEAST_SHARE_FOUND:
+        raise InvalidInputError(
+            f"X_train must be the rows that the estimator was fitted on, in their order: {np.sum(~known)} of "
+            f"{len(rows)} rows that were compared with the index have the leaves of other rows. Pass the X of fit (and "
+            "of update, behind it)."
+        )
 
 
 def check_train(X_train: Any, n_features: int, n_train: int) -> None:

@@ -21,6 +21,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.persistence import replacing
 from ibug.report import _rows as explorer
 from ibug.report._charts import all_charts
+from ibug.report._features import check_same_rows, check_train
 from ibug.report._joint import joint_section, listed
 from ibug.report._page import page, plotly_script
 from ibug.report._predicted import Predicted, scored
@@ -75,8 +76,9 @@ def write(
     path
         The file to write. It appears, or replaces an older one, when everything is written.
     X_train : array-like or data frame of shape (n_train, n_features), optional
-        The rows that the estimator was fitted on, to show the features in which a row differs from its neighbours. The
-        estimator itself does not keep them; the report keeps the values of the neighbours that it shows.
+        The rows that the estimator was fitted on, in their order, to show the features in which a row differs from its
+        neighbours. The estimator itself does not keep them; the report keeps the values of the neighbours that it
+        shows. Some are looked up in the index, unless X_shown is given: other rows are an error.
     X_shown : array-like or data frame of shape (n_rows, any number of columns), optional
         The rows as people know them, where X is encoded: these are shown in place of X. Then X_train must have the same
         columns.
@@ -127,6 +129,9 @@ def write(
     targets = check_targets(X, y, "y", several=names is not None, names=names)
     shown = X if X_shown is None else as_rows(X_shown)
     _check(targets, names, shown, ids, coverage)
+    if X_train is not None and X_shown is None and hasattr(estimator, "kneighbors"):
+        check_train(X_train, shown.shape[1], len(estimator.training_targets_))
+        check_same_rows(estimator, X_train)
     at_least_one(max_rows, "max_rows")
     with Progress("report", 3, enabled=bool(getattr(estimator, "verbose", 0))) as progress:
         rows = explorer.choose(len(targets), max_rows)

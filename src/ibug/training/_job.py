@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
-from ibug._inputs import check_feature_names
+from ibug._inputs import check_feature_names, check_size_of_weights
 from ibug._options import Options, is_weight
 from ibug._typing import Floats, Rows
 from ibug.exceptions import InvalidInputError
@@ -91,7 +91,11 @@ class Job:
     def sample_weight(self) -> Floats | None:
         """The weights of the training rows, (n_train,), if they were given."""
         found = [value for name, value in self.fit_params.items() if is_weight(name) and value is not None]
-        return np.asarray(_check_sample_weight(found[0], self.y, dtype=np.float64, copy=True)) if found else None
+        if not found:
+            return None
+        weights = np.asarray(_check_sample_weight(found[0], self.y, dtype=np.float64, copy=True))
+        check_size_of_weights(weights, "sample_weight", smallest=False)
+        return weights
 
     @property
     def neighbor_weight(self) -> Floats | None:
@@ -105,6 +109,7 @@ class Job:
                 f"weight_neighbors=True needs sample_weight in fit, one above zero for each training row; got {given}. "
                 "Leave rows of weight 0 out."
             )
+        check_size_of_weights(weights, "sample_weight")
         return weights
 
     def trained(self) -> Any:

@@ -63,6 +63,23 @@ def own_residuals(
     n_jobs, verbose
         As in IBUGRegressor.
     """
+    found = _own_residuals(reader, index, y, sample_weight, X, n_jobs, verbose)
+    if found.values is not None or sample_weight is None or np.any(sample_weight != sample_weight[0]):
+        return found
+    # Weights that are all the same may be those of a model that was trained without: its leaf values tell.
+    plain = _own_residuals(reader, index, y, None, X, n_jobs, verbose)
+    return found if plain.values is None else plain
+
+
+def _own_residuals(
+    reader: LeafReader,
+    index: LeafIndex | JoinedIndex,
+    y: Floats,
+    sample_weight: Floats | None,
+    X: Any,
+    n_jobs: int | None,
+    verbose: bool,
+) -> Residuals:
     try:
         if y.ndim == 1:
             return _residuals(_recipe(reader, y, sample_weight), index, y, n_jobs, verbose)
@@ -93,12 +110,16 @@ def _recipe(
     reader: LeafReader, y: Floats, sample_weight: Floats | None, output: int | None = None
 ) -> Boosting | Bagging:
     try:
-        return reader.recipe(y, sample_weight) if output is None else reader.recipe_of(output, y, sample_weight)
+        given = reader.recipe(y, sample_weight) if output is None else reader.recipe_of(output, y, sample_weight)
     except NotRedoneError:
         raise
     except Exception as error:
         # A parameter or an attribute that is another one in a version of the library that is yet unknown.
         raise NotRedoneError(f"its parameters cannot be read ({type(error).__name__}: {error})") from error
+    if sample_weight is not None and given.weights is not None and np.any((given.weights == 0) & (sample_weight > 0)):
+        # Values of leaves that weigh nothing are compared with nothing, so that any model would pass.
+        raise NotRedoneError("some of its weights are zero in single precision")
+    return given
 
 
 @dataclass(frozen=True, eq=False)

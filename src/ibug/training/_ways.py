@@ -63,7 +63,7 @@ def learned(job: Job) -> Learned:
         raise needs_splits(job.options.cv)
     if not job.options.prefit or job.options.wants_clones:
         check_stopping(job.model, job.fit_params)
-    _ = job.neighbor_weight  # an error comes before anything is trained
+    _ = job.sample_weight, job.neighbor_weight  # an error comes before anything is trained
     validation = job.validation
     n_tuned = min(len(job.y), MOST_TUNING_ROWS) if validation is None else len(validation[1])
     fresh_rows = guard_validation((job.X, job.y), validation, n_tuned, job.options)

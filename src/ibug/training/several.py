@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.multioutput import MultiOutputRegressor
 
-from ibug._inputs import shape_of
+from ibug._inputs import check_unique_names, shape_of
 from ibug._typing import Floats, Rows
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader
@@ -107,6 +107,7 @@ def target_names(y: Any) -> list[str]:
     """
     columns = getattr(y, "columns", None)
     if columns is not None:
+        check_unique_names(y, "y")
         return [str(name) for name in columns]
     shape = shape_of(y)
     return [f"target_{j}" for j in range(shape[1] if len(shape) > 1 else 1)]

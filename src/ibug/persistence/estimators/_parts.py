@@ -114,7 +114,7 @@ def restore_columns(regressor: Any, learned: Mapping[str, Any]) -> None:
         require(known, "its features' names are impossible")
         regressor.feature_names_in_ = names
     types = learned["feature_types_"]
-    require(isinstance(types, list) and len(types) in (0, n), "its features' types are impossible")
+    require(isinstance(types, list) and len(types) == n, "its features' types are impossible")
     regressor.feature_types_ = types
 
 
