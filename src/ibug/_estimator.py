@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from ibug._columns import FeatureType, feature_types
+from ibug._columns import FeatureType, feature_types, warn_unknown_categories
 from ibug._frames import (
     check_output,
     columns_of_targets,
@@ -283,12 +283,14 @@ class ProbabilisticRegressorMixin(ReadOnlyState):
 
     def _check_rows(self, X: Any) -> Any:
         if self._is_plain(X):  # nothing to complain of: a single row should not pay for finding that out in detail
+            warn_unknown_categories(X, self.feature_types_)
             return X
         check_is_fitted(self)
         X = as_rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         if _num_samples(X) == 0:
             raise InvalidInputError("Found array with 0 sample(s); at least one row is needed.")
+        warn_unknown_categories(X, self.feature_types_)
         return X
 
     def _is_plain(self, X: Any) -> bool:

@@ -19,6 +19,7 @@ Each error is also the built-in error that scikit-learn users expect, so that ``
     ├── OlderLibraryWarning                   a file was written with a newer version of a library than is installed
     ├── OtherUnitWarning                      ibug predicts in the unit of the target, where the model itself does not
     ├── OutsideSupportWarning                 later targets are outside the bounds that support="auto" had found
+    ├── UnknownCategoryWarning                rows have categories that the training rows did not have
     └── LikelyMistakeWarning                  what was asked for works, but is probably not what was meant:
         ├── SeenRowsWarning                   rows that should be new to the model are training rows
         ├── OldRowsWarning                    rows to calibrate on disagree with the latest neighbours
@@ -61,6 +62,7 @@ __all__ = [
     "TargetOrderWarning",
     "TooFewRowsWarning",
     "TrainedAnewWarning",
+    "UnknownCategoryWarning",
     "UnsupportedModelError",
 ]
 
@@ -136,6 +138,10 @@ class OtherUnitWarning(IBUGWarning):
 
 class OutsideSupportWarning(IBUGWarning):
     """Bounds of the target that ``support="auto"`` had found are dropped: later targets are outside."""
+
+
+class UnknownCategoryWarning(IBUGWarning):
+    """Rows have categories, or texts in a column of text, that the training rows did not have."""
 
 
 class LikelyMistakeWarning(IBUGWarning):

@@ -19,7 +19,7 @@ import typer
 from rich.markup import escape
 
 from ibug.cli.screen._session import Session
-from ibug.exceptions import IBUGError, IBUGWarning, LikelyMistakeWarning, MissingDependencyError
+from ibug.exceptions import IBUGError, IBUGWarning, LikelyMistakeWarning, MissingDependencyError, UnknownCategoryWarning
 
 #: The exit codes; 2, for wrong usage, is typer's own.
 OK, UNUSABLE, USAGE, MISSING_LIBRARY, DRIFT, BUG, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 4, 70, 130, 141
@@ -136,6 +136,8 @@ def _tell_warnings(session: Session, *, strict: bool) -> None:
     """
 
     def show(message: Any, category: type[Warning], *args: Any, **options: Any) -> None:
+        if issubclass(category, UnknownCategoryWarning):
+            return  # commands note such categories themselves, with the number of rows
         wanted = issubclass(category, IBUGWarning) or (session.verbose and issubclass(category, UserWarning))
         if wanted and str(message) not in session.notes:
             session.note(str(message))
