@@ -25,7 +25,7 @@ from ibug._frames import (
 )
 from ibug._inputs import as_rows, check_divisible, check_probabilities, check_target_names, check_targets
 from ibug._mistakes import tell_infinite
-from ibug._read_only import ReadOnlyState
+from ibug._read_only import keeps_read_only
 from ibug._typing import Floats, Rows
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
@@ -82,7 +82,8 @@ def all_or_nothing(fit: Fit) -> Fit:
     return cast(Fit, whole)
 
 
-class ProbabilisticRegressorMixin(ReadOnlyState):
+@keeps_read_only
+class ProbabilisticRegressorMixin:
     """Intervals, quantiles, variances and points from ``predict_dist``, the checks of rows that they share, and files.
 
     Subclasses put it before scikit-learn's ``RegressorMixin`` and ``BaseEstimator``.

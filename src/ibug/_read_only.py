@@ -10,19 +10,23 @@ import numpy as np
 Kept = TypeVar("Kept")
 
 
-class ReadOnlyState:
-    """Lets an estimator keep what it has learned, attributes that end in an underscore, in read-only arrays.
+def keeps_read_only(cls: type[Kept]) -> type[Kept]:
+    """Decorate an estimator to keep what it learns, attributes that end in an underscore, in read-only arrays.
 
     An array that becomes an attribute itself is copied: scikit-learn takes ``feature_names_in_`` from the user's frame.
     """
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, _kept(value) if _is_learned(name) else value)
+    def set_attribute(self: Any, name: str, value: Any) -> None:
+        super(cls, self).__setattr__(name, _kept(value) if _is_learned(name) else value)
 
-    def __setstate__(self, state: Any) -> None:
+    def set_state(self: Any, state: Any) -> None:
         # Arrays that come back from a pickle or a deep copy can be written to.
-        getattr(super(), "__setstate__", vars(self).update)(state)
+        getattr(super(cls, self), "__setstate__", vars(self).update)(state)
         vars(self).update({name: _kept(value) for name, value in vars(self).items() if _is_learned(name)})
+
+    for name, method in (("__setattr__", set_attribute), ("__setstate__", set_state)):
+        setattr(cls, name, method)
+    return cls
 
 
 def read_only(learned: Kept) -> Kept:

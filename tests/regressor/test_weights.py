@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.metrics import make_scorer, r2_score
 from sklearn.model_selection import GridSearchCV
@@ -188,10 +189,12 @@ def test_wrong_weights(rows):
         with pytest.raises(InvalidInputError, match=message):
             evaluate(u, X[500:1000], y[500:1000], sample_weight=weights)
     assert u.rule_ is rule
-    for options in ({"prefit": True}, {"prefit": True, "weight_neighbors": True}, {}):
+    for options in ({"prefit": True}, {"prefit": True, "weight_neighbors": True}, {"cv": 2}):
         large, validation = np.full(500, 1e308), {"X_val": X[500:], "y_val": y[500:]}
         with pytest.raises(InvalidInputError, match=r"between 1e-150 and 1e\+150"):
-            IBUGRegressor(u.estimator, **options).fit(X[:500], y[:500], large, **validation)
+            IBUGRegressor(u.estimator if "prefit" in options else clone(u.estimator), **options).fit(
+                X[:500], y[:500], large, **validation
+            )
     with pytest.raises(InvalidInputError, match="0 rows"):
         IBUGRegressor(k=3).fit(X[:50], y[:50], sample_weight_val=np.ones(50))
     own = fitted(rows, None).set_params(scoring=lambda y, d: crps(y, d))

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ibug._inputs import check_weights
-from ibug._read_only import ReadOnlyState
+from ibug._read_only import keeps_read_only
 from ibug._typing import Floats, LeavesOf
 from ibug.calibration._recalibrated import Recalibrated
 from ibug.calibration._rows import check_sources, groups_of, ratios_of
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _USUAL = 0.9  # the coverage whose intervals tell which group is the widest
 
 
-class ConformalCalibrator(ReadOnlyState, BaseEstimator):
+@keeps_read_only
+class ConformalCalibrator(BaseEstimator):
     """What the conformal calibrators share: scores of held-out rows, and groups of rows (Mondrian).
 
     The guarantee: if held-out rows and new rows are exchangeable, and the distributions were made without the held-out

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ibug._inputs import check_weights
-from ibug._read_only import ReadOnlyState
+from ibug._read_only import keeps_read_only
 from ibug._typing import Floats
 from ibug._weights import mean as average
 from ibug.distributions import Normal
@@ -30,7 +30,8 @@ _LARGEST_LOG = 60.0
 Candidate = tuple[float, float]
 
 
-class VarianceCalibrator(ReadOnlyState, BaseEstimator):
+@keeps_read_only
+class VarianceCalibrator(BaseEstimator):
     """Calibrate predicted variances on held-out data: σ² becomes γσ² + δ.
 
     The identity is a candidate, so that calibration never scores worse on the data it is fitted on. It works for the

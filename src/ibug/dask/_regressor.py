@@ -19,7 +19,7 @@ from ibug._estimator import all_or_nothing, view
 from ibug._frames import quantile_names
 from ibug._inputs import check_count, check_probabilities, check_unique_names
 from ibug._options import Options
-from ibug._read_only import ReadOnlyState
+from ibug._read_only import keeps_read_only
 from ibug.dask._distribution import LazyDistribution
 from ibug.dask._gathering import gathered, indices_of
 from ibug.dask._graph import SearchGraph
@@ -58,7 +58,8 @@ _NO_TREES_TRIED = (
 _NOT_ASKED = f'{ClusterSource.residual_reason} Leave out residuals="model".'
 
 
-class IBUGRegressor(ReadOnlyState, RegressorMixin, BaseEstimator):
+@keeps_read_only
+class IBUGRegressor(RegressorMixin, BaseEstimator):
     """``ibug.IBUGRegressor`` for training rows that are on a Dask cluster.
 
     Parameters, learned attributes and results are those of the local estimator with ``residuals="none"``: given the
