@@ -18,6 +18,7 @@ import ibug
 from ibug import AdaptiveIntervals, CBURegressor, IBUGRegressor, ProbabilisticEnsemble, VarianceCalibrator
 from ibug.calibration import DistributionConformal, LikelihoodRatio, ScaleConformal
 from ibug.distributions import Normal
+from ibug.online import DriftMonitor
 
 N = 150
 GIVEN_MODELS = ("estimator", "estimators", "model", "inner")  # what belongs to the user, or to another library
@@ -207,6 +208,10 @@ def test_calibrators_and_streams(rng, tmp_path):
     X_val, y_val = given.rows(1)
     stream = AdaptiveIntervals(IBUGRegressor(boosting(given), prefit=True).fit(X, y, X_val=X_val, y_val=y_val))
     check_everywhere(given, stream.observe(*given.rows(2)), tmp_path / "stream.ibug")
+    monitor = DriftMonitor(stream.estimator)
+    monitor.observe(*given.rows(2))
+    for one in (monitor, pickle.loads(pickle.dumps(monitor))):
+        given.check(one.tests_)
 
 
 def test_changes_of_the_inputs_change_nothing(rng):

@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
 from ibug._inputs import check_probabilities, check_targets, require
+from ibug._read_only import keeps_read_only
 from ibug._typing import Floats, Integers
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import pit
@@ -178,6 +179,7 @@ class BettingTest:
         return cls(edges, every, numbers[0], capital, numbers[1], n_rows, n_nights)
 
 
+@keeps_read_only
 class DriftMonitor:
     """A test for data drift that may be asked every night: the probability of ever a false alarm is alpha at most.
 
