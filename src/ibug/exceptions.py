@@ -22,6 +22,7 @@ Each error is also the built-in error that scikit-learn users expect, so that ``
     ├── UnknownCategoryWarning                rows have categories that the training rows did not have
     └── LikelyMistakeWarning                  what was asked for works, but is probably not what was meant:
         ├── SeenRowsWarning                   rows that should be new to the model are training rows
+        ├── OtherRowsWarning                  training rows are not the rows that the model was trained on
         ├── OldRowsWarning                    rows to calibrate on disagree with the latest neighbours
         ├── TrainedAnewWarning                a trained estimator is cloned and trained again
         ├── TooFewRowsWarning                 there are too few validation rows for what was asked for
@@ -56,6 +57,7 @@ __all__ = [
     "NotStoredWarning",
     "OldRowsWarning",
     "OlderLibraryWarning",
+    "OtherRowsWarning",
     "OtherUnitWarning",
     "OutsideSupportWarning",
     "SeenRowsWarning",
@@ -150,6 +152,10 @@ class LikelyMistakeWarning(IBUGWarning):
 
 class SeenRowsWarning(LikelyMistakeWarning):
     """Rows that choose, calibrate or score, and so should be new to the model, are rows that it was trained on."""
+
+
+class OtherRowsWarning(LikelyMistakeWarning):
+    """Rows were given as training rows that the trained model was not trained on, it seems."""
 
 
 class OldRowsWarning(LikelyMistakeWarning):

@@ -80,6 +80,14 @@ def test_a_model_that_is_there_already_predicts_as_before(files, training, make)
     np.testing.assert_allclose(out, model.predict(test), rtol=1e-9)
 
 
+def test_swapped_files_are_a_note_or_an_error(files, training):
+    path, _ = lightgbm_file(files, *training)
+    options = ("-t", "target", "-m", path, "--valid", files["train.csv"], "-o", files["w.ibug"])
+    assert "Were they swapped?" in " ".join(files.run("fit", files["valid.csv"], *options).stderr.split())
+    strict = files.run("fit", files["valid.csv"], *options, "--strict", ok=False)
+    assert (strict.exit_code, "The model was trained on X_val" in " ".join(strict.stderr.split())) == (1, True)
+
+
 def test_integer_categories_of_pandas(files, training):
     lightgbm = pytest.importorskip("lightgbm")
     X, y = training

@@ -158,7 +158,15 @@ class LeafReader(ABC):
 
     @property
     def n_training_rows(self) -> int | None:
-        """The number of rows that the first tree was trained on, if the model tells; with weights it is their sum."""
+        """The number of rows that the first tree was trained on, if the model has it; with weights it is their sum."""
+        sizes = self.leaf_sizes(1)
+        return None if sizes is None else round(float(sizes[0].sum())) or None
+
+    def leaf_sizes(self, n: int) -> list[Floats] | None:
+        """Return the number of training rows in each leaf of the first n trees, by its number; with weights, their sum.
+
+        None where the model does not have them. There may be gaps in the numbers of a tree's leaves, of size 0.
+        """
         return None
 
     def written_as(self, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import catboost
@@ -68,13 +69,13 @@ class CatBoostReader(WalkingReader):
         """Whether `predict` returns the exponential of what the model itself predicts."""
         return bool(self._options)
 
-    @property
-    def n_training_rows(self) -> int | None:
-        """The number of rows of the first tree; files of several targets do not tell it."""
+    def leaf_sizes(self, n: int) -> list[Floats] | None:
+        """Return the number of rows in leaves; files of several targets do not have it."""
         if self._n_outputs > 1:
             return None
-        weights = np.asarray(self.model.get_leaf_weights())[: int(self.model.get_tree_leaf_counts()[0])]
-        return round(float(weights.sum())) or None
+        edges = np.cumsum([0, *self.model.get_tree_leaf_counts()[:n]])
+        weights = np.asarray(self.model.get_leaf_weights(), np.float64)
+        return [weights[start:stop] for start, stop in pairwise(edges)] if len(weights) else None
 
     @property
     def quantile(self) -> float | None:
@@ -121,6 +122,11 @@ class CatBoostReader(WalkingReader):
     def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
         """Return how the model came to its leaf values."""
         return boosting(self.model, trained_loss(self.model), y, sample_weight)
+
+    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting:
+        """Return how the model came to the values that its leaves have for one output."""
+        outputs = {"output": output, "n_outputs": self._n_outputs}
+        return boosting(self.model, trained_loss(self.model), y, sample_weight, **outputs)
 
     def _trees(self) -> tuple[Trees, Link | None]:
         if self._n_outputs > 1:

@@ -48,10 +48,9 @@ class DelegatingReader(LeafReader):
         """The number of targets."""
         return self.inner.n_outputs
 
-    @property
-    def n_training_rows(self) -> int | None:
-        """The number of rows that the first tree was trained on."""
-        return self.inner.n_training_rows
+    def leaf_sizes(self, n: int) -> list[Floats] | None:
+        """Return the number of rows in leaves of the inner reader's trees."""
+        return self.inner.leaf_sizes(n)
 
     @property
     def changes_unit(self) -> bool:

@@ -37,10 +37,10 @@ class HistGradientBoostingReader(WalkingReader):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_walks": None}  # made from the model again, as the compiled walk is
 
-    @property
-    def n_training_rows(self) -> int:
-        """The number of rows of the first tree."""
-        return int(self.model._predictors[0][0].nodes["count"][0])
+    def leaf_sizes(self, n: int) -> list[Floats]:
+        """Return the number of rows in leaves."""
+        nodes = [trees[0].nodes for trees in self.model._predictors[:n]]
+        return [part["count"][part["is_leaf"].astype(bool)].astype(np.float64) for part in nodes]
 
     @property
     def quantile(self) -> float | None:

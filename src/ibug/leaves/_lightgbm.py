@@ -68,11 +68,11 @@ class LightGBMReader(WalkingReader):
         """The number of columns."""
         return int(self._n_columns)
 
-    @property
-    def n_training_rows(self) -> int | None:
-        """The number of rows of the first tree."""
-        root = self._booster().dump_model(num_iteration=1)["tree_info"][0]["tree_structure"]
-        return int(root["internal_count"]) if "internal_count" in root else None
+    def leaf_sizes(self, n: int) -> list[Floats] | None:
+        """Return the number of rows in leaves; a tree that is one leaf has none in its file."""
+        text = self._booster().model_to_string(num_iteration=min(n, self.n_trees)).partition("\nend of trees")[0]
+        found = re.findall(r"^leaf_count=(.*)$", text, re.MULTILINE)
+        return [np.fromstring(line, sep=" ") for line in found] or None
 
     @property
     def quantile(self) -> float | None:

@@ -78,6 +78,10 @@ class SeveralReader(LeafReader):
         """The number of targets."""
         return len(self.inner)
 
+    def leaf_sizes(self, n: int) -> list[Floats] | None:
+        """Return the number of rows in leaves of the first member: its trees come first."""
+        return self.inner[0].leaf_sizes(n)
+
     @property
     def changes_unit(self) -> bool:
         """Whether the reader of some member does."""
@@ -218,7 +222,9 @@ class ChainReader(SeveralReader):
             rows = _beside(rows, np.asarray(reader.predict(rows), np.float64))
 
     def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
-        """Say that it is not known: members were trained on other columns than they see now."""
+        """Return that of the first member; later ones were trained on other columns than they see now."""
+        if output == self._order[0]:
+            return self.inner[0].recipe(y, sample_weight)
         raise NotRedoneError("the members of a chain were trained on targets, and see predictions in their place")
 
     @property

@@ -76,10 +76,10 @@ class SklearnReader(LeafReader):
         """The number of trees."""
         return len(self.model.estimators_)
 
-    @property
-    def n_training_rows(self) -> int:
-        """The number of rows of the first tree; a bootstrap sample has as many as there were."""
-        return round(float(np.ravel(self.model.estimators_)[0].tree_.weighted_n_node_samples[0]))
+    def leaf_sizes(self, n: int) -> list[Floats]:
+        """Return the number of rows in leaves; a bootstrap sample has as many rows as there were."""
+        trees = [estimator.tree_ for estimator in np.ravel(self.model.estimators_)[:n]]
+        return [np.asarray(tree.weighted_n_node_samples[tree.children_left == -1]) for tree in trees]
 
     @property
     def quantile(self) -> float | None:
@@ -131,10 +131,9 @@ class WrapperReader(LeafReader):
         """The names of the wrapped model's columns."""
         return self.inner.feature_names
 
-    @property
-    def n_training_rows(self) -> int | None:
-        """The number of rows that the wrapped model's first tree was trained on."""
-        return self.inner.n_training_rows
+    def leaf_sizes(self, n: int) -> list[Floats] | None:
+        """Return the number of rows in leaves of the wrapped model."""
+        return self.inner.leaf_sizes(n)
 
     @property
     def quantile(self) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -19,10 +18,12 @@ from ibug.leaves._matrix import array_as_floats, categories_of, frame_as_floats,
 from ibug.leaves.recipe import Boosting, NotRedoneError
 from ibug.leaves.recipe._xgboost import boosting
 from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
+from ibug.leaves.walk._ubjson import parse
 from ibug.leaves.walk._xgboost import read_trees
 
 _LINEAR = "its booster is 'gblinear', which has no trees"
 _NONNEGATIVE = {"count:poisson": "Poisson", "reg:gamma": "gamma", "reg:tweedie": "Tweedie"}
+_UNIT_HESSIANS = ("reg:squarederror", "reg:absoluteerror", "reg:quantileerror")
 _NO_REGRESSION = ("binary:", "multi:", "rank:", "survival:cox")
 
 
@@ -91,14 +92,18 @@ class XGBoostReader(WalkingReader):
         outputs = {"output": output, "n_outputs": self._n_outputs}
         return boosting(self._booster, self._n_rounds, y, sample_weight, **outputs)
 
-    @property
-    def n_training_rows(self) -> int | None:
-        """The number of rows of the first tree: the sum of their second derivatives, which are 1 for squared errors."""
+    def leaf_sizes(self, n: int) -> list[Floats] | None:
+        """Return the number of rows in leaves: the sum of their second derivatives, which are 1 for some losses."""
         objective = json.loads(self._booster.save_config())["learner"]["objective"]["name"]
-        if self._n_outputs > 1 or objective != "reg:squarederror":
+        if objective not in _UNIT_HESSIANS or (self._n_outputs > 1 and self.outputs is None):
             return None
-        cover = re.search(r"cover=([-+.e0-9]+)", self._booster[:1].get_dump(with_stats=True)[0])
-        return round(float(cover[1])) if cover else None
+        rounds = -(-n // (self._n_outputs * self._n_parallel))
+        learner = parse(bytes(self._booster[: min(rounds, self._booster.num_boosted_rounds())].save_raw("ubj")))
+        trees = learner["learner"]["gradient_booster"]["model"]["trees"]
+        return [
+            np.where(np.array(tree["left_children"]) < 0, np.array(tree["sum_hessian"], np.float64), 0.0)
+            for tree in trees[:n]
+        ]
 
     @property
     def _nonnegative_loss(self) -> str:

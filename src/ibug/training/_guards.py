@@ -20,6 +20,7 @@ from ibug.exceptions import (
     NarrowWarning,
     NotCentralWarning,
     OldRowsWarning,
+    OtherRowsWarning,
     OtherUnitWarning,
     SeenRowsWarning,
     TargetOrderWarning,
@@ -29,7 +30,7 @@ from ibug.exceptions import (
 from ibug.leaves import LeafReader, read_leaves_of
 from ibug.neighbors import Batch, LocalSource
 from ibug.rule import AnyRule, JointRule
-from ibug.training._seen_rows import seen_share
+from ibug.training._seen_rows import fills_leaves, follows_from, seen_share
 from ibug.training._splits import rows_for_conformal
 
 # Below it, what validation rows choose is mostly chance; a stack is not even tried.
@@ -56,6 +57,9 @@ _NO_FIT, _FIT, _ROWS_TO_CORRELATE = 0.1, 0.5, 50
 # least; below this p-value they are other ones.
 _COMPARED_ERRORS, _LEAST_ERRORS = 1000, 30
 _SURELY_OTHER = 1e-3
+# Values of leaves follow from rows that the model was trained on by 1 or more. Below the first share, beyond chance,
+# rows may be other ones, if validation rows have more; below the second they are, whatever these have.
+_FOLLOWS, _OTHER = 0.95, 0.8
 
 
 def guard_training(model: Any, copy: Any) -> None:
@@ -186,6 +190,53 @@ def guard_number_of_rows(reader: LeafReader, n_train: int, n_validation: int) ->
         )
 
 
+def guard_training_rows(
+    reader: LeafReader, train: Rows, weights: Floats | None, validation: Rows | None, validation_weights: Floats | None
+) -> None:
+    """Warn of training rows that the model was not trained on; and if it was trained on the validation rows instead.
+
+    Parameters
+    ----------
+    reader
+        Has the trained model.
+    train, validation
+        X and y of the training rows; and of the validation rows, if there are any.
+    weights, validation_weights : ndarray of shape (n_rows,) or None
+        Their weights, if they were given.
+    """
+    n_train = len(train[1])
+    trained = reader.n_training_rows
+    known = "" if trained is None else f"; its first tree has {trained} rows, and X has {n_train}"
+    if validation is not None and fills_leaves(reader, validation[0], validation_weights):
+        if not fills_leaves(reader, train[0], weights):
+            _warn_of_swapped_rows("X_val fills the leaves of its trees as they were filled in training, and X does not")
+        return
+    found = follows_from(reader, train, weights)
+    if found is None or not found.is_below(_FOLLOWS * (found.least or 1.0)) or fills_leaves(reader, train[0], weights):
+        return
+    other = None if validation is None else follows_from(reader, validation, validation_weights)
+    if other is not None and found.is_below(other):
+        _warn_of_swapped_rows(
+            f"the values of its leaves follow from X_val by {other.share:.2f}, and from X by {found.share:.2f} only"
+        )
+    elif found.is_below(_OTHER * found.least):
+        tell(
+            f"The model was not trained on these rows, it seems: the values of its leaves follow from X and y by "
+            f"{found.share:.2f} ± {found.error:.2f}, where rows that it was trained on have {found.least:.2f} or "
+            f"more{known}. Neighbours are training rows: give the rows that the model was trained on as X, prepared in "
+            "the same way, with their own targets.",
+            OtherRowsWarning,
+        )
+
+
+def _warn_of_swapped_rows(reason: str) -> None:
+    tell(
+        f"The model was trained on X_val, and not on X: {reason}. Intervals will be far too narrow. Were they swapped? "
+        "X and y are the rows that it was trained on, X_val and y_val (--valid) are new to it.",
+        SeenRowsWarning,
+    )
+
+
 def guard_stack(
     rule: AnyRule,
     batches: Callable[[Any], Iterable[Batch]],
@@ -302,8 +353,8 @@ def _correlation(reader: LeafReader, X: Any, y: Floats) -> float:
     return float(np.corrcoef(predicted, y[some])[0, 1])
 
 
-def guard_order(reader: LeafReader, rows: Rows, names: Sequence[str]) -> None:
-    """Tell of several targets that are in another order than those of the model, by its predictions.
+def guard_order(reader: LeafReader, rows: Rows, names: Sequence[str]) -> bool:
+    """Tell of several targets that are in another order than those of the model, by its predictions; and whether it is.
 
     A target that is merely unpredictable is no reason: the other order must make every target that moves a useful one.
 
@@ -327,6 +378,7 @@ def guard_order(reader: LeafReader, rows: Rows, names: Sequence[str]) -> None:
             f"order in which the model was trained? By its predictions that is {[names[j] for j in order]}.",
             TargetOrderWarning,
         )
+    return bool(moved)
 
 
 def better_order(predicted: Floats, y: Floats) -> list[int]:

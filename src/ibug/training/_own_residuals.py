@@ -82,10 +82,10 @@ def _own_residuals(
 ) -> Residuals:
     try:
         if y.ndim == 1:
-            return _residuals(_recipe(reader, y, sample_weight), index, y, n_jobs, verbose)
+            return _residuals(recipe_of(reader, y, sample_weight), index, y, n_jobs, verbose)
         values, kinds = [], set()
         for j, column in enumerate(y.T):
-            recipe = _recipe(reader, column, sample_weight, j)
+            recipe = recipe_of(reader, column, sample_weight, j)
             own = index
             if reader.outputs is not None:  # the trees of one target have an index of their own
                 trees = np.flatnonzero(reader.outputs == j)
@@ -101,14 +101,17 @@ def _own_residuals(
 def _residuals(
     recipe: Boosting | Bagging, index: LeafIndex | JoinedIndex, y: Floats, n_jobs: int | None, verbose: bool
 ) -> Residuals:
+    if recipe.refusal:
+        raise NotRedoneError(recipe.refusal)
     if isinstance(recipe, Bagging):
         return Residuals(y - _out_of_bag(recipe, index), "out-of-bag")
     return Residuals(y - _leave_one_out(recipe, index, n_jobs, verbose), "leave-one-out")
 
 
-def _recipe(
+def recipe_of(
     reader: LeafReader, y: Floats, sample_weight: Floats | None, output: int | None = None
 ) -> Boosting | Bagging:
+    """Return how a model came to its leaf values, or to those of one of several outputs."""
     try:
         given = reader.recipe(y, sample_weight) if output is None else reader.recipe_of(output, y, sample_weight)
     except NotRedoneError:
@@ -228,10 +231,10 @@ def _out_of_bag(recipe: Bagging, index: LeafIndex | JoinedIndex) -> Floats:
     targets = recipe.targets[order]
     weights = np.ones(n) if recipe.weights is None else recipe.weights[order]
     total, times = np.zeros(n), np.zeros(n, np.int64)
-    largest = float(np.abs(targets).max())
+    largest, samples = float(np.abs(targets).max()), recipe.samples()
     for chunk in _chunks(recipe, index):
         for tree, number in enumerate(range(chunk.trees.start, chunk.trees.stop)):
-            drawn = np.bincount(recipe.samples[number], minlength=n)[order]
+            drawn = np.bincount(samples[number], minlength=n)[order]
             codes = chunk.codes[tree, :n]
             values = chunk.values[chunk.first[tree] : chunk.first[tree + 1]]
             below = np.bincount(codes, drawn * weights, len(values))

@@ -1,9 +1,9 @@
-"""Whether rows that should be new are training rows: found by a hash of each row and its target."""
+"""Which rows a model was trained on: new rows that are training rows, and training rows that are other ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,8 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
 from ibug._typing import Floats, Rows
-from ibug.leaves import is_pandas
+from ibug.leaves import Bagging, Boosting, LeafReader, NotRedoneError, RepeatedReader, is_pandas
+from ibug.training._own_residuals import recipe_of
 
 Hashes = NDArray[np.uint64]
 
@@ -21,6 +22,15 @@ _LOOKED_UP = 1000
 _NUMBERS_PER_CHUNK = 2**22
 # The share of equal rows that is suspicious, beyond that of training rows which have a twin among themselves.
 SUSPICIOUS_SHARE = 0.1
+# The number of rows that tell whether the values of leaves follow from them, at most and at least.
+_ROWS_TO_FOLLOW, _LEAST_ROWS = 4000, 150
+# Where the mean error is a larger share of its standard deviation, an outlier or another unit governs leaf values.
+_OFF = 0.3
+# The number of standard errors beyond which a difference is no chance.
+_CERTAIN = 4.0
+# The number of trees whose leaves are counted; those that differ need this number of splits.
+_ROUNDING = 1e-4
+_TREES_TO_COUNT, _SPLITS_TO_COUNT = 10, 4
 
 
 def seen_share(train: Rows, new: Rows) -> float:
@@ -136,3 +146,130 @@ def _mixed(bits: Hashes) -> Hashes:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
+
+
+def fills_leaves(reader: LeafReader, X: Any, weights: Floats | None = None) -> bool:
+    """Tell whether rows fill the leaves of the first trees just as the model's training rows did.
+
+    Parameters
+    ----------
+    reader
+        Has the trained model.
+    X
+        The rows.
+    weights : ndarray of shape (n_rows,) or None
+        Of the rows: some libraries count leaves by them.
+    """
+    reader = reader.inner if isinstance(reader, RepeatedReader) else reader
+    sizes = reader.leaf_sizes(_TREES_TO_COUNT)
+    if sizes is None or sum(int(np.sum(size > 0)) - 1 for size in _distinct(sizes)) < _SPLITS_TO_COUNT:
+        return False
+    n = X.shape[0]
+    total = sizes[0].sum()
+    ways = [None] if weights is None else [None, weights]
+    ways = [one for one in ways if np.isclose(total, n if one is None else one.sum(), rtol=_ROUNDING, atol=0)]
+    if not ways:
+        return False
+    leaves = reader.read_leaves(X, trees=np.arange(len(sizes)))
+    return any(
+        all(
+            np.allclose(np.bincount(own, one, len(size))[: len(size)], size, rtol=0, atol=_ROUNDING * total)
+            for own, size in zip(leaves.T, sizes, strict=True)
+        )
+        for one in ways
+    )
+
+
+def _distinct(sizes: list[Floats]) -> list[Floats]:
+    return list({size.tobytes(): size for size in sizes}.values())
+
+
+class Follows(NamedTuple):
+    """How far the values of a model's leaves follow from the targets of some rows."""
+
+    share: float  # 1 or more of training rows, on average; the less the better a model fits noise, of other rows
+    error: float  # its standard error
+    least: float  # what training rows have at least, on average; 0 where that is not known
+
+    def is_below(self, other: Follows | float) -> bool:
+        """Tell whether the share is below another one, or a number, beyond chance."""
+        share, error = (other.share, other.error) if isinstance(other, Follows) else (other, 0.0)
+        return self.share + _CERTAIN * float(np.hypot(self.error, error)) < share
+
+
+def follows_from(reader: LeafReader, rows: Rows, weights: Floats | None = None) -> Follows | None:
+    """Return how far the values of a model's leaves follow from some rows; None where that is not known.
+
+    A leaf has the value that its training rows pull it to: of boosting, −rate · G/(H + λ). So Σ −g·v of training rows
+    is Σ h·v²/rate at least, in each tree, and that of a random part of them is so on average. Rows that the model has
+    not seen pull less, as splits and values fit noise of the training rows, the more so in late trees: the second half
+    counts. Of a forest, v is what the last split adds to the value of the node above.
+
+    Parameters
+    ----------
+    reader
+        Has the trained model.
+    rows
+        X and y; of many rows some thousands are looked at.
+    weights : ndarray of shape (n_rows,) or None
+        Of the rows; those of weight 0 do not count.
+    """
+    X, y = rows
+    counted = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
+    if len(counted) < _LEAST_ROWS:
+        return None
+    some = counted[np.unique(np.linspace(0, len(counted) - 1, _ROWS_TO_FOLLOW).astype(np.intp))]
+    X, y, weights = _safe_indexing(X, some), y[some], None if weights is None else weights[some]
+    reader = reader.inner if isinstance(reader, RepeatedReader) else reader
+    leaves, predicted = (
+        reader.read_leaves(X).astype(np.intp),
+        np.asarray(reader.predict(X), np.float64).reshape(len(y), -1),
+    )
+    found = []
+    for j, column in enumerate(y.reshape(len(y), -1).T):
+        own = leaves if reader.outputs is None else leaves[:, reader.outputs == j]
+        try:
+            recipe = recipe_of(reader, column, weights, None if y.ndim == 1 else j)
+            pulls, steps, ends = _pulls(recipe, own)
+        except NotRedoneError:
+            continue
+        known = np.allclose(ends, predicted[:, j], rtol=1e-3, atol=1e-3 * np.std(predicted[:, j]))
+        errors = column - predicted[:, j]
+        if known and steps.sum() > 0 and abs(np.mean(errors)) <= _OFF * np.std(errors):
+            share = pulls.sum() / steps.sum()
+            error = np.sqrt(np.sum((pulls - share * steps) ** 2)) / steps.sum()
+            least = recipe.drawn if isinstance(recipe, Bagging) else float(not recipe.sampled)
+            found.append(Follows(float(share), float(error), least))
+    return max(found, default=None)
+
+
+def _pulls(recipe: Boosting | Bagging, leaves: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
+    """Return Σ −g·v and Σ h·v²/rate of the trees that count, and the prediction, (n_rows,) each."""
+    n, n_trees = leaves.shape
+    if recipe.leaves.n_trees != n_trees:
+        raise NotRedoneError("it does not tell the values of all trees")
+    weights = np.ones(n) if recipe.weights is None else recipe.weights
+    pulls, steps = np.zeros(n), np.zeros(n)
+    raw = np.zeros(n) if isinstance(recipe, Bagging) else np.full(n, recipe.start)
+    for tree in range(n_trees):
+        value = recipe.leaves.at(np.full(n, tree), leaves[:, tree])
+        if isinstance(recipe, Bagging):
+            above = recipe.parents.at(np.full(n, tree), leaves[:, tree])
+            bounded = weights * _bounded(value - above)
+            pulls += bounded * (recipe.targets - above)
+            steps += bounded * (value - above)
+            raw += value / n_trees
+            continue
+        if tree >= max(n_trees // 2, 1) and recipe.rates[tree] > 0:
+            gradient, hessian = recipe.loss.slopes(raw, recipe.targets)
+            bounded = _bounded(value)
+            pulls -= bounded * gradient * weights
+            steps += bounded * hessian * value / recipe.rates[tree] * weights
+        raw += value
+    return pulls, steps, recipe.link(raw)
+
+
+def _bounded(values: Floats) -> Floats:
+    """Return leaf values, no larger than usual ones, so that outliers, which only some of the rows have, count less."""
+    usual = float(np.median(np.abs(values)))
+    return np.clip(values, -usual, usual) if usual > 0 else np.sign(values)

@@ -35,6 +35,7 @@ from ibug.training._guards import (
     guard_order,
     guard_rows_of_targets,
     guard_stack,
+    guard_training_rows,
     guard_validation,
 )
 from ibug.training._job import Job
@@ -73,8 +74,11 @@ def learned(job: Job) -> Learned:
         guard_number_of_rows(source.leaves.reader, len(job.y), len(validation[1]))
         if job.y.ndim == 1:
             guard_rows_of_targets(source.leaves.reader, (job.X, job.y), validation)
-    if job.options.prefit and job.y.ndim > 1:
-        guard_order(source.leaves.reader, (job.X, job.y) if validation is None else validation, job.target_names)
+    if job.options.prefit:
+        train, new = (job.X, job.y), validation if fresh_rows else None
+        known = train if validation is None else validation
+        if job.y.ndim == 1 or not guard_order(source.leaves.reader, known, job.target_names):
+            guard_training_rows(source.leaves.reader, train, job.sample_weight, new, job.validation_weight)
     if validation is not None and fresh_rows:
         X = validation[0]
 

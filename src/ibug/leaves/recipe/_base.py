@@ -34,6 +34,24 @@ class Loss:
     name: str = "squared"
     parameter: float = 0.0
 
+    def slopes(self, raw: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Return gradients and hessians at raw predictions, (n_rows,) each, as cpp/refit/losses.hpp has them."""
+        error, one, p = raw - y, np.ones(len(y)), self.parameter
+        if self.name == "huber":
+            return np.clip(error, -p, p), one
+        if self.name == "pseudo_huber":
+            square = 1.0 + (error / p) ** 2
+            return error / np.sqrt(square), square**-1.5
+        if self.name == "poisson":
+            return np.exp(raw) - y, np.exp(raw + p)
+        if self.name == "gamma":
+            ratio = y * np.exp(-raw)
+            return 1.0 - ratio, ratio
+        if self.name == "tweedie":
+            a, b = y * np.exp((1.0 - p) * raw), np.exp((2.0 - p) * raw)
+            return b - a, (2.0 - p) * b - (1.0 - p) * a
+        return error, one
+
 
 @dataclass(frozen=True, eq=False)
 class LeafValues:
@@ -103,6 +121,10 @@ class Boosting:
         Returns predictions in the unit of the target.
     suspects : str
         What may be the cause where the values cannot be redone, as far as the parameters tell.
+    sampled : bool
+        Whether trees have seen samples of the rows, or may have.
+    refusal : str
+        Why values cannot be redone without a row, though they are known: trees have seen samples, say. Else empty.
     """
 
     leaves: LeafValues
@@ -117,6 +139,8 @@ class Boosting:
     single: bool
     link: Callable[[Floats], Floats]
     suspects: str = ""
+    sampled: bool = False
+    refusal: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,23 +149,30 @@ class Bagging:
 
     Parameters
     ----------
-    leaves : LeafValues
-        The model's own values.
-    samples : sequence of ndarray of int
-        The rows that each tree has seen, as often as they were drawn.
+    leaves, parents : LeafValues
+        The model's own values; and those of the nodes above the leaves, under the leaves' numbers.
+    samples : function without arguments
+        Returns the rows that each tree has seen, as often as they were drawn.
     targets : ndarray of shape (n_rows,)
         As the library has them.
     weights : ndarray of shape (n_rows,) or None
         The rows' weights.
     link : function of means, (n_rows,)
         Returns predictions in the unit of the target.
+    drawn : float
+        The share of the rows that each tree has seen.
+    refusal : str
+        As in Boosting.
     """
 
     leaves: LeafValues
-    samples: Sequence[NDArray[np.intp]]
+    parents: LeafValues
+    samples: Callable[[], Sequence[NDArray[np.intp]]]
     targets: Floats
     weights: Floats | None
     link: Callable[[Floats], Floats]
+    drawn: float = 1.0
+    refusal: str = ""
 
 
 def identity(raw: Floats) -> Floats:

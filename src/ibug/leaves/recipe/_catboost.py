@@ -20,7 +20,9 @@ from ibug.leaves.recipe._base import (
 )
 
 
-def boosting(model: Any, loss: str, y: Floats, weights: Floats | None) -> Boosting:
+def boosting(
+    model: Any, loss: str, y: Floats, weights: Floats | None, *, output: int = 0, n_outputs: int = 1
+) -> Boosting:
     """Return the recipe of a model.
 
     CatBoost samples rows to find splits only; the values of leaves are made of all rows, in ordered boosting, too.
@@ -28,16 +30,18 @@ def boosting(model: Any, loss: str, y: Floats, weights: Floats | None) -> Boosti
     Parameters
     ----------
     model
-        A CatBoost model with one output.
+        A CatBoost model.
     loss
         The name of its loss.
     y, weights : ndarray of shape (n_rows,)
         Targets and weights of the training rows; the latter may be None.
+    output, n_outputs
+        The output that the targets are for, and the number of outputs: each leaf has a value for each of them.
     """
     if "params" not in model.get_metadata():
         raise NotRedoneError("it does not tell its parameters, as sums of models do not")
     given = model.get_all_params()
-    if loss != "RMSE":
+    if loss not in ("RMSE", "MultiRMSE"):
         raise NotRedoneError(f"its loss, {loss!r}, is another than 'RMSE'")
     steps = int(given.get("leaf_estimation_iterations", 1))
     if steps > 1:
@@ -48,11 +52,12 @@ def boosting(model: Any, loss: str, y: Floats, weights: Floats | None) -> Boosti
     if scale != 1.0:
         raise NotRedoneError(f"its sum of leaf values is scaled by {scale:g}")
     targets, weights = np.asarray(in_single(y)), in_single(weights)
-    values = by_tree(np.asarray(model.get_leaf_values(), np.float64), model.get_tree_leaf_counts())
+    every = np.asarray(model.get_leaf_values(), np.float64).reshape(-1, n_outputs)
+    values = by_tree(every[:, output], model.get_tree_leaf_counts())
     return Boosting(
         LeafValues.of(values),
         Loss(),
-        float(start),
+        float(np.ravel(start)[output]),
         np.full(len(values), float(given["learning_rate"])),
         targets,
         weights,

@@ -43,7 +43,7 @@ def boosting(booster: Any, n_iterations: int, y: Floats, weights: Floats | None)
     given = dict(re.findall(r"^\[(\w+): (.*)\]$", rest, re.MULTILINE))
     if not given:
         raise NotRedoneError("its file does not tell its parameters")
-    _refuse(given)
+    refusal = _sampling(given)
     loss, root = _loss(header, given)
     counts = [int(_field(block, "num_leaves")) for block in blocks]
     values = by_tree(np.fromstring(" ".join(_field(block, "leaf_value") for block in blocks), sep=" "), counts)
@@ -77,6 +77,8 @@ def boosting(booster: Any, n_iterations: int, y: Floats, weights: Floats | None)
             use_quantized_grad=given.get("use_quantized_grad", "0") != "0",
             cat_l2=any(int(_field(block, "num_cat")) for block in blocks) and float(given.get("cat_l2", 0)) > 0,
         ),
+        sampled=bool(refusal),
+        refusal=refusal,
     )
 
 
@@ -87,21 +89,22 @@ def _field(block: str, name: str) -> str:
     return found[1]
 
 
-def _refuse(given: dict[str, str]) -> None:
-    """Raise the reason why some parameters leave leaf values that cannot be redone."""
+def _sampling(given: dict[str, str]) -> str:
+    """Return which samples of the rows trees have seen, if so; raise where leaf values are made in another way."""
     if given["boosting"] not in ("gbdt", "gbrt"):
         raise NotRedoneError(f"its boosting is {given['boosting']!r}")
-    if given.get("data_sample_strategy", "bagging") != "bagging":
-        raise NotRedoneError(f"its trees have seen samples of the rows ({given['data_sample_strategy']})")
-    if int(given["bagging_freq"]) and float(given["bagging_fraction"]) < 1:
-        raise NotRedoneError(
-            f"its trees have seen samples of the rows (bagging_fraction={given['bagging_fraction']}, "
-            f"bagging_freq={given['bagging_freq']})"
-        )
     if given.get("linear_tree", "0") != "0":
         raise NotRedoneError("its leaves have linear models")
     if float(given.get("path_smooth", "0")):
         raise NotRedoneError("the values of its leaves are smoothed (path_smooth)")
+    if given.get("data_sample_strategy", "bagging") != "bagging":
+        return f"its trees have seen samples of the rows ({given['data_sample_strategy']})"
+    if int(given["bagging_freq"]) and float(given["bagging_fraction"]) < 1:
+        return (
+            f"its trees have seen samples of the rows (bagging_fraction={given['bagging_fraction']}, "
+            f"bagging_freq={given['bagging_freq']})"
+        )
+    return ""
 
 
 def _loss(header: str, given: dict[str, str]) -> tuple[Loss, bool]:

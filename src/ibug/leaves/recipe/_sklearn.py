@@ -36,8 +36,7 @@ def histogram_boosting(model: Any, y: Floats, weights: Floats | None) -> Boostin
     """
     if model.loss not in _HISTOGRAM_LOSSES:
         raise NotRedoneError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
-    if model.do_early_stopping_ and getattr(model, "_use_validation_data", True):
-        raise NotRedoneError("its early stopping has held out a part of the rows (validation_fraction)")
+    held_out = model.do_early_stopping_ and getattr(model, "_use_validation_data", True)
     nodes = [trees[0].nodes for trees in model._predictors]
     loss = _HISTOGRAM_LOSSES[model.loss]
     return Boosting(
@@ -53,6 +52,7 @@ def histogram_boosting(model: Any, y: Floats, weights: Floats | None) -> Boostin
         single=False,
         link=link_of(loss),
         suspects=suspected(monotonic_cst=model.monotonic_cst is not None),
+        refusal="its early stopping has held out a part of the rows (validation_fraction)" if held_out else "",
     )
 
 
@@ -68,10 +68,11 @@ def gradient_boosting(model: Any, y: Floats, weights: Floats | None) -> Boosting
     """
     if model.loss != "squared_error":
         raise NotRedoneError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
-    if model.subsample < 1:
-        raise NotRedoneError(f"its trees have seen samples of the rows (subsample={model.subsample:g})")
+    refusal = ""
     if model.n_iter_no_change is not None:
-        raise NotRedoneError("its early stopping has held out a part of the rows (n_iter_no_change)")
+        refusal = "its early stopping has held out a part of the rows (n_iter_no_change)"
+    if model.subsample < 1:
+        refusal = f"its trees have seen samples of the rows (subsample={model.subsample:g})"
     trees = [estimator.tree_ for estimator in model.estimators_.ravel()]
     return Boosting(
         LeafValues.of([model.learning_rate * _leaf_means(tree) for tree in trees]),
@@ -85,6 +86,8 @@ def gradient_boosting(model: Any, y: Floats, weights: Floats | None) -> Boosting
         max_step=0.0,
         single=False,
         link=identity,
+        sampled=model.subsample < 1,
+        refusal=refusal,
     )
 
 
@@ -100,17 +103,40 @@ def forest(model: Any, y: Floats, weights: Floats | None, output: int = 0) -> Ba
     output
         The output that the targets are for.
     """
-    if not model.bootstrap:
-        raise NotRedoneError("each of its trees has seen all rows (bootstrap=False), so that none are out of bag")
-    leaves = LeafValues.of([_leaf_means(estimator.tree_, output) for estimator in model.estimators_])
+    trees = [estimator.tree_ for estimator in model.estimators_]
+    leaves = LeafValues.of([_leaf_means(tree, output) for tree in trees])
+    parents = LeafValues.of([_means_above_leaves(tree, output) for tree in trees])
+    drawn, refusal = 1.0, ""
+    if model.bootstrap:
+        drawn = float(np.mean([tree.n_node_samples[0] for tree in trees])) / getattr(model, "_n_samples", len(y))
+    else:
+        refusal = "each of its trees has seen all rows (bootstrap=False), so that none are out of bag"
     # From 1.8 on, scikit-learn draws a row as often as it weighs, and then all draws weigh the same.
     drawn_by_weight = "sample_weight" in signature(_forest._generate_sample_indices).parameters
-    return Bagging(leaves, model.estimators_samples_, y, None if drawn_by_weight else weights, identity)
+    return Bagging(
+        leaves,
+        parents,
+        lambda: model.estimators_samples_,
+        y,
+        None if drawn_by_weight else weights,
+        identity,
+        drawn=drawn,
+        refusal=refusal,
+    )
 
 
 def _leaf_means(tree: Any, output: int = 0) -> Floats:
     """Return the values of a tree's leaves for one output, in their order."""
     return np.asarray(tree.value[tree.children_left == -1, output, 0])
+
+
+def _means_above_leaves(tree: Any, output: int) -> Floats:
+    """Return the value of the node above each leaf, in the order of the leaves; a root has its own."""
+    above = np.arange(tree.node_count)
+    for children in (tree.children_left, tree.children_right):
+        inner = np.flatnonzero(children != -1)
+        above[children[inner]] = inner
+    return np.asarray(tree.value[above[tree.children_left == -1], output, 0])
 
 
 def _constant(init: Any) -> float:

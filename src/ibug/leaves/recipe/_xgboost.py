@@ -47,8 +47,8 @@ def boosting(
     given = config["gradient_booster"]["tree_train_param"]
     if int(config["gradient_booster"]["gbtree_model_param"]["num_parallel_tree"]) > 1:
         raise NotRedoneError("it grows several trees in each round (num_parallel_tree)")
-    if float(given["subsample"]) < 1:
-        raise NotRedoneError(f"its trees have seen samples of the rows (subsample={given['subsample']})")
+    drawn = float(given["subsample"])
+    refusal = f"its trees have seen samples of the rows (subsample={given['subsample']})" if drawn < 1 else ""
     loss = _loss(config["objective"])
     model = learner["gradient_booster"]["model"]
     used = model["trees"][: model["iteration_indptr"][n_rounds or -1]]
@@ -75,7 +75,14 @@ def boosting(
         single=True,
         link=link_of(loss),
         suspects=suspected(monotone_constraints=given["monotone_constraints"] not in ("", "()")),
+        sampled=drawn < 1 or loss.name != "squared" or _vary([tree.hessian[0] for tree in trees]),
+        refusal=refusal,
     )
+
+
+def _vary(weights: list[float]) -> bool:
+    """Tell whether trees have seen rows of different weights: samples, though a file does not have the parameter."""
+    return bool(np.ptp(weights) > _SAME * np.max(weights))
 
 
 def _loss(objective: dict[str, Any]) -> Loss:
