@@ -1,5 +1,6 @@
-"""The command starts at once: what takes long to import waits until it is needed, and Ctrl-C meanwhile is silent."""
+"""The command starts at once: what takes long to import waits until it is needed; Ctrl-C meanwhile is one line."""
 
+import json
 import os
 import signal
 import subprocess
@@ -63,13 +64,15 @@ def test_a_file_loads_before_any_estimator_was_asked_for(files):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_an_interruption_of_the_imports_is_silent(tmp_path):
-    """The import of the application is made to wait, and told when it does."""
+@pytest.mark.parametrize("slow", ["typer", "ibug.cli._app", "ibug.cli.models", "sklearn"])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_an_interruption_of_the_imports_is_one_line(tmp_path, slow, form):
+    """The import of a module is made to wait, and told when it does: of the application, or of what a command needs."""
     code = (
-        "import sys, time, types\n"
+        "import sys, time\n"
         "class Slow:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'ibug.cli._app':\n"
+        f"        if name == {slow!r}:\n"
         "            print('importing', flush=True)\n"
         "            for _ in range(600):\n"
         "                time.sleep(0.1)\n"  # not in one: a thread of NumPy's may get the signal, and not wake it
@@ -77,9 +80,33 @@ def test_an_interruption_of_the_imports_is_silent(tmp_path):
         "from ibug.cli import main\n"
         "main()\n"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    arguments = [
+        "fit",
+        "train.csv",
+        "-t",
+        "y",
+        "-b",
+        "sklearn",
+        "-o",
+        "m.ibug",
+        *(["--json"] if form == "json" else []),
+    ]
+    (tmp_path / "train.csv").write_text("x,y\n" + "".join(f"{i},{i}\n" for i in range(50)))
+    command = [sys.executable, "-c", code, *arguments]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         assert process.stdout.readline() == b"importing\n"
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-    assert (process.returncode, out, err) == (-signal.SIGINT, b"", b"")
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, b"")
+    if form == "text":
+        assert err == b"error: interrupted.\n"
+    else:
+        facts = {"error": "interrupted.", "kind": "KeyboardInterrupt", "exit_code": 130, "notes": []}
+        assert json.loads(err) == facts

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from typing import Any
 
-__all__ = ["main"]
+__all__ = ["interrupted", "main"]
 
 _EXTRA = {"click", "pandas", "pyarrow", "rich", "typer"}
 
 
 def main() -> None:
     """Run the command, or say what to install."""
-    interrupt = signal.getsignal(signal.SIGINT)
-    if interrupt is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until all is imported Ctrl-C ends the process without a word
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupted)
     try:
         from ibug.cli._app import run
     except ImportError as error:
@@ -24,5 +25,16 @@ def main() -> None:
             f'The ibug command needs {error.name}, which is not installed: pip install "ibug-learn[cli]"\n'
         )
         sys.exit(3)
-    signal.signal(signal.SIGINT, interrupt)
     run()
+
+
+def interrupted(*_: Any) -> None:
+    """End the process by Ctrl-C before or after a command, when there is nothing to unwind.
+
+    An exception would be lost or dressed up by whatever is being imported.
+    """
+    line = "error: interrupted."
+    if "--json" in sys.argv:
+        line = '{"error": "interrupted.", "kind": "KeyboardInterrupt", "exit_code": 130, "notes": []}'
+    os.write(2, f"{line}\n".encode())
+    os._exit(130)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import Annotated, NoReturn
+from collections.abc import Iterator
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 import ibug
 from ibug.cli.commands import evaluate, explain, fit, info, monitor, predict, recalibrate, report
+from ibug.cli.screen import visible
 
 HELP = """
 Prediction intervals and whole distributions from gradient-boosted trees, on files.
@@ -29,8 +32,34 @@ Prediction intervals and whole distributions from gradient-boosted trees, on fil
 moved (ibug monitor); 70 a fault of ibug; 130 interrupted.[/]
 """
 
+
+class Commands(TyperGroup):
+    """The commands; what is wrong with their options is told without control characters."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Read the options that stand before the command."""
+        with _visible_usage():
+            return super().make_context(*args, **options)
+
+    def invoke(self, *args: Any, **options: Any) -> Any:
+        """Read the command and its options, and run it."""
+        with _visible_usage():
+            return super().invoke(*args, **options)
+
+
+@contextlib.contextmanager
+def _visible_usage() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message") and hasattr(error, "message"):  # a ClickException, without a public name
+            error.message = visible(error.message)
+        raise
+
+
 app = typer.Typer(
     name="ibug",
+    cls=Commands,
     help=HELP,
     rich_markup_mode="rich",
     no_args_is_help=True,

@@ -10,7 +10,7 @@ import typer
 
 from ibug.cli.columns import divided, match, require_column
 from ibug.cli.commands import _options as o
-from ibug.cli.screen import Session, groups_text, guarded, scores_text, several_scores_text
+from ibug.cli.screen import Session, done, groups_text, guarded, scores_text, several_scores_text
 from ibug.cli.tables import open_table
 from ibug.describe import Predictions
 
@@ -88,7 +88,7 @@ def evaluate(
         if scores.groups is not None:
             session.show(groups_text(scores.groups, _TOLD if _TOLD in coverages else max(coverages), str(groups)))
         for path in drawn:
-            session.say(f"[good]✓[/] {path}")
+            session.say(done(path))
 
 
 def _tell_several(estimator: Any, rows: LabelledRows, coverages: list[float], file: str, session: Session) -> None:

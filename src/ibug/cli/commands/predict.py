@@ -12,7 +12,7 @@ import typer
 
 from ibug.cli.columns import divided, match, require_column
 from ibug.cli.commands import _options as o
-from ibug.cli.screen import Session, guarded
+from ibug.cli.screen import Session, guarded, words
 from ibug.cli.tables import STANDARD_STREAM, Table, check_output, format_of, open_table, writing
 from ibug.describe import percent
 from ibug.exceptions import InvalidInputError
@@ -165,4 +165,4 @@ def _tell(predictor: Predictor, table: Table, output: str, seconds: float, sessi
     if session.json:
         session.report(facts, to_stderr=output == STANDARD_STREAM)
     elif output != STANDARD_STREAM:
-        session.say(f"[good]✓[/] {n:,} rows in {seconds:.1f} s → [value]{output}[/]")
+        session.say(words(("✓", "good"), f" {n:,} rows in {seconds:.1f} s → ", (output, "value")))

@@ -13,7 +13,7 @@ import typer
 
 from ibug.cli.columns import Schema, match, require_column
 from ibug.cli.commands import _options as o
-from ibug.cli.screen import Session, bytes_text, guarded
+from ibug.cli.screen import Session, done, guarded
 from ibug.cli.tables import STANDARD_STREAM, ReadOptions, check_output, open_table
 from ibug.exceptions import MissingDependencyError
 
@@ -110,7 +110,7 @@ def report(
     if session.json:
         session.report({"output": output, "bytes": size, "rows": len(rows.y)})
     else:
-        session.say(f"[good]✓[/] {output} [label]{bytes_text(size)}[/]")
+        session.say(done(output, size))
 
 
 def require_plotly() -> None:

@@ -2,7 +2,7 @@
 
 from ibug.cli.screen._errors import DRIFT, guarded
 from ibug.cli.screen._explanation import explanation_text
-from ibug.cli.screen._layout import bytes_text, facts_table, plain_table
+from ibug.cli.screen._layout import bytes_text, done, facts_table, plain_table, visible, words
 from ibug.cli.screen._session import Session
 from ibug.cli.screen._summaries import (
     drift_text,
@@ -18,6 +18,7 @@ __all__ = [
     "DRIFT",
     "Session",
     "bytes_text",
+    "done",
     "drift_text",
     "explanation_text",
     "facts_table",
@@ -29,4 +30,6 @@ __all__ = [
     "recalibrated_text",
     "scores_text",
     "several_scores_text",
+    "visible",
+    "words",
 ]

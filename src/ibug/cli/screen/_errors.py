@@ -16,8 +16,8 @@ from typing import Annotated, Any, get_type_hints
 
 import pyarrow as pa
 import typer
-from rich.markup import escape
 
+from ibug.cli import interrupted
 from ibug.cli.screen._session import Session
 from ibug.exceptions import IBUGError, IBUGWarning, LikelyMistakeWarning, MissingDependencyError, UnknownCategoryWarning
 
@@ -55,8 +55,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         for name, group in groups.items():
             options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
         session = Session(json=json, quiet=quiet, verbose=verbose)
-        before = _on_termination()
+        before: dict[int, Any] = {}
         try:
+            _on_termination(before)
             with warnings.catch_warnings(), session.resources:
                 _tell_warnings(session, strict=bool(options.get("strict")))
                 command(session=session, **options)
@@ -65,7 +66,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise
         except BaseException as error:
             if os.environ.get("IBUG_DEBUG"):
-                traceback.print_exc()
+                session.error(traceback.format_exc())
             raise typer.Exit(_explain(error, session)) from None
         finally:
             for number, handler in before.items():
@@ -103,7 +104,7 @@ def _explain(error: BaseException, session: Session) -> int:
     if session.json:
         session.report({"error": message, "kind": type(error).__name__, "exit_code": code}, to_stderr=True)
     else:
-        session.err.print(f"[error]error:[/] {escape(message)}")
+        session.error(message)
     return code
 
 
@@ -148,8 +149,8 @@ def _tell_warnings(session: Session, *, strict: bool) -> None:
     warnings.showwarning = show
 
 
-def _on_termination() -> dict[int, Any]:
-    """Let signals to end unwind like Ctrl-C, so that temporary files are removed, and return who had them before.
+def _on_termination(before: dict[int, Any]) -> None:
+    """Let signals to end unwind like Ctrl-C, so that temporary files are removed, and note who had them before.
 
     This works in the main thread only. A signal that is ignored (by ``nohup``, say) stays ignored.
     """
@@ -159,10 +160,11 @@ def _on_termination() -> dict[int, Any]:
 
     # pyarrow would take Ctrl-C for itself while it reads, and forget it at the end of the input.
     pa.enable_signal_handlers(False)
-    before: dict[int, Any] = {}
+    if signal.getsignal(signal.SIGINT) is interrupted:  # which does not unwind
+        before[signal.SIGINT] = interrupted
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             with contextlib.suppress(ValueError):
                 before[number] = signal.signal(number, unwind)
-    return before

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Group
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ibug.cli.screen._layout import plain_table
+from ibug.cli.screen._layout import plain_table, words
 from ibug.describe import number, percent
 
 _MOST_FEATURES = 10
@@ -21,15 +20,15 @@ _WHOLE, _LARGEST = 1e6, 1e15
 def explanation_text(facts: dict[str, Any], file: str) -> Any:
     """Return prediction, reasons, neighbours and differences, one below the other."""
     interval = facts["interval"]
-    head = Text.from_markup(
-        f"[label]{escape(file)}, {escape(facts['where'])}[/]\n"
-        f"[value]{number(facts['prediction'])}[/]  "
-        f"[label]{100 * interval['coverage']:g} % interval[/] "
-        f"{number(interval['lower'])} … {number(interval['upper'])}  "
-        f"[label]std[/] {number(facts['std'])}"
+    head = words(
+        (number(facts["prediction"]), "value"),
+        (f"  {100 * interval['coverage']:g} % interval ", "label"),
+        f"{number(interval['lower'])} … {number(interval['upper'])}",
+        ("  std ", "label"),
+        number(facts["std"]),
     )
-    parts: list[Any] = [head, ""]
-    parts += [Text(f"• {line}") for line in facts["reasons"]]
+    parts: list[Any] = [words((f"{file}, {facts['where']}", "label")), head, ""]
+    parts += [f"• {line}" for line in facts["reasons"]]
     if "width" in facts:
         parts += ["", _width(facts["width"])]
     parts += ["", _neighbors(facts)]
@@ -47,7 +46,7 @@ def _neighbors(facts: dict[str, Any]) -> Table:
     for neighbor in facts["neighbors"]:
         share = neighbor["affinity"]
         bar = "█" * round(share * _BAR)
-        identity = [escape(str(neighbor.get("id")))] if with_id else []
+        identity = [str(neighbor.get("id"))] if with_id else []
         cells = [str(neighbor["row"]), *identity, number(neighbor["target"]), percent(share)]
         table.add_row(*cells, Text(bar.ljust(_BAR, "░"), style="cyan"))
     return table
@@ -63,7 +62,7 @@ def _width(width: dict[str, Any]) -> Any:
         length = round(_BAR * abs(each["log_std"]) / longest) * "█"
         left, right = (length, "") if each["log_std"] < 0 else ("", length)
         bar = Text.assemble((left.rjust(_BAR), "cyan"), "│", (right, "yellow"))
-        table.add_row(escape(each["feature"]), Text(_value(each["here"]), style="value"), f"{each['factor']:.2f}", bar)
+        table.add_row(each["feature"], words((_value(each["here"]), "value")), f"{each['factor']:.2f}", bar)
     rest = len(width["features"]) - len(shown)
     more = f"; {rest} more features matter less" if rest else ""
     note = f"Compared with {width['compared_with']} rows, whose typical std is {number(width['typical_std'])}{more}."
@@ -77,9 +76,9 @@ def _differences(facts: dict[str, Any]) -> Any:
     table.columns[2].no_wrap = False
     for found in shown:
         there = Text(", ").join(
-            Text(_value(value), style="label" if value == found["here"] else "") for value in found["neighbors"]
+            words((_value(value), "label" if value == found["here"] else "")) for value in found["neighbors"]
         )
-        table.add_row(escape(found["feature"]), Text(_value(found["here"]), style="value"), there)
+        table.add_row(found["feature"], words((_value(found["here"]), "value")), there)
     same = len(facts["features"]) - len(facts["differences"])
     rest = len(facts["differences"]) - len(shown)
     more = f"{rest} more differ less; " if rest else ""

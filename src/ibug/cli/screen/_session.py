@@ -8,17 +8,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-from rich.theme import Theme
 
 from ibug import _progress
+from ibug.cli.screen._layout import PlainConsole, visible, visible_json, words
 from ibug.describe import plain
-
-_THEME = Theme(
-    {"label": "dim", "note": "yellow", "error": "bold red", "good": "green", "value": "bold", "bar.complete": "cyan"}
-)
 
 
 class Session:
@@ -39,8 +33,8 @@ class Session:
         self.verbose = verbose
         self.notes: list[str] = []
         self.resources = ExitStack()  # closed at the end of the command
-        self.out = Console(theme=_THEME, highlight=False, soft_wrap=not sys.stdout.isatty())
-        self.err = Console(theme=_THEME, highlight=False, stderr=True, soft_wrap=not sys.stderr.isatty())
+        self.out = PlainConsole(soft_wrap=not sys.stdout.isatty())
+        self.err = PlainConsole(stderr=True, soft_wrap=not sys.stderr.isatty())
         self._tells = not quiet
         self._chats = not quiet and (verbose or self.err.is_terminal)
 
@@ -48,10 +42,21 @@ class Session:
         """Print what the user ought to know but is no error; the JSON report has it as well."""
         self.notes.append(message)
         if self._tells and not self.json:
-            self.err.print(f"[note]note:[/] {escape(message)}")
+            self._labelled("note", message)
 
-    def say(self, message: str) -> None:
-        """Print a remark, in markup, in a terminal or with --verbose."""
+    def error(self, message: str) -> None:
+        """Print what went wrong."""
+        self._labelled("error", message)
+
+    def _labelled(self, label: str, message: str) -> None:
+        """Print a message behind its label; further lines are indented, so that none of them looks like another one."""
+        first, *more = message.split("\n")
+        self.err.print(words((f"{label}:", label), f" {first}"))
+        for line in more:
+            self.err.print(words(f"  {line}"))
+
+    def say(self, message: Any) -> None:
+        """Print a remark in a terminal or with --verbose."""
         if self._chats and not self.json:
             self.err.print(message)
 
@@ -64,7 +69,7 @@ class Session:
         """Print a result for machines: one line of JSON, with the notes; NaN and infinity become null."""
         text = json.dumps(plain({**result, "notes": self.notes}), ensure_ascii=False, allow_nan=False)
         stream = sys.stderr if to_stderr else sys.stdout
-        stream.write(text + "\n")
+        stream.write(visible_json(text) + "\n")
         stream.flush()
 
     @contextmanager
@@ -75,14 +80,14 @@ class Session:
             return
         with Progress(
             SpinnerColumn(finished_text="[good]✓[/]"),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             TextColumn("{task.percentage:>3.0f} %"),
             TimeRemainingColumn(compact=True, elapsed_when_finished=True),
             console=self.err,
             transient=True,
         ) as bar:
-            task = bar.add_task(title, total=total)
+            task = bar.add_task(visible(title), total=total)
             yield lambda done: bar.update(task, completed=done)
 
     @contextmanager
@@ -100,7 +105,7 @@ class Session:
         with (
             Progress(
                 SpinnerColumn(finished_text="[good]✓[/]"),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=30),
                 MofNCompleteColumn(),
                 TimeRemainingColumn(compact=True, elapsed_when_finished=True),
@@ -123,7 +128,7 @@ class _Bars:
         if title in self._known:
             self._bars.reset(self._known[title], total=total)
         else:
-            self._known[title] = self._bars.add_task(title, total=total)
+            self._known[title] = self._bars.add_task(visible(title), total=total)
         return self._known[title]
 
     def advance(self, stage: Any, done: int) -> None:

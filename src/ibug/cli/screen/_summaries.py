@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Group
-from rich.markup import escape
 from rich.text import Text
 
-from ibug.cli.screen._layout import bytes_text, facts_table, plain_table
+from ibug.cli.screen._layout import done, facts_table, plain_table, words
 from ibug.describe import group_lines, model_lines, number, percent
 
 
@@ -21,7 +20,7 @@ def fit_text(facts: dict[str, Any]) -> Any:
         where = "validation rows" if facts["validation_rows"] else "out-of-fold predictions"
         before = "" if scores["uncalibrated"] is None else f" ({number(scores['uncalibrated'])} uncalibrated)"
         lines["score"] = f"{name} {number(scores['calibrated'])}{before} on {where}"
-    head = Text.from_markup(f"[good]✓[/] [value]{escape(facts['output'])}[/] [label]{bytes_text(facts['bytes'])}[/]")
+    head = done(facts["output"], facts["bytes"])
     return Group(head, facts_table(lines))
 
 
@@ -41,7 +40,7 @@ def recalibrated_text(facts: dict[str, Any], file: str) -> Any:
         "CRPS": f"{number(before['crps'])} before, {number(after['crps'])} after",
         "inside 90 %": f"{percent(before['coverage_90'], 1)} before, {percent(after['coverage_90'], 1)} after",
     }
-    head = Text.from_markup(f"[good]✓[/] [value]{escape(facts['output'])}[/] [label]{bytes_text(facts['bytes'])}[/]")
+    head = done(facts["output"], facts["bytes"])
     return Group(head, facts_table(lines))
 
 
@@ -60,8 +59,8 @@ def drift_text(drift: Any, file: str) -> Any:
     for test in drift:
         figures = (number(value, 3) for value in (test.observed, test.expected, test.p_value, test.adjusted))
         table.add_row(test.name, *figures, test.meaning)
-    verdict = "[error]Data drift[/]" if drift.drifted else "[good]No sign of data drift[/]"
-    head = Text.from_markup(f"{verdict}: [value]{drift.n_rows:,}[/] rows of [value]{escape(file)}[/]")
+    verdict = ("Data drift", "error") if drift.drifted else ("No sign of data drift", "good")
+    head = words(verdict, ": ", (f"{drift.n_rows:,}", "value"), " rows of ", (file, "value"))
     return Group(head, "", table)
 
 
@@ -80,9 +79,9 @@ def nights_text(nights: Any, file: str, *, drifted: bool) -> Any:
     table = plain_table("", "rows so far", "corrected p-value")
     for name, p_value in nights.p_values.items():
         table.add_row(name, f"{nights.tests_[name].n_rows:,}", number(p_value, 3))
-    verdict = "[error]Data drift[/]" if drifted else "[good]No sign of data drift[/]"
-    nth = f"[value]{len(nights.history_):,}[/] calls, the last with [value]{escape(file)}[/]"
-    return Group(Text.from_markup(f"{verdict}: {nth}"), "", table)
+    verdict = ("Data drift", "error") if drifted else ("No sign of data drift", "good")
+    head = words(verdict, ": ", (f"{len(nights.history_):,}", "value"), " calls, the last with ", (file, "value"))
+    return Group(head, "", table)
 
 
 def scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide: bool) -> Any:
@@ -117,7 +116,7 @@ def scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide
             Text(number(scores[width]), style="value"),
             number(plain[width]),
         )
-    head = Text.from_markup(f"[value]{scores.n_rows:,}[/] rows of [value]{escape(file)}[/]")
+    head = words((f"{scores.n_rows:,}", "value"), " rows of ", (file, "value"))
     return Group(head, "", table, "", intervals)
 
 
@@ -139,7 +138,7 @@ def several_scores_text(scores: Any, plain: Any, file: str, *, wide: bool) -> An
     for name, value in scores.items():
         before = "" if plain[name] != plain[name] else number(plain[name])  # boxes need calibration
         table.add_row(name, Text(number(value), style="value"), before, *([scores.meanings[name]] if wide else []))
-    head = Text.from_markup(f"[value]{scores.n_rows:,}[/] rows of [value]{escape(file)}[/]")
+    head = words((f"{scores.n_rows:,}", "value"), " rows of ", (file, "value"))
     return Group(head, "", table)
 
 
@@ -155,13 +154,13 @@ def groups_text(table: dict[str, Any], coverage: float, column: str) -> Any:
     column
         The column that makes the groups.
     """
-    lines = plain_table(escape(column), "rows", f"{100 * coverage:g} % inside", "", "by chance", "mean width")
+    lines = plain_table(column, "rows", f"{100 * coverage:g} % inside", "", "by chance", "mean width")
     marked = False
     for line in group_lines(table, coverage):
         marked |= bool(line["mark"])
         mark = Text(line["mark"], style="error" if line["mark"] == "▼" else "note")
         held = Text(line["held"], style="value")
-        lines.add_row(escape(line["group"]), line["rows"], held, mark, line["chance"], line["width"])
+        lines.add_row(line["group"], line["rows"], held, mark, line["chance"], line["width"])
     told = Text(
         "▼ fewer inside than chance explains, ▲ more; of twenty groups, one is marked by chance.", style="label"
     )
