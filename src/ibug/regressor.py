@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import Tags, check_random_state, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
 from ibug._frames import check_output, neighbor_frames
@@ -29,7 +29,7 @@ from ibug.neighbors import Batch, LocalSource, beside, by_parts
 from ibug.online import monitored_values
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
-from ibug.rule import AnyRule, facts_of, joined, most_needed, ranges_of, with_neighbors
+from ibug.rule import AnyRule, facts_of, gathered, most_needed, ranges_of, with_neighbors
 from ibug.training import Job, checked_model, guard_old_rows, learn_from, learned, updated_source, with_sample_weight
 from ibug.training.several import check_same_targets, for_targets, one_target, target_names
 
@@ -271,7 +271,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
     def predict_dist(self, X: Any) -> Any:
         """Return the distributions, ``mean var … interval rvs crps``; joint ones, JointStack, of several targets."""
-        return joined(by_parts(self.batches(X), self.rule_.distribution, self.n_jobs))
+        batches = self.batches(X)  # which checks X
+        return gathered(by_parts(batches, self.rule_.distribution, self.n_jobs), _num_samples(X))
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None, *, output: str | None = None) -> tuple[Any, Any]:
         """Find the training rows behind each prediction.
@@ -516,11 +517,11 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def _variances(self, X: Any) -> Floats:
         X, rule = self._check_rows(X), self.rule_
         batches = self.batches(X, rule.variance_needs, predict=not rule.keeps_variance)
-        return np.concatenate(by_parts(batches, rule.predicted_variance, self.n_jobs))
+        return np.concatenate([*by_parts(batches, rule.predicted_variance, self.n_jobs)])
 
     def _from_distributions(self, X: Any, function: Callable[[Any], Floats]) -> Floats:
         batches, rule = self.batches(X), self.rule_  # in this order: an estimator that is not fitted has no rule
-        parts = by_parts(batches, lambda batch: function(rule.distribution(batch)), self.n_jobs)
+        parts = [*by_parts(batches, lambda batch: function(rule.distribution(batch)), self.n_jobs)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _ends(self, X: Any, coverage: ArrayLike, joint: bool) -> Floats:

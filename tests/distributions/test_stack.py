@@ -214,6 +214,20 @@ def test_samples_follow_the_distribution():
     assert d.rvs(random_state=np.random.default_rng(0)).shape == (4,)
 
 
+def test_stacks_are_gathered_as_they_are_joined():
+    d = stack(support=(-10.0, 200.0))
+    whole = Stack.gather(iter([d[:1], d[1:3], d[3:]]), 4)
+    for name in Stack.parameters:
+        one, other = getattr(whole, name), getattr(d, name)
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+    np.testing.assert_array_equal(whole.crps(1.0), d.crps(1.0))
+    fewer = Stack(LOC, SCALE, ATOMS[:, :3], MASSES[:, :3], d.blend)
+    for parts in ([d[:1], stack()[1:]], [d[:1], fewer[1:]], [d[:1], d], [d[:1], d[1:3]], []):
+        with pytest.raises(InvalidInputError):
+            Stack.gather(iter(parts), 4)
+
+
 def test_shapes_slices_and_joins():
     d = stack(support=(-10.0, 200.0))
     assert len(d) == 4

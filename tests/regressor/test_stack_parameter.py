@@ -353,6 +353,16 @@ def peak(function):
         tracemalloc.stop()
 
 
+def test_distributions_of_many_rows_are_never_there_twice(monkeypatch):
+    monkeypatch.setattr("ibug.neighbors._leaf_numbers._NUMBERS_PER_CHUNK", 2**18)  # small batches beside the whole
+    u = prefit(two_heaps(900), 250, n_jobs=1)
+    X, _ = two_heaps(75_000, seed=1)
+    u.predict_dist(X[:10])
+    d, used = peak(lambda: u.predict_dist(X))
+    own = sum(getattr(d, name).nbytes for name in Stack.parameters)
+    assert used < 1.6 * own, (used, own)  # with one batch of rows and its neighbours
+
+
 @pytest.mark.parametrize("conformal", [None, "distribution"])
 def test_memory_is_bounded(conformal):
     u = prefit(two_heaps(900), 250, conformal=conformal, n_jobs=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -139,6 +139,32 @@ class Stack(Distribution):
             np.concatenate([getattr(one, name) for one in distributions]) for name in cls.parameters[:3]
         )
         return cls.of_sorted(loc, scale, atoms, np.concatenate([one.masses for one in distributions]), blend)
+
+    @classmethod
+    def gather(cls, distributions: Iterator[Self], n_rows: int) -> Self:
+        """Join stacks to one while they are made: each is copied to its place, and can be forgotten.
+
+        Parameters
+        ----------
+        distributions
+            Stacks of the same weights, errors and bandwidths and as many atoms, one batch after the other.
+        n_rows
+            The number of rows of all of them.
+        """
+        whole, start = None, 0
+        for part in distributions:
+            if whole is None:
+                atoms, masses = (np.empty((n_rows, part.atoms.shape[1]), kind) for kind in (np.float64, np.float32))
+                whole = cls.of_sorted(np.empty(n_rows), np.empty(n_rows), atoms, masses, part.blend)
+            stop = start + len(part)
+            if not whole.blend.equals(part.blend) or part.atoms.shape[1] != whole.atoms.shape[1] or stop > n_rows:
+                raise InvalidInputError(f"Stacks of other weights, atoms or rows ({n_rows} in all) cannot be joined.")
+            for name in cls.parameters:
+                getattr(whole, name)[start:stop] = getattr(part, name)
+            start = stop
+        if whole is None or start != n_rows:
+            raise InvalidInputError(f"There are {start} rows, and {n_rows} are expected.")
+        return whole
 
     def __getitem__(self, rows: Any) -> Self:
         if not self._shape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -15,8 +15,8 @@ Part = TypeVar("Part")
 _ROWS_PER_THREAD = 256
 
 
-def by_parts(batches: Iterable[Batch], function: Callable[[Batch], Part], n_jobs: int | None) -> list[Part]:
-    """Return what a function makes of batches, in the order of their rows; large batches are divided among threads.
+def by_parts(batches: Iterable[Batch], function: Callable[[Batch], Part], n_jobs: int | None) -> Iterator[Part]:
+    """Yield what a function makes of batches, in the order of their rows; large batches are divided among threads.
 
     Parameters
     ----------
@@ -27,11 +27,9 @@ def by_parts(batches: Iterable[Batch], function: Callable[[Batch], Part], n_jobs
     n_jobs
         Threads, in joblib's convention.
     """
-    found: list[Part] = []
     for batch in batches:
         n_parts = n_threads_of(n_jobs, batch.n_rows // _ROWS_PER_THREAD)
         if n_parts == 1:
-            found.append(function(batch))
+            yield function(batch)
         else:
-            found += at_once([partial(function, part) for part in batch.divided(n_parts)])
-    return found
+            yield from at_once([partial(function, part) for part in batch.divided(n_parts)])

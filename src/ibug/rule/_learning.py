@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from ibug._options import Options
 from ibug._typing import Floats, Integers
 from ibug._weights import quantile
-from ibug.distributions import Distribution
+from ibug.distributions import Distribution, Stack
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import pit
 from ibug.neighbors import Batch, ValidationRows
@@ -248,6 +249,22 @@ def joined(distributions: list[Any]) -> Any:
     if not distributions:
         raise InvalidInputError("There are no rows: every partition is empty.")
     return type(distributions[0]).concatenate(distributions)
+
+
+def gathered(distributions: Iterator[Any], n_rows: int) -> Any:
+    """Return the distributions of several batches as one; those that take much memory are never there twice.
+
+    Parameters
+    ----------
+    distributions
+        All of the same class.
+    n_rows
+        The number of their rows.
+    """
+    first = next(distributions, None)
+    if isinstance(first, Stack) and len(first) < n_rows:
+        return Stack.gather(chain([first], distributions), n_rows)
+    return joined([] if first is None else [first, *distributions])
 
 
 def with_neighbors(rule: Any, batches: Iterable[Batch], k: int) -> tuple[Any, NDArray[Any], Integers]:
