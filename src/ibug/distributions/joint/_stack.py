@@ -266,7 +266,7 @@ class JointStack:
     def _normal_moments(self, rows: slice) -> tuple[Floats, Floats]:
         """Return means and covariances of the normal part inside the bounds; correlations are those of its points."""
         loc, scale, nothing = self.loc[rows], self.scale[rows], np.empty((len(self.loc[rows]), 0))
-        bounded = [Blend([1.0, 0.0, 0.0], support=one.support) for one in self.blend.own]
+        bounded = [Blend(np.array([1.0, 0.0, 0.0]), support=one.support) for one in self.blend.own]
         parts = [Stack(loc[:, j], scale[:, j], nothing, nothing, one) for j, one in enumerate(bounded)]
         return _coupled(parts, self.blend.inside(loc[:, None] + scale[:, None] * self.blend.normal_points))
 
