@@ -94,6 +94,7 @@ def test_a_log_of_every_night(files, newer):
         frame.iloc[part].to_csv(files[f"night{number}.csv"], index=False)
         nights.append(files.json("monitor", files["model.ibug"], files[f"night{number}.csv"], "--log", log))
     assert [night["nights"] for night in nights] == [1, 2]
+    assert ["no validation rows" in " ".join(night["notes"]) for night in nights] == [True, False]  # trained here
     assert nights[-1]["tests"]["pit"]["rows"] == len(frame)
     assert not nights[-1]["drifted"]
     u = ibug.load(files["model.ibug"])
@@ -103,7 +104,7 @@ def test_a_log_of_every_night(files, newer):
     for part in np.array_split(np.arange(len(frame)), 2):
         expected.observe(X.iloc[part], frame["target"].to_numpy(float)[part])
     assert {name: test["p_value"] for name, test in nights[-1]["tests"].items()} == pytest.approx(expected.p_values)
-    assert "2 calls" not in files.run("monitor", files["model.ibug"], files["test.csv"], "--log", log).stdout
+    assert "call 3 with this log" in files.run("monitor", files["model.ibug"], files["test.csv"], "--log", log).stdout
     newer.assign(target=newer["target"] * 10).to_csv(files["far.csv"], index=False)
     for data in ("far.csv", "test.csv"):  # an alarm stays
         found = files.run("monitor", files["model.ibug"], files[data], "--log", log, ok=False)
@@ -114,6 +115,8 @@ def test_a_log_of_every_night(files, newer):
 def test_a_log_that_cannot_be_used_is_an_error_and_no_alarm(files, newer):
     files.run("recalibrate", files["model.ibug"], files["newer.csv"], "-o", files["other.ibug"])
     files.run("monitor", files["model.ibug"], files["test.csv"], "--log", files["drift.json"])
+    other = files.json("monitor", files["other.ibug"], files["newer.csv"], "--alpha", "1e-9", "--log", files["b.json"])
+    assert other["notes"] == []  # recalibrate has given it rows to compare with
     before = (files.folder / "drift.json").read_bytes()
     for model, log, problem in (
         ("other.ibug", files["drift.json"], "another model"),

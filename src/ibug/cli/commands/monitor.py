@@ -79,6 +79,11 @@ def monitor(
         tests = {test.name: {key: value for key, value in vars(test).items() if key != "name"} for test in drift}
         found = {"rows": drift.n_rows, "drifted": drifted, "p_value": drift.p_value, "tests": tests}
     else:
+        if not nights.history_ and (new := [name for name, test in nights.tests_.items() if not test.counts.any()]):
+            session.note(
+                f"the model has no validation rows to compare with ({', '.join(new)}): later rows are compared with "
+                f"those of {table.name}. After ibug recalibrate on rows that it has not seen, it has some."
+            )
         with session.stages():
             nights.observe(X, y).save(str(log))
         drifted, text = nights.drifted(level), nights_text(nights, table.name, drifted=nights.drifted(level))

@@ -80,7 +80,9 @@ def nights_text(nights: Any, file: str, *, drifted: bool) -> Any:
     for name, p_value in nights.p_values.items():
         table.add_row(name, f"{nights.tests_[name].n_rows:,}", number(p_value, 3))
     verdict = ("Data drift", "error") if drifted else ("No sign of data drift", "good")
-    head = words(verdict, ": ", (f"{len(nights.history_):,}", "value"), " calls, the last with ", (file, "value"))
+    head = words(
+        verdict, ": call ", (f"{len(nights.history_):,}", "value"), " with this log, rows of ", (file, "value")
+    )
     return Group(head, "", table)
 
 
