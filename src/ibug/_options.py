@@ -193,6 +193,11 @@ class Options:
         return self.refit and (self.cv is not None or self.wants_clones)
 
     @property
+    def scales_errors(self) -> bool:
+        """Whether errors of clones are scaled to those of the final model; conformal calibration keeps the larger."""
+        return bool(self.calibrate) and self.conformal is None
+
+    @property
     def wants_residuals(self) -> bool:
         """Whether honest residuals of the training rows are of use, and may be had."""
         return self.spread.wants_residuals and self.residuals != "none"

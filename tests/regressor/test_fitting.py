@@ -125,7 +125,7 @@ def test_frozen_counts_as_prefit(model, diabetes):
 def test_sample_weight_reaches_the_last_step_of_a_pipeline(recorder, diabetes):
     X, y = diabetes["train"]
     IBUGRegressor(make_pipeline(StandardScaler(), recorder)).fit(X, y, sample_weight=np.full(300, 2.0))
-    assert [np.unique(call["sample_weight"]).tolist() for call in recorder.calls] == [[2.0]] * 6  # five clones, too
+    assert [np.unique(call["sample_weight"]).tolist() for call in recorder.calls] == [[2.0]] * 7  # six clones, too
 
 
 def test_own_score_chooses_k(model, diabetes):

@@ -13,7 +13,17 @@ from ibug.calibration import ScaleConformal
 from ibug.distributions import Laplace, Normal, Stack, Truncated
 from ibug.exceptions import InvalidInputError, NotStorableError
 from ibug.neighbors import Batch, CrossFittedSource, ValidationRows
-from ibug.rule import Family, Rule, TargetFacts, conformalized, joined, learn, with_floor, without_validation
+from ibug.rule import (
+    Family,
+    Rule,
+    TargetFacts,
+    conformalized,
+    joined,
+    learn,
+    with_calibrated_sides,
+    with_floor,
+    without_validation,
+)
 from ibug.rule.spread import SingleSpread
 from ibug.rule.stack import Experts, Nearest, Pooled, Stacked
 
@@ -238,3 +248,99 @@ def test_without_validation_rows_the_rule_is_what_was_asked_for():
     floored = with_floor(rule, rows.batches(rule.needs), facts)
     (batch,) = rows.batches(rule.needs)
     assert floored.min_variance == batch.values["targets"].var(axis=1).min()
+
+
+def test_a_widened_rule_has_the_same_share_of_more_rows():
+    rule = RULES["stack"].widened(0.8, 10**6)
+    assert (rule.k, rule.spread.k) == (9, 9)  # 7/0.8 = 8.75
+    assert [one.k for one in rule.stack.experts.targets] == [4, 11]
+    assert [one.k for one in rule.stack.experts.residuals] == [6]
+    assert rule.widened(1.0, 10**6) is rule
+    few = RULES["stack"].widened(0.8, 8)
+    assert (few.k, max(few.needs.values())) == (8, 8)
+    assert len(few.stack.experts) == len(few.stack.weights)
+
+
+@pytest.mark.parametrize("k", [2, 4, 8, 40])
+def test_a_widened_variance_has_the_expectation_that_it_was_calibrated_for(k):
+    values = {"targets": np.random.default_rng(k).normal(size=(40_000, 2 * k))}
+    rule = Rule(SingleSpread("targets", k), Family("normal", Normal), k, 0.0, gamma=1.7, delta=0.4)
+    batch = make_batch()._replace(values=values)
+    assert rule.widened(0.5, 2 * k).variance(batch).mean() == pytest.approx(rule.variance(batch).mean(), rel=0.02)
+
+
+def test_smaller_errors_make_narrower_normal_distributions_and_leave_neighbours_as_they_are():
+    batch = make_batch()
+    for name in ("normal", "stack"):
+        plain, found = RULES[name].distribution(batch), RULES[name].with_errors_times(0.9).distribution(batch)
+        np.testing.assert_allclose(found.scale, 0.9 * plain.scale)
+    np.testing.assert_array_equal(found.atoms, plain.atoms)
+
+
+def out_of_fold(y, targets, mean):
+    n, k = targets.shape
+    source = CrossFittedSource(mean, np.ones((n, k), np.float32), np.arange(n * k).reshape(n, k), targets.ravel(), y)
+    return ValidationRows(source, np.arange(n), y)
+
+
+def skewed_rows(n, seed=0):
+    """Rows whose errors have a long upper side, with neighbours whose means differ from theirs."""
+    rng = np.random.default_rng(seed)
+    mean = rng.normal(size=n)
+    noise = rng.gamma(4.0, size=(n, 13)) - 4.0
+    return out_of_fold(mean + noise[:, 0], mean[:, None] + 0.5 * rng.normal(size=(n, 12)) + noise[:, 1:], mean)
+
+
+@pytest.mark.parametrize("n", [1000, 40_000])
+def test_both_sides_of_a_stack_leave_out_as_many_rows_as_they_should(n):
+    rows, rule = (
+        skewed_rows(n),
+        replace(
+            RULES["stack"],
+            stack=replace(
+                make_stack(),
+                experts=Experts((Nearest(3), Nearest(9)), (), True),
+                weights=np.array([0.3, 0.3, 0.1, 0.3]),
+                scores=np.ones(4),
+            ),
+        ),
+    )
+    options = Options.of(IBUGRegressor().get_params(deep=False))
+    found = with_calibrated_sides(rule, rows, options)
+
+    def shares(one, some=rows):
+        distribution = joined([one.distribution(batch) for batch in some.batches(one.needs)])
+        lower, upper = distribution.interval(0.9)
+        return np.array([np.mean(some.y < lower), np.mean(some.y > upper)])
+
+    full = n / (n + 170)  # the factors are pulled towards 1
+    exact = replace(found, stack=replace(found.stack, sides=tuple(side ** (1 / full) for side in found.stack.sides)))
+    np.testing.assert_allclose(shares(exact), 0.05, atol=2 / n + 0.0005)
+    assert np.abs(shares(rule) - 0.05).max() > 0.02
+    np.testing.assert_allclose(shares(found, skewed_rows(40_000, seed=1)), 0.05, atol=0.015 if n == 1000 else 0.003)
+    assert Rule.from_state(found.state()).stack.sides == found.stack.sides
+
+
+@pytest.mark.parametrize("target", ["whole numbers", "many zeros", "few rows"])
+def test_values_that_are_known_stay_where_they_are(target):
+    rows = skewed_rows(90 if target == "few rows" else 1000)
+    y = np.round(rows.y) if target == "whole numbers" else np.maximum(rows.y, 0) if target == "many zeros" else rows.y
+    values = np.unique(y) if target == "whole numbers" else np.empty(0)
+    rule = replace(RULES["stack"], stack=make_stack(values=values, resolution=float(len(values) > 0)))
+    rows = replace(rows, y=y, source=replace(rows.source, residuals=np.zeros(rows.source.targets.shape)))
+    assert with_calibrated_sides(rule, rows, Options.of(IBUGRegressor().get_params(deep=False))) is rule
+
+
+def test_a_stretched_stack_is_the_stack_of_stretched_values():
+    batch, stack = make_batch(), make_stack()
+    rule = replace(RULES["stack"], stack=replace(stack, sides=(0.5, 2.0)))
+    plain, found = RULES["stack"].distribution(batch), rule.distribution(batch)
+    away = plain.atoms - plain.loc[:, None]
+    np.testing.assert_allclose(found.atoms, plain.loc[:, None] + np.where(away < 0, 0.5, 2.0) * away)
+    np.testing.assert_allclose(found.scale, plain.scale)  # the geometric mean of both sides is 1
+    errors = plain.blend.errors
+    np.testing.assert_allclose(found.blend.errors, np.where(errors < 0, 0.5, 2.0) * errors)
+    state = rule.state()
+    state["stack"]["sides"] = [0.0, 1.0]
+    with pytest.raises(InvalidInputError, match="factors above zero"):
+        Rule.from_state(state)

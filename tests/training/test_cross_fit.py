@@ -8,7 +8,7 @@ from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, ShuffleS
 from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Sampling
-from ibug.training import cross_fit, make_folds, tuning_rows
+from ibug.training import cross_fit, improvement_of, make_folds, tuning_rows
 from tests.oracles import nearest_rows
 
 SAMPLING = Sampling()
@@ -176,3 +176,69 @@ def test_groups_are_explained(given):
     with pytest.raises(InvalidInputError, match=r"cv=list\(GroupKFold\(\.\.\.\)\.split\(X, y, groups\)\)"):
         u.fit(X, y, **given)
     u.set_params(cv=list(GroupKFold(3).split(X, y, groups))).fit(X, y)
+
+
+def test_the_share_is_that_of_the_clones_rows(data):
+    X, y = data
+    folds = [(np.arange(30), np.arange(30, 50)), (np.arange(60), np.arange(60, 90))]  # as TimeSeriesSplit makes them
+    found = fit(GradientBoostingRegressor(n_estimators=2), X, y, folds)
+    assert found.share == pytest.approx((30 * 20 + 60 * 30) / (50 * 90))
+
+
+@pytest.mark.parametrize("power", [0.0, 0.1, 0.3])
+def test_the_improvement_follows_the_learning_curve(power):
+    noise = np.random.default_rng(0).normal(size=(2, 50_000, 2))
+    sizes = 600, 800, 1000
+    fewer, errors = (noise[0] + 0.2 * noise[1]) * 600**-power, (noise[0] - 0.2 * noise[1]) * 800**-power
+    np.testing.assert_allclose(improvement_of(fewer, errors, sizes), 0.8**power, atol=0.004)
+    alone = improvement_of(fewer[:, 0], errors[:, 0], sizes)
+    assert alone == pytest.approx(improvement_of(fewer, errors, sizes)[0])
+
+
+def test_chance_is_no_improvement_and_exact_predictions_have_none():
+    rng = np.random.default_rng(0)
+    found = [improvement_of(rng.normal(size=8), 0.7 * rng.normal(size=8), (60, 80, 100)) for _ in range(200)]
+    assert np.mean(found) > 0.95  # 0.7 ** 0.78 = 0.76 for many rows
+    assert improvement_of(np.zeros(5), np.zeros(5), (60, 80, 100)) == 1
+
+
+@pytest.mark.parametrize(
+    ("cv", "improves"),
+    [(5, True), (2, False), (TimeSeriesSplit(4), False), (PredefinedSplit(np.arange(600) % 3), True)],
+)
+def test_errors_of_clones_are_larger_than_the_final_models(cv, improves):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(600, 5))
+    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 0.1 * rng.normal(size=600)
+    folds = make_folds(cv, 600, y, np.random.RandomState(0))
+    found = fit(GradientBoostingRegressor(n_estimators=50), X, y, folds, k=5, rows=np.arange(600))
+    assert (0.8 < found.improvement < 0.99) if improves else found.improvement == 1
+    assert np.isfinite(found.mean).sum() == len(np.concatenate([test for _, test in folds]))
+
+
+def test_out_of_fold_rows_look_at_the_same_share_of_fewer_rows():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(500, 3))
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=5), spread="targets", distribution="normal", cv=2, k=40)
+    u.fit(X, X[:, 0] + rng.normal(size=500))
+    assert u.k_ == 40
+    # γ makes the variance of 20 neighbours among 250 rows right, as that of 40 among 500 rows is.
+    assert u.tuning_["k"].tolist() == [40]
+    assert max(u.rule_.needs.values()) == 40
+
+
+def test_new_rows_are_covered_where_noise_is_skewed():
+    """All quantiles of mixtures were low, and 93 % of the rows inside 90 % intervals."""
+    below, inside = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(3200, 4))
+        scale = 0.3 + 0.3 * (X[:, 2] > 0)
+        y = X[:, 0] + np.abs(X[:, 1]) + scale * (rng.gamma(2, size=3200) - 2)
+        u = IBUGRegressor(GradientBoostingRegressor(n_estimators=60), random_state=0).fit(X[:1200], y[:1200])
+        quantiles = u.predict_quantiles(X[1200:], alpha=[0.05, 0.95])
+        shares = (y[1200:, None] <= quantiles).mean(axis=0)
+        below.append(shares)
+        inside.append(shares[1] - shares[0])
+    assert np.mean(inside) == pytest.approx(0.9, abs=0.015)
+    np.testing.assert_allclose(np.mean(below, axis=0), [0.05, 0.95], atol=0.012)

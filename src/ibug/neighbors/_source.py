@@ -158,6 +158,8 @@ class ValidationRows:
         Of the rows, all above zero; None where they count alike.
     features
         The rows themselves, where X is something else; None where it is X.
+    share
+        The number of training rows among which neighbours are found here, over that of the model which the rule is for.
     """
 
     source: NeighborSource
@@ -167,6 +169,7 @@ class ValidationRows:
     verbose: bool = False
     weights: Floats | None = None
     features: Any = None
+    share: float = 1.0
 
     def batches(self, needs: Mapping[str, int]) -> Iterator[Batch]:
         """Yield the neighbours of one batch of rows after another."""

@@ -17,6 +17,7 @@ from ibug.rule._learning import (
 from ibug.rule._plan import K_CANDIDATES, Plan, most_needed
 from ibug.rule._reference import Reference, kept
 from ibug.rule._rule import Rule
+from ibug.rule._stacking import with_calibrated_sides
 from ibug.rule._statistics import Statistics
 from ibug.rule._support import TargetRange, TargetSupport
 from ibug.rule._targets import AnyRule, Facts, RuleMaker, facts_of, maker_of, ranges_of, rule_from_state
@@ -49,6 +50,7 @@ __all__ = [
     "most_needed",
     "ranges_of",
     "rule_from_state",
+    "with_calibrated_sides",
     "with_conformal",
     "with_floor",
     "with_neighbors",

@@ -51,7 +51,8 @@ def learn(
     own_residuals
         Whether these were made by the model itself.
     """
-    plan = Plan.of(options, facts, rows.source.n_neighbors, has_residuals=has_residuals, own_residuals=own_residuals)
+    known = {"has_residuals": has_residuals, "own_residuals": own_residuals}
+    plan = Plan.of(options, facts, rows.source.n_neighbors, **known, share=rows.share)
     statistics = Statistics.collect(rows.batches(plan.needs), rows.y, plan, rows.weights)
     return choose(plan, statistics, rows.source.n_trees)
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ibug._options import Options
 from ibug.rule._facts import TargetFacts
-from ibug.rule.stack import Experts
+from ibug.rule.stack import Experts, scaled_k
 
 #: The paper's candidates for k (section B.2).
 K_CANDIDATES = (3, 5, 7, 9, 11, 15, 31, 61, 91, 121, 151, 201, 301, 401, 501, 601, 701)
@@ -42,6 +42,9 @@ class Plan:
         Whether training rows have honest residuals that are to be used.
     own_residuals
         Whether these were made by the model itself.
+    share
+        The number of training rows that are neighbours now, over that of the model which the rule is for. All numbers
+        of neighbours are this share of the usual ones.
     """
 
     options: Options
@@ -52,6 +55,7 @@ class Plan:
     most: int
     has_residuals: bool
     own_residuals: bool = False
+    share: float = 1.0
 
     @classmethod
     def of(
@@ -62,6 +66,7 @@ class Plan:
         *,
         has_residuals: bool,
         own_residuals: bool = False,
+        share: float = 1.0,
     ) -> Plan:
         """Return the candidates.
 
@@ -75,15 +80,17 @@ class Plan:
             Whether training rows have honest residuals, which ``spread="auto"`` then uses.
         own_residuals
             Whether these were made by the model itself.
+        share
+            As above.
         """
         spread = options.spread
         quantities = spread.quantities if has_residuals or not spread.combines else spread.quantities[:1]
         most = min(n_neighbors(quantity) for quantity in ("targets", *quantities))
-        ks = candidates(options.k, most)
+        ks = candidates(options.k, most, share)
         largest = most if options.k is None else ks[0]
         used = has_residuals and "residuals" in quantities
-        scales = tuple(min(k, largest) for k in SCALES)
-        return cls(options, facts, quantities, ks, scales, largest, used, used and own_residuals)
+        scales = tuple(min(scaled_k(k, share), largest) for k in SCALES)
+        return cls(options, facts, quantities, ks, scales, largest, used, used and own_residuals, share)
 
     def without_residuals(self) -> Plan:
         """Return the same candidates as far as they need targets alone."""
@@ -97,7 +104,9 @@ class Plan:
         are far out, for which many neighbours are the safer ones; and a family is fitted anew for each candidate.
         """
         fixed = self.options.score.given != "crps" or self.keeps_values
-        return self.scales[-1:] if fixed else tuple(sorted({min(k, self.scales[-1]) for k in WIDTHS}))
+        if fixed:
+            return self.scales[-1:]
+        return tuple(sorted({min(scaled_k(k, self.share), self.scales[-1]) for k in WIDTHS}))
 
     @property
     def ks(self) -> tuple[int, ...]:
@@ -118,7 +127,7 @@ class Plan:
         if not self.options.stacks:
             return None
         experts = Experts() if self.has_residuals else Experts().without_residuals()
-        return experts.up_to(self.most)
+        return experts.scaled(self.share).up_to(self.most)
 
     @property
     def keeps_values(self) -> bool:
@@ -143,7 +152,7 @@ def most_needed(*needs: Mapping[str, int]) -> dict[str, int]:
     return {quantity: max(one.get(quantity, 0) for one in needs) for quantity in quantities}
 
 
-def candidates(k: int | None, most: int) -> tuple[int, ...]:
+def candidates(k: int | None, most: int, share: float = 1.0) -> tuple[int, ...]:
     """Return the numbers of neighbours to choose from: the paper's, or k itself, as far as there are neighbours.
 
     Parameters
@@ -152,7 +161,10 @@ def candidates(k: int | None, most: int) -> tuple[int, ...]:
         The number that was asked for; None to choose it.
     most
         The number of rows that can be neighbours. While some rows are held out there may be fewer than k.
+    share
+        What all these numbers are multiplied by; see `Plan`.
     """
     if k is not None:
-        return (min(k, most),)
-    return tuple(one for one in K_CANDIDATES if one <= most) or (most,)
+        return (min(scaled_k(k, share), most),)
+    scaled = dict.fromkeys(scaled_k(one, share) for one in K_CANDIDATES)
+    return tuple(one for one in scaled if one <= most) or (most,)

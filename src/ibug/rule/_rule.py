@@ -24,7 +24,7 @@ from ibug.rule._plan import most_needed
 from ibug.rule._reference import Reference
 from ibug.rule._support import TargetRange, TargetSupport
 from ibug.rule.spread import QUANTITIES, SingleSpread, Spread, spread_from_state
-from ibug.rule.stack import Evidence, Stacked
+from ibug.rule.stack import Evidence, Stacked, scaled_k
 
 _TUNING_COLUMNS: dict[str, Any] = {
     "spread": str,
@@ -274,6 +274,46 @@ class Rule:
             return self
         stack = None if self.stack is None else self.stack.bounded(support.bounds)
         return replace(self, stack=stack, support=support)
+
+    def widened(self, share: float, most: int) -> Rule:
+        """Return the rule for more training rows: with as many neighbours as are the same share of these.
+
+        What is learned with k of 0.8 n rows holds for k/0.8 of n: a neighbourhood is then as wide as it was. The
+        population variance of k targets has the expectation (1 − 1/k) σ², which the factor γ makes equal.
+
+        Parameters
+        ----------
+        share
+            The number of training rows that the rule was learned with, over the number that there are.
+        most
+            The largest possible number of neighbours.
+        """
+        if share == 1:
+            return self
+
+        def number(k: int) -> int:
+            return min(scaled_k(k, 1 / share), most)
+
+        gamma, floor, spread = self.gamma, self.min_variance, self.spread.scaled(number)
+        if isinstance(self.spread, SingleSpread) and self.spread.quantity == "targets" and self.spread.k > 1:
+            ratio = (1 - 1 / self.spread.k) / (1 - 1 / number(self.spread.k))
+            gamma, floor = gamma * ratio, floor / ratio
+        stack = None if self.stack is None else self.stack.widened(1 / share, most)
+        table = {**self.tuning, "k": np.array([number(k) if k else 0 for k in self.tuning["k"].tolist()], np.int64)}
+        return replace(
+            self, spread=spread, k=number(self.k), min_variance=floor, gamma=gamma, tuning=table, stack=stack
+        )
+
+    def with_errors_times(self, factor: Floats) -> Rule:
+        """Return the rule for a model whose errors are this many times as large: scales are, neighbours stay.
+
+        Parameters
+        ----------
+        factor : ndarray of shape ()
+            The factor.
+        """
+        squared = float(factor) ** 2
+        return replace(self, gamma=squared * self.gamma, delta=squared * self.delta)
 
     def with_k(self, k: int | None) -> Rule:
         """Return the rule with k neighbours; as it is for None."""

@@ -1,7 +1,7 @@
 """How a model comes to be: as given, trained, cross-fitted or split; and honest residuals of its training rows."""
 
 from ibug.training._clones import checked_model, fresh, trainable, with_sample_weight
-from ibug.training._cross_fit import CrossFit, cross_fit, make_folds, tuning_rows
+from ibug.training._cross_fit import CrossFit, cross_fit, improvement_of, make_folds, tuning_rows
 from ibug.training._fewer_trees import TREE_SHARES
 from ibug.training._final_model import ROWS_FOR_THRESHOLD, with_own_threshold
 from ibug.training._guards import guard_old_rows
@@ -25,6 +25,7 @@ __all__ = [
     "fresh",
     "guard_old_rows",
     "halves",
+    "improvement_of",
     "learn_from",
     "learned",
     "make_folds",

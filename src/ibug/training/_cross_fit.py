@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from threading import Lock
 from typing import Any
 
@@ -29,6 +30,9 @@ Nearest = tuple[NDArray[np.float32], NDArray[np.int32]]  # affinities and neighb
 DEFAULT_FOLDS = 5
 #: This many rows are enough to choose a handful of numbers on: the search for their neighbours stays short.
 MOST_TUNING_ROWS = 10_000
+# By how much the logarithm of a model's errors usually falls from the clones' rows to all rows, and the most that is
+# believed.
+_USUAL_SLOPE, _STEEPEST_SLOPE = 0.05, -0.25
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,10 @@ class CrossFit:
         The smallest number of trees that count of a clone; 0 where no neighbours were searched.
     fewer : list of pairs of ndarray of shape (n_tuned, k)
         Affinities and neighbours by shares of the trees, for each that was asked for.
+    share : float
+        The number of rows that a clone was trained on, over that of all rows: the mean over the rows predicted.
+    improvement : float or ndarray of shape (n_targets,)
+        What errors of the clones are multiplied by to be those of a model of all rows; see `improvement_of`.
     """
 
     mean: Floats
@@ -60,6 +68,8 @@ class CrossFit:
     own: tuple[OwnNeighbors, ...]
     n_trees: int
     fewer: list[Nearest]
+    share: float = 1.0
+    improvement: Any = 1.0
 
 
 def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> list[Fold]:
@@ -159,6 +169,7 @@ def cross_fit(
     verbose: bool,
     output_weights: tuple[int, ...] | None = None,
     shares: Sequence[TreeShare] = (),
+    curve: bool = True,
 ) -> CrossFit:
     """Train one clone per fold, predict the fold's rows, and find the neighbours of some of them.
 
@@ -188,17 +199,21 @@ def cross_fit(
         How often the trees of each of several targets count.
     shares
         Shares of the trees that count by which neighbours are to be found, too.
+    curve
+        Whether one more clone, without the rows of two folds, is to find the improvement.
     """
     seeds = rng.randint(2**31 - 1, size=len(folds))
-    at_once = min(effective_n_jobs(n_jobs), len(folds))
+    both = _both(folds[0], folds[1]) if curve and k and len(folds) > 1 else None
+    tasks = [*folds] if both is None else [*folds, both]  # the last clone is asked for errors alone
+    at_once = min(effective_n_jobs(n_jobs), len(tasks))
     lock = Lock()
 
-    def one(train: NDArray[np.intp], test: NDArray[np.intp], seed: int) -> tuple[Any, ...]:
+    def one(train: NDArray[np.intp], test: NDArray[np.intp], seed: int | None) -> tuple[Any, ...]:
         X_train = _safe_indexing(X, train)
         clone = fresh(model).fit(X_train, y[train], **_check_method_params(X, fit_params, indices=train))
         reader = weighted_outputs(read_leaves_of(clone), output_weights)
         mean = np.asarray(reader.predict(_safe_indexing(X, test)), np.float64)
-        queried = test[np.isin(test, rows)]
+        queried = test[:0] if seed is None else test[np.isin(test, rows)]
         found = [(np.empty((len(queried), 0), np.float32), np.empty((len(queried), 0), np.int32))] * (1 + len(shares))
         own: list[Nearest] = []
         n_trees = 0
@@ -216,13 +231,52 @@ def cross_fit(
             progress.advance(1)
         return test, mean, queried, n_trees, found, own
 
-    with Progress(f"cross-fitting {len(folds)} clones", len(folds), enabled=verbose) as progress:
+    with Progress(f"cross-fitting {len(tasks)} clones", len(tasks), enabled=verbose) as progress:
         # In threads: the rows are not copied, the libraries release the interpreter while they train, and a clone is
         # deterministic wherever it is trained.
         results = Parallel(n_jobs=at_once, require="sharedmem")(
-            delayed(one)(train, test, seed) for (train, test), seed in zip(folds, seeds, strict=True)
+            delayed(one)(train, test, seed) for (train, test), seed in zip_longest(tasks, seeds)
         )
-    return _joined(results, _num_samples(X), rows)
+    n_tested = sum(len(test) for _, test in folds)
+    share = sum(len(train) * len(test) for train, test in folds) / (n_tested * _num_samples(X))
+    found = replace(_joined(results[: len(folds)], _num_samples(X), rows), share=share)
+    if both is None:
+        return found
+    train, test = both
+    sizes = len(train), (len(folds[0][0]) + len(folds[1][0])) / 2, _num_samples(X)
+    return replace(found, improvement=improvement_of(y[test] - results[-1][1], y[test] - found.mean[test], sizes))
+
+
+def _both(first: Fold, second: Fold) -> Fold | None:
+    """Return the rows to train on that two folds have in common, and the rows that either of them predicts."""
+    train = np.intersect1d(first[0], second[0])
+    sizes = len(first[0]), len(second[0])
+    enough = 2 * len(train) >= max(sizes) and len(train) < min(sizes)
+    return (train, np.concatenate([first[1], second[1]])) if enough else None
+
+
+def improvement_of(fewer: Floats, errors: Floats, sizes: tuple[float, float, float]) -> Floats:
+    """Return what errors of models of some rows are multiplied by to be those of a model of more rows, () or (d,).
+
+    The root mean square error falls with a power of the number of rows, which models of still fewer rows tell, as far
+    as chance allows: the logarithm of the factor is pulled towards 0, from which it differs by about 0.05.
+
+    Parameters
+    ----------
+    fewer, errors : ndarray of shape (n,) or (n, d)
+        Errors at the same rows, of the models of the fewest rows and of those in the middle.
+    sizes
+        The numbers of rows that these models and the largest one are trained on, ascending.
+    """
+    below, middle, above = np.log(sizes)
+    before, after = np.square(fewer), np.square(errors)
+    known = (before.mean(axis=0) > 0) & (after.mean(axis=0) > 0)
+    scale = [np.where(known, one.mean(axis=0), 1.0) for one in (before, after)]
+    power = 0.5 * (above - middle) / (middle - below)
+    slope = power * np.log(scale[1] / scale[0])
+    variance = power**2 * np.var(after / scale[1] - before / scale[0], axis=0) / len(errors)
+    slope = slope * _USUAL_SLOPE**2 / (_USUAL_SLOPE**2 + variance)
+    return np.asarray(np.where(known, np.exp(np.clip(slope, _STEEPEST_SLOPE, 0.0)), 1.0))
 
 
 def _nearest(source: LocalSource, X: Any, k: int, train: NDArray[np.intp], n_jobs: int | None) -> Nearest:

@@ -173,6 +173,7 @@ class Job:
             verbose=options.verbose,
             output_weights=options.output_weights,
             shares=TREE_SHARES if options.sampling.tunes_trees else (),
+            curve=options.scales_errors,
         )
 
     def part(self, train: Any, held_out: Any) -> Job:

@@ -21,9 +21,11 @@ from ibug.rule import (
     AnyRule,
     Facts,
     JointRule,
+    Rule,
     maker_of,
     most_needed,
     ranges_of,
+    with_calibrated_sides,
 )
 from ibug.training._clones import check_stopping
 from ibug.training._cross_fit import MOST_TUNING_ROWS, needs_splits, tuning_rows
@@ -158,6 +160,8 @@ class _Honest(NamedTuple):
     sources: list[CrossFittedSource]  # by all trees, then by each of TREE_SHARES, if one of these is to be chosen
     n_trees: int  # that each clone has at least
     numbers: NDArray[np.intp]  # which rows these are
+    share: float  # of the training rows that a clone has seen
+    improvement: Floats  # what the clones' errors are multiplied by to be those of a model of all rows
 
 
 def _honest(job: Job) -> _Honest:
@@ -167,7 +171,7 @@ def _honest(job: Job) -> _Honest:
     mean, residuals, weights = found.mean[found.rows], job.y - found.mean, job.neighbor_weight
     nearest = ((found.affinities, found.neighbors), *found.fewer)
     sources = [CrossFittedSource(mean, *one, job.y, residuals, weights, found.own) for one in nearest]
-    return _Honest(sources, found.n_trees, found.rows)
+    return _Honest(sources, found.n_trees, found.rows, found.share, found.improvement)
 
 
 def _complete(residuals: Floats, options: Options) -> Floats | None:
@@ -201,7 +205,7 @@ def _from_cross_fit(job: Job, known: _Honest, model: Any) -> Learned:
     def rows(chosen: NDArray[np.intp], honest: CrossFittedSource = honest) -> ValidationRows:
         own = None if np.all(shares == 1.0) else shares[chosen]
         features = None if options.conformal is None else _safe_indexing(job.X, numbers[chosen])
-        return ValidationRows(honest, chosen, y[chosen], weights=own, features=features)
+        return ValidationRows(honest, chosen, y[chosen], weights=own, features=features, share=known.share)
 
     def rule_of(rows: ValidationRows) -> AnyRule:
         return maker.learn(rows, options, facts, has_residuals=used)
@@ -215,7 +219,13 @@ def _from_cross_fit(job: Job, known: _Honest, model: Any) -> Learned:
         rule = rule_of(rows(tuned_on))
     unsure = options.conformal is None
     guard_stack(rule, lambda some: honest.batches(some, rule.needs), y, weights, counts=unsure)
-    rule = maker.conformalized(rule, rows(held_out, honest), options).with_k(options.k)
+    if isinstance(rule, Rule):
+        rule = with_calibrated_sides(rule, rows(tuned_on, honest), options)
+    rule = maker.conformalized(rule, rows(held_out, honest), options)
+    most = source.index.n_rows if options.k is None else min(options.k, source.index.n_rows)
+    rule = rule.widened(known.share, most).with_k(options.k)
+    if options.scales_errors:
+        rule = rule.with_errors_times(known.improvement)
     return Learned(source, for_final_model(rule, source, job.X, options.n_jobs))
 
 

@@ -241,6 +241,28 @@ class JointRule:
         stack = replace(self.stack, weights=weights, pseudo_rows=None)
         return JointRule(plain, stack, max(rule.k for rule in plain))
 
+    def widened(self, share: float, most: int) -> JointRule:
+        """Return the rule for more training rows, as `Rule.widened` does.
+
+        Parameters
+        ----------
+        share, most
+            As there.
+        """
+        if share == 1:
+            return self
+        rules = tuple(rule.widened(share, most) for rule in self.rules)
+        stack = replace(self.stack, experts=self.stack.experts.scaled(1 / share, most))
+        return replace(self, rules=rules, stack=stack, k=max(rule.k for rule in rules))
+
+    def with_errors_times(self, factor: Floats) -> JointRule:
+        """Return the rule for a model whose errors are this many times as large, (d,), as `Rule.with_errors_times`."""
+        rules = (
+            rule.with_errors_times(one)
+            for rule, one in zip(self.rules, np.broadcast_to(factor, self.n_targets), strict=True)
+        )
+        return replace(self, rules=tuple(rules))
+
     def with_k(self, k: int | None) -> JointRule:
         """Return the rule with k neighbours; as it is for None."""
         if k is None:

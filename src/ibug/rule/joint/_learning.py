@@ -45,10 +45,8 @@ def learn_joint(
     own_residuals
         Whether these were made by the model itself.
     """
-    plans = [
-        Plan.of(options, one, rows.source.n_neighbors, has_residuals=has_residuals, own_residuals=own_residuals)
-        for one in facts.targets
-    ]
+    known = {"has_residuals": has_residuals, "own_residuals": own_residuals}
+    plans = [Plan.of(options, one, rows.source.n_neighbors, **known, share=rows.share) for one in facts.targets]
     seen = _Seen.of(rows, plans)
     rules = tuple(
         replace(choose(plan, own, n_trees), support=plan.facts.support)  # which the joint stack has in any case

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -57,6 +57,10 @@ class Spread(ABC):
     @abstractmethod
     def at_most(self, limits: Mapping[str, int]) -> Spread:
         """Return the same rule for rows that have fewer neighbours: at most these numbers, by quantity."""
+
+    @abstractmethod
+    def scaled(self, number: Callable[[int], int]) -> Spread:
+        """Return the same rule for other numbers of neighbours, each a function of the number before."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -119,6 +119,10 @@ class CombinedSpread(Spread):
     def at_most(self, limits: Mapping[str, int]) -> CombinedSpread:
         """Return the combination of fewer neighbours, where `limits` has a smaller number for the quantity."""
         return replace(self, features=tuple((name, min(k, limits.get(name, k))) for name, k in self.features))
+
+    def scaled(self, number: Callable[[int], int]) -> CombinedSpread:
+        """Return the combination of other numbers of neighbours."""
+        return replace(self, features=tuple((name, number(k)) for name, k in self.features))
 
     def combine(self, variances: Floats) -> Floats:
         """Return the variances, (n_rows,), for those of the features, (n_rows, n_features)."""

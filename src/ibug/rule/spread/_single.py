@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -56,6 +56,10 @@ class SingleSpread(Spread):
     def at_most(self, limits: Mapping[str, int]) -> SingleSpread:
         """Return the spread of fewer neighbours, where `limits` has a smaller number for the quantity."""
         return replace(self, k=min(self.k, limits.get(self.quantity, self.k)))
+
+    def scaled(self, number: Callable[[int], int]) -> SingleSpread:
+        """Return the spread of another number of neighbours."""
+        return replace(self, k=number(self.k))
 
     def state(self) -> dict[str, Any]:
         """Return quantity and k."""

@@ -15,7 +15,7 @@ from ibug.rule.stack._fit import (
 from ibug.rule.stack._pooled import Pooled, pool
 from ibug.rule.stack._stacked import Stacked
 from ibug.rule.stack._statistics import BANDWIDTHS, Evidence, ExpertStatistics
-from ibug.rule.stack._views import Experts, Nearest
+from ibug.rule.stack._views import Experts, Nearest, scaled_k
 
 __all__ = [
     "BANDWIDTHS",
@@ -35,6 +35,7 @@ __all__ = [
     "normal_only",
     "pool",
     "resolution",
+    "scaled_k",
     "too_few",
     "values_taken",
 ]

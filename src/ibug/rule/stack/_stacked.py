@@ -41,6 +41,9 @@ class Stacked:
         The width of the kernels that make a density of atoms, relative to the scale of the row.
     reason : str
         Why the stack is the normal expert alone; empty where it is not.
+    sides : pair of float
+        What distances from the prediction are multiplied by, of values below it and above it: those of pooled errors
+        and of neighbours. The scale of the normal expert, which has both sides, is multiplied by the geometric mean.
     """
 
     experts: Experts
@@ -51,6 +54,7 @@ class Stacked:
     pooled: Pooled
     bandwidth: float
     reason: str = ""
+    sides: tuple[float, float] = (1.0, 1.0)
 
     @property
     def needs(self) -> Mapping[str, int]:
@@ -74,6 +78,10 @@ class Stacked:
     def bounded(self, support: tuple[float, float]) -> Stacked:
         """Return the same stack with other bounds of the target."""
         return replace(self, pooled=replace(self.pooled, support=support))
+
+    def widened(self, factor: float, most: int) -> Stacked:
+        """Return the same stack of experts that ask this many times as many neighbours, `most` at most."""
+        return replace(self, experts=self.experts.scaled(factor, most))
 
     def distribution(self, evidence: Evidence) -> Stack:
         """Return the distributions of rows.
@@ -102,7 +110,16 @@ class Stacked:
             atoms,
             masses,
         )
-        return Stack.of_sorted(loc, np.ascontiguousarray(evidence.scale, np.float64), atoms, masses, self._blend)
+        scale = np.ascontiguousarray(evidence.scale, np.float64)
+        if self.sides != (1.0, 1.0):
+            scale = scale * self._middle
+            atoms = loc[:, None] + _stretched(atoms - loc[:, None], self.sides)
+        return Stack.of_sorted(loc, scale, atoms, masses, self._blend)
+
+    @property
+    def _middle(self) -> float:
+        """The factor of the scale: the geometric mean of both sides."""
+        return float(np.sqrt(self.sides[0] * self.sides[1]))
 
     @cached_property
     def _active(self) -> tuple[Experts, Floats, Floats]:
@@ -123,7 +140,7 @@ class Stacked:
         atoms = self.weights[1 + self.experts.errors :].sum()
         return Blend(
             np.array([self.weights[0], errors, atoms]),
-            pooled.errors,
+            _stretched(pooled.errors, self.sides) / self._middle,  # the scale, which they are relative to, has it, too
             self.bandwidth,
             pooled.error_bandwidth,
             pooled.resolution,
@@ -137,6 +154,7 @@ class Stacked:
             "experts": self.experts.state(),
             "pooled": self.pooled.state(),
             **{name: getattr(self, name) for name in names},
+            "sides": list(self.sides),
         }
 
     @classmethod
@@ -148,6 +166,9 @@ class Stacked:
             raise InvalidInputError(f"A stack of {len(experts)} experts needs as many weights and scores.")
         if not (np.all(weights >= 0) and abs(weights.sum() - 1) < 1e-6):
             raise InvalidInputError("The weights of a stack must be at least zero and sum to 1.")
+        below, above = (float(factor) for factor in state.get("sides", (1.0, 1.0)))
+        if not (0 < below < np.inf and 0 < above < np.inf):
+            raise InvalidInputError("Both sides of a stack are multiplied by finite factors above zero.")
         stacked = cls(
             experts,
             weights,
@@ -157,6 +178,12 @@ class Stacked:
             Pooled.from_state(state["pooled"]),
             float(state["bandwidth"]),
             str(state["reason"]),
+            (below, above),
         )
         stacked._blend  # noqa: B018 - impossible values are refused now, not when a row is predicted
         return stacked
+
+
+def _stretched(distances: Floats, sides: tuple[float, float]) -> Floats:
+    """Return distances from the prediction, times one factor below it and another above it."""
+    return np.asarray(distances * np.where(distances < 0, *sides))

@@ -77,6 +77,14 @@ class Experts:
         )
         return Experts(targets, residuals, self.errors)
 
+    def scaled(self, factor: float, most: int = _MOST) -> Experts:
+        """Return as many experts that ask this many times as many neighbours, `most` at most."""
+        targets, residuals = (
+            tuple(replace(expert, k=min(scaled_k(expert.k, factor), most)) for expert in experts)
+            for experts in (self.targets, self.residuals)
+        )
+        return Experts(targets, residuals, self.errors)
+
     @property
     def names(self) -> tuple[str, ...]:
         """A name for each expert."""
@@ -121,6 +129,11 @@ class Experts:
             for name in ("targets", "residuals")
         )
         return cls(targets, residuals, bool(state["errors"]))
+
+
+def scaled_k(k: int, factor: float) -> int:
+    """Return the number of neighbours that is nearest to this many times k, at least one."""
+    return max(1, int(np.floor(k * factor + 0.5)))
 
 
 def _table(experts: tuple[Nearest, ...]) -> Table:
