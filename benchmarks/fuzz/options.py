@@ -258,8 +258,8 @@ def _parameters(case, one_of, sometimes, rng):
     prefit = sometimes(0.6)
     validated = case.n_val > 0
     k = "tune" if sometimes(0.7) and (validated or not prefit) else int(rng.integers(2, max(3, case.n_train // 2)))
-    several = rng.choice(named, 2, replace=False).tolist() if sometimes(0.8) else "tune"
-    distribution = one_of("auto", one_of(*named), several, p=(0.4, 0.5, 0.1))
+    several = rng.choice(named, 2, replace=False).tolist() if sometimes(0.9) else "tune"
+    distribution = one_of("auto", one_of(*named), several, p=(0.4, 0.55, 0.05))
     residuals = one_of("auto", "model", "none", p=(0.8, 0.1, 0.1))
     conformal = one_of(
         None, "scale", "distribution", ScaleConformal(n_bins=2), DistributionConformal(n_bins=2),

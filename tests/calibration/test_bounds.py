@@ -268,3 +268,15 @@ def test_middle_scores_at_the_bounds_of_a_stack_are_half_of_their_probability():
         d = Stack([0.0], [1.0], [[-0.1, 0.0, 0.1]], [[1.0, 1.0, 1.0]], blend)
         score = d.middle_score(np.array([[-bound, bound]]))[0]
         np.testing.assert_allclose(log_ndtr(score * [1, -1]), np.log(0.25) + log_ndtr(-bound), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["empirical", "kde", "normal"])
+@pytest.mark.parametrize("calibration", ["scale", "distribution"])
+def test_the_crps_after_calibration_is_the_integral(name, calibration):
+    loc, scale, values, y, bounds = targets("continuous", "both", 0.3, 60, seed_of(name, calibration))
+    before = predicted(name, loc, scale, values, bounds)
+    d = CALIBRATORS[calibration]().fit(before[:40], y[:40]).transform(before[40:])
+    edges = np.linspace(*bounds, 20_001)
+    x = (edges[1:] + edges[:-1]) / 2
+    step = (d.cdf(x[None]) - (x >= y[40:, None])) ** 2
+    np.testing.assert_allclose(d.crps(y[40:]), step.mean(axis=1) * (bounds[1] - bounds[0]), rtol=0.01)
