@@ -193,6 +193,8 @@ def test_the_improvement_follows_the_learning_curve(power):
     np.testing.assert_allclose(improvement_of(fewer, errors, sizes), 0.8**power, atol=0.004)
     alone = improvement_of(fewer[:, 0], errors[:, 0], sizes)
     assert alone == pytest.approx(improvement_of(fewer, errors, sizes)[0])
+    for unit in (1e200, 1e-200):
+        np.testing.assert_allclose(improvement_of(unit * fewer, unit * errors, sizes)[0], alone)
 
 
 def test_chance_is_no_improvement_and_exact_predictions_have_none():

@@ -106,8 +106,8 @@ def with_calibrated_sides(rule: Rule, rows: ValidationRows, options: Options) ->
 
     A mixture of experts, each of them calibrated, is wider than it should be, and weights that are best for the CRPS
     do not make up for it: the CRPS hardly sees tails. So values below the prediction and values above it have their
-    distances from it multiplied by one factor each. A target that takes few values, or one of them often, is left as it
-    is: these values are known. So is a stack whose score would suffer.
+    distances from it multiplied by one factor each. Where a target takes few values, or one of them often, neighbours'
+    targets stay as they are: these values are known. A stack whose score would suffer is left as it is.
 
     Parameters
     ----------
@@ -120,14 +120,14 @@ def with_calibrated_sides(rule: Rule, rows: ValidationRows, options: Options) ->
     """
     stack, y, weights = rule.stack, rows.y, rows.weights
     n = effective_rows(weights, len(y))
-    if stack is None or n < _FEWEST_ROWS_FOR_FACTORS or len(stack.pooled.values):
+    if stack is None or n < _FEWEST_ROWS_FOR_FACTORS:
         return rule
-    if np.unique(y, return_counts=True)[1].max() > max(1, _FREQUENT * len(y)):
-        return rule
+    most = np.unique(y, return_counts=True)[1].max()
+    continuous = not len(stack.pooled.values) and most <= max(1, _FREQUENT * len(y))
     batches = list(rows.batches(rule.needs))
 
     def made(sides: tuple[float, float]) -> tuple[Rule, Distribution]:
-        changed = replace(rule, stack=replace(stack, sides=sides))
+        changed = replace(rule, stack=replace(stack, sides=sides, moves_neighbors=continuous))
         parts = [changed.distribution(batch) for batch in batches]
         return changed, type(parts[0]).concatenate(parts)
 

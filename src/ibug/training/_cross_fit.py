@@ -269,7 +269,9 @@ def improvement_of(fewer: Floats, errors: Floats, sizes: tuple[float, float, flo
         The numbers of rows that these models and the largest one are trained on, ascending.
     """
     below, middle, above = np.log(sizes)
-    before, after = np.square(fewer), np.square(errors)
+    unit = np.maximum(np.abs(fewer).max(axis=0), np.abs(errors).max(axis=0))
+    unit = np.where(unit > 0, unit, 1.0)  # squares of huge numbers overflow, those of tiny ones vanish
+    before, after = np.square(fewer / unit), np.square(errors / unit)
     known = (before.mean(axis=0) > 0) & (after.mean(axis=0) > 0)
     scale = [np.where(known, one.mean(axis=0), 1.0) for one in (before, after)]
     power = 0.5 * (above - middle) / (middle - below)

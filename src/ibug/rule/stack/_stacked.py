@@ -44,6 +44,8 @@ class Stacked:
     sides : pair of float
         What distances from the prediction are multiplied by, of values below it and above it: those of pooled errors
         and of neighbours. The scale of the normal expert, which has both sides, is multiplied by the geometric mean.
+    moves_neighbors : bool
+        Whether neighbours' values have sides, too; not where they are values that the target often takes.
     """
 
     experts: Experts
@@ -55,6 +57,7 @@ class Stacked:
     bandwidth: float
     reason: str = ""
     sides: tuple[float, float] = (1.0, 1.0)
+    moves_neighbors: bool = True
 
     @property
     def needs(self) -> Mapping[str, int]:
@@ -113,7 +116,8 @@ class Stacked:
         scale = np.ascontiguousarray(evidence.scale, np.float64)
         if self.sides != (1.0, 1.0):
             scale = scale * self._middle
-            atoms = loc[:, None] + _stretched(atoms - loc[:, None], self.sides)
+            if self.moves_neighbors:
+                atoms = loc[:, None] + _stretched(atoms - loc[:, None], self.sides)
         return Stack.of_sorted(loc, scale, atoms, masses, self._blend)
 
     @property
@@ -155,6 +159,7 @@ class Stacked:
             "pooled": self.pooled.state(),
             **{name: getattr(self, name) for name in names},
             "sides": list(self.sides),
+            "moves_neighbors": self.moves_neighbors,
         }
 
     @classmethod
@@ -179,6 +184,7 @@ class Stacked:
             float(state["bandwidth"]),
             str(state["reason"]),
             (below, above),
+            bool(state.get("moves_neighbors", True)),
         )
         stacked._blend  # noqa: B018 - impossible values are refused now, not when a row is predicted
         return stacked
