@@ -280,3 +280,15 @@ def test_the_crps_after_calibration_is_the_integral(name, calibration):
     x = (edges[1:] + edges[:-1]) / 2
     step = (d.cdf(x[None]) - (x >= y[40:, None])) ** 2
     np.testing.assert_allclose(d.crps(y[40:]), step.mean(axis=1) * (bounds[1] - bounds[0]), rtol=0.01)
+
+
+@pytest.mark.parametrize("factor", [10.0, 1e4])
+def test_the_kernel_at_a_bound_is_as_wide_as_the_calibrated_distribution_asks(factor):
+    # The same targets, predicted with spreads that are too narrow: calibration makes up for it.
+    y, values = np.maximum(np.random.default_rng(0).normal(size=400), 0.3), np.array([[0.3, 0.4, 1.0]])
+    found, right = (
+        ScaleConformal().fit(d, y).transform(d[:1]).logpdf(values)
+        for d in (Truncated(Normal(np.zeros(400), np.full(400, scale)), 0.3, np.inf) for scale in (1 / factor, 1.0))
+    )
+    # The probability of the bound is not quite the same, as half of it counts for the score.
+    np.testing.assert_allclose(found, right, atol=0.3)

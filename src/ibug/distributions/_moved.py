@@ -21,6 +21,9 @@ _UNRESOLVED = 38.0  # a score whose probability is about the smallest number abo
 class Move(Protocol):
     """An increasing map of standard normal values: what had the score w has the score v afterwards."""
 
+    def forward(self, v: Floats) -> Floats:
+        """Return the scores w before the move."""
+
     def inverse(self, w: Floats) -> Floats:
         """Return the scores v after the move."""
 

@@ -390,7 +390,8 @@ class Censored(Distribution):
         """Return the log density of the smoothed distribution, whose scores may be moved."""
         x, low, high = self._match_limits(y)
         total = np.asarray(self.base.logpdf(x) if move is None else self.base.moved_logpdf(x, move))
-        scale = (self.base.from_normal_score(1.0) - self.base.from_normal_score(-1.0)) / 2
+        ends = np.array([-1.0, 1.0]) if move is None else move.forward(np.array([-1.0, 1.0]))
+        scale = (self.base.from_normal_score(ends[1]) - self.base.from_normal_score(ends[0])) / 2
         scale = scale[:, None] if self._shape and x.ndim == 2 else scale
         for limit, score, sign in ((self.lower, low, 1.0), (self.upper, high, -1.0)):
             if np.isfinite(limit):
