@@ -103,7 +103,7 @@ class Limiter:
         try:
             if not await asyncio.wait_for(self.received(receive, body), self.limits.seconds):
                 return False
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise HTTPException(408, f"A request has to come within {self.limits.seconds:g} seconds.") from None
         if scope["path"].endswith("/batch") and has_more_rows(body, self.limits.rows):
             raise self.too_large("rows")

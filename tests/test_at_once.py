@@ -7,7 +7,7 @@ import pytest
 from joblib import effective_n_jobs
 
 from ibug import _threads
-from ibug._threads import at_once, n_threads_of
+from ibug._threads import n_threads_of, run_parallel
 from ibug.exceptions import InvalidInputError
 
 
@@ -18,14 +18,14 @@ def test_works_run_at_the_same_time_and_answer_in_order():
         met.wait()  # which no work passes before all are there
         return number, threading.get_ident()
 
-    found = at_once([lambda i=i: work(i) for i in range(3)])
+    found = run_parallel([lambda i=i: work(i) for i in range(3)])
     assert [number for number, _ in found] == [0, 1, 2]
     assert found[0][1] == threading.get_ident()
     assert len({ident for _, ident in found}) == 3
 
 
 def test_one_work_needs_no_thread():
-    assert at_once([threading.get_ident]) == [threading.get_ident()]
+    assert run_parallel([threading.get_ident]) == [threading.get_ident()]
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
@@ -38,7 +38,7 @@ def test_a_failure_is_raised_after_the_others_have_ended(failing):
         ended.append(number)
 
     with pytest.raises(KeyError, match=str(failing)):
-        at_once([lambda i=i: work(i) for i in range(3)])
+        run_parallel([lambda i=i: work(i) for i in range(3)])
     assert sorted(ended) == [number for number in range(3) if number != failing]
 
 
@@ -46,7 +46,7 @@ def test_works_see_the_context_of_the_caller():
     # NumPy's error state is in it from version 2 on.
     variable = ContextVar("variable", default=0)
     variable.set(7)
-    assert at_once([variable.get] * 3) == [7, 7, 7]
+    assert run_parallel([variable.get] * 3) == [7, 7, 7]
 
 
 def test_n_jobs_is_in_the_convention_of_joblib():

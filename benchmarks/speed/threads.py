@@ -36,7 +36,7 @@ def clock(work: Callable[[], object], n_rounds: int) -> float:
     return min(times)
 
 
-def at_once(work: Callable[[], object], n_rounds: int) -> float:
+def run_parallel(work: Callable[[], object], n_rounds: int) -> float:
     """Return the shortest time of the clock while another process does the same; the slower one of both counts."""
     context = multiprocessing.get_context("fork")
     ready, times = context.Barrier(2), context.SimpleQueue()
@@ -76,7 +76,7 @@ def measure(library: str, n_rows: int, n_trees: int, n_rounds: int) -> dict[str,
         say(f"... {name}: one thread, two threads, two processes")
         found[f"{name}, one thread"] = clock(work, n_rounds)
         if hasattr(os, "fork"):
-            found[f"{name}, two processes"] = at_once(work, n_rounds)
+            found[f"{name}, two processes"] = run_parallel(work, n_rounds)
         u.set_params(n_jobs=2)
         found[f"{name}, two threads"] = clock(work, n_rounds)
         u.set_params(n_jobs=1)

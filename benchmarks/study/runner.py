@@ -100,7 +100,7 @@ def rows_of(outcome: Outcome) -> list[Row]:
     """Return the rows to store: one for each setting, or one with the reason why there is none."""
     common = {
         "run": uuid.uuid4().hex[:12],
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seconds": outcome.seconds,
     }
     if outcome.status == "ok":

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ibug._mistakes import tell
+from ibug._warnings import warn_user
 from ibug.exceptions import UnknownCategoryWarning
 
 FeatureType = dict[str, Any]  # name, dtype and, of categorical columns, categories; of columns of text, texts
@@ -78,7 +78,7 @@ def warn_unknown_categories(X: Any, types: Sequence[FeatureType]) -> None:
             for name, unknown in [*found.items()][:_SHOWN]
         )
         more = f", and {len(found) - _SHOWN} more columns" if len(found) > _SHOWN else ""
-        tell(
+        warn_user(
             f"Some rows have categories that the training rows did not have, in {examples}{more}. The model treats "
             "them as its library does, mostly as missing values: predictions and intervals do not know what they mean.",
             UnknownCategoryWarning,

@@ -13,7 +13,7 @@ _ROUNDING = 1e-6  # by which whole steps may differ from whole numbers
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class DiscreteSupport:
     """The values of a target that takes few: grades, counts, readings of a scale.
 
     Parameters

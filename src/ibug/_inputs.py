@@ -73,7 +73,7 @@ def check_divisible(X: Any) -> None:
             ) from None
 
 
-def thinned(X: Any, most: int) -> Any:
+def subsample(X: Any, most: int) -> Any:
     """Return at most this many rows, evenly spaced; all where there are no more."""
     n_rows = _num_samples(X)
     return X if n_rows <= most else _safe_indexing(X, slice(None, None, -(-n_rows // most)))

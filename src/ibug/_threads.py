@@ -41,7 +41,7 @@ def check_n_jobs(n_jobs: int | None) -> None:
         raise InvalidInputError(f"n_jobs must be None or a whole number other than 0, such as 2 or -1; got {n_jobs!r}.")
 
 
-def at_once(works: Sequence[Callable[[], Result]]) -> list[Result]:
+def run_parallel(works: Sequence[Callable[[], Result]]) -> list[Result]:
     """Do all works at the same time, and return their results in order.
 
     A thread is started in some 50 microseconds and waited for without polling: a search of one millisecond may be

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
 from ibug._frames import check_output, neighbor_frames
-from ibug._inputs import check_count, thinned
+from ibug._inputs import check_count, subsample
 from ibug._options import Options
 from ibug._typing import Floats
 from ibug._weights import as_weights
@@ -25,7 +25,7 @@ from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.explain import Influence, LabellingRank, explain_width, influence, rank_for_labelling
 from ibug.metrics import Drift, Scoring, drift
-from ibug.neighbors import Batch, LocalSource, beside, by_parts
+from ibug.neighbors import Batch, LocalSource, map_batches, with_row_context
 from ibug.online import monitored_values
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
@@ -272,7 +272,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def predict_dist(self, X: Any) -> Any:
         """Return the distributions, ``mean var … interval rvs crps``; joint ones, JointStack, of several targets."""
         batches = self.batches(X)  # which checks X
-        return gathered(by_parts(batches, self.rule_.distribution, self.n_jobs), _num_samples(X))
+        return gathered(map_batches(batches, self.rule_.distribution, self.n_jobs), _num_samples(X))
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None, *, output: str | None = None) -> tuple[Any, Any]:
         """Find the training rows behind each prediction.
@@ -317,9 +317,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             The rows; the number of neighbours by quantity, ``rule_.needs`` by default; whether predictions are needed.
         """
         X, needs = self._check_rows(X), self.rule_.needs if needs is None else needs
-        aside = self.rule_.aside(X, self.source_.leaves_of)
+        row_context = self.rule_.row_context(X, self.source_.leaves_of)
         found = self.source_.batches(X, needs, predict=predict, n_jobs=self.n_jobs, verbose=bool(self.verbose))
-        return beside(found, aside) if aside else found
+        return with_row_context(found, row_context) if row_context else found
 
     def select_distribution(self, X_val: Any, y_val: ArrayLike, families: Any = "tune") -> IBUGRegressor:
         """Choose family, k and calibration again on other validation rows, without training or indexing again.
@@ -385,7 +385,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X_val, X_new : array-like or data frame of shape (n_rows, n_features)
             Validation rows, and rows like those to be predicted, for `recalibrate` with ``ScaleConformal(ratio=...)``.
         """
-        rows = (thinned(self._check_rows(X), LikelihoodRatio.most_rows(self.index_.n_trees)) for X in (X_val, X_new))
+        rows = (subsample(self._check_rows(X), LikelihoodRatio.most_rows(self.index_.n_trees)) for X in (X_val, X_new))
         return LikelihoodRatio.estimate(*(np.concatenate([*self.source_.leaves_of(X)]) for X in rows))
 
     def monitor(self, X: Any, y: ArrayLike | None = None, *, coverage: float = 0.9, alpha: float = 0.01) -> Drift:
@@ -517,11 +517,11 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def _variances(self, X: Any) -> Floats:
         X, rule = self._check_rows(X), self.rule_
         batches = self.batches(X, rule.variance_needs, predict=not rule.keeps_variance)
-        return np.concatenate([*by_parts(batches, rule.predicted_variance, self.n_jobs)])
+        return np.concatenate([*map_batches(batches, rule.predicted_variance, self.n_jobs)])
 
     def _from_distributions(self, X: Any, function: Callable[[Any], Floats]) -> Floats:
         batches, rule = self.batches(X), self.rule_  # in this order: an estimator that is not fitted has no rule
-        parts = [*by_parts(batches, lambda batch: function(rule.distribution(batch)), self.n_jobs)]
+        parts = [*map_batches(batches, lambda batch: function(rule.distribution(batch)), self.n_jobs)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _ends(self, X: Any, coverage: ArrayLike, joint: bool) -> Floats:

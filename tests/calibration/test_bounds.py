@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtr
 
-from ibug._mistakes import tell_infinite
+from ibug._warnings import tell_infinite
 from ibug.calibration import DistributionConformal, ScaleConformal
 from ibug.calibration._score_map import ScoreMap
-from ibug.distributions import Blend, Empirical, Lognormal, Normal, Stack, Truncated, families, resolve_family
+from ibug.distributions import Empirical, Lognormal, MixtureParams, Normal, Stack, Truncated, families, resolve_family
 from ibug.exceptions import NarrowWarning, TooFewRowsWarning
 from ibug.online import AdaptiveIntervals
 
@@ -53,7 +53,7 @@ def predicted(name, loc, scale, values, bounds):
     """Return what a model with these bounds predicts."""
     if name == "stack":
         errors = np.linspace(-1.5, 1.5, 7)
-        return Stack(loc, scale, values, np.ones(values.shape), Blend([0.3, 0.3, 0.4], errors, support=bounds))
+        return Stack(loc, scale, values, np.ones(values.shape), MixtureParams([0.3, 0.3, 0.4], errors, support=bounds))
     family = resolve_family(name)[1]
     options = family.prepare(values.ravel())
     base = family.fit(values, loc=loc, scale=scale, **options)
@@ -264,7 +264,7 @@ def test_densities_at_bounds_out_of_reach_are_bounded(name):
 
 def test_middle_scores_at_the_bounds_of_a_stack_are_half_of_their_probability():
     for bound in (0.5, 3.0, 60.0):
-        blend = Blend([0.5, 0.0, 0.5], [], support=(-bound, bound))
+        blend = MixtureParams([0.5, 0.0, 0.5], [], support=(-bound, bound))
         d = Stack([0.0], [1.0], [[-0.1, 0.0, 0.1]], [[1.0, 1.0, 1.0]], blend)
         score = d.middle_score(np.array([[-bound, bound]]))[0]
         np.testing.assert_allclose(log_ndtr(score * [1, -1]), np.log(0.25) + log_ndtr(-bound), rtol=1e-9)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ibug.calibration import DistributionConformal, ScaleConformal
-from ibug.distributions import Blend, Stack
+from ibug.distributions import MixtureParams, Stack
 
 
 def grades(n, seed):
@@ -13,7 +13,7 @@ def grades(n, seed):
     mean = rng.normal(5.5, 0.7, n)
     y = np.round(mean + rng.normal(0, 0.6, n))
     atoms = np.round(mean[:, None] + rng.normal(0, 0.6, (n, 30)))
-    return Stack(mean, np.full(n, 0.6), atoms, np.ones((n, 30)), Blend([0.2, 0.0, 0.8])), y
+    return Stack(mean, np.full(n, 0.6), atoms, np.ones((n, 30)), MixtureParams([0.2, 0.0, 0.8])), y
 
 
 @pytest.mark.parametrize("method", [ScaleConformal, DistributionConformal])

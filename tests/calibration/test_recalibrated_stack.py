@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import trapezoid
 
 from ibug.calibration import DistributionConformal, ScaleConformal
-from ibug.distributions import Blend, Stack
+from ibug.distributions import MixtureParams, Stack
 
 METHODS = [ScaleConformal, DistributionConformal]
 SUPPORTS = [(-np.inf, np.inf), (0.0, np.inf), (0.0, 9.0)]
@@ -19,7 +19,7 @@ def stacks(n, seed=0, *, support=(-np.inf, np.inf), grid=0.0):
     atoms = mean[:, None] + rng.normal(0, 0.8, (n, 20))
     if grid:
         y, atoms = (grid * np.round(values / grid) for values in (y, atoms))
-    blend = Blend([0.3, 0.2, 0.5], np.linspace(-2, 2, 11), 0.2, 0.3, grid, support)
+    blend = MixtureParams([0.3, 0.2, 0.5], np.linspace(-2, 2, 11), 0.2, 0.3, grid, support)
     return Stack(mean, np.full(n, 0.7), atoms, rng.uniform(size=(n, 20)), blend), np.clip(y, *support)
 
 

@@ -190,7 +190,7 @@ def test_a_byte_order_mark_blank_lines_and_quotes(files, table):
 
 def test_neighbours_are_searched_once_for_all_that_is_told_of_a_chunk(files, rows, monkeypatch):
     from ibug import LeafIndex
-    from ibug.cli.answers import Predictor, Wanted
+    from ibug.cli.answers import OutputSpec, Predictor
     from ibug.cli.rows import ModelRows
 
     u, X, _ = rows
@@ -199,7 +199,7 @@ def test_neighbours_are_searched_once_for_all_that_is_told_of_a_chunk(files, row
     monkeypatch.setattr(
         LeafIndex, "query", lambda self, leaves, k, **more: asked.append(k) or query(self, leaves, k, **more)
     )
-    predictor = Predictor(u, Wanted(intervals=(0.9,), neighbors=u.k_ + 3, flags=True))
+    predictor = Predictor(u, OutputSpec(intervals=(0.9,), neighbors=u.k_ + 3, flags=True))
     predictor.predict(ModelRows(X, {}, {}), {})
     assert len(asked) == 1
     assert asked[0] >= u.k_ + 3

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad, trapezoid
 
-from ibug.distributions import Blend, Normal, Stack
+from ibug.distributions import MixtureParams, Normal, Stack
 from ibug.exceptions import InvalidInputError
 
 RNG = np.random.default_rng(0)
@@ -25,7 +25,7 @@ PROBABILITIES = np.array([1e-9, 0.01, 0.05, 0.3, 0.5, 0.7, 0.95, 0.999])
 
 
 def stack(weights=WEIGHTS, **options):
-    return Stack(LOC, SCALE, ATOMS, MASSES, Blend(weights, ERRORS, **options))
+    return Stack(LOC, SCALE, ATOMS, MASSES, MixtureParams(weights, ERRORS, **options))
 
 
 class Truth:
@@ -106,15 +106,15 @@ def test_extreme_probabilities():
     assert (stack().ppf(0.0) == -np.inf).all()
     assert (stack().ppf(1.0) == np.inf).all()
     assert np.isnan(stack().ppf(np.nan)).all()
-    d = Stack(0.0, 1.0, [1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 1.0, 0.0], Blend([0, 0, 1]))
+    d = Stack(0.0, 1.0, [1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 1.0, 0.0], MixtureParams([0, 0, 1]))
     np.testing.assert_array_equal(d.ppf([0.0, 0.5, 0.50001, 1.0]), [2.0, 2.0, 3.0, 3.0])
     np.testing.assert_array_equal(stack(support=(-1.0, 6.0)).ppf([[0.0, 1.0]])[0], [-1.0, 6.0])
 
 
 def test_quantiles_and_samples_of_atoms_are_values_that_occur():
-    d = Stack([5.2], [0.4], [[4, 5, 5, 6]], [[1, 1, 1, 1]], Blend([0.0, 0.0, 1.0]))
+    d = Stack([5.2], [0.4], [[4, 5, 5, 6]], [[1, 1, 1, 1]], MixtureParams([0.0, 0.0, 1.0]))
     assert set(d.rvs(300, random_state=0).ravel()) == {4.0, 5.0, 6.0}
-    mixed = Stack([5.2], [0.4], [[4, 5, 5, 6]], [[1, 1, 1, 1]], Blend([0.2, 0.0, 0.8]))
+    mixed = Stack([5.2], [0.4], [[4, 5, 5, 6]], [[1, 1, 1, 1]], MixtureParams([0.2, 0.0, 0.8]))
     drawn = mixed.rvs(20_000, random_state=0).ravel()
     assert np.mean(np.isin(drawn, [4, 5, 6])) == pytest.approx(0.8, abs=0.01)
 
@@ -177,7 +177,7 @@ def test_density_is_the_sum_of_kernels():
 
 
 def test_density_on_whole_numbers_is_the_probability_of_each():
-    d = Stack([5.2], [0.01], [[4, 5, 5, 6]], [[1, 1, 1, 1]], Blend([0.0, 0.0, 1.0], resolution=1.0))
+    d = Stack([5.2], [0.01], [[4, 5, 5, 6]], [[1, 1, 1, 1]], MixtureParams([0.0, 0.0, 1.0], resolution=1.0))
     np.testing.assert_allclose(d.pdf([[4, 5, 6]])[0], [0.25, 0.5, 0.25], atol=0.03)
 
 
@@ -260,7 +260,7 @@ def test_shapes_slices_and_joins():
 
 
 def test_atoms_are_sorted_with_their_masses():
-    d = Stack([0.0], [1.0], [[3.0, 1.0, 2.0]], [[3.0, 1.0, 2.0]], Blend([0, 0, 1]))
+    d = Stack([0.0], [1.0], [[3.0, 1.0, 2.0]], [[3.0, 1.0, 2.0]], MixtureParams([0, 0, 1]))
     np.testing.assert_array_equal(d.atoms, [[1.0, 2.0, 3.0]])
     np.testing.assert_allclose(d.cdf([[1.0, 2.0, 3.0]]), [[1 / 6, 1 / 2, 1]])
 
@@ -278,7 +278,7 @@ def test_atoms_are_sorted_with_their_masses():
     ],
 )
 def test_bad_rows_are_refused(change, message):
-    given = {"loc": [0.0], "scale": [1.0], "atoms": [[1.0]], "masses": [[1.0]], "blend": Blend([0.5, 0, 0.5])}
+    given = {"loc": [0.0], "scale": [1.0], "atoms": [[1.0]], "masses": [[1.0]], "blend": MixtureParams([0.5, 0, 0.5])}
     with pytest.raises(InvalidInputError, match=message):
         Stack(**(given | change))
 
@@ -298,7 +298,7 @@ def test_bad_rows_are_refused(change, message):
 )
 def test_bad_blends_are_refused(options, message):
     with pytest.raises(InvalidInputError, match=message):
-        Blend(**options)
+        MixtureParams(**options)
 
 
 @pytest.mark.parametrize("factor", [1e-200, 1e-12, 1e12, 1e200])
@@ -314,7 +314,7 @@ def test_units_do_not_matter(factor):
 
 
 def test_one_atom_and_no_variance():
-    d = Stack([1.0], [1e-9], [[1.0]], [[1.0]], Blend([0.5, 0.0, 0.5]))
+    d = Stack([1.0], [1e-9], [[1.0]], [[1.0]], MixtureParams([0.5, 0.0, 0.5]))
     assert float(d.crps(1.0)[0]) == pytest.approx(0.0, abs=1e-9)
     assert d.mean()[0] == 1.0
     assert d.ppf(0.5)[0] == 1.0
@@ -336,7 +336,9 @@ def test_any_stack_keeps_its_promises(seed, k, n_errors, whole, bounded):
     masses = rng.random((3, k)) * (rng.random((3, k)) < 0.7)
     masses[:, 0] += 0.1
     support = (-4.0, 6.0) if bounded else (-np.inf, np.inf)
-    d = Stack(loc, scale, atoms, masses, Blend(rng.dirichlet(np.ones(3)), rng.normal(size=n_errors), support=support))
+    d = Stack(
+        loc, scale, atoms, masses, MixtureParams(rng.dirichlet(np.ones(3)), rng.normal(size=n_errors), support=support)
+    )
     p = np.sort(rng.random((3, 7)), axis=1)
     y = d.ppf(p)
     assert (d.cdf(y) >= p - 1e-12).all()
@@ -366,5 +368,7 @@ def test_ranges_write_their_own_rows_only():
 
 def test_at_most_a_kilobyte_a_row():
     k = 84
-    d = Stack(np.zeros(10), np.ones(10), np.tile(np.arange(k), (10, 1)), np.ones((10, k)), Blend([0.5, 0.0, 0.5]))
+    d = Stack(
+        np.zeros(10), np.ones(10), np.tile(np.arange(k), (10, 1)), np.ones((10, k)), MixtureParams([0.5, 0.0, 0.5])
+    )
     assert sum(getattr(d, name).nbytes for name in d.parameters) <= 1024 * len(d)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ibug.distributions import Blend, JointBlend, JointStack, Neighborhood, Stack
+from ibug.distributions import JointMixtureParams, JointStack, MixtureParams, Neighborhood, Stack
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage, crps, energy_score, nll, pit, rmse, variogram_score
 
@@ -38,9 +38,9 @@ def test_variogram_score_of_samples_by_loops():
 
 def test_the_energy_score_of_one_target_is_the_crps():
     """With a second target that is always right, only the first one counts."""
-    own = (Blend([0.0, 1.0, 0.0], np.array([-1.0, 0.0, 2.0])), Blend([0.0, 1.0, 0.0], np.zeros(3)))
+    own = (MixtureParams([0.0, 1.0, 0.0], np.array([-1.0, 0.0, 2.0])), MixtureParams([0.0, 1.0, 0.0], np.zeros(3)))
     errors = np.array([[-1.0, 0.0], [0.0, 0.0], [2.0, 0.0]])
-    blend = JointBlend(np.array([0.0, 0.0, 1.0, 0.0]), own, errors, np.eye(2), np.eye(2), np.ones(2))
+    blend = JointMixtureParams(np.array([0.0, 0.0, 1.0, 0.0]), own, errors, np.eye(2), np.eye(2), np.ones(2))
     alone = tuple(Stack(np.zeros(4), np.ones(4), np.empty((4, 0)), np.empty((4, 0)), one) for one in own)
     near = Neighborhood(np.empty((4, 0), int), np.empty((4, 0), np.float32), np.empty((0, 2)), None, 0)
     d = JointStack(np.zeros((4, 2)), np.ones((4, 2)), near, alone, blend)
@@ -53,8 +53,8 @@ def test_the_energy_score_of_one_target_is_the_crps():
 
 @pytest.mark.parametrize("metric", [crps, nll, coverage, pit, rmse])
 def test_metrics_of_one_target_say_what_to_do_with_several(metric):
-    own = (Blend([1.0, 0.0, 0.0], np.empty(0)),) * 2
-    blend = JointBlend(np.array([0.0, 1.0, 0.0, 0.0]), own, np.empty((0, 2)), np.eye(2), np.eye(2), np.ones(2))
+    own = (MixtureParams([1.0, 0.0, 0.0], np.empty(0)),) * 2
+    blend = JointMixtureParams(np.array([0.0, 1.0, 0.0, 0.0]), own, np.empty((0, 2)), np.eye(2), np.eye(2), np.ones(2))
     alone = tuple(Stack(np.zeros(4), np.ones(4), np.empty((4, 0)), np.empty((4, 0)), one) for one in own)
     near = Neighborhood(np.empty((4, 0), int), np.empty((4, 0), np.float32), np.empty((0, 2)), None, 0)
     d = JointStack(np.zeros((4, 2)), np.ones((4, 2)), near, alone, blend)

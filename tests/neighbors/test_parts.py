@@ -5,15 +5,15 @@ import threading
 import numpy as np
 import pytest
 
-from ibug.neighbors import Batch, by_parts
+from ibug.neighbors import Batch, map_batches
 from ibug.neighbors import _parts as parts
 
 
 def batch_of(n, first=0):
     rng = np.random.default_rng(n)
     rows = rng.integers(0, 99, (n, 3))
-    aside = {"groups": rng.integers(0, 2, n)}
-    return Batch(slice(first, first + n), rng.normal(size=n), rows + 1, rows, {"targets": rows * 0.5}, 7, aside)
+    row_context = {"groups": rng.integers(0, 2, n)}
+    return Batch(slice(first, first + n), rng.normal(size=n), rows + 1, rows, {"targets": rows * 0.5}, 7, row_context)
 
 
 @pytest.mark.parametrize(("n", "n_parts"), [(1, 1), (1, 3), (2, 3), (7, 3), (9, 3)])
@@ -40,7 +40,7 @@ def test_large_batches_are_divided_and_small_ones_are_not(monkeypatch, n_jobs, n
         return batch.mean * 2
 
     batches = [batch_of(31), batch_of(19, first=31)]
-    found = by_parts(iter(batches), function, n_jobs)
+    found = map_batches(iter(batches), function, n_jobs)
     np.testing.assert_array_equal(np.concatenate(found), np.concatenate([batch.mean * 2 for batch in batches]))
     assert len(found) == (2 if n_threads == 1 else n_threads + 1)
     assert {ident for rows, ident in seen if rows in (19, 31)} <= {threading.get_ident()}

@@ -28,7 +28,7 @@ def fitted(rows, **parameters):
     return u.fit(X[:400], y[:400], X_val=X[400:600], y_val=y[400:600])
 
 
-def at_once(rows, u, start, stop):
+def run_parallel(rows, u, start, stop):
     """Return u with an index of the rows from start to stop, built at once."""
     model, X, y = rows
     other = IBUGRegressor(model, prefit=True, k=5, calibrate=False, distribution="normal", spread="targets")
@@ -44,7 +44,7 @@ def test_it_is_an_index_of_all_rows(rows, keep, start):
     untouched = copy(u)
     before = u.predict_quantiles(X[700:])
     u.update(X[400:550], y[400:550], keep=keep).update(X[550:700], y[550:700], keep=keep)
-    other = at_once(rows, u, start, 700)
+    other = run_parallel(rows, u, start, 700)
     for found, expected in zip(u.kneighbors(X[700:], 10), other.kneighbors(X[700:], 10), strict=True):
         np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(u.predict_quantiles(X[700:]), other.predict_quantiles(X[700:]))

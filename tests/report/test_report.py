@@ -15,7 +15,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 import ibug.report
 from ibug import IBUGRegressor
 from ibug.describe import Predictions, number
-from ibug.distributions import Blend, Stack, families
+from ibug.distributions import MixtureParams, Stack, families
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import evaluate
 from ibug.report._densities import densities
@@ -377,7 +377,7 @@ def test_of_many_curves_six_have_names(model, tmp_path):
 def test_densities_are_drawn_to_their_ends():
     """The last quantiles of a stack are single values; half of a kernel is beyond them."""
     atoms = np.tile([0.0, 10.0], (3, 1))
-    stacks = Stack(np.full(3, 5.0), 1.0, atoms, np.ones((3, 2)), Blend([0.0, 0.0, 1.0], bandwidth=0.5))
+    stacks = Stack(np.full(3, 5.0), 1.0, atoms, np.ones((3, 2)), MixtureParams([0.0, 0.0, 1.0], bandwidth=0.5))
     lower, upper = stacks.interval(0.9)
     packed = densities(stacks, lower, upper)
     heights = unpack(packed["heights"]).reshape(3, -1)

@@ -8,7 +8,7 @@ from ibug._options import Options
 from ibug.distributions import Normal
 from ibug.metrics import crps, nll
 from ibug.neighbors import CrossFittedSource, ValidationRows
-from ibug.rule import Plan, Statistics, TargetFacts, TargetRange
+from ibug.rule import Plan, Statistics, TargetRange, TargetSummary
 from ibug.rule._choice import best_factor, combination_features, combined, select
 from ibug.rule._plan import candidates
 from ibug.rule.spread import CombinedSpread
@@ -46,7 +46,7 @@ def make_slow_rows(seed, n=400, n_train=3000):
 
 def plan_of(rows, **parameters):
     options = Options.of(IBUGRegressor(**parameters).get_params(deep=False))
-    facts = TargetFacts.of(rows.source.targets, options)
+    facts = TargetSummary.of(rows.source.targets, options)
     return Plan.of(options, facts, rows.source.n_neighbors, has_residuals=True)
 
 

@@ -9,7 +9,7 @@ from ibug import IBUGRegressor
 from ibug._options import Options
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
-from ibug.rule import TargetFacts, TargetRange
+from ibug.rule import TargetRange, TargetSummary
 
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
@@ -48,10 +48,10 @@ def test_what_stands_for_no_variance_has_the_unit_of_the_targets():
 
 def test_support_holds_all_targets():
     y = np.array([1.0, 4.0])
-    assert TargetFacts.of(y, options(support=(0, 4))).families[0].support == (0.0, 4.0)
-    assert TargetFacts.of(y, options()).families[0].support is None
+    assert TargetSummary.of(y, options(support=(0, 4))).families[0].support == (0.0, 4.0)
+    assert TargetSummary.of(y, options()).families[0].support is None
     with pytest.raises(InvalidInputError, match="from 1 to 4"):
-        TargetFacts.of(y, options(support=(2, 5)))
+        TargetSummary.of(y, options(support=(2, 5)))
 
 
 def test_a_family_that_cannot_take_the_targets_is_refused_with_its_reason():
@@ -60,10 +60,10 @@ def test_a_family_that_cannot_take_the_targets_is_refused_with_its_reason():
         def prepare(cls, targets):
             raise InvalidInputError("targets must be above zero")
 
-    facts = TargetFacts.of(np.array([-1.0, 4.0]), options(distribution=["normal", Positive]))
+    facts = TargetSummary.of(np.array([-1.0, 4.0]), options(distribution=["normal", Positive]))
     assert [family.name for family in facts.families] == ["normal"]
     assert facts.refused == {"Positive": "targets must be above zero"}
     with pytest.raises(InvalidInputError, match="above zero"):
-        TargetFacts.of(np.array([-1.0, 4.0]), options(distribution=Positive))
+        TargetSummary.of(np.array([-1.0, 4.0]), options(distribution=Positive))
     with pytest.raises(InvalidInputError, match="No family can take these targets"):
-        TargetFacts.of(np.array([-1.0, 4.0]), options(distribution=[Positive]))
+        TargetSummary.of(np.array([-1.0, 4.0]), options(distribution=[Positive]))

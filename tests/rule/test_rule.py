@@ -16,7 +16,7 @@ from ibug.neighbors import Batch, CrossFittedSource, ValidationRows
 from ibug.rule import (
     Family,
     Rule,
-    TargetFacts,
+    TargetSummary,
     conformalized,
     joined,
     learn,
@@ -204,7 +204,7 @@ def make_rows(n=300, k=61, seed=0):
 def test_learn_is_a_function_of_rows_options_and_facts():
     rows = make_rows()
     wanted = options(distribution="normal", spread="targets", scoring="nll")
-    facts = TargetFacts.of(rows.source.targets, wanted)
+    facts = TargetSummary.of(rows.source.targets, wanted)
     one, same = (learn(rows, wanted, facts, has_residuals=True) for _ in range(2))
     assert pickle.dumps(one.state()) == pickle.dumps(same.state())
     assert one.spread.name == "targets"
@@ -217,7 +217,7 @@ def test_a_stack_is_learned_beside_the_normal_distribution():
     rows = make_rows()
     for scoring in ("crps", "nll"):
         wanted = options(scoring=scoring)
-        facts = TargetFacts.of(rows.source.targets, wanted)
+        facts = TargetSummary.of(rows.source.targets, wanted)
         one, same = (learn(rows, wanted, facts, has_residuals=True) for _ in range(2))
         assert pickle.dumps(one.state()) == pickle.dumps(same.state())
         assert one.tuning["distribution"][-1] == "stack"
@@ -229,7 +229,7 @@ def test_a_stack_is_learned_beside_the_normal_distribution():
 def test_conformal_calibration_comes_last():
     rows = make_rows()
     wanted = options(conformal="scale")
-    facts = TargetFacts.of(rows.source.targets, wanted)
+    facts = TargetSummary.of(rows.source.targets, wanted)
     rule = learn(rows, wanted, facts, has_residuals=False)
     assert rule.conformal is None
     sure = conformalized(rule, rows, wanted)
@@ -242,7 +242,7 @@ def test_conformal_calibration_comes_last():
 def test_without_validation_rows_the_rule_is_what_was_asked_for():
     rows = make_rows()
     wanted = options(k=20, distribution="normal", calibrate=False)
-    facts = TargetFacts.of(rows.source.targets, wanted)
+    facts = TargetSummary.of(rows.source.targets, wanted)
     rule = without_validation(wanted, facts, 1000)
     assert (rule.k, rule.spread.name, rule.gamma, len(rule.tuning["k"])) == (20, "targets", 1.0, 0)
     floored = with_floor(rule, rows.batches(rule.needs), facts)

@@ -41,7 +41,7 @@ WRAPPED = {
     "truncated": distributions.Truncated(NORMAL, -2.0, np.inf),
     "mixture": distributions.Mixture([NORMAL, distributions.Laplace(LOC, SCALE)], [0.3, 0.7]),
     "stack": distributions.Stack(
-        LOC, SCALE, VALUES, np.ones(VALUES.shape), distributions.Blend([0.4, 0.2, 0.4], [-1.0, 0.5])
+        LOC, SCALE, VALUES, np.ones(VALUES.shape), distributions.MixtureParams([0.4, 0.2, 0.4], [-1.0, 0.5])
     ),
     "conformal": ScaleConformal().fit(NORMAL, LOC + SCALE).transform(NORMAL),
 }

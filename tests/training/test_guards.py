@@ -104,8 +104,8 @@ def test_infinite_ends_are_told_by_fit_predict_and_evaluate(model, conformal, le
     assert not none
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TooFewRowsWarning)
-        fewest = fit(model, least - 1, conformal=conformal)
-        assert not np.isfinite(fewest.predict_interval(X[TEST], 0.9)).all()
+        select_trees = fit(model, least - 1, conformal=conformal)
+        assert not np.isfinite(select_trees.predict_interval(X[TEST], 0.9)).all()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Only 9")
         assert np.isfinite(fit(model, least, conformal=conformal).predict_interval(X[TEST], 0.9)).all()

@@ -20,7 +20,7 @@ from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 _USUAL = 0.9  # the coverage whose intervals tell which group is the widest
 
@@ -52,7 +52,7 @@ class ConformalCalibrator(BaseEstimator):
     def __init__(self, *, n_bins: int | None = None, groups: Any = None, ratio: Any = None) -> None:
         self.n_bins, self.groups, self.ratio = n_bins, groups, ratio
 
-    def aside(self, X: Any, leaves: LeavesOf | None = None) -> dict[str, NDArray[Any]]:
+    def row_context(self, X: Any, leaves: LeavesOf | None = None) -> dict[str, NDArray[Any]]:
         """Return what `fit` and `transform` need of rows beside their distributions: ``groups`` and ``ratio``.
 
         Parameters

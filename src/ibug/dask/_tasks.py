@@ -11,7 +11,7 @@ from ibug._options import Options
 from ibug._typing import Floats
 from ibug.distributions import Distribution
 from ibug.neighbors import Batch
-from ibug.rule import Plan, Rule, Statistics, TargetFacts, choose, joined, with_conformal, with_floor
+from ibug.rule import Plan, Rule, Statistics, TargetSummary, choose, joined, with_conformal, with_floor
 from ibug.training import with_own_threshold
 
 
@@ -36,7 +36,7 @@ def conformalized(rule: Rule, distributions: list[Distribution | None], y: list[
     return with_conformal(rule, some, np.concatenate([as_targets(part) for part in y]), options)
 
 
-def floored(rule: Rule, batch: Batch, facts: TargetFacts) -> Rule:
+def floored(rule: Rule, batch: Batch, facts: TargetSummary) -> Rule:
     """Return the rule with the smallest variance of some training rows as its floor."""
     return with_floor(rule, [batch], facts)
 

@@ -17,7 +17,7 @@ from ibug.dask._tasks import as_targets, conformalized, distribution_of, floored
 from ibug.dask._training import trained
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of
-from ibug.rule import Plan, Rule, TargetFacts, TargetRange, TargetSupport, without_validation
+from ibug.rule import Plan, Rule, TargetRange, TargetSummary, TargetSupport, without_validation
 from ibug.training import ROWS_FOR_FLOOR, ROWS_FOR_THRESHOLD, divide_rows
 
 
@@ -53,14 +53,14 @@ class ClusterJob:
         """Check columns and targets of Dask collections, and count the rows of each partition."""
         return RowsOnCluster.examine(self.client, Partitions.of(X, 1), targets_of(y), name, self.options.verbose)
 
-    def facts(self, found: TargetRange, targets: list[Any]) -> TargetFacts:
+    def facts(self, found: TargetRange, targets: list[Any]) -> TargetSummary:
         """Let the families look at the targets; those that learn from all of them do so in one task."""
         if not self.options.looks_at_targets:
-            return TargetFacts.prepare(found, None, self.options)
-        facts: TargetFacts = self.client.compute(delayed(_prepared)(found, targets, self.options)).result()
+            return TargetSummary.prepare(found, None, self.options)
+        facts: TargetSummary = self.client.compute(delayed(_prepared)(found, targets, self.options)).result()
         return facts
 
-    def facts_of(self, rows: RowsOnCluster) -> TargetFacts:
+    def facts_of(self, rows: RowsOnCluster) -> TargetSummary:
         """Check training rows against the options."""
         if not rows.n_rows:
             raise InvalidInputError(f"{rows.name}: every partition is empty; at least one row is needed.")
@@ -89,7 +89,7 @@ def check_cluster_options(options: Options) -> None:
 
 
 def learned(
-    job: ClusterJob, model: Any, rows: RowsOnCluster, facts: TargetFacts, validation: RowsOnCluster | None
+    job: ClusterJob, model: Any, rows: RowsOnCluster, facts: TargetSummary, validation: RowsOnCluster | None
 ) -> Learned:
     """Index the rows that the model was trained on, and learn from validation rows, if any."""
     if validation is None and job.options.spread.requires_residuals:
@@ -154,7 +154,7 @@ def _for_final_model(job: ClusterJob, source: ClusterSource, rows: RowsOnCluster
     return found
 
 
-def learn_from(job: ClusterJob, source: ClusterSource, validation: RowsOnCluster, facts: TargetFacts) -> Learned:
+def learn_from(job: ClusterJob, source: ClusterSource, validation: RowsOnCluster, facts: TargetSummary) -> Learned:
     """Let validation rows, which are queries like others, choose and calibrate; see ``ibug.training.learn_from``."""
     options = job.options
     if not validation.n_rows:
@@ -181,7 +181,7 @@ def learn_from(job: ClusterJob, source: ClusterSource, validation: RowsOnCluster
     return Learned(source, job.client.compute(graph.delayed([graph.add("conformal", task)])[0]).result())
 
 
-def _tuned(job: ClusterJob, source: ClusterSource, rows: RowsOnCluster, facts: TargetFacts, numbers: Any) -> Rule:
+def _tuned(job: ClusterJob, source: ClusterSource, rows: RowsOnCluster, facts: TargetSummary, numbers: Any) -> Rule:
     """Choose spread, k and family: statistics where the rows are, and the choice in one task."""
 
     def n_neighbors(quantity: str) -> int:
@@ -197,5 +197,5 @@ def _tuned(job: ClusterJob, source: ClusterSource, rows: RowsOnCluster, facts: T
     return rule
 
 
-def _prepared(found: TargetRange, targets: list[Any], options: Options) -> TargetFacts:
-    return TargetFacts.prepare(found, np.concatenate([as_targets(part) for part in targets]), options)
+def _prepared(found: TargetRange, targets: list[Any], options: Options) -> TargetSummary:
+    return TargetSummary.prepare(found, np.concatenate([as_targets(part) for part in targets]), options)

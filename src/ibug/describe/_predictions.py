@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ibug._typing import Floats, Integers
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Batched distributions with scipy.stats' method names: one distribution per predicted row."""
 
 from ibug.distributions._base import Distribution, check_confidence
-from ibug.distributions._blend import Blend
+from ibug.distributions._blend import MixtureParams
 from ibug.distributions._empirical import Empirical
 from ibug.distributions._gumbel import Gumbel
 from ibug.distributions._kde import KDE
@@ -18,22 +18,22 @@ from ibug.distributions._stack import Stack
 from ibug.distributions._student_t import StudentT
 from ibug.distributions._truncated import Censored, Truncated
 from ibug.distributions._weibull import Weibull
-from ibug.distributions.joint import JointBlend, JointStack, Neighborhood
+from ibug.distributions.joint import JointMixtureParams, JointStack, Neighborhood
 
 __all__ = [
     "KDE",
-    "Blend",
     "Censored",
     "Distribution",
     "Empirical",
     "Gumbel",
-    "JointBlend",
+    "JointMixtureParams",
     "JointStack",
     "Laplace",
     "LocationScale",
     "Logistic",
     "Lognormal",
     "Mixture",
+    "MixtureParams",
     "Neighborhood",
     "Normal",
     "Shifted",

@@ -18,7 +18,7 @@ from ibug.distributions._moved import Move, log_slope
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 
 _NODES, _WEIGHTS = leggauss(48)

@@ -12,7 +12,7 @@ from ibug.exceptions import InvalidInputError
 
 
 @dataclass(frozen=True)
-class Blend:
+class MixtureParams:
     """What all rows of a stack have in common.
 
     Parameters
@@ -66,7 +66,7 @@ class Blend:
         """The narrowest width of a kernel, in the unit of the target."""
         return max(self.resolution / float(np.sqrt(2 * np.pi)), float(np.finfo(float).tiny))
 
-    def equals(self, other: Blend) -> bool:
+    def equals(self, other: MixtureParams) -> bool:
         """Tell whether both say the same."""
         names = ("bandwidth", "error_bandwidth", "resolution", "support")
         return (

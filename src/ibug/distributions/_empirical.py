@@ -14,7 +14,7 @@ from ibug.distributions._base import checked_moments, standardised
 from ibug.distributions._sample import SampleDistribution, checked_sample, least_width, resolution
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 _LEAST_GAP = 1e-6  # of the distance between the smallest and the largest value
 

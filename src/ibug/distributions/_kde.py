@@ -15,7 +15,7 @@ from ibug.distributions._sample import SampleDistribution, blocks, checked_sampl
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 _SQRT_2PI = np.sqrt(2 * np.pi)

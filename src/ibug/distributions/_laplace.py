@@ -11,7 +11,7 @@ from ibug.distributions._load import likelihood, per_row
 from ibug.distributions._location_scale import LocationScale, center_and_spread
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 _LOG_2 = np.log(2.0)
 

@@ -17,7 +17,7 @@ from ibug.distributions._tails import score_of_tails
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 # Equal values have no spread: they get this share of their own size, or a number whose square can still be divided by.
 _LEAST_RELATIVE_SPREAD = 1e-8

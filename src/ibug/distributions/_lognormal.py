@@ -14,7 +14,7 @@ from ibug.distributions._shifted import SMALLEST_VARIATION, Shifted, bounded_exp
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 

@@ -19,7 +19,7 @@ from ibug.distributions._tails import score_of_tails
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 # Normal scores of the quantiles of both distributions that divide the line for ∫(F − G)²; beyond the last nothing is
 # left.

@@ -12,7 +12,7 @@ from ibug._typing import Floats
 from ibug.distributions._location_scale import LocationScale, center_and_spread
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 _HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 

@@ -16,7 +16,7 @@ from ibug.distributions._profile import most_likely_number
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 #: The mean stays at least this many standard deviations above the shift.
 SMALLEST_MEAN = 1e-3

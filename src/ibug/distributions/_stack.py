@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtr, ndtri_exp
 
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution, standardised
-from ibug.distributions._blend import Blend
+from ibug.distributions._blend import MixtureParams
 from ibug.distributions._moved import Move, moved_log_density
 from ibug.distributions._tails import score_of_tails
 from ibug.exceptions import InvalidInputError, MissingExtensionError
@@ -23,7 +23,7 @@ except ImportError as error:  # pragma: no cover - only without a build
     raise MissingExtensionError.of("mixtures of distributions", error) from error
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 Masses = NDArray[np.float32]
 
@@ -80,7 +80,9 @@ class Stack(Distribution):
     atoms: Floats
     masses: Masses
 
-    def __init__(self, loc: ArrayLike, scale: ArrayLike, atoms: ArrayLike, masses: ArrayLike, blend: Blend) -> None:
+    def __init__(
+        self, loc: ArrayLike, scale: ArrayLike, atoms: ArrayLike, masses: ArrayLike, blend: MixtureParams
+    ) -> None:
         place, width = np.broadcast_arrays(np.asarray(loc, np.float64), np.asarray(scale, np.float64))
         if place.ndim > 1:
             raise InvalidInputError(f"Locations and scales must be scalars or of shape (n,); got {place.shape}.")
@@ -103,7 +105,7 @@ class Stack(Distribution):
         self._set(place, width, values, weights, blend)
 
     @classmethod
-    def of_sorted(cls, loc: Floats, scale: Floats, atoms: Floats, masses: Masses, blend: Blend) -> Self:
+    def of_sorted(cls, loc: Floats, scale: Floats, atoms: Floats, masses: Masses, blend: MixtureParams) -> Self:
         """Return the stacks of arrays that are known to be as they should be, atoms ascending.
 
         Parameters
@@ -121,7 +123,7 @@ class Stack(Distribution):
         stack._set(loc, scale, atoms, masses, blend)
         return stack
 
-    def _set(self, loc: Floats, scale: Floats, atoms: Floats, masses: Masses, blend: Blend) -> None:
+    def _set(self, loc: Floats, scale: Floats, atoms: Floats, masses: Masses, blend: MixtureParams) -> None:
         self.loc, self.scale, self.atoms, self.masses, self.blend = loc, scale, atoms, masses, blend
         self._shape = loc.shape
 

@@ -13,7 +13,7 @@ from ibug.distributions._shifted import Shifted, bounded_exp
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 _SMALLEST, _LARGEST = 0.02, 2e8
 _FAR = 690.0  # the log density stays a finite number beyond it

@@ -13,7 +13,7 @@ from ibug._inputs import check_probabilities
 from ibug._typing import Floats, Integers
 from ibug.describe import at_least_one
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import Batch, LocalSource, beside
+from ibug.neighbors import Batch, LocalSource, with_row_context
 from ibug.rule import Rule
 
 # Neighbours of rows without one of their neighbours: this many numbers at a time.
@@ -93,7 +93,9 @@ def influence(
     size = max(1, _NUMBERS_PER_BLOCK // (k * (k + 1) * len(asked)))
     parts = [
         _most((rule, fewer), _rows(batch, start, size), own, n_most, level)
-        for batch in beside(source.batches(X, asked, n_jobs=n_jobs, verbose=verbose), rule.aside(X, source.leaves_of))
+        for batch in with_row_context(
+            source.batches(X, asked, n_jobs=n_jobs, verbose=verbose), rule.row_context(X, source.leaves_of)
+        )
         for start in range(0, batch.n_rows, size)
     ]
     fields = ([getattr(part, each.name) for part in parts] for each in dataclasses.fields(Influence))
@@ -103,11 +105,11 @@ def influence(
 def _rows(batch: Batch, start: int, size: int) -> Batch:
     """Return some rows of a batch."""
     here = slice(start, start + size)
-    values, weights, aside = (
-        {name: each[here] for name, each in part.items()} for part in (batch.values, batch.weights, batch.aside)
+    values, weights, row_context = (
+        {name: each[here] for name, each in part.items()} for part in (batch.values, batch.weights, batch.row_context)
     )
     mean, affinities, rows = batch.mean[here], batch.affinities[here], batch.rows[here]
-    return Batch(slice(0, len(mean)), mean, affinities, rows, values, batch.n_trees, aside, weights)
+    return Batch(slice(0, len(mean)), mean, affinities, rows, values, batch.n_trees, row_context, weights)
 
 
 def _most(rules: tuple[Rule, Rule], batch: Batch, own: Mapping[str, int], n_most: int, coverage: float) -> Influence:
@@ -165,11 +167,11 @@ def _without(batch: Batch, own: Mapping[str, int], removed: Integers) -> Batch:
         }
         for part in (batch.values, batch.weights)
     )
-    aside = {name: np.repeat(each, times, axis=0) for name, each in batch.aside.items()}
+    row_context = {name: np.repeat(each, times, axis=0) for name, each in batch.row_context.items()}
     k = batch.rows.shape[1] - 1
     mean = np.repeat(batch.mean, times)
     affinities, rows = kept(batch.affinities, k), kept(batch.rows, k)
-    return Batch(slice(0, len(mean)), mean, affinities, rows, values, batch.n_trees, aside, weights)
+    return Batch(slice(0, len(mean)), mean, affinities, rows, values, batch.n_trees, row_context, weights)
 
 
 def _intervals(rule: Rule, batch: Batch, coverage: float) -> Floats:

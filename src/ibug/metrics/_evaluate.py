@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ibug._inputs import check_weights
-from ibug._mistakes import tell, tell_infinite
 from ibug._typing import Floats
+from ibug._warnings import tell_infinite, warn_user
 from ibug.exceptions import InvalidInputError, SeenRowsWarning
 from ibug.metrics._check_score import check_score
 from ibug.metrics._coverage import coverage
@@ -57,7 +57,7 @@ def _guard(estimator: Any, y: Floats) -> None:
     """Tell of training rows, whose scores are too good; equal targets in the same order are no chance."""
     targets = getattr(estimator, "training_targets_", None)
     if targets is not None and len(y) > 1 and np.array_equal(y, targets):
-        tell(
+        warn_user(
             "evaluate: these are the training rows. The model knows them, and each is its own nearest neighbour, so "
             "that the scores are too good. Give rows that it was not trained on.",
             SeenRowsWarning,

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ibug._columns import FeatureType
-from ibug._mistakes import tell_infinite
 from ibug._typing import Floats
+from ibug._warnings import tell_infinite
 from ibug.exceptions import IBUGWarning, InvalidInputError
 from ibug.mlflow._signature import COVERAGE, OUTPUTS
 from ibug.persistence import load

@@ -9,10 +9,10 @@ from ibug.neighbors._leaf_numbers import LeafChunk, LeafNumbers, chunk_size
 from ibug.neighbors._local import LocalSource
 from ibug.neighbors._measure import CountingLoop, instruction_sets, least_queries
 from ibug.neighbors._order import merge_columns, merge_top_k, not_self
-from ibug.neighbors._parts import by_parts
+from ibug.neighbors._parts import map_batches
 from ibug.neighbors._residuals import Residuals, root_mean_square
 from ibug.neighbors._sampling import TREE_ORDERS, Sampling, TreeShare, tree_table
-from ibug.neighbors._source import Batch, NeighborSource, OwnNeighbors, ValidationRows, beside
+from ibug.neighbors._source import Batch, NeighborSource, OwnNeighbors, ValidationRows, with_row_context
 
 __all__ = [
     "TREE_ORDERS",
@@ -31,15 +31,15 @@ __all__ = [
     "Sampling",
     "TreeShare",
     "ValidationRows",
-    "beside",
-    "by_parts",
     "chunk_size",
     "instruction_sets",
     "least_queries",
+    "map_batches",
     "merge_columns",
     "merge_top_k",
     "not_self",
     "root_mean_square",
     "tree_table",
     "updated",
+    "with_row_context",
 ]

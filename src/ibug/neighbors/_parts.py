@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
-from ibug._threads import at_once, n_threads_of
+from ibug._threads import n_threads_of, run_parallel
 from ibug.neighbors._source import Batch
 
 Part = TypeVar("Part")
@@ -15,7 +15,7 @@ Part = TypeVar("Part")
 _ROWS_PER_THREAD = 256
 
 
-def by_parts(batches: Iterable[Batch], function: Callable[[Batch], Part], n_jobs: int | None) -> Iterator[Part]:
+def map_batches(batches: Iterable[Batch], function: Callable[[Batch], Part], n_jobs: int | None) -> Iterator[Part]:
     """Yield what a function makes of batches, in the order of their rows; large batches are divided among threads.
 
     Parameters
@@ -32,4 +32,4 @@ def by_parts(batches: Iterable[Batch], function: Callable[[Batch], Part], n_jobs
         if n_parts == 1:
             yield function(batch)
         else:
-            yield from at_once([partial(function, part) for part in batch.divided(n_parts)])
+            yield from run_parallel([partial(function, part) for part in batch.divided(n_parts)])

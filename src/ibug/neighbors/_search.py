@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug._threads import at_once, n_threads_of
+from ibug._threads import n_threads_of, run_parallel
 from ibug.neighbors._builder import padded_trees
 from ibug.neighbors._load import kernel
 from ibug.neighbors._order import Neighbors, merge_top_k
@@ -78,7 +78,9 @@ class Search:
             return self._run(leaves, tasks[0], k, candidates, prunes, instruction_set)
         parts = {(task.first_tile, task.last_tile): _empty(n_queries, k) for task in tasks}
         settings = k, candidates, prunes, instruction_set
-        at_once([partial(self._run, leaves, task, *settings, parts[task.first_tile, task.last_tile]) for task in tasks])
+        run_parallel(
+            [partial(self._run, leaves, task, *settings, parts[task.first_tile, task.last_tile]) for task in tasks]
+        )
         return next(iter(parts.values())) if len(parts) == 1 else merge_top_k(list(parts.values()), k)
 
     def visits(self, leaves: NDArray[np.int32], k: int, instruction_set: str) -> NDArray[np.int64]:

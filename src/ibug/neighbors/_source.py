@@ -45,7 +45,9 @@ class Batch(NamedTuple):
     rows: Integers  # (n_rows, k) the training rows
     values: Mapping[str, Floats]  # by quantity ("targets", "residuals"), (n_rows, k of the quantity)
     n_trees: int  # the affinity of twins
-    aside: Mapping[str, NDArray[Any]] = MappingProxyType({})  # what a rule needs of the rows themselves, (n_rows, …)
+    row_context: Mapping[str, NDArray[Any]] = MappingProxyType(
+        {}
+    )  # what a rule needs of the rows themselves, (n_rows, …)
     weights: Mapping[str, Floats] = MappingProxyType({})  # of neighbours, shaped as values; none where all count alike
     # Of several targets: by quantity, (n_train, n_targets), the values of all training rows in place of `values`; and
     # for each target the neighbours in its own trees, where it has some.
@@ -74,7 +76,9 @@ class Batch(NamedTuple):
         """
         near = self.own[target] if self.own else OwnNeighbors(self.affinities, self.rows, self.n_trees)
         values = {quantity: self.tables[quantity][near.rows[:, :k], target] for quantity, k in needs.items()}
-        return Batch(self.where, self.mean[:, target], near.affinities, near.rows, values, near.n_trees, self.aside)
+        return Batch(
+            self.where, self.mean[:, target], near.affinities, near.rows, values, near.n_trees, self.row_context
+        )
 
     def divided(self, n_parts: int) -> list[Batch]:
         """Return the rows in parts of about the same size, one after the other; fewer parts where rows are few.
@@ -93,7 +97,7 @@ class Batch(NamedTuple):
                 affinities=self.affinities[start:stop],
                 rows=self.rows[start:stop],
                 values={name: values[start:stop] for name, values in self.values.items()},
-                aside={name: values[start:stop] for name, values in self.aside.items()},
+                row_context={name: values[start:stop] for name, values in self.row_context.items()},
                 weights={name: values[start:stop] for name, values in self.weights.items()},
                 own=tuple(one.part(start, stop) for one in self.own),
             )
@@ -176,7 +180,7 @@ class ValidationRows:
         return self.source.batches(self.X, needs, n_jobs=self.n_jobs, verbose=self.verbose)
 
 
-def beside(batches: Iterable[Batch], aside: Mapping[str, NDArray[Any]]) -> Iterator[Batch]:
+def with_row_context(batches: Iterable[Batch], row_context: Mapping[str, NDArray[Any]]) -> Iterator[Batch]:
     """Yield the batches with what belongs to their rows, of arrays for all rows.
 
     Parameters
@@ -187,7 +191,7 @@ def beside(batches: Iterable[Batch], aside: Mapping[str, NDArray[Any]]) -> Itera
         What belongs to the rows, by name.
     """
     for batch in batches:
-        yield batch._replace(aside={name: values[batch.where] for name, values in aside.items()})
+        yield batch._replace(row_context={name: values[batch.where] for name, values in row_context.items()})
 
 
 def weights_of(weights: Floats | None, rows: NDArray[Any], needs: Mapping[str, int]) -> Mapping[str, Floats]:

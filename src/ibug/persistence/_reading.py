@@ -32,7 +32,7 @@ from ibug.persistence._format import (
 from ibug.persistence._npy import read_header
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")  # signature, …, method, …, lengths of name and extra field
 _METHODS = {zipfile.ZIP_STORED: STORED, zipfile.ZIP_DEFLATED: DEFLATED}

@@ -18,7 +18,7 @@ from ibug.persistence._digest import chunk_ranges, digest
 from ibug.persistence._format import CHECKSUM, DEFLATED, MANIFEST, STORED
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 # The kernel reads arrays by cache lines; NumPy pads the header of a .npy file to as many bytes.
 _ALIGNMENT = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -287,6 +287,6 @@ def _about(estimator: Any, title: str, target: str, data: str | None, n_rows: in
         "model": described(estimator) | {"data": described_data},
         "n_rows": n_rows,
         "n_shown": n_shown,
-        "written": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
+        "written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "version": ibug.__version__,
     }

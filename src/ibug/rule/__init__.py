@@ -1,6 +1,6 @@
 """What is made of neighbours: a rule turns a batch of rows with their neighbours into distributions."""
 
-from ibug.rule._facts import TargetFacts
+from ibug.rule._facts import TargetSummary
 from ibug.rule._family import Family
 from ibug.rule._learning import (
     affinity_threshold,
@@ -35,8 +35,8 @@ __all__ = [
     "Rule",
     "RuleMaker",
     "Statistics",
-    "TargetFacts",
     "TargetRange",
+    "TargetSummary",
     "TargetSupport",
     "affinity_threshold",
     "choose",

@@ -15,7 +15,7 @@ _LEAST_RANGE = 1e-153  # of the targets, unless they are all the same
 
 
 @dataclass(frozen=True)
-class TargetFacts:
+class TargetSummary:
     """The range of the training targets, and the families that can take them.
 
     Parameters
@@ -36,7 +36,7 @@ class TargetFacts:
     support: TargetSupport
 
     @classmethod
-    def of(cls, targets: Floats, options: Options) -> TargetFacts:
+    def of(cls, targets: Floats, options: Options) -> TargetSummary:
         """Look at targets that are all here.
 
         Parameters
@@ -54,7 +54,7 @@ class TargetFacts:
         return cls.prepare(TargetRange.of(targets), targets, options)
 
     @classmethod
-    def prepare(cls, found: TargetRange, targets: Floats | None, options: Options) -> TargetFacts:
+    def prepare(cls, found: TargetRange, targets: Floats | None, options: Options) -> TargetSummary:
         """Let the families look at the targets.
 
         Parameters
@@ -86,7 +86,7 @@ class TargetFacts:
         """The bounds of the target, as of one of several."""
         return (self.support,)
 
-    def bounded(self, supports: Sequence[TargetSupport]) -> TargetFacts:
+    def bounded(self, supports: Sequence[TargetSupport]) -> TargetSummary:
         """Return the same with other bounds.
 
         Parameters
@@ -97,7 +97,7 @@ class TargetFacts:
         (support,) = supports
         return replace(self, support=support)
 
-    def suited(self, losses: Sequence[str], later: Sequence[TargetRange] = ()) -> TargetFacts:
+    def suited(self, losses: Sequence[str], later: Sequence[TargetRange] = ()) -> TargetSummary:
         """Return the same with bounds that suit the model's loss and later targets.
 
         Parameters

@@ -19,7 +19,7 @@ from ibug.metrics import pit
 from ibug.neighbors import Batch, ValidationRows
 from ibug.rule._candidates import smallest_nonzero
 from ibug.rule._choice import Choice, select
-from ibug.rule._facts import TargetFacts
+from ibug.rule._facts import TargetSummary
 from ibug.rule._plan import Plan, candidates
 from ibug.rule._reference import Reference, kept
 from ibug.rule._rule import STACK, Rule, tuning_table, with_refused
@@ -34,7 +34,7 @@ _LEAST_ROWS_FOR_THRESHOLD = 100
 
 
 def learn(
-    rows: ValidationRows, options: Options, facts: TargetFacts, *, has_residuals: bool, own_residuals: bool = False
+    rows: ValidationRows, options: Options, facts: TargetSummary, *, has_residuals: bool, own_residuals: bool = False
 ) -> Rule:
     """Let validation rows choose spread, number of neighbours and family, and calibrate the variance.
 
@@ -164,9 +164,14 @@ def conformalized(rule: Rule, rows: ValidationRows, options: Options) -> Rule:
     if options.conformal is None:
         return rule
     features, leaves = rows.X if rows.features is None else rows.features, getattr(rows.source, "leaves_of", None)
-    aside = options.conformal_calibrator().aside(features, leaves)
+    row_context = options.conformal_calibrator().row_context(features, leaves)
     return with_conformal(
-        rule, [rule.distribution(batch) for batch in rows.batches(rule.needs)], rows.y, options, rows.weights, aside
+        rule,
+        [rule.distribution(batch) for batch in rows.batches(rule.needs)],
+        rows.y,
+        options,
+        rows.weights,
+        row_context,
     )
 
 
@@ -176,7 +181,7 @@ def with_conformal(
     y: Floats,
     options: Options,
     weights: Floats | None = None,
-    aside: Mapping[str, NDArray[Any]] | None = None,
+    row_context: Mapping[str, NDArray[Any]] | None = None,
 ) -> Rule:
     """Return the rule with a conformal calibrator fitted to predicted distributions.
 
@@ -197,14 +202,14 @@ def with_conformal(
     """
     assert options.conformal is not None, "a calibrator was asked for"
     found = joined(distributions)
-    groups, ratio = (None if aside is None else aside.get(name) for name in ("groups", "ratio"))
+    groups, ratio = (None if row_context is None else row_context.get(name) for name in ("groups", "ratio"))
     shares = weights if ratio is None else ratio if weights is None else weights * ratio
     calibrator = options.conformal_calibrator().fit(found, y, groups, shares)
     reference = replace(rule.reference, pit=kept(pit(y, calibrator.transform(found, groups, ratio)), weights))
     return replace(rule, conformal=calibrator, reference=reference)
 
 
-def without_validation(options: Options, facts: TargetFacts, n_neighbors: int) -> Rule:
+def without_validation(options: Options, facts: TargetSummary, n_neighbors: int) -> Rule:
     """Return the rule that was asked for, not calibrated; its floor is yet to be found, see `with_floor`.
 
     Parameters
@@ -223,7 +228,7 @@ def without_validation(options: Options, facts: TargetFacts, n_neighbors: int) -
     return replace(rule, tuning=tuning_table(with_refused(rule.tuning, {STACK: reason}))) if reason else rule
 
 
-def with_floor(rule: Rule, batches: Iterable[Batch], facts: TargetFacts) -> Rule:
+def with_floor(rule: Rule, batches: Iterable[Batch], facts: TargetSummary) -> Rule:
     """Return the rule with the smallest variance among some training rows as its floor.
 
     Parameters

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ibug._options import Options
-from ibug.rule._facts import TargetFacts
+from ibug.rule._facts import TargetSummary
 from ibug.rule.stack import Experts, scaled_k
 
 #: The paper's candidates for k (section B.2).
@@ -48,7 +48,7 @@ class Plan:
     """
 
     options: Options
-    facts: TargetFacts
+    facts: TargetSummary
     quantities: tuple[str, ...]
     candidates: tuple[int, ...]
     scales: tuple[int, ...]
@@ -61,7 +61,7 @@ class Plan:
     def of(
         cls,
         options: Options,
-        facts: TargetFacts,
+        facts: TargetSummary,
         n_neighbors: Callable[[str], int],
         *,
         has_residuals: bool,

@@ -168,7 +168,7 @@ class Rule:
         distribution = self._of_family(batch) if self.stack is None else self._of_stack(batch, self.stack)
         if self.conformal is None:
             return distribution
-        return self.conformal.transform(distribution, batch.aside.get("groups"), batch.aside.get("ratio"))
+        return self.conformal.transform(distribution, batch.row_context.get("groups"), batch.row_context.get("ratio"))
 
     def ends(self, distribution: Any, coverage: Any, *, joint: bool = False) -> Floats:
         """Return the ends of the intervals of distributions, (n_rows, 2) or (n_rows, 2, n_coverages).
@@ -202,7 +202,7 @@ class Rule:
         """
         return np.asarray(distribution.ppf(probabilities[None, :]))
 
-    def aside(self, X: Any, leaves: LeavesOf | None = None) -> Mapping[str, NDArray[Any]]:
+    def row_context(self, X: Any, leaves: LeavesOf | None = None) -> Mapping[str, NDArray[Any]]:
         """Return what batches of rows must have beside neighbours: groups and likelihood ratios, if any.
 
         Parameters
@@ -212,7 +212,7 @@ class Rule:
         leaves : function of X, optional
             Returns their leaves in chunks.
         """
-        return {} if self.conformal is None else self.conformal.aside(X, leaves)
+        return {} if self.conformal is None else self.conformal.row_context(X, leaves)
 
     def _of_family(self, batch: Batch) -> Distribution:
         values = None

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ibug._inputs import require
-from ibug._mistakes import tell
 from ibug._options import Support
 from ibug._typing import Floats
+from ibug._warnings import warn_user
 from ibug.exceptions import InvalidInputError, OutsideSupportWarning
 
 #: The bounds where there are none.
@@ -196,7 +196,7 @@ class TargetSupport:
                 f"Some {which} targets are outside the support {self.bounds!r}: they are {given}. Correct or remove "
                 "them, or widen the support."
             )
-        tell(
+        warn_user(
             f'support="auto" bounds the distributions to {self.bounds!r} because {self.reason}; but some {which} '
             f"targets are outside, {given}, so that the distributions have no bounds. Correct these targets if they "
             "are mistakes; else set support=None, or give the bounds.",

@@ -8,7 +8,7 @@ from typing import Any
 
 from ibug._options import Options
 from ibug._typing import Floats
-from ibug.rule._facts import TargetFacts
+from ibug.rule._facts import TargetSummary
 from ibug.rule._learning import conformalized, learn, with_floor, without_validation
 from ibug.rule._rule import Rule
 from ibug.rule._support import TargetRange
@@ -21,7 +21,7 @@ from ibug.rule.joint import (
     learn_joint,
 )
 
-Facts = TargetFacts | JointFacts
+Facts = TargetSummary | JointFacts
 AnyRule = Rule | JointRule
 
 
@@ -72,7 +72,7 @@ def facts_of(y: Floats, options: Options) -> Facts:
     options
         What was asked for.
     """
-    return TargetFacts.of(y, options) if y.ndim == 1 else JointFacts.of(y, options)
+    return TargetSummary.of(y, options) if y.ndim == 1 else JointFacts.of(y, options)
 
 
 def ranges_of(y: Floats) -> list[TargetRange]:

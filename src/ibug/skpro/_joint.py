@@ -10,7 +10,7 @@ import pandas as pd
 from skpro.distributions.base import BaseDistribution
 
 from ibug._typing import Floats
-from ibug.distributions import Blend, JointBlend, JointStack, Neighborhood, Stack
+from ibug.distributions import JointMixtureParams, JointStack, MixtureParams, Neighborhood, Stack
 from ibug.skpro._batched import BatchedDistribution
 
 
@@ -117,9 +117,9 @@ class JointDistribution(BaseDistribution):
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Return parameters for skpro's own tests."""
         errors = np.array([[-1.0, -1.0], [1.0, 0.5]])
-        own = tuple(Blend(np.array([0.5, 0.5, 0.0]), errors[:, j]) for j in range(2))
+        own = tuple(MixtureParams(np.array([0.5, 0.5, 0.0]), errors[:, j]) for j in range(2))
         half = np.array([[1.0, 0.5], [0.5, 1.0]])
-        blend = JointBlend(np.array([0.4, 0.3, 0.3, 0.0]), own, errors, half, half, np.ones(2))
+        blend = JointMixtureParams(np.array([0.4, 0.3, 0.3, 0.0]), own, errors, half, half, np.ones(2))
         loc, scale = np.array([[0.0, 1.0], [2.0, -1.0], [5.0, 0.0]]), np.full((3, 2), 0.5)
         nothing = np.empty((3, 0))
         near = Neighborhood(nothing.astype(np.int32), nothing.astype(np.float32), np.empty((0, 2)), None, 0)

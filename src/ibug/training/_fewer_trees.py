@@ -78,7 +78,7 @@ def shares_tried(n_trees: int, rows: ValidationRows) -> tuple[TreeShare, ...]:
     return (ALL_TREES, *(share for share in TREE_SHARES if share.n_trees(n_trees) >= LEAST_TREES))
 
 
-def fewest(
+def select_trees(
     sources: Iterable[tuple[TreeShare, Source]],
     rows_of: Callable[[Source], ValidationRows],
     learn: Callable[[ValidationRows], AnyRule],

@@ -10,9 +10,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import ks_2samp
 from sklearn.utils import _safe_indexing
 
-from ibug._mistakes import ROWS_FOR_COVERAGE, tell
 from ibug._options import Options
 from ibug._typing import Floats, Integers, Rows
+from ibug._warnings import ROWS_FOR_COVERAGE, warn_user
 from ibug._weights import effective_rows, mean
 from ibug.calibration import ScaleConformal
 from ibug.exceptions import (
@@ -74,7 +74,7 @@ def guard_training(model: Any, copy: Any) -> None:
     """
     if not _is_trained(model) or _is_trained(copy):
         return
-    tell(
+    warn_user(
         f"This {type(model).__name__} is trained already, and prefit is not set: a clone of it is trained again, and "
         "its own trees are not used. Set prefit=True to wrap it as it is, and pass X_val and y_val; or give an "
         "untrained estimator, sklearn.base.clone(model).",
@@ -106,7 +106,7 @@ def guard_validation(train: Rows, validation: Rows | None, n_tuned: int, options
     """
     share = 0.0 if validation is None else seen_share(train, validation)
     if share:
-        tell(
+        warn_user(
             f"{share:.0%} of the validation rows are training rows, with the same values and targets. The model knows "
             "them, so that its errors on them are too small, and intervals will be too narrow. Give rows that it was "
             "not trained on (X_val and y_val, --valid); or let clones be trained (cv=5).",
@@ -120,7 +120,7 @@ def guard_validation(train: Rows, validation: Rows | None, n_tuned: int, options
 def _guard_numbers(validation: Rows | None, n_tuned: int, options: Options) -> None:
     if validation is not None and n_tuned < LEAST_ROWS:
         rows = "row chooses and calibrates" if n_tuned == 1 else "rows choose and calibrate"
-        tell(
+        warn_user(
             f"Only {n_tuned} validation {rows}: what comes of it is mostly chance. Give {LEAST_ROWS} at least, better "
             "some hundreds; or let clones be trained (cv=5), so that the training rows serve.",
             TooFewRowsWarning,
@@ -137,7 +137,7 @@ def _guard_conformal(n_tuned: int, options: Options) -> None:
     if n < needed:
         most = n / (n + 1) if name == "scale" else (n - 1) / (n + 1)
         each = " in each bin" if calibrator.n_bins else ""
-        tell(
+        warn_user(
             f"Conformal calibration ({name}) has {n} rows{each}. Intervals of coverage above {max(most, 0):.2f} will "
             f"have infinite ends: {_USUAL_COVERAGE:g} needs {needed} rows. Give more validation rows, or leave "
             "conformal out.",
@@ -156,14 +156,14 @@ def guard_model(reader: LeafReader) -> None:
     for name, level in (("quantile", reader.quantile), ("expectile", reader.expectile)):
         if level is None or level == 0.5:
             continue
-        tell(
+        warn_user(
             f"The model was trained for the {level:g} {name}, so its prediction is not a centre, and "
             "intervals around it are off to one side. Give a model of the mean or the median; ibug finds any quantile "
             "by itself: predict_quantiles(X, 0.9), say.",
             NotCentralWarning,
         )
     if reader.changes_unit:
-        tell(
+        warn_user(
             f"This {type(reader.model).__name__} predicts logarithms; ibug's predict returns their exponential, in the "
             'unit of the target: what model.predict(X, prediction_type="Exponent") and CatBoostRegressor return.',
             OtherUnitWarning,
@@ -181,7 +181,7 @@ def guard_number_of_rows(reader: LeafReader, n_train: int, n_validation: int) ->
         How many rows were given.
     """
     if n_validation and reader.n_training_rows == n_train + n_validation:
-        tell(
+        warn_user(
             f"The model was trained on {n_train + n_validation} rows, as many as X and X_val have together ({n_train} "
             f"and {n_validation}). If it has seen the validation rows, its errors on them are too small, and intervals "
             "will be far too narrow. Train it on X alone, or give other rows as X_val; or pass all rows as X, and let "
@@ -220,7 +220,7 @@ def guard_training_rows(
             f"the values of its leaves follow from X_val by {other.share:.2f}, and from X by {found.share:.2f} only"
         )
     elif found.is_below(_OTHER * found.least):
-        tell(
+        warn_user(
             f"The model was not trained on these rows, it seems: the values of its leaves follow from X and y by "
             f"{found.share:.2f} ± {found.error:.2f}, where rows that it was trained on have {found.least:.2f} or "
             f"more{known}. Neighbours are training rows: give the rows that the model was trained on as X, prepared in "
@@ -230,7 +230,7 @@ def guard_training_rows(
 
 
 def _warn_of_swapped_rows(reason: str) -> None:
-    tell(
+    warn_user(
         f"The model was trained on X_val, and not on X: {reason}. Intervals will be far too narrow. Were they swapped? "
         "X and y are the rows that it was trained on, X_val and y_val (--valid) are new to it.",
         SeenRowsWarning,
@@ -273,7 +273,7 @@ def guard_stack(
     share = float(np.concatenate(outside).mean())
     if share > 0.5:
         unit = "in another unit than y (log y? then give TransformedTargetRegressor), " if share > _NEARLY_ALL else ""
-        tell(
+        warn_user(
             f"The model's own prediction is outside of the {_USUAL_COVERAGE:.0%} interval for {share:.0%} of the "
             f"validation rows: the neighbours' targets say something else than the model. It may be {unit}trained too "
             "little (few trees, a small learning rate), or on other data. predict_dist(X).mean() is the better "
@@ -289,7 +289,7 @@ def guard_stack(
     inside = ((lower <= y[some]) & (y[some] <= upper)).astype(np.float64)
     held = float(mean(inside, own))
     if effective_rows(own, len(some)) >= _ROWS_TO_COUNT and held < _FEW:
-        tell(
+        warn_user(
             f"The {_USUAL_COVERAGE:.0%} interval holds only {held:.0%} of the validation rows themselves: the "
             'distributions fit them badly. conformal="scale" makes intervals that hold; a better model, or '
             'scoring="nll", may help as well.',
@@ -316,7 +316,7 @@ def guard_old_rows(source: LocalSource, later: Rows) -> None:
     pairs = zip(errors.reshape(len(errors), -1).T, new.reshape(len(new), -1).T, strict=True)
     p_values = [float(ks_2samp(one, other).pvalue) for one, other in pairs]
     if min(p_values) * len(p_values) < _SURELY_OTHER:
-        tell(
+        warn_user(
             "The model's errors on these rows differ from those on the latest rows that update made neighbours "
             f"(Kolmogorov–Smirnov test, p = {min(p_values):.1g}): the spread is {np.std(errors):.4g} here, and "
             f"{np.std(new):.4g} there. If these rows are older, intervals will fit the past. Divide the new rows: "
@@ -337,7 +337,7 @@ def guard_rows_of_targets(reader: LeafReader, train: Rows, validation: Rows) -> 
     """
     fits = [_correlation(reader, *rows) for rows in (train, validation)]
     if min(len(train[1]), len(validation[1])) >= _ROWS_TO_CORRELATE and fits[0] < _NO_FIT and fits[1] > _FIT:
-        tell(
+        warn_user(
             f"The model's predictions of the training rows have a correlation of {fits[0]:.2f} with y, and of "
             f"{fits[1]:.2f} with y_val on the validation rows: is y in the order of the rows of X? Neighbours take "
             "their targets from there.",
@@ -373,7 +373,7 @@ def guard_order(reader: LeafReader, rows: Rows, names: Sequence[str]) -> bool:
     moved = [j for j, place in enumerate(order) if place != j]
     if moved:
         given, better = (", ".join(names[j] for j in places) for places in (moved, [order[j] for j in moved]))
-        tell(
+        warn_user(
             f"The model's predictions of the targets {given} fit better in the order {better}: are the targets in the "
             f"order in which the model was trained? By its predictions that is {[names[j] for j in order]}.",
             TargetOrderWarning,

@@ -10,12 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from ibug._inputs import thinned
+from ibug._inputs import subsample
 from ibug._options import Options
 from ibug._typing import Floats, Rows
 from ibug._weights import counting
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import Batch, CrossFittedSource, LocalSource, Residuals, ValidationRows, beside, root_mean_square
+from ibug.neighbors import (
+    Batch,
+    CrossFittedSource,
+    LocalSource,
+    Residuals,
+    ValidationRows,
+    root_mean_square,
+    with_row_context,
+)
 from ibug.rule import (
     K_CANDIDATES,
     AnyRule,
@@ -29,7 +37,7 @@ from ibug.rule import (
 )
 from ibug.training._clones import check_stopping
 from ibug.training._cross_fit import MOST_TUNING_ROWS, needs_splits, tuning_rows
-from ibug.training._fewer_trees import ALL_TREES, TREE_SHARES, fewest, shares_tried
+from ibug.training._fewer_trees import ALL_TREES, TREE_SHARES, select_trees, shares_tried
 from ibug.training._final_model import for_final_model
 from ibug.training._guards import (
     guard_model,
@@ -86,7 +94,7 @@ def learned(job: Job) -> Learned:
 
         def batches(some: NDArray[np.intp]) -> Iterator[Batch]:
             rows = _safe_indexing(X, some)
-            return beside(source.batches(rows, rule.needs), rule.aside(rows, source.leaves_of))
+            return with_row_context(source.batches(rows, rule.needs), rule.row_context(rows, source.leaves_of))
 
         unsure = job.options.conformal is None
         guard_stack(rule, batches, validation[1], job.validation_weight, counts=unsure)
@@ -213,7 +221,7 @@ def _from_cross_fit(job: Job, known: _Honest, model: Any) -> Learned:
     if options.sampling.tunes_trees:
         by_share = dict(zip((ALL_TREES, *TREE_SHARES), known.sources, strict=True))
         tried = [(share, by_share[share]) for share in shares_tried(known.n_trees, rows(tuned_on))]
-        best, table = fewest(tried, lambda one: rows(tuned_on, one), rule_of, options)
+        best, table = select_trees(tried, lambda one: rows(tuned_on, one), rule_of, options)
         honest, rule, source = best.source, best.rule, source.with_tuned_share(table, job.rng)
     else:
         rule = rule_of(rows(tuned_on))
@@ -237,7 +245,7 @@ def _from_validation(job: Job, source: LocalSource) -> Learned:
     options, maker = job.options, maker_of(job.facts)
     facts = job.facts.suited(source.leaves.reader.nonnegative_losses)
     rule = maker.without_validation(options, facts, source.index.n_rows)
-    sample = thinned(job.X, ROWS_FOR_FLOOR)
+    sample = subsample(job.X, ROWS_FOR_FLOOR)
     batches = source.batches(sample, _floor_needs(rule), n_jobs=options.n_jobs, verbose=options.verbose)
     return Learned(source, maker.with_floor(rule, batches, job.facts))
 
@@ -318,7 +326,7 @@ def learn_from(
 
     if tunes_trees:
         tried = ((share, asked.with_share(share, rng)) for share in shares_tried(asked.n_trees, rows))
-        best, table = fewest(tried, lambda one: replace(rows, source=one), rule_of, options)
+        best, table = select_trees(tried, lambda one: replace(rows, source=one), rule_of, options)
         source, rule = replace(best.source, leaves_out_self=False, tree_tuning=table), best.rule
     else:
         rule = rule_of(rows)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from ibug.distributions import Blend, JointBlend, JointStack, Neighborhood, Stack
+from ibug.distributions import JointMixtureParams, JointStack, MixtureParams, Neighborhood, Stack
 from ibug.distributions.joint._conditional import TAIL, _Kernels, best_factor, kernel_factor
 from ibug.exceptions import InvalidInputError
 
@@ -23,8 +23,8 @@ def made(weights, *, own_weights=(1.0, 0.0, 0.0), copula=COPULA, correlation=COR
         errors = rng.normal(size=(60, D)) @ root.T
     if targets is None:
         targets = 0.7 * rng.normal(size=(80, D)) @ root.T
-    blends = tuple(Blend(np.array(own_weights), errors[:, j], 0.3, 0.2) for j in range(D))
-    blend = JointBlend(np.array(weights), blends, errors, correlation, copula, np.ones(D))
+    blends = tuple(MixtureParams(np.array(own_weights), errors[:, j], 0.3, 0.2) for j in range(D))
+    blend = JointMixtureParams(np.array(weights), blends, errors, correlation, copula, np.ones(D))
     rows = np.array([rng.choice(len(targets), K, replace=False) for _ in range(N)])
     masses = rng.random((N, K)).astype(np.float32)
     near = Neighborhood(rows, masses / masses.sum(axis=1, keepdims=True), targets, None, K)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ibug.distributions import Blend, JointBlend, JointStack, Neighborhood, Stack
+from ibug.distributions import JointMixtureParams, JointStack, MixtureParams, Neighborhood, Stack
 from ibug.distributions.joint import copula_points, mean_distances, normal_points, variogram
 from ibug.exceptions import InvalidInputError
 
@@ -22,11 +22,11 @@ def made(apart, supports=((-np.inf, np.inf),) * D):
     """Return a joint stack; the share of the targets' own distributions is given, and their bounds."""
     rng = np.random.default_rng(0)
     errors = rng.normal(size=(9, D)) @ np.array([[1, 0.5, 0], [0, 1, 0], [0.2, 0, 1]])
-    own = tuple(Blend([0.5, 0.2, 0.3], errors[:, j], 0.3, 0.2, support=supports[j]) for j in range(D))
+    own = tuple(MixtureParams([0.5, 0.2, 0.3], errors[:, j], 0.3, 0.2, support=supports[j]) for j in range(D))
     correlation = np.array([[1, 0.6, -0.2], [0.6, 1, 0.1], [-0.2, 0.1, 1]])
     copula = np.array([[1, -0.5, 0.3], [-0.5, 1, 0.0], [0.3, 0.0, 1]])
     weights = np.array([apart, *((1 - apart) * WEIGHTS)])
-    blend = JointBlend(weights, own, errors, correlation, copula, np.array([1.0, 2.0, 0.5]))
+    blend = JointMixtureParams(weights, own, errors, correlation, copula, np.array([1.0, 2.0, 0.5]))
     rows = np.array([rng.choice(N_TRAIN, K, replace=False) for _ in range(N)])
     masses = rng.random((N, K + 3)).astype(np.float32)
     masses /= masses.sum(axis=1, keepdims=True)

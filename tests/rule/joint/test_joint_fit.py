@@ -11,7 +11,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
 from ibug.rule.joint import JointEvidence, JointStacked, fit_joint
 from ibug.rule.joint._fit import expert_distances, pooled_vectors, pseudo_rows
-from ibug.rule.joint._masses import combined_masses, masses_of
+from ibug.rule.joint._masses import combined_masses, expert_masses
 from ibug.rule.stack import SHRINKAGE, Evidence, Experts, ExpertStatistics, Nearest, Stacked, fit, pool
 
 EXPERTS = Experts((Nearest(2), Nearest(7, 3.0)), (Nearest(4, 1.0),))
@@ -54,7 +54,7 @@ def fitted(evidence, y, weights=None, experts=EXPERTS, values=(None, None)):
 def test_masses():
     shares = np.array([[0.9, 0.5, 0.4], [1.0, 1.0, 0.0]])
     expected = np.exp(2 * shares[:, :2]) / np.exp(2 * shares[:, :2]).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(masses_of(Nearest(2, 2.0), shares), expected)
+    np.testing.assert_allclose(expert_masses(Nearest(2, 2.0), shares), expected)
     both = combined_masses([(Nearest(3), 0.3), (Nearest(2, 2.0), 0.2)], [(Nearest(1), 0.1)], shares)
     targets = 0.3 / 3 + 0.2 * np.column_stack([expected, [0, 0]])
     np.testing.assert_allclose(both, np.column_stack([targets, [0.1, 0.1]]) / 0.6, rtol=1e-6)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 
 from ibug import IBUGRegressor
-from ibug._grid import Grid
+from ibug._grid import DiscreteSupport
 from ibug.exceptions import InvalidInputError
 from ibug.rule import stack as stacking
 from ibug.rule.stack import Evidence, Experts, Nearest, Pooled
@@ -66,24 +66,24 @@ def test_nearest_value():
     rng = np.random.default_rng(0)
     values, places = np.unique(np.round(rng.normal(size=40), 2)), rng.normal(0, 2, size=(50, 7))
     expected = values[np.abs(places[:, :, None] - values).argmin(axis=2)]
-    np.testing.assert_array_equal(Grid(values, 1e9).nearest(places), expected)
-    assert Grid(np.array([0.0, 1.0]), 1.0).nearest(np.array([0.5, -7.3, 8.4])).tolist() == [0.0, 0.0, 1.0]
+    np.testing.assert_array_equal(DiscreteSupport(values, 1e9).nearest(places), expected)
+    assert DiscreteSupport(np.array([0.0, 1.0]), 1.0).nearest(np.array([0.5, -7.3, 8.4])).tolist() == [0.0, 0.0, 1.0]
     far = np.array([-1e308, 1e308])
-    np.testing.assert_array_equal(Grid(far, 1e308).nearest(np.array([-0.9e308, 0.9e308])), far)
-    np.testing.assert_array_equal(Grid().nearest(places), places)
+    np.testing.assert_array_equal(DiscreteSupport(far, 1e308).nearest(np.array([-0.9e308, 0.9e308])), far)
+    np.testing.assert_array_equal(DiscreteSupport().nearest(places), places)
 
 
 def test_a_regular_grid_goes_on_between_rare_values_and_not_beyond_them():
     places = np.array([151.4, 151.6, 299.6, -2.2, 480.3])
-    regular = Grid(np.array([0.0, 1.0, 2.0, 3.0, 300.0]), 1.0)
+    regular = DiscreteSupport(np.array([0.0, 1.0, 2.0, 3.0, 300.0]), 1.0)
     assert regular.nearest(places).tolist() == [151.0, 152.0, 300.0, 0.0, 300.0]
-    irregular = Grid(np.array([0.0, 1.0, 2.5, 3.0, 300.0]), 1.0)
+    irregular = DiscreteSupport(np.array([0.0, 1.0, 2.5, 3.0, 300.0]), 1.0)
     assert irregular.nearest(places).tolist() == [3.0, 300.0, 300.0, 0.0, 300.0]
 
 
 @pytest.mark.parametrize("values", [[0.0, 1.0, 2.0], [0.0, 1.0, 2.5]])
 def test_what_is_no_number_stays_so_and_is_refused(values):
-    grid = Grid(np.array(values), 1.0)
+    grid = DiscreteSupport(np.array(values), 1.0)
     assert np.isnan(grid.nearest(np.array([np.nan, 0.2]))).tolist() == [True, False]
     residuals = np.array([[np.nan, 0.0]])
     evidence = Evidence(np.zeros(1), np.ones(1), np.zeros((1, 2)), np.ones((1, 2)), residuals)
@@ -101,7 +101,7 @@ def test_only_residuals_are_moved():
     )
     experts = Experts((Nearest(2),), (Nearest(2),), errors=False)
     values = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
-    _, targets, moved, _, _ = evidence.arrays(experts, Grid(values, 1.0))
+    _, targets, moved, _, _ = evidence.arrays(experts, DiscreteSupport(values, 1.0))
     np.testing.assert_array_equal(targets, evidence.targets)
     np.testing.assert_array_equal(moved, [[1.0, 0.0], [3.0, 4.0]])
 

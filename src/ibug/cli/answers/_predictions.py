@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ibug._mistakes import tell_infinite
 from ibug._typing import Floats
+from ibug._warnings import tell_infinite
 from ibug.cli.answers._several import several_columns, several_names
 from ibug.cli.rows import ModelRows, Unseen
 from ibug.describe import Predictions
 
 
 @dataclass(frozen=True)
-class Wanted:
+class OutputSpec:
     """What is to be predicted."""
 
     intervals: tuple[float, ...] = ()
@@ -67,7 +67,7 @@ class Predictor:
     """
 
     estimator: Any
-    wanted: Wanted
+    wanted: OutputSpec
     seed: int = 0
     n_rows: int = 0
     n_unfamiliar: int = 0

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ibug._mistakes import tell_infinite
+from ibug._warnings import tell_infinite
 from ibug.describe import Predictions
 
 if TYPE_CHECKING:
-    from ibug.cli.answers._predictions import Wanted
+    from ibug.cli.answers._predictions import OutputSpec
 
 
-def several_names(wanted: Wanted) -> list[str]:
+def several_names(wanted: OutputSpec) -> list[str]:
     """Return the names of the columns of all targets, one target after the other.
 
     Parameters
@@ -30,7 +30,7 @@ def several_names(wanted: Wanted) -> list[str]:
     return names
 
 
-def several_columns(rule: Any, wanted: Wanted, found: Predictions) -> list[Any]:
+def several_columns(rule: Any, wanted: OutputSpec, found: Predictions) -> list[Any]:
     """Return the columns of all targets.
 
     Parameters

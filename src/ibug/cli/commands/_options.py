@@ -64,7 +64,7 @@ Decimal = Annotated[
     str | None,
     typer.Option("--decimal", help="The decimal mark of text: ',' or '.'.", rich_help_panel=_INPUT),
 ]
-Trusted = Annotated[
+AllowedType = Annotated[
     list[str] | None,
     typer.Option("--trusted", metavar="NAME", help="A type or function of yours that the model file may hold."),
 ]
@@ -79,7 +79,7 @@ class Loading:
     """The options of all commands that open a model file; see `guarded`."""
 
     jobs: Jobs = -1
-    trusted: Trusted = None
+    trusted: AllowedType = None
     isolate: Isolate = False
 
     def load(self, path: str) -> StoredModel:

@@ -27,7 +27,7 @@ Describe a model file: model, training rows, columns and their categories, calib
 
 
 @guarded
-def info(session: Session, model: o.ModelFile, trusted: o.Trusted = None, isolate: o.Isolate = False) -> None:
+def info(session: Session, model: o.ModelFile, trusted: o.AllowedType = None, isolate: o.Isolate = False) -> None:
     """Describe a model file; see HELP."""
     from ibug.cli.models import load
 

@@ -18,7 +18,7 @@ from ibug.describe import percent
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from ibug.cli.answers import Predictor, Wanted
+    from ibug.cli.answers import OutputSpec, Predictor
 
 _LEVEL = 0.9  # of the interval, where nothing is asked for
 _NUMBERS_PER_CHUNK = 2**22  # read and written: about 32 MB
@@ -108,7 +108,7 @@ def predict(
     _tell(predictor, table, output, time.perf_counter() - started, session)
 
 
-def _ids(given: Sequence[str], table: Table, wanted: Wanted) -> tuple[str, ...]:
+def _ids(given: Sequence[str], table: Table, wanted: OutputSpec) -> tuple[str, ...]:
     """Return the columns to keep, which the table must have, and the predictions must not."""
     ids = divided(given, table.columns)
     for name in ids:
@@ -120,17 +120,17 @@ def _ids(given: Sequence[str], table: Table, wanted: Wanted) -> tuple[str, ...]:
 
 def _wanted(
     interval: list[str] | None, quantiles: list[str] | None, samples: int, neighbors: int, flags: bool, joint: bool
-) -> Wanted:
-    from ibug.cli.answers import Wanted
+) -> OutputSpec:
+    from ibug.cli.answers import OutputSpec
 
     intervals = o.probabilities(interval, "--interval")
     levels = o.probabilities(quantiles, "--quantiles")
     if not intervals and (joint or not (levels or samples)):
         intervals = [_LEVEL]
-    return Wanted(tuple(intervals), tuple(levels), samples, neighbors, flags, joint=joint)
+    return OutputSpec(tuple(intervals), tuple(levels), samples, neighbors, flags, joint=joint)
 
 
-def _of_targets(wanted: Wanted, names: list[str] | None) -> Wanted:
+def _of_targets(wanted: OutputSpec, names: list[str] | None) -> OutputSpec:
     """Return what is wanted of the model's targets; refuse what several, or one, cannot have."""
     if names is None:
         if wanted.joint:

@@ -1,13 +1,13 @@
 """Batched distributions of several targets at once."""
 
-from ibug.distributions.joint._blend import JointBlend, copula_points, normal_points
+from ibug.distributions.joint._blend import JointMixtureParams, copula_points, normal_points
 from ibug.distributions.joint._copulas import local_copulas, log_densities, points_of_copulas
 from ibug.distributions.joint._distances import mean_distances, variogram
 from ibug.distributions.joint._neighborhood import Neighborhood, predicted_plus
 from ibug.distributions.joint._stack import JointStack
 
 __all__ = [
-    "JointBlend",
+    "JointMixtureParams",
     "JointStack",
     "Neighborhood",
     "copula_points",

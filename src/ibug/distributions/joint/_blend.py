@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ibug._typing import Floats
-from ibug.distributions._blend import Blend
+from ibug.distributions._blend import MixtureParams
 from ibug.exceptions import InvalidInputError
 
 #: The number of points that stand for a normal distribution where distances to it are averaged.
@@ -17,7 +17,7 @@ N_POINTS = 128
 
 
 @dataclass(frozen=True, eq=False)
-class JointBlend:
+class JointMixtureParams:
     """What all rows of a joint stack have in common.
 
     Parameters
@@ -36,7 +36,7 @@ class JointBlend:
     """
 
     weights: Floats
-    own: tuple[Blend, ...]
+    own: tuple[MixtureParams, ...]
     errors: Floats
     correlation: Floats
     copula: Floats
@@ -70,7 +70,7 @@ class JointBlend:
         return {}
 
     @cached_property
-    def marginals(self) -> tuple[Blend, ...]:
+    def marginals(self) -> tuple[MixtureParams, ...]:
         """What the rows of each target have in common, all parts together."""
         apart, together = self.weights[0], self.weights[1:]
         return tuple(replace(one, weights=together + apart * one.weights) for one in self.own)
@@ -88,7 +88,7 @@ class JointBlend:
     @cached_property
     def roots(self) -> tuple[Floats, Floats]:
         """Matrices A with AAᵀ = correlation and copula, also where targets depend on each other exactly, (d, d)."""
-        return roots_of(self.correlation), roots_of(self.copula)
+        return matrix_roots(self.correlation), matrix_roots(self.copula)
 
     @cached_property
     def normal_points(self) -> Floats:
@@ -100,7 +100,7 @@ class JointBlend:
         """Points that stand for the copula, (n_points, d): in each column the probabilities (i + ½)/n_points."""
         return copula_points(self.copula)
 
-    def equals(self, other: JointBlend) -> bool:
+    def equals(self, other: JointMixtureParams) -> bool:
         """Tell whether both say the same."""
         names = ("weights", "errors", "correlation", "copula", "unit")
         return len(self.own) == len(other.own) and (
@@ -132,10 +132,10 @@ def normal_points(correlation: Floats) -> Floats:
     correlation : ndarray of shape (d, d)
         The correlations.
     """
-    return np.asarray(white_points(len(correlation)) @ roots_of(correlation).T)
+    return np.asarray(white_points(len(correlation)) @ matrix_roots(correlation).T)
 
 
-def roots_of(correlation: Floats) -> Floats:
+def matrix_roots(correlation: Floats) -> Floats:
     """Return A with AAᵀ = correlation, also where targets depend on each other exactly, of the same shape.
 
     Parameters

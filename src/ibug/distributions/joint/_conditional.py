@@ -13,7 +13,7 @@ from ibug.distributions._base import FARTHEST, standardised
 from ibug.distributions._stack import Stack
 
 if TYPE_CHECKING:
-    from ibug.distributions.joint._blend import JointBlend
+    from ibug.distributions.joint._blend import JointMixtureParams
     from ibug.distributions.joint._stack import JointStack
 
 # Normal scores that stand for a normal distribution, and their probabilities: tails reach to 4 deviations.
@@ -90,7 +90,7 @@ def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Flo
     return Stack(loc, scale, atoms, masses, replace(own, weights=weights, bandwidth=bandwidth))
 
 
-def kernel_factor(blend: JointBlend, target: int, columns: list[int]) -> float:
+def kernel_factor(blend: JointMixtureParams, target: int, columns: list[int]) -> float:
     """Return the `best_factor` of a blend's error vectors, which remembers it; infinite where no vector has a weight.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ibug._typing import Floats
-from ibug.distributions.joint._blend import N_POINTS, roots_of, white_points
+from ibug.distributions.joint._blend import N_POINTS, matrix_roots, white_points
 
 
 def local_copulas(copula: Floats, residuals: Floats, pseudo_rows: float) -> Floats:
@@ -37,7 +37,7 @@ def points_of_copulas(copulas: Floats) -> Floats:
     copulas : ndarray of shape (n, d, d)
         The correlations of the normal scores.
     """
-    points = white_points(copulas.shape[1]) @ roots_of(copulas).transpose(0, 2, 1)
+    points = white_points(copulas.shape[1]) @ matrix_roots(copulas).transpose(0, 2, 1)
     ranks = np.argsort(np.argsort(points, axis=1), axis=1)
     return np.asarray((ranks + 0.5) / N_POINTS)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug._grid import Grid
+from ibug._grid import DiscreteSupport
 from ibug._typing import Floats, Integers
 
 
@@ -39,7 +39,7 @@ class Neighborhood:
     targets: Floats
     residuals: Floats | None
     n_targets: int
-    grids: tuple[Grid, ...] = ()
+    grids: tuple[DiscreteSupport, ...] = ()
 
     def __getitem__(self, rows: Any) -> Neighborhood:
         return replace(self, rows=self.rows[rows], masses=self.masses[rows])
@@ -72,7 +72,7 @@ class Neighborhood:
         return replace(self, rows=numbers, targets=self.targets[used], residuals=residuals)
 
 
-def predicted_plus(loc: Floats, residuals: Floats, grids: tuple[Grid, ...]) -> Floats:
+def predicted_plus(loc: Floats, residuals: Floats, grids: tuple[DiscreteSupport, ...]) -> Floats:
     """Return predictions plus neighbours' residuals, (n, k, d), moved to values that occur where a target takes few.
 
     Parameters

@@ -12,9 +12,9 @@ from sklearn.utils import check_random_state
 
 from ibug._typing import Floats
 from ibug.distributions._base import check_confidence
-from ibug.distributions._blend import Blend
+from ibug.distributions._blend import MixtureParams
 from ibug.distributions._stack import Stack
-from ibug.distributions.joint._blend import JointBlend, roots_of
+from ibug.distributions.joint._blend import JointMixtureParams, matrix_roots
 from ibug.distributions.joint._conditional import conditional_stack, kernel_factor
 from ibug.distributions.joint._copulas import points_of_copulas
 from ibug.distributions.joint._distances import mean_distances, variogram
@@ -23,7 +23,7 @@ from ibug.distributions.joint._refused import check_size, no_attribute
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing from Python 3.11 on
+    from typing import Self  # in typing from Python 3.11 on
 
 # Rows whose points are made at a time: 128 points, 127 errors and 84 neighbours of 6 targets are 16 KB.
 _ROWS_PER_CHUNK = 512
@@ -67,7 +67,7 @@ class JointStack:
         scale: Floats,
         neighbors: Neighborhood,
         own: tuple[Stack, ...],
-        blend: JointBlend,
+        blend: JointMixtureParams,
         copulas: Floats | None = None,
     ) -> None:
         self.loc, self.scale, self.neighbors, self.own, self.blend = loc, scale, neighbors, own, blend
@@ -266,7 +266,7 @@ class JointStack:
     def _normal_moments(self, rows: slice) -> tuple[Floats, Floats]:
         """Return means and covariances of the normal part inside the bounds; correlations are those of its points."""
         loc, scale, nothing = self.loc[rows], self.scale[rows], np.empty((len(self.loc[rows]), 0))
-        bounded = [Blend(np.array([1.0, 0.0, 0.0]), support=one.support) for one in self.blend.own]
+        bounded = [MixtureParams(np.array([1.0, 0.0, 0.0]), support=one.support) for one in self.blend.own]
         parts = [Stack(loc[:, j], scale[:, j], nothing, nothing, one) for j, one in enumerate(bounded)]
         return _coupled(parts, self.blend.inside(loc[:, None] + scale[:, None] * self.blend.normal_points))
 
@@ -351,7 +351,7 @@ class JointStack:
             if self.copulas is None:
                 scores = z @ blend.roots[1].T
             else:
-                scores = np.einsum("nij,mnj->mni", roots_of(self.copulas), z)
+                scores = np.einsum("nij,mnj->mni", matrix_roots(self.copulas), z)
             for j, one in enumerate(self.own):
                 drawn = one.from_normal_score(scores[:, :, j].T).T
                 out[:, :, j] = np.where(part == 0, drawn, out[:, :, j])

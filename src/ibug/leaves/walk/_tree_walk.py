@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug._threads import at_once, n_threads_of
+from ibug._threads import n_threads_of, run_parallel
 from ibug.leaves.walk import _walk
 from ibug.leaves.walk._trees import NotWalkableError, Trees, offsets
 
@@ -79,7 +79,7 @@ class TreeWalk:
         else:
             edges = [n_rows * i // n_tasks for i in range(n_tasks + 1)]
             done = all(
-                at_once(
+                run_parallel(
                     [
                         partial(self._forest.walk, rows, start, stop, leaves, sums, instruction_set, trees)
                         for start, stop in pairwise(edges)

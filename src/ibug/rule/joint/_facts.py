@@ -10,7 +10,7 @@ import numpy as np
 from ibug._options import Options
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
-from ibug.rule._facts import TargetFacts
+from ibug.rule._facts import TargetSummary
 from ibug.rule._support import TargetRange, TargetSupport
 
 
@@ -26,7 +26,7 @@ class JointFacts:
         The standard deviations, in which distances are measured; 1 for a target that does not vary.
     """
 
-    targets: tuple[TargetFacts, ...]
+    targets: tuple[TargetSummary, ...]
     unit: Floats
 
     @classmethod
@@ -44,7 +44,7 @@ class JointFacts:
         deviation = targets.std(axis=0)
         tiny = np.finfo(np.float64).eps * np.abs(targets).max(axis=0, initial=0.0)
         unit = np.where(deviation > tiny, deviation, 1.0)
-        return cls(tuple(TargetFacts.of(column, options) for column in targets.T), unit)
+        return cls(tuple(TargetSummary.of(column, options) for column in targets.T), unit)
 
     @property
     def supports(self) -> tuple[TargetSupport, ...]:

@@ -23,7 +23,7 @@ from ibug.distributions.joint import (
 )
 from ibug.exceptions import InvalidInputError
 from ibug.rule.joint._joint_stacked import JointStacked
-from ibug.rule.joint._masses import masses_of
+from ibug.rule.joint._masses import expert_masses
 from ibug.rule.stack import FEWEST_ROWS, Experts, Pooled, from_distances, least_weight, too_few
 
 # Rows whose points and masses are held at a time.
@@ -216,7 +216,7 @@ def _points_of_experts(
         number = len(even)
         for place, some in ((len(even), experts.targets), (len(even) + 1, experts.residuals)):
             for one in some:
-                masses[:, number, first[place] : first[place] + one.k] = masses_of(one, shares)
+                masses[:, number, first[place] : first[place] + one.k] = expert_masses(one, shares)
                 number += 1
         yield rows, np.concatenate(parts, axis=1) / stacked.unit, masses
 

@@ -110,7 +110,7 @@ class JointRule:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "needs"}  # which is made again
 
-    def aside(self, X: Any, leaves: LeavesOf | None = None) -> Mapping[str, NDArray[Any]]:
+    def row_context(self, X: Any, leaves: LeavesOf | None = None) -> Mapping[str, NDArray[Any]]:
         """Return what batches must have beside neighbours: nothing.
 
         Parameters

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug._grid import Grid
+from ibug._grid import DiscreteSupport
 from ibug._typing import Floats
-from ibug.distributions import Blend, Stack
-from ibug.distributions.joint import JointBlend, JointStack, Neighborhood, local_copulas
+from ibug.distributions import MixtureParams, Stack
+from ibug.distributions.joint import JointMixtureParams, JointStack, Neighborhood, local_copulas
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
 from ibug.rule.joint._masses import combined_masses
@@ -70,7 +70,7 @@ class JointStacked:
         return len(self.pooled)
 
     @property
-    def grids(self) -> tuple[Grid, ...]:
+    def grids(self) -> tuple[DiscreteSupport, ...]:
         """The values that each target takes; empty if all take many."""
         grids = tuple(one.grid for one in self.pooled)
         return grids if any(len(grid) for grid in grids) else ()
@@ -125,7 +125,7 @@ class JointStacked:
         """
         one, nothing = self.pooled[target], np.empty((len(loc), 0))
         weights = np.array([1.0, 0.0, 0.0])
-        blend = Blend(weights, one.errors, USUAL_BANDWIDTH, one.error_bandwidth, one.resolution, one.support)
+        blend = MixtureParams(weights, one.errors, USUAL_BANDWIDTH, one.error_bandwidth, one.resolution, one.support)
         return Stack.of_sorted(loc, scale, nothing, nothing.astype(np.float32), blend)
 
     def distribution(self, batch: Batch, own: tuple[Stack, ...]) -> JointStack:
@@ -154,7 +154,7 @@ class JointStacked:
             copulas = local_copulas(self.copula, nearest, self.pseudo_rows)
         return JointStack(batch.mean, scale, near, own, self.blend(tuple(one.blend for one in own)), copulas)
 
-    def blend(self, own: tuple[Blend, ...]) -> JointBlend:
+    def blend(self, own: tuple[MixtureParams, ...]) -> JointMixtureParams:
         """Return what all rows of the distributions have in common.
 
         Parameters
@@ -165,7 +165,7 @@ class JointStacked:
         neighbors = sum(weight for some in self.active for _, weight in some)
         errors = self.weights[2] if self.experts.errors else 0.0
         weights = np.array([self.weights[0], self.weights[1], errors, neighbors])
-        return JointBlend(weights, own, self.errors, self.correlation, self.copula, self.unit)
+        return JointMixtureParams(weights, own, self.errors, self.correlation, self.copula, self.unit)
 
     def state(self) -> dict[str, Any]:
         """Return plain values and arrays that `from_state` takes."""

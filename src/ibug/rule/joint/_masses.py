@@ -13,7 +13,7 @@ from ibug.rule.stack import Nearest
 Weighted = Sequence[tuple[Nearest, float]]
 
 
-def masses_of(expert: Nearest, shares: Floats) -> Floats:
+def expert_masses(expert: Nearest, shares: Floats) -> Floats:
     """Return the masses ∝ exp(sharpness · share) of the expert's k nearest neighbours, (n, k); they sum to 1.
 
     Parameters
@@ -42,7 +42,7 @@ def combined_masses(on_targets: Weighted, on_residuals: Weighted, shares: Floats
     for experts in (on_targets, on_residuals):
         total = np.zeros((len(shares), max((one.k for one, _ in experts), default=0)))
         for one, weight in experts:
-            total[:, : one.k] += weight * masses_of(one, shares)
+            total[:, : one.k] += weight * expert_masses(one, shares)
         parts.append(total)
     found = np.concatenate(parts, axis=1)
     size = found.sum(axis=1, keepdims=True)

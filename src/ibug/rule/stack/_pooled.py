@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ibug._grid import Grid
+from ibug._grid import DiscreteSupport
 from ibug._typing import Floats
 from ibug._weights import effective_rows, quantile
 from ibug._weights import mean as average
@@ -50,9 +50,9 @@ class Pooled:
         return max(self.resolution / float(np.sqrt(2 * np.pi)), float(np.finfo(float).tiny))
 
     @cached_property
-    def grid(self) -> Grid:
+    def grid(self) -> DiscreteSupport:
         """The values of the target, to which predictions plus residuals are moved."""
-        return Grid(self.values, self.resolution or 1.0)
+        return DiscreteSupport(self.values, self.resolution or 1.0)
 
     def state(self) -> dict[str, Any]:
         """Return plain values and an array that `from_state` takes."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-from ibug.distributions import Blend, Stack
+from ibug.distributions import MixtureParams, Stack
 from ibug.exceptions import InvalidInputError
 from ibug.rule.stack._load import kernel
 from ibug.rule.stack._pooled import Pooled
@@ -65,7 +65,7 @@ class Stacked:
         return self._active[0].needs
 
     @property
-    def blend(self) -> Blend:
+    def blend(self) -> MixtureParams:
         """What all rows of the distributions have in common."""
         return self._blend
 
@@ -139,10 +139,10 @@ class Stacked:
         return experts, on_targets[on_targets > 0], on_residuals[on_residuals > 0]
 
     @cached_property
-    def _blend(self) -> Blend:
+    def _blend(self) -> MixtureParams:
         pooled, errors = self.pooled, self.weights[1] if self.experts.errors else 0.0
         atoms = self.weights[1 + self.experts.errors :].sum()
-        return Blend(
+        return MixtureParams(
             np.array([self.weights[0], errors, atoms]),
             _stretched(pooled.errors, self.sides) / self._middle,  # the scale, which they are relative to, has it, too
             self.bandwidth,

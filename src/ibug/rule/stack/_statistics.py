@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ibug._grid import Grid
+from ibug._grid import DiscreteSupport
 from ibug._typing import Floats
 from ibug._weights import effective_rows, mean
 from ibug.exceptions import InvalidInputError
@@ -44,7 +44,7 @@ class Evidence:
     residuals: Floats | None = None
     weights: Floats | None = None
 
-    def arrays(self, experts: Experts, grid: Grid) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    def arrays(self, experts: Experts, grid: DiscreteSupport) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Return what the compiled functions take, no wider than needed.
 
         These are predictions, neighbours' targets, predictions plus neighbours' residuals, shares and weights.

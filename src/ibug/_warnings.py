@@ -13,7 +13,7 @@ import numpy as np
 from ibug.exceptions import NarrowWarning, TooFewRowsWarning
 
 
-def tell(message: str, category: type[Warning]) -> None:
+def warn_user(message: str, category: type[Warning]) -> None:
     """Warn at the line outside of ibug that has led here.
 
     Parameters
@@ -58,7 +58,7 @@ def tell_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False,
     least = float(np.min(np.ravel(coverage)[endless], initial=1 - 1e-9))
     if joint:
         # A box has the largest error of each validation row, as "scale" has the error of one target.
-        tell(
+        warn_user(
             f"{action}: boxes of coverage {least:g} have infinite ends. Validation rows tell how large boxes must be, "
             f"and there were too few for this coverage: it needs {ROWS_FOR_COVERAGE['scale'](least)} at least. Give "
             "more validation rows to fit, or ask for less coverage.",
@@ -70,7 +70,7 @@ def tell_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False,
         _tell_other_reason(f"{action}: intervals of coverage {least:g} have infinite ends", calibrators)
         return
     needs = ", ".join(f'{rows(least)} with "{name}"' for name, rows in ROWS_FOR_COVERAGE.items())
-    tell(
+    warn_user(
         f"{action}: intervals of coverage {least:g} have infinite ends. Conformal calibration cannot guarantee this "
         f"coverage with the few validation rows that it had: it needs {needs}. Give more validation rows to fit, ask "
         "for less coverage, or leave conformal out.",
@@ -82,14 +82,14 @@ def _tell_other_reason(found: str, calibrators: Sequence[Any]) -> None:
     """Warn of infinite ends that have another reason than the number of validation rows."""
     n_impossible = sum(one.n_impossible for one in calibrators)
     if n_impossible:
-        tell(
+        warn_user(
             f"{found}. There were enough validation rows, but {n_impossible} of them have targets that their predicted "
             "distributions call impossible, and no finite interval is sure to hold such targets. Choose another "
             "distribution, 'auto' say, or ask for less coverage.",
             NarrowWarning,
         )
         return
-    tell(
+    warn_user(
         f"{found}. Some of the new rows have likelihood ratios so large that the validation rows count too little "
         "beside them for this coverage. Give more validation rows like the new ones, or ask for less coverage.",
         TooFewRowsWarning,
