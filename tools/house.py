@@ -72,10 +72,7 @@ def print_names() -> None:
     def note(frame, event, _) -> None:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(str(PACKAGE)) and not code.co_name.startswith("<"):
-            functions[
-                Path(code.co_filename).relative_to(PACKAGE).as_posix(),
-                code.co_qualname if hasattr(code, "co_qualname") else code.co_name,
-            ] = None
+            functions[Path(code.co_filename).relative_to(PACKAGE).as_posix(), code.co_qualname] = None
 
     sys.setprofile(note)
     u.predict_interval(X[:1])

@@ -1,4 +1,6 @@
-"""Write the results of every dataset with a fixed seed to a file, or compare two such files: what a change of the house must not change.
+"""Write the results on every dataset with a fixed seed to a file, or compare two such files.
+
+A change of the structure must not change them.
 
 IBUG_DATA=… python tools/same_results.py write before.npz
 python tools/same_results.py compare before.npz after.npz
@@ -14,6 +16,7 @@ import numpy as np
 
 
 def models(seed: int):
+    """Return one small estimator of each library."""
     from catboost import CatBoostRegressor
     from lightgbm import LGBMRegressor
     from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor, HistGradientBoostingRegressor
@@ -35,6 +38,7 @@ def models(seed: int):
 
 
 def tables(folder: Path):
+    """Yield name, rows and targets of each dataset."""
     import pandas as pd
 
     from ibug import IBUGRegressor  # noqa: F401 # the library under test is there before any table is read
@@ -66,6 +70,7 @@ OPTIONS = {
 
 
 def results(folder: Path):
+    """Yield the arrays to compare, each with its name."""
     from sklearn.base import clone
     from sklearn.multioutput import MultiOutputRegressor
 
@@ -78,7 +83,7 @@ def results(folder: Path):
         for which, estimator in models(0).items():
             if y.ndim > 1:
                 estimator = MultiOutputRegressor(estimator)
-            choices = list(OPTIONS) if which == "lightgbm" else [list(OPTIONS)[0], list(OPTIONS)[1 + number % 5]]
+            choices = list(OPTIONS) if which == "lightgbm" else ["default", list(OPTIONS)[1 + number % 5]]
             model = clone(estimator).fit(X[train], y[train])
             for option in choices:
                 if y.ndim > 1 and option in ("scale", "paper", "tune"):
@@ -108,6 +113,7 @@ def results(folder: Path):
 
 
 def compare(before: Path, after: Path) -> int:
+    """Print what differs, and return whether anything does."""
     old, new = (np.load(path, allow_pickle=False) for path in (before, after))
     worst, wrong = 0.0, []
     for key in old.files:

@@ -49,15 +49,7 @@ def _feature_type(name: str, column: Any) -> FeatureType:
 
 
 def warn_unknown_categories(X: Any, types: Sequence[FeatureType]) -> None:
-    """Warn of categories, or texts, that the training rows did not have.
-
-    Parameters
-    ----------
-    X : array or data frame of shape (n_rows, n_features)
-        The rows to predict.
-    types : sequence of FeatureType
-        The columns of the training rows; empty where they are not known.
-    """
+    """Warn of categories, or texts, that the training rows did not have. Shapes: X (n_rows, n_features)."""
     if (type(X) is np.ndarray and X.dtype != object) or hasattr(X, "column_names"):
         return
     found = {}

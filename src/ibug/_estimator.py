@@ -36,15 +36,7 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 
 def view(part: str, path: str) -> Any:
-    """Return a read-only attribute of a fitted estimator: what one of its learned parts has under a dotted name.
-
-    Parameters
-    ----------
-    part : str
-        The learned attribute that holds it: ``"rule_"``, say.
-    path : str
-        Its name there.
-    """
+    """Return a read-only attribute of a fitted estimator: what one of its learned parts has under a dotted name."""
     get = attrgetter(path)
 
     def value(self: Any) -> Any:
@@ -62,11 +54,6 @@ def all_or_nothing(fit: Fit) -> Fit:
     """Decorate a method that learns, so that an estimator on which it fails stays as it was.
 
     Otherwise the columns of the new rows would stand beside the model of the old ones.
-
-    Parameters
-    ----------
-    fit : method
-        Sets attributes of the estimator.
     """
 
     @wraps(fit)

@@ -16,41 +16,19 @@ Columns = Mapping[str, NDArray[Any]]
 
 
 def check_output(output: Any) -> None:
-    """Raise InvalidInputError for a kind of result that there is not; before anything is computed.
-
-    Parameters
-    ----------
-    output : {None, "pandas", "polars"}
-        What was asked for.
-    """
+    """Raise InvalidInputError for a kind of result that there is not; before anything is computed."""
     if output is not None and not (isinstance(output, str) and output in _MAKERS):
         raise InvalidInputError(f'output must be "pandas", "polars" or None (arrays of NumPy); got {output!r}.')
 
 
 def index_of(rows: Any) -> Any:
-    """Return the index of a pandas frame; None for all other rows, which have none.
-
-    Parameters
-    ----------
-    rows
-        The rows, as they were given.
-    """
+    """Return the index of a pandas frame; None for all other rows, which have none."""
     index = getattr(rows, "index", None)
     return None if index is None or callable(index) else index  # lists have a method of this name
 
 
 def frame(columns: Columns, output: str, index: Any = None) -> Any:
-    """Return columns as a data frame.
-
-    Parameters
-    ----------
-    columns : mapping of str to ndarray of shape (n_rows,)
-        The columns, by name.
-    output : {"pandas", "polars"}
-        The library of the frame.
-    index : array-like of shape (n_rows,), optional
-        The index of a pandas frame; frames of polars have none.
-    """
+    """Return columns as a data frame. Shapes: columns (n_rows,); index (n_rows,)."""
     check_output(output)
     return _MAKERS[output](columns, index)
 
@@ -58,12 +36,7 @@ def frame(columns: Columns, output: str, index: Any = None) -> Any:
 def interval_columns(ends: Floats, coverage: ArrayLike) -> dict[str, Floats]:
     """Return ends of intervals as columns: ``lower`` and ``upper``, or ``lower_90``, … where there are several.
 
-    Parameters
-    ----------
-    ends : ndarray of shape (n_rows, 2) or (n_rows, 2, n_coverages)
-        The ends.
-    coverage : float or array-like of shape (n_coverages,)
-        The coverages that were asked for.
+    Shapes: ends (n_rows, 2); coverage (n_coverages,).
     """
     if np.ndim(coverage) == 0:
         return {"lower": ends[:, 0], "upper": ends[:, 1]}
@@ -74,12 +47,7 @@ def interval_columns(ends: Floats, coverage: ArrayLike) -> dict[str, Floats]:
 def quantile_columns(quantiles: Floats, alpha: ArrayLike) -> dict[str, Floats]:
     """Return quantiles as columns: ``q0.05``, ``q0.5`` and so on.
 
-    Parameters
-    ----------
-    quantiles : ndarray of shape (n_rows, n_alpha)
-        The quantiles.
-    alpha : array-like of shape (n_alpha,)
-        Their probabilities.
+    Shapes: quantiles (n_rows, n_alpha); alpha (n_alpha,).
     """
     return {name: quantiles[:, i] for i, name in enumerate(quantile_names(alpha))}
 
@@ -89,14 +57,7 @@ def columns_of_targets(
 ) -> dict[str, NDArray[Any]]:
     """Return the columns of several targets, one after the other: ``a_lower``, ``a_upper``, ``b_lower`` and so on.
 
-    Parameters
-    ----------
-    make : function
-        Makes columns of the values of one target, (n_rows, ...).
-    values : ndarray of shape (n_rows, ...), or (n_rows, n_targets, ...) of several targets
-        The values of all targets.
-    names : sequence of str, or None
-        The names of the targets; None for one target, whose columns are as they are.
+    Shapes: values (n_rows, ...).
     """
     if names is None:
         return dict(make(values))
@@ -104,28 +65,12 @@ def columns_of_targets(
 
 
 def quantile_names(alpha: ArrayLike) -> list[str]:
-    """Return the names of the columns of quantiles: ``q0.05``, ``q0.5`` and so on.
-
-    Parameters
-    ----------
-    alpha : array-like of shape (n_alpha,)
-        Their probabilities.
-    """
+    """Return the names of the columns of quantiles: ``q0.05``, ``q0.5`` and so on. Shapes: alpha (n_alpha,)."""
     return _unlike([f"q{level:g}" for level in np.atleast_1d(np.asarray(alpha, np.float64))], "alpha")
 
 
 def neighbor_frames(affinities: NDArray[Any], indices: NDArray[Any], output: str | None, rows: Any) -> tuple[Any, Any]:
-    """Return what a search has found as two frames, or as it is.
-
-    Parameters
-    ----------
-    affinities, indices : ndarray of shape (n_rows, k)
-        Affinities and numbers of the nearest training rows.
-    output : {None, "pandas", "polars"}
-        The library of the frames; None for arrays.
-    rows
-        The rows that were asked for, whose index the frames have.
-    """
+    """Return what a search has found as two frames, or as it is. Shapes: affinities, indices (n_rows, k)."""
     if output is None:
         return affinities, indices
     both = {"affinity": affinities, "neighbor": indices}

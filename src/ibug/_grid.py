@@ -41,11 +41,6 @@ class DiscreteSupport:
 
         On a regular grid a place that is far from all values, and between two of them, is moved to whole steps from the
         nearest. Nothing is moved beyond the lowest and the highest value. Without values, places stay where they are.
-
-        Parameters
-        ----------
-        places : ndarray
-            Any numbers.
         """
         if len(self.values) == 0:
             return places

@@ -36,15 +36,7 @@ def as_rows(X: Any) -> Any:
 
 
 def check_unique_names(X: Any, name: str) -> None:
-    """Raise InvalidInputError for a data frame or a table in which several columns have the same name.
-
-    Parameters
-    ----------
-    X : array or data frame
-        Rows, or several targets.
-    name : str
-        What they are called in the message.
-    """
+    """Raise InvalidInputError for a data frame or a table in which several columns have the same name."""
     columns = X.column_names if hasattr(X, "column_names") else getattr(X, "columns", ())
     if len(set(columns)) == len(columns):
         return
@@ -56,13 +48,7 @@ def check_unique_names(X: Any, name: str) -> None:
 
 
 def check_divisible(X: Any) -> None:
-    """Refuse a table of pyarrow where scikit-learn is too old to take rows out of it.
-
-    Parameters
-    ----------
-    X : array or data frame
-        Training rows.
-    """
+    """Refuse a table of pyarrow where scikit-learn is too old to take rows out of it."""
     if hasattr(X, "schema") and hasattr(X, "column_names"):
         try:
             _safe_indexing(X, slice(0, 1))
@@ -91,19 +77,7 @@ def shape_of(y: Any) -> tuple[int, ...]:
 
 
 def check_targets(X: Any, y: Any, name: str, *, several: bool = False, names: Sequence[str] | None = None) -> Floats:
-    """Return a copy of the targets as finite floats, (n,), one per row of X; where several may be, also (n, d), d ≥ 2.
-
-    Parameters
-    ----------
-    X, y
-        Rows and targets, as they were given.
-    name
-        What the targets are called in messages: ``"y_val"``, say.
-    several
-        Whether there may be several targets.
-    names
-        Those of the estimator's targets, if it has several: `y` must have the same, if it has names.
-    """
+    """Return a copy of the targets as finite floats, (n,), one per row of X; or (n, d), d ≥ 2, if `several`."""
     check_target_names(names, y, name)
     shape = shape_of(y)
     targets = column_or_1d(y, warn=True) if not several or len(shape) != 2 or shape[1] < 2 else np.asarray(y)
@@ -163,15 +137,7 @@ def check_flags(**flags: Any) -> None:
 
 
 def check_feature_names(expected: list[str] | None, given: list[str] | None, columns: Any) -> None:
-    """Compare the columns' names with the model's: some models take them in a wrong order without a word.
-
-    Parameters
-    ----------
-    expected, given
-        What the model was trained on and what X has, as the model's library writes names; None where there are none.
-    columns
-        The names as they are in X, for the message.
-    """
+    """Compare the columns' names with the model's: some models take them in a wrong order without a word."""
     if expected is None or given is None or given == expected:
         return
     order = "in another order" if sorted(map(str, columns)) == sorted(expected) else "under other names"
@@ -186,14 +152,7 @@ def check_target_names(expected: Sequence[str] | None, y: Any, name: str) -> Non
     Targets without names go by their position: arrays, and frames whose columns are only numbered. So do all where the
     estimator has default names, ``target_0`` and so on. Whether there are as many targets is for others to ask.
 
-    Parameters
-    ----------
-    expected
-        The names that the estimator has; None of one target.
-    y : array-like or data frame of shape (n_rows, n_targets)
-        The targets, as they were given.
-    name
-        What they are called: ``"y_val"``, say.
+    Shapes: y (n_rows, n_targets).
     """
     columns = getattr(y, "columns", None)
     if expected is None or columns is None or len(columns) != len(expected):
@@ -212,13 +171,7 @@ def check_target_names(expected: Sequence[str] | None, y: Any, name: str) -> Non
 
 
 def are_default_names(names: Sequence[str]) -> bool:
-    """Return whether these are what targets without names are called: target_0, target_1 and so on.
-
-    Parameters
-    ----------
-    names
-        Of several targets.
-    """
+    """Return whether these are what targets without names are called: target_0, target_1 and so on."""
     return _are_numbers(names, "target_")
 
 

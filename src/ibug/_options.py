@@ -222,17 +222,7 @@ class Options:
         return conformal_calibrator(self.conformal)
 
     def check(self, n_rows: int, fit_params: Mapping[str, Any], *, has_validation: bool) -> None:
-        """Check the options against what `fit` was given.
-
-        Parameters
-        ----------
-        n_rows
-            The number of training rows.
-        fit_params
-            For the estimator's own `fit`.
-        has_validation
-            Whether there are validation rows.
-        """
+        """Check the options against what `fit` was given."""
         self.check_k(n_rows)
         if self.prefit:
             # Residuals need them if the model was trained with them.

@@ -16,21 +16,7 @@ Result = TypeVar("Result")
 
 
 def n_threads_of(n_jobs: int | None, most: int) -> int:
-    """Return the number of threads that `n_jobs` asks for, in joblib's convention: ``None`` is one, ``-1`` all.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        As users give it. Where joblib runs this in a worker of its own, the worker's share is the limit.
-    most
-        The largest number of threads that makes the work faster. Where it is one, as for a single row, joblib is not
-        asked, because its answer takes microseconds.
-
-    Raises
-    ------
-    InvalidInputError
-        If `n_jobs` is neither a whole number other than 0 nor ``None``.
-    """
+    """Return the number of threads that `n_jobs` asks for, in joblib's convention: ``None`` is one, ``-1`` all."""
     check_n_jobs(n_jobs)
     return 1 if n_jobs is None or most <= 1 or n_jobs == 1 else min(most, int(effective_n_jobs(n_jobs)))
 
@@ -46,16 +32,6 @@ def run_parallel(works: Sequence[Callable[[], Result]]) -> list[Result]:
 
     A thread is started in some 50 microseconds and waited for without polling: a search of one millisecond may be
     divided. joblib, which looks every 10 milliseconds whether its threads are ready, is for longer works.
-
-    Parameters
-    ----------
-    works : sequence of callable
-        At least one. They should release the GIL for most of their time.
-
-    Raises
-    ------
-    Exception
-        What the first work that failed has raised, after all others have ended.
     """
     others = [_Running(work) for work in works[1:]]
     try:

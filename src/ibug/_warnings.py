@@ -14,15 +14,7 @@ from ibug.exceptions import NarrowWarning, TooFewRowsWarning
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside of ibug that has led here.
-
-    Parameters
-    ----------
-    message : str
-        What was found, and what to do.
-    category : type
-        The warning's class.
-    """
+    """Warn at the line outside of ibug that has led here."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "ibug":
         level, frame = level + 1, frame.f_back
@@ -39,18 +31,7 @@ ROWS_FOR_COVERAGE: dict[str, Callable[[float], int]] = {
 def tell_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False, conformal: Any = None) -> None:
     """Warn once of intervals or boxes that have infinite ends, whatever the number of rows.
 
-    Parameters
-    ----------
-    ends : ndarray of shape (n_rows, 2), or (n_rows, 2, n_coverages)
-        Lower and upper ends; of several targets with one axis more, (n_rows, n_targets, 2) say.
-    coverage : float or array-like of shape (n_coverages,)
-        The coverage that was asked for, or several.
-    action : str
-        What found them, for the message: "predict_interval", say.
-    joint : bool
-        Whether they are boxes of several targets, which are conformal whatever the options.
-    conformal : ConformalCalibrator, sequence of them or None
-        The fitted calibrator, or that of each target.
+    Shapes: ends (n_rows, 2); coverage (n_coverages,).
     """
     if np.isfinite(ends).all():
         return

@@ -15,15 +15,7 @@ from ibug.exceptions import InvalidInputError
 
 
 def groups_of(groups: Any, X: Any) -> NDArray[Any]:
-    """Return labels of rows, (n,), or which groups each row is in, (n, n_groups) of bool.
-
-    Parameters
-    ----------
-    groups : str, int or function of X
-        The name or the number of a column, or a function that returns labels or a matrix.
-    X
-        The rows.
-    """
+    """Return labels of rows, (n,), or which groups each row is in, (n, n_groups) of bool."""
     found = groups(X) if callable(groups) else _column(groups, X)
     labels = np.asarray(found)
     n = _num_samples(X)
@@ -38,17 +30,7 @@ def groups_of(groups: Any, X: Any) -> NDArray[Any]:
 
 
 def ratios_of(ratio: Any, X: Any, leaves: LeavesOf | None) -> Floats:
-    """Return the likelihood ratios of rows, (n,).
-
-    Parameters
-    ----------
-    ratio : function of X, or LikelihoodRatio
-        Returns the density of new rows over that of held-out rows, up to one factor.
-    X
-        The rows.
-    leaves : function of X or None
-        Returns the leaves of rows in chunks, for ratios that were estimated from leaves.
-    """
+    """Return the likelihood ratios of rows, (n,)."""
     if isinstance(ratio, LikelihoodRatio):
         if leaves is None:
             raise InvalidInputError(

@@ -112,12 +112,7 @@ class ScoreMap:
         least, and below the l-th smallest with l/(n + 1) at most, whatever its distribution. With weights, ranks are
         sums of weights, and the new row has one as well, which counts on the unfavourable side.
 
-        Parameters
-        ----------
-        confidence
-            The probability.
-        own : float or ndarray of shape (n_new,), optional
-            The weight of the new row; by default the largest of the held-out rows.
+        Shapes: own (n_new,).
         """
         if self.weights is not None:
             return self._weighted_interval(confidence, self.weights, self.weights.max() if own is None else own)

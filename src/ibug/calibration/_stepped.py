@@ -20,31 +20,14 @@ _ROWS_AT_A_TIME = 256  # about 15 MB
 
 
 def stepped_crps(g: ScoreMap, distribution: Distribution, y: Floats) -> Floats:
-    """Return the CRPS ∫ (F(x) − 1[x ≥ y])² dx of F = Φ(g⁻¹(Φ⁻¹(F₀))), where F₀ has jumps.
-
-    Parameters
-    ----------
-    g
-        The map of the normal scores.
-    distribution
-        The distributions F₀ before calibration, n rows or one.
-    y : ndarray of shape (), (n,), (n, m) or (1, m); of any shape for one row
-        The values.
-    """
+    """Return the CRPS ∫ (F(x) − 1[x ≥ y])² dx of F = Φ(g⁻¹(Φ⁻¹(F₀))), where F₀ has jumps. Shapes: y ()."""
     return _integral(g, distribution, y, lambda x, value, below, above: np.where(x < value, below, above) ** 2)
 
 
 def stepped_moment(power: int, g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
     """Return E[(Y − middle)^power] for a power of 1 or 2, (n,): both tails, each on its side of the middle.
 
-    Parameters
-    ----------
-    power
-        1 or 2.
-    g, distribution
-        As in `stepped_crps`.
-    middle : ndarray of shape (n,) or ()
-        A value for each row.
+    Shapes: middle (n,).
     """
 
     def tails(x: Floats, value: Floats, below: Floats, above: Floats) -> Floats:

@@ -74,24 +74,12 @@ def calibrator_from_state(state: Mapping[str, Any] | None) -> ConformalCalibrato
 
 
 def map_state(one: ScoreMap) -> dict[str, Any]:
-    """Return a map of scores as plain values and arrays.
-
-    Parameters
-    ----------
-    one : ScoreMap
-        The map.
-    """
+    """Return a map of scores as plain values and arrays."""
     return {name: getattr(one, name) for name in ("v", "w", "slope", "scores", "symmetric", "weights")}
 
 
 def map_from_state(state: Mapping[str, Any]) -> ScoreMap:
-    """Return the map that has this state.
-
-    Parameters
-    ----------
-    state : dict
-        What `map_state` has returned.
-    """
+    """Return the map that has this state."""
     v, w, scores = (np.asarray(state[name], np.float64) for name in ("v", "w", "scores"))
     if v.ndim != 1 or v.shape != w.shape or not v.size or scores.ndim != 1 or not scores.size:
         raise InvalidInputError("A map of a calibrator has as many values as knots, one at least.")

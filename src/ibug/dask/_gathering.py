@@ -20,23 +20,7 @@ def gathered(
     name: str = "result",
     part: int | None = None,
 ) -> Any:
-    """Return the partitions' arrays as one collection, or as one array for local rows.
-
-    Parameters
-    ----------
-    graph
-        The graph of the search.
-    keys
-        One task per partition; its result is an array, or a tuple of them.
-    columns
-        The names of the columns; None for one number per row.
-    dtype
-        The type of the numbers.
-    name
-        Names the tasks.
-    part
-        Which array of a tuple.
-    """
+    """Return the partitions' arrays as one collection, or as one array for local rows."""
     rows = graph.queries
     if rows.are_frames:
         last = graph.each(name, lambda j, X, one: (_framed, one, part, X.key, columns), rows.parts, keys)

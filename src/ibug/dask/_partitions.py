@@ -69,17 +69,7 @@ class Partitions:
         return not is_dask(self.collection)
 
     def gather(self, graph: Any, keys: Sequence[Key], columns: Sequence[Any] | None, dtype: Any) -> Any:
-        """Put the results of all partitions together, lazily unless the rows are local.
-
-        Parameters
-        ----------
-        graph
-            Where the keys are.
-        keys
-            One per partition: an array of shape (n,), or (n, len(columns)); for frames a series or a frame.
-        columns
-            None for one number per row.
-        """
+        """Put the results of all partitions together, lazily unless the rows are local."""
         if self.are_frames:
             return self._frame(graph, keys, columns, dtype)
         if not self.are_local:
@@ -180,13 +170,6 @@ def check_columns(part: Any, columns: list[Any] | int | None) -> None:
     """Raise InvalidInputError unless a partition has the columns that its collection promises, in their order.
 
     Dask itself compares neither names nor order, and models read columns by their places.
-
-    Parameters
-    ----------
-    part
-        The rows of a partition.
-    columns
-        Of ``Partitions.columns``; None where nothing was promised.
     """
     if columns is None or isinstance(columns, int):
         if columns is not None and (np.ndim(part) != 2 or part.shape[1] != columns):

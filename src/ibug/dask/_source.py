@@ -147,18 +147,7 @@ class ClusterSource:
     def batches(
         self, graph: SearchGraph, needs: Mapping[str, int], *, numbers: Sequence[int] | None = None
     ) -> list[Key]:
-        """Add the search for neighbours to a graph; each key is that of one partition's ``Batch``.
-
-        Parameters
-        ----------
-        graph
-            Has the queries.
-        needs
-            The number of neighbours, by quantity.
-        numbers
-            The queries are the validation rows that have residuals, each partition numbered from here on: none is its
-            own neighbour.
-        """
+        """Add the search for neighbours to a graph; each key is that of one partition's ``Batch``."""
         return graph.batches(needs, self.shards, self.residual_shards, numbers=numbers)
 
     def all_targets(self) -> list[Delayed]:

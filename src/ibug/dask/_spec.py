@@ -9,15 +9,7 @@ from dask._task_spec import List, Task, TaskRef
 
 
 def as_tasks(tasks: Mapping[Any, tuple[Any, ...]], others: Collection[Any]) -> dict[Any, Any]:
-    """Return tasks ``(function, *arguments)`` as Dask's own.
-
-    Parameters
-    ----------
-    tasks
-        By key. An argument that is the key of a task stands for its result; so do those in lists.
-    others
-        Keys that are tasks of other graphs.
-    """
+    """Return tasks ``(function, *arguments)`` as Dask's own."""
     known = {*tasks, *others}
 
     def argument(value: Any) -> Any:

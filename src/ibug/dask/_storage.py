@@ -105,19 +105,7 @@ def save_main(
     compress: bool,
     metadata: Mapping[str, Any] | None,
 ) -> None:
-    """Write model, parameters, source and rule of a fitted ``ibug.dask.IBUGRegressor``.
-
-    Parameters
-    ----------
-    regressor
-        The regressor.
-    leaves
-        What its reader has found out, the number of the model's trees, and the trees that count.
-    shards
-        The files of the shards, by quantity.
-    folder, compress, metadata
-        As in its `save`.
-    """
+    """Write model, parameters, source and rule of a fitted ``ibug.dask.IBUGRegressor``."""
     source, rule = regressor.source_, regressor.rule_.state()
     findings, n_model_trees, trees = leaves
 

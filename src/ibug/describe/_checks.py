@@ -12,15 +12,7 @@ from ibug.exceptions import InvalidInputError
 
 
 def require(estimator: Any, *methods: str) -> Any:
-    """Return the estimator if it has all these methods or attributes.
-
-    Parameters
-    ----------
-    estimator
-        A fitted estimator.
-    *methods : str
-        Their names.
-    """
+    """Return the estimator if it has all these methods or attributes."""
     missing = [method for method in methods if not hasattr(estimator, method)]
     if missing:
         raise InvalidInputError(
@@ -31,17 +23,7 @@ def require(estimator: Any, *methods: str) -> Any:
 
 
 def finite(values: ArrayLike, name: str, *, size: int | None = None) -> Floats:
-    """Return numbers of shape (n,), all finite, at least one.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        The numbers.
-    name : str
-        Their name in messages.
-    size : int, optional
-        The number of them that is expected.
-    """
+    """Return numbers of shape (n,), all finite, at least one. Shapes: values (n,)."""
     array = np.asarray(values, np.float64)
     if array.ndim != 1 or not array.size or (size is not None and array.size != size):
         expected = "(n,), n of at least 1" if size is None else f"({size},)"
@@ -52,15 +34,7 @@ def finite(values: ArrayLike, name: str, *, size: int | None = None) -> Floats:
 
 
 def at_least_one(value: Any, name: str) -> int:
-    """Return an integer of at least 1.
-
-    Parameters
-    ----------
-    value
-        The integer.
-    name : str
-        Its name in messages.
-    """
+    """Return an integer of at least 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise InvalidInputError(f"{name} must be an integer of at least 1; got {value!r}.")
     return int(value)

@@ -18,13 +18,6 @@ def density_ends(distribution: Any, tail: float) -> tuple[Floats, Floats]:
 
     These are quantiles, moved outwards where the density is not yet low there: a stack has its last quantiles at single
     values, and half of a kernel beyond.
-
-    Parameters
-    ----------
-    distribution : batched distribution of n_rows rows
-        The distributions.
-    tail : float
-        The probability that may be left out on each side.
     """
     start, stop = np.array(distribution.ppf(tail)), np.array(distribution.ppf(1 - tail))
     step = _STEP * (stop - start)

@@ -15,16 +15,6 @@ _FARTHEST = 100.0  # standard deviations: a single extreme value must not hide t
 def mean_distances(here: NDArray[Any], there: NDArray[Any], scale: float | None) -> Floats:
     """Return how far rows are from their neighbours in one feature, (n_rows,).
 
-    Parameters
-    ----------
-    here : ndarray of shape (n_rows,)
-        The rows' values; None or NaN where they are missing.
-    there : ndarray of shape (n_rows, n_neighbors)
-        Their neighbours' values.
-    scale : float or None
-        The standard deviation of the feature, the unit of distances. With None or 0, equal values have distance 0 and
-        others distance 1. The same holds for categories, and where one of two values is missing.
-
     Examples
     --------
     >>> import numpy as np
@@ -32,6 +22,8 @@ def mean_distances(here: NDArray[Any], there: NDArray[Any], scale: float | None)
     array([0.5])
     >>> mean_distances(np.array(["a"]), np.array([["a", "b"]]), None)
     array([0.5])
+
+    Shapes: here (n_rows,); there (n_rows, n_neighbors).
     """
     one, other = np.broadcast_arrays(here[:, None], there)
     lacks_one, lacks_other = _is_missing(one), _is_missing(other)
@@ -51,12 +43,6 @@ def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def deviation(values: Floats) -> float:
-    """Return the standard deviation of the finite values; 0 where there are none.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        Numbers, some of them NaN or infinite.
-    """
+    """Return the standard deviation of the finite values; 0 where there are none. Shapes: values (n,)."""
     finite = values[np.isfinite(values)]
     return float(finite.std()) if len(finite) else 0.0

@@ -14,13 +14,6 @@ def group_lines(table: Mapping[str, Any], coverage: float) -> list[dict[str, str
 
     The mark is ``"▼"`` where intervals held the truth less often than chance explains, ``"▲"`` where more often, else
     empty. By chance alone, one of twenty groups has one.
-
-    Parameters
-    ----------
-    table : dict of ndarray
-        What ``scores.groups`` has.
-    coverage : float
-        The coverage of the intervals that are told of.
     """
     level = f"{100 * coverage:g}"
     columns = (table[name].tolist() for name in ("group", "rows", f"coverage_{level}", f"width_{level}"))

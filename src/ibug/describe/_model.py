@@ -20,13 +20,7 @@ _EXPERTS = {
 
 
 def model_facts(estimator: Any) -> dict[str, Any]:
-    """Return what a fitted estimator is, as plain values by name.
-
-    Parameters
-    ----------
-    estimator : IBUGRegressor
-        Fitted.
-    """
+    """Return what a fitted estimator is, as plain values by name."""
     model = estimator.estimator_
     return {
         "model": f"{type(model).__module__.partition('.')[0]}.{type(model).__name__}",
@@ -75,13 +69,7 @@ def _conformal(calibrator: Any) -> str | None:
 
 
 def model_lines(facts: dict[str, Any]) -> dict[str, str]:
-    """Return a few lines about a model, by label.
-
-    Parameters
-    ----------
-    facts : dict
-        What `model_facts` returns.
-    """
+    """Return a few lines about a model, by label."""
     return {
         "model": f"{facts['model']}, {_trees(facts)}",
         "training": f"{facts['training_rows']:,} rows, {facts['features']} features",

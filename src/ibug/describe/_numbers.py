@@ -6,27 +6,12 @@ import numpy as np
 
 
 def percent(share: float, digits: int | None = 0) -> str:
-    """Return a share as text: 0.9 as "90 %".
-
-    Parameters
-    ----------
-    share : float
-        The share; 1 is all.
-    digits : int or None
-        The number of digits after the point. ``None``: as many as the share has, six significant ones at most.
-    """
+    """Return a share as text: 0.9 as "90 %"."""
     return f"{100 * share:g} %" if digits is None else f"{100 * share:.{digits}f} %"
 
 
 def number(value: float | None, digits: int = 4) -> str:
     """Return a number as text, rounded; very large and very small ones as a power of ten, and "–" for none.
-
-    Parameters
-    ----------
-    value : float or None
-        The number.
-    digits : int
-        The number of significant digits.
 
     Examples
     --------
@@ -43,13 +28,5 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def with_unit(label: str, unit: str | None) -> str:
-    """Return the label of an axis, with the unit in brackets where there is one.
-
-    Parameters
-    ----------
-    label : str
-        The label.
-    unit : str or None
-        The unit.
-    """
+    """Return the label of an axis, with the unit in brackets where there is one."""
     return label if unit is None else f"{label} ({unit})"

@@ -10,11 +10,6 @@ def plain(value: Any) -> Any:
 
     Arrays and numbers of NumPy become lists and numbers of Python; NaN and infinity become None. Text that cannot be
     encoded gets a question mark in its place.
-
-    Parameters
-    ----------
-    value
-        Dicts, lists and tuples, nested as they like; arrays, numbers, texts and None in them.
     """
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}

@@ -61,17 +61,7 @@ class Predictions:
 
     @classmethod
     def of(cls, estimator: Any, X: Any, *, both: bool = False) -> Self:
-        """Predict rows.
-
-        Parameters
-        ----------
-        estimator : fitted estimator with ``predict_dist`` and ``predict``
-            The estimator.
-        X : array-like or data frame of shape (n_rows, n_features)
-            The rows.
-        both : bool
-            Predict them without calibration, too.
-        """
+        """Predict rows. Shapes: X (n_rows, n_features)."""
         if hasattr(estimator, "batches"):
             return cls.with_neighbors(estimator, X, 1, np.arange(0), both=both)[0]
         plain = estimator.uncalibrated().predict_dist(X) if both and hasattr(estimator, "uncalibrated") else None
@@ -84,18 +74,7 @@ class Predictions:
     ) -> tuple[Self, Neighbors]:
         """Predict rows and find their neighbours by one search, batch by batch, which bounds the memory.
 
-        Parameters
-        ----------
-        estimator : IBUGRegressor
-            Fitted.
-        X : array-like or data frame of shape (n_rows, n_features)
-            The rows.
-        n_neighbors : int
-            The number of neighbours to find; at least ``k_`` are found.
-        kept : ndarray of int, ascending, optional
-            The rows whose neighbours are kept; all by default.
-        both : bool
-            Predict the rows without calibration, too.
+        Shapes: X (n_rows, n_features).
         """
         from sklearn.utils.validation import _num_samples  # takes long to import
 
@@ -129,13 +108,7 @@ class Predictions:
         return None if self.uncalibrated is None else replace(self, distribution=self.uncalibrated)
 
     def by_target(self, rule: Any) -> list[Self]:
-        """Return the predictions of each of several targets, with its conformal calibration if there is one.
-
-        Parameters
-        ----------
-        rule : JointRule
-            The rule that made them.
-        """
+        """Return the predictions of each of several targets, with its conformal calibration if there is one."""
         after = rule.marginals(self.distribution)
         plain = self.uncalibrated
         before = [None] * len(after) if plain is None else rule.uncalibrated().marginals(plain)

@@ -19,15 +19,7 @@ _MOST_NAMED = 6  # more colours and dashes nobody tells apart
 
 
 def curve_name(family: str, spread: str | None) -> str:
-    """Return the name of a curve.
-
-    Parameters
-    ----------
-    family : str
-        The family of distributions; a stack has no spread of its own.
-    spread : str or None
-        The spread, where several were tried.
-    """
+    """Return the name of a curve."""
     return family if spread is None or family == "stack" else f"{family}, {spread}"
 
 
@@ -35,11 +27,6 @@ def tuning_curves(tuning: Mapping[str, ArrayLike]) -> dict[str, tuple[Integers, 
     """Return the candidates k, ascending, and their scores, by family; by family and spread where several were tried.
 
     Curves without any finite score are left out. In the others, a score that is not finite is NaN.
-
-    Parameters
-    ----------
-    tuning : mapping with the columns "k" and "score", and "distribution" and "spread" where there are several
-        What ``tuning_`` of an estimator holds, columns of shape (n,).
     """
     names, k, score = _columns(tuning)
     curves = {}
@@ -73,15 +60,7 @@ def _columns(tuning: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], Integers, F
 
 
 def named_curves(curves: Mapping[str, tuple[Integers, Floats]], chosen: str) -> list[str]:
-    """Return the curves that are to be told apart: all, or where there are many the best ones and the chosen one.
-
-    Parameters
-    ----------
-    curves : dict of (ndarray, ndarray)
-        What `tuning_curves` returns.
-    chosen : str
-        The chosen curve.
-    """
+    """Return the curves that are to be told apart: all, or where there are many the best ones and the chosen one."""
     if len(curves) <= _MOST_NAMED:
         return list(curves)
     best = sorted(curves, key=lambda name: (name != chosen, float(np.nanmin(curves[name][1]))))
@@ -89,13 +68,7 @@ def named_curves(curves: Mapping[str, tuple[Integers, Floats]], chosen: str) -> 
 
 
 def highest_drawn(score: Floats) -> float:
-    """Return the highest score that is drawn in its place; infinity where none is too far away.
-
-    Parameters
-    ----------
-    score : ndarray of shape (n,)
-        The scores of all curves, some of them NaN.
-    """
+    """Return the highest score that is drawn in its place; infinity where none is too far away. Shapes: score (n,)."""
     excess = score - np.nanmin(score)
     usual = float(np.nanmedian(excess))
     is_outlier = usual > 0 and np.nanmax(excess) > _FAR * usual

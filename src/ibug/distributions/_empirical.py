@@ -181,16 +181,7 @@ class Empirical(SampleDistribution):
     def _place(self, x: Floats, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], Floats, Floats, Floats]:
         """Find each element's piece of the distribution.
 
-        Returns
-        -------
-        below : ndarray of shape (n_elements,)
-            How many values are at most x: 0 in the lower tail, k in the upper one.
-        gap : ndarray of shape (n_elements,)
-            The piece's width between two values, 1 in the tails.
-        part : ndarray of shape (n_elements,)
-            The part of the piece that is below x, 0 in the tails.
-        beyond : ndarray of shape (n_elements,)
-            The distance to the outermost value in units of the tail's length, 0 between values.
+        Shapes: below (n_elements,); gap (n_elements,); part (n_elements,); beyond (n_elements,).
         """
         table = self._table
         k = table.shape[1]

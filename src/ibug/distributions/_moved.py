@@ -44,14 +44,7 @@ def moved_log_density(stack: Stack, x: Floats, move: Move) -> Floats:
     F has jumps. Each of them gets the probability that it has after the move, and becomes a kernel as in ``Stack.pdf``;
     between them, the density of the normal part is changed by the move.
 
-    Parameters
-    ----------
-    stack
-        A batch of n stacks.
-    x : ndarray of shape (n, m)
-        The values.
-    move
-        The map.
+    Shapes: x (n, m).
     """
     blend, (low, high) = stack.blend, stack.blend.support
     loc, scale = stack.loc[:, None], stack.scale[:, None]
@@ -102,19 +95,7 @@ def _jumps_of(stack: Stack) -> _Jumps:
 
 
 def _moved_masses(jumps: _Jumps, below: Floats, above: Floats, move: Move, bounded: tuple[bool, bool]) -> Floats:
-    """Return the probabilities of the jumps after the move, (n, j).
-
-    Parameters
-    ----------
-    jumps
-        The jumps.
-    below, above : ndarray of shape (n, j)
-        The probabilities of the normal part on both sides of each.
-    move
-        The map.
-    bounded
-        Whether the first and the last jump are ends of the support: they have what is outside, too.
-    """
+    """Return the probabilities of the jumps after the move, (n, j). Shapes: below, above (n, j)."""
     up, down = np.cumsum(jumps.masses, axis=1), np.cumsum(jumps.masses[:, ::-1], axis=1)[:, ::-1]
     before = _scores(below + up - jumps.masses, above + down)
     after = _scores(below + up, above + down - jumps.masses)

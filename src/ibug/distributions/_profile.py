@@ -22,14 +22,7 @@ def most_likely_number(
 
     A grid finds the hill, golden sections its top; the start is a candidate, so that nothing less likely is returned.
 
-    Parameters
-    ----------
-    law_of
-        Takes one number per row, (n,), and returns the n distributions.
-    values : ndarray of shape (n, k)
-        The values.
-    low, high, start : ndarray of shape (n,)
-        The ends and a number between them, in a unit of which 1e-7 is exact enough.
+    Shapes: values (n, k); low, high, start (n,).
     """
 
     def likelihood(t: Floats) -> Floats:

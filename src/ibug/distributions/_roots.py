@@ -22,15 +22,6 @@ def solve_increasing(function: Callable[[Floats], Floats], target: Floats, low: 
     By Chandrupatla's method (1997): inverse quadratic interpolation where the last three points allow it, else the
     middle of the bracket, so that it ends for any increasing function. Where the function jumps over the target, the
     result is the place of the jump.
-
-    Parameters
-    ----------
-    function
-        Increasing, element by element; takes and returns arrays of that shape.
-    target
-        The values to be reached, finite.
-    low, high
-        Finite, function(low) ≤ target ≤ function(high) but for rounding.
     """
     enough = _TOLERANCE * np.maximum(np.abs(target), 1.0)
     # (a, at_a) is the newest point, (b, at_b) the other end of the bracket, (c, at_c) the point before.

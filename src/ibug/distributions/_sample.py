@@ -56,16 +56,7 @@ class SampleDistribution(Distribution):
         return self.values.reshape(-1, self.values.shape[-1])
 
     def _elements(self, argument: Floats) -> tuple[Floats, NDArray[np.intp], tuple[int, ...]]:
-        """Flatten an argument that `_match` has let pass.
-
-        Returns
-        -------
-        x : ndarray of shape (n_elements,)
-        rows : ndarray of shape (n_elements,)
-            The row that each element belongs to.
-        shape : tuple
-            The shape of the result.
-        """
+        """Flatten an argument that `_match` has let pass. Shapes: x (n_elements,); rows (n_elements,)."""
         if not self._shape:
             return argument.reshape(-1), np.zeros(argument.size, np.intp), argument.shape
         n = len(self)

@@ -329,14 +329,7 @@ class Stack(Distribution):
     ) -> Floats:
         """Return the normal scores at x, where these are the probabilities on both sides.
 
-        Parameters
-        ----------
-        x, below, above : ndarray of shape (n, m)
-            The values, and the probabilities.
-        inside : ndarray of bool, shape (n, m)
-            Where the normal part has a probability on both sides.
-        halved : bool
-            Whether half of the probability of an end of the support is on either side of it.
+        Shapes: x, below, above (n, m); inside (n, m).
         """
         with np.errstate(divide="ignore"):
             log_below, log_above = np.log(below), np.log(above)

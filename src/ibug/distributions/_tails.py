@@ -39,13 +39,7 @@ def score_of_tails(log_cdf: Floats, log_sf: Floats) -> Floats:
 
 
 def deep_score(log_tail: Floats) -> Floats:
-    """Return how far out the normal score of a log-probability is, below −1e8 or so.
-
-    Parameters
-    ----------
-    log_tail : ndarray
-        The logarithm of the probability of the tail, finite.
-    """
+    """Return how far out the normal score of a log-probability is, below −1e8 or so."""
     square = np.maximum(-2 * log_tail, -_DEEP)
     # log Φ(−v) = −v²/2 − log v − log √(2π) + O(1/v²)
     return np.asarray(np.sqrt(square - np.log(square) - 2 * _HALF_LOG_2PI))
@@ -57,12 +51,7 @@ def log_tail_integral(log_density: Callable[[Floats], Floats], slope: Floats) ->
     A concave φ falls at least as fast as it begins to: with s = u/slope the integrand is at most exp(−u), and
     smooth, so that 44 nodes have its integral to about 1e-13.
 
-    Parameters
-    ----------
-    log_density : function
-        Takes distances s of shape (n,) into the tail to φ(s) − φ(0).
-    slope : ndarray of shape (n,)
-        −φ'(0), above zero.
+    Shapes: slope (n,).
     """
     total = np.zeros(np.shape(slope))
     for start, stop in pairwise(_EDGES):

@@ -44,19 +44,7 @@ class Calibration:
         calibrate: bool | str,
         conformal: Any,
     ) -> Calibration:
-        """Calibrate the variance on validation rows, and the coverage on other ones if there are enough.
-
-        Parameters
-        ----------
-        predict
-            Returns the distributions of rows before any calibration.
-        validation
-            X and y.
-        rng
-            Divides the rows.
-        scoring, calibrate, conformal
-            The regressor's parameters.
-        """
+        """Calibrate the variance on validation rows, and the coverage on other ones if there are enough."""
         tuned_on, held_out = (validation, validation) if conformal is None else divide(validation, rng)
         learned = cls()
         if calibrate:

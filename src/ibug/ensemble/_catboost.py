@@ -110,20 +110,7 @@ def usable_count(model: Any, count: int | None) -> int:
 
 
 def mean_and_variance(model: Any, X: Any, count: int, n_jobs: int | None) -> tuple[Floats, Floats]:
-    """Return the model's predictions and their variances, (n_rows,) each.
-
-    Parameters
-    ----------
-    model
-        A trained one.
-    X
-        The rows.
-    count
-        The number of virtual ensembles. With 0 the variance is the model's own, that of the data; else the mean of the
-        ensembles' variances (data) plus the variance of their means (knowledge).
-    n_jobs
-        Threads; None leaves it to CatBoost.
-    """
+    """Return the model's predictions and their variances, (n_rows,) each."""
     threads = -1 if n_jobs is None else effective_n_jobs(n_jobs)
     X = as_catboost_rows(X)
     own = np.asarray(model.predict(X, prediction_type=LOSS, thread_count=threads), np.float64)

@@ -18,12 +18,7 @@ def average(distributions: Sequence[Distribution], weights: Floats) -> Distribut
     That is how the paper's IBUG+CBU is made (section 5.2). For one family whose members differ in location and scale
     only, it averages the quantiles of every level.
 
-    Parameters
-    ----------
-    distributions
-        m batches of the same n rows.
-    weights : ndarray of shape (m,)
-        They sum to 1.
+    Shapes: weights (m,).
     """
     families = {type(distribution) for distribution in distributions}
     family = type(distributions[0])

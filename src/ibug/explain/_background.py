@@ -27,17 +27,7 @@ class Background(NamedTuple):
 def background_of(
     estimator: Any, X: Any, background: Any, choose: str, n_background: int, random_state: int
 ) -> Background:
-    """Choose the rows that each row of X is compared with.
-
-    Parameters
-    ----------
-    estimator
-        The fitted estimator.
-    X
-        The rows to explain.
-    background, choose, n_background, random_state
-        As in `explain_width`.
-    """
+    """Choose the rows that each row of X is compared with."""
     if choose not in ("random", "nearest"):
         raise InvalidInputError(f'choose must be "random" or "nearest"; got {choose!r}.')
     at_least_one(n_background, "n_background")

@@ -23,10 +23,7 @@ class Table(Protocol):
     def cells(self, rows: Integers) -> Any:
         """Return rows of which each cell is taken from a row of its own, in the form of X.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (n_new_rows, n_features)
-            For each cell the row of the table whose value it has.
+        Shapes: rows (n_new_rows, n_features).
         """
 
     def column(self, position: int) -> NDArray[Any]:
@@ -34,13 +31,7 @@ class Table(Protocol):
 
 
 def table_of(X: Any, background: Any) -> Table:
-    """Put the rows of X and those of the background into one table.
-
-    Parameters
-    ----------
-    X, background : array or data frame
-        Of the same kind, with the same columns.
-    """
+    """Put the rows of X and those of the background into one table."""
     if issparse(X) or issparse(background):
         raise InvalidInputError("explain_width takes no sparse matrix: the model must take arrays; pass X.toarray().")
     if is_pandas(X) and is_pandas(background):

@@ -113,22 +113,7 @@ def _rows(batch: Batch, start: int, size: int) -> Batch:
 
 
 def _most(rules: tuple[Rule, Rule], batch: Batch, own: Mapping[str, int], n_most: int, coverage: float) -> Influence:
-    """Return the neighbours of a few rows that matter most.
-
-    Parameters
-    ----------
-    rules
-        The rule, and the one where there is one training row less: a rule that looks at all rows looks at all that
-        are left.
-    batch
-        The rows, with one neighbour more than the second rule looks at.
-    own
-        The number of neighbours that it looks at, by quantity of training rows.
-    n_most
-        The number of neighbours to return.
-    coverage
-        As in `influence`.
-    """
+    """Return the neighbours of a few rows that matter most."""
     n_rows, k = batch.n_rows, max(rules[0].needs[quantity] for quantity in own)
     interval = _intervals(rules[0], batch, coverage)
     without = _intervals(rules[1], _without(batch, own, np.arange(k)), coverage).reshape(n_rows, k, 2)
@@ -145,14 +130,7 @@ def _most(rules: tuple[Rule, Rule], batch: Batch, own: Mapping[str, int], n_most
 def _without(batch: Batch, own: Mapping[str, int], removed: Integers) -> Batch:
     """Return each row of a batch once for each of its neighbours that is removed, the next ones moved up.
 
-    Parameters
-    ----------
-    batch
-        The rows, with one neighbour more than is kept.
-    own
-        The number of neighbours that are kept, by quantity.
-    removed : ndarray of shape (n_removed,)
-        The places of the neighbours that are removed, one at a time.
+    Shapes: removed (n_removed,).
     """
     times = len(removed)
 

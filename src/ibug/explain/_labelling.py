@@ -74,14 +74,7 @@ def greedy(shares: Floats, rows: Integers, spread: Floats, covered: Floats, n_ch
     Gains never grow as more rows are chosen. So one that was computed earlier is a bound, and only the row with the
     largest bound is looked at again.
 
-    Parameters
-    ----------
-    shares, rows : ndarray of shape (n_pool, k)
-        The nearest rows of the pool of each row j, itself among them, and their affinities as shares of the trees.
-    spread, covered : ndarray of shape (n_pool,)
-        σ_j, and the affinity with the nearest labelled row.
-    n_chosen
-        The number of rows to choose.
+    Shapes: shares, rows (n_pool, k); spread, covered (n_pool,).
     """
     n, k = rows.shape
     helped = csr_matrix((shares.ravel(), (rows.ravel(), np.repeat(np.arange(n), k))), shape=(n, n))

@@ -37,18 +37,7 @@ def shapley_values(
     They are exact if there are enough evaluations for every set of features, else means over random orders of the
     features, each run through forwards and backwards. shap draws these from NumPy's global generator; it is put back.
 
-    Parameters
-    ----------
-    function
-        Takes rows, (n_rows, n_features), and returns a number for each.
-    row : ndarray of shape (n_features,)
-        The row.
-    others : ndarray of shape (n_background, n_features)
-        The rows that it is compared with.
-    n_evaluations
-        The number of sets of features that may be evaluated, each with all others.
-    seed
-        For the orders.
+    Shapes: row (n_features,); others (n_background, n_features).
     """
     shap = shap_package()
     masker = shap.maskers.Independent(others, max_samples=len(others))

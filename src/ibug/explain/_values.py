@@ -22,17 +22,7 @@ class Value(NamedTuple):
 
 
 def value_of(estimator: Any, of: Of, coverage: float) -> Value:
-    """Return the function whose values are attributed.
-
-    Parameters
-    ----------
-    estimator
-        A fitted probabilistic regressor.
-    of : {"log_std", "width", "prediction"}, float or function
-        As in `explain_width`.
-    coverage : float
-        Of the interval, for ``"width"``.
-    """
+    """Return the function whose values are attributed."""
     if callable(of):
         return Value(getattr(of, "__name__", "value"), lambda X: np.asarray(of(estimator.predict_dist(X)), np.float64))
     if isinstance(of, str):

@@ -59,13 +59,6 @@ class LeafReader(ABC):
         """Return leaf numbers of shape (n_rows, n_trees) and the predictions, the fastest way.
 
         Leaf numbers are those of `leaves`; predictions equal those of `predict` to a relative 1e-9 at least.
-
-        Parameters
-        ----------
-        X
-            The rows.
-        n_jobs
-            How many threads may work.
         """
         return self.read_leaves(X, n_jobs=n_jobs), self.predict(X)
 
@@ -74,14 +67,7 @@ class LeafReader(ABC):
     ) -> NDArray[np.int32]:
         """Return what `leaves` returns, the fastest way; if trees are given, of these only: (n_rows, n_chosen).
 
-        Parameters
-        ----------
-        X
-            The rows.
-        n_jobs
-            How many threads may work.
-        trees : ndarray of shape (n_chosen,), optional
-            The trees' numbers.
+        Shapes: trees (n_chosen,).
         """
         leaves = self.leaves(X)
         return leaves if trees is None else leaves[:, trees]
@@ -174,29 +160,13 @@ class LeafReader(ABC):
         return name
 
     def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
-        """Return how the model came to the values of its leaves.
-
-        Parameters
-        ----------
-        y, sample_weight : ndarray of shape (n_rows,)
-            Targets and weights of the rows that it was trained on; the latter may be None.
-
-        Raises
-        ------
-        NotRedoneError
-            Where that is not known; the message says why.
-        """
+        """Return how the model came to the values of its leaves. Shapes: y, sample_weight (n_rows,)."""
         raise NotRedoneError("it is not known how its leaf values are made")
 
     def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
         """Return how a model of several outputs came to the leaf values of one: of the trees that are for it.
 
-        Parameters
-        ----------
-        output
-            The number of the output.
-        y, sample_weight : ndarray of shape (n_rows,)
-            As in `recipe`; the targets are those of the output.
+        Shapes: y, sample_weight (n_rows,).
         """
         raise NotRedoneError("it is not known how the leaf values of each of its outputs are made")
 
@@ -205,24 +175,12 @@ class LeafReader(ABC):
 
     @classmethod
     def refuses(cls, name: str) -> bool:
-        """Tell whether the library refuses a column of this name.
-
-        Parameters
-        ----------
-        name : str
-            The name.
-        """
+        """Tell whether the library refuses a column of this name."""
         return bool(cls.refused_characters and re.search(cls.refused_characters, name))
 
     @classmethod
     def spelled(cls, name: str) -> str:
-        """Return the nearest name that the library takes.
-
-        Parameters
-        ----------
-        name : str
-            The name.
-        """
+        """Return the nearest name that the library takes."""
         return re.sub(cls.refused_characters, "_", name) if cls.refused_characters else name
 
     @abstractmethod
@@ -231,18 +189,7 @@ class LeafReader(ABC):
 
 
 def reader_type(model: Any) -> type[LeafReader]:
-    """Find the reader for a model, fitted or not, by its class.
-
-    Parameters
-    ----------
-    model : model
-        Of any library; one that is not supported raises UnsupportedModelError.
-
-    Raises
-    ------
-    UnsupportedModelError
-        For a class that is no tree regressor of a supported library.
-    """
+    """Find the reader for a model, fitted or not, by its class."""
     if isinstance(model, type):
         raise unsupported(model, f"it is a class; write {model.__name__}() for a model")
     libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
@@ -254,13 +201,7 @@ def reader_type(model: Any) -> type[LeafReader]:
 
 
 def read_leaves_of(model: Any) -> LeafReader:
-    """Make the reader of a fitted model, and check that the model is one that ibug can work with.
-
-    Parameters
-    ----------
-    model : fitted model
-        Of any supported library.
-    """
+    """Make the reader of a fitted model, and check that the model is one that ibug can work with."""
     return reader_type(model)(model)
 
 
@@ -271,13 +212,7 @@ def feature_names_of(model: Any) -> list[str] | None:
 
 
 def catboost_training(model: Any) -> tuple[str, list[str] | None]:
-    """Return the name of the loss that a CatBoost model was trained with, and those of its columns, or None.
-
-    Parameters
-    ----------
-    model : fitted model
-        Of CatBoost.
-    """
+    """Return the name of the loss that a CatBoost model was trained with, and those of its columns, or None."""
     library = import_module(_MODULES["catboost"])
     return library.trained_loss(model), library.trained_names(model)
 
@@ -290,15 +225,7 @@ def unsupported(model: Any, reason: str = "") -> UnsupportedModelError:
 
 
 def require_fitted(model: Any, is_fitted: bool) -> None:
-    """Raise ModelNotFittedError unless the library calls its model fitted.
-
-    Parameters
-    ----------
-    model : model
-        Named in the error.
-    is_fitted : bool
-        What the library says.
-    """
+    """Raise ModelNotFittedError unless the library calls its model fitted."""
     if not is_fitted:
         raise ModelNotFittedError(
             f"This {type(model).__name__} is not fitted: fit it before you wrap it, or use prefit=False. If you did, "

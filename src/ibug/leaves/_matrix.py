@@ -11,20 +11,7 @@ from sklearn.utils.validation import _num_samples
 
 
 def array_as_floats(X: Any, integers: type[np.floating[Any]]) -> NDArray[Any] | None:
-    """Return a NumPy array as contiguous floats of single or double precision.
-
-    Parameters
-    ----------
-    X
-        The rows that a user handed in.
-    integers
-        The floats that integers and booleans become.
-
-    Returns
-    -------
-    ndarray of float32 or float64, shape (n_rows, n_features), or None
-        The rows themselves where they are floats; ``None`` for what is no plain array of numbers.
-    """
+    """Return a NumPy array as contiguous floats of single or double precision."""
     if type(X) not in (np.ndarray, np.memmap) or X.ndim != 2:
         return None
     if X.dtype == np.float64 or X.dtype == np.float32:
@@ -33,13 +20,7 @@ def array_as_floats(X: Any, integers: type[np.floating[Any]]) -> NDArray[Any] | 
 
 
 def is_pandas(X: Any) -> bool:
-    """Tell whether X is a pandas data frame, without importing pandas.
-
-    Parameters
-    ----------
-    X
-        Anything.
-    """
+    """Tell whether X is a pandas data frame, without importing pandas."""
     if type(X) is np.ndarray:
         return False
     return any(cls.__name__ == "DataFrame" and cls.__module__.partition(".")[0] == "pandas" for cls in type(X).__mro__)
@@ -62,24 +43,7 @@ def categories_of(X: Any) -> list[tuple[int, list[Any]]]:
 def frame_with_codes(
     X: Any, floats: type[np.floating[Any]], categories: list[list[Any]], *, recode: bool
 ) -> NDArray[Any] | None:
-    """Return a pandas frame with categorical columns as contiguous floats: the codes of categories, NaN for missing.
-
-    Parameters
-    ----------
-    X
-        A pandas frame.
-    floats
-        The type that all columns become.
-    categories
-        The categories that the model knows, for each categorical column in turn.
-    recode
-        Give the codes of the model's categories to columns with others; else such a frame is not taken.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_features), or None
-        ``None`` for frames with other columns than these and plain numeric ones.
-    """
+    """Return a pandas frame with categorical columns as contiguous floats: the codes of categories, NaN for missing."""
     found = categories_of(X)
     if len(found) != len(categories):
         return None
@@ -105,17 +69,7 @@ def names_of(X: Any) -> list[str]:
 
 
 def frame_as_floats(X: Any, floats: type[np.floating[Any]], kinds: str = "biuf") -> NDArray[Any] | None:
-    """Return a pandas frame of plain numeric columns as contiguous floats; ``None`` for any other frame.
-
-    Parameters
-    ----------
-    X
-        A pandas frame.
-    floats
-        The type that all columns become.
-    kinds
-        The kinds of columns that are taken, as NumPy names them: booleans, integers, floats.
-    """
+    """Return a pandas frame of plain numeric columns as contiguous floats; ``None`` for any other frame."""
     if not all(isinstance(dtype, np.dtype) and dtype.kind in kinds for dtype in X.dtypes.tolist()):
         return None
     return np.ascontiguousarray(X.to_numpy(dtype=floats))

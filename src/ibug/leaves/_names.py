@@ -19,13 +19,6 @@ def names_taken(model: Any, names: Sequence[str]) -> list[str] | None:
     """Return names that the model's library takes in place of these; None where it takes these as they are.
 
     A Pipeline gets its columns under their own names, which its steps may ask for.
-
-    Parameters
-    ----------
-    model : model
-        Trained or not.
-    names : sequence of str
-        The columns' names.
     """
     reader = reader_type(model)
     while hasattr(reader, "wrapped"):
@@ -47,15 +40,7 @@ def names_taken(model: Any, names: Sequence[str]) -> list[str] | None:
 
 
 def renamed(X: Any, names: Sequence[str]) -> Any:
-    """Return a data frame with other names of its columns, its values shared; arrays as they are.
-
-    Parameters
-    ----------
-    X : rows
-        An array or a data frame.
-    names : sequence of str
-        One for each column.
-    """
+    """Return a data frame with other names of its columns, its values shared; arrays as they are."""
     if X.shape[1] != len(names):
         return X  # for the model to refuse
     if is_pandas(X):
@@ -66,15 +51,7 @@ def renamed(X: Any, names: Sequence[str]) -> Any:
 
 
 def renamed_parameters(parameters: Mapping[str, Any], names: Sequence[str], taken: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters of a model's `fit` with other names of columns: in data frames, and in lists of names.
-
-    Parameters
-    ----------
-    parameters : dict
-        The parameters by name.
-    names, taken : sequence of str
-        The columns' own names, and those that the model gets.
-    """
+    """Return the parameters of a model's `fit` with other names of columns: in data frames, and in lists of names."""
     by_name = dict(zip(map(str, names), taken, strict=True))
 
     def other(value: Any) -> Any:
@@ -104,15 +81,7 @@ class RenamingReader(DelegatingReader):
 
     @classmethod
     def recalled(cls, model: Any, findings: Mapping[str, Any]) -> LeafReader:
-        """Return the reader of a model, which was one of this class if its findings have names.
-
-        Parameters
-        ----------
-        model : fitted model
-            The model.
-        findings : dict
-            What the reader's `findings` has returned.
-        """
+        """Return the reader of a model, which was one of this class if its findings have names."""
         if "repeats" in findings:
             return RepeatedReader.recalled(cls.recalled(model, findings["inner"]), findings["repeats"])
         inner, names = read_leaves_of(model), findings.get("names")

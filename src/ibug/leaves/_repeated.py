@@ -15,15 +15,7 @@ from ibug.leaves._delegating import DelegatingReader
 
 
 def weighted_outputs(reader: LeafReader, weights: Sequence[int] | None) -> LeafReader:
-    """Return a reader in which the trees of each output count as often as its weight tells; as it is for None.
-
-    Parameters
-    ----------
-    reader : LeafReader
-        The reader of a fitted model.
-    weights : sequence of int, or None
-        One for each output, of at least 1.
-    """
+    """Return a reader in which the trees of each output count as often as its weight tells; as it is for None."""
     if weights is None:
         return reader
     outputs = reader.outputs
@@ -57,15 +49,7 @@ class RepeatedReader(DelegatingReader):
 
     @classmethod
     def recalled(cls, inner: LeafReader, repeats: Any) -> RepeatedReader:
-        """Return the reader of a file, after checking that it may be.
-
-        Parameters
-        ----------
-        inner : LeafReader
-            The model's own reader.
-        repeats : list of int
-            How often each tree counts.
-        """
+        """Return the reader of a file, after checking that it may be."""
         known = isinstance(repeats, list) and all(type(one) is int and 1 <= one <= 100 for one in repeats)
         require(known and len(repeats) == inner.n_trees, "the weights of its trees are impossible")
         return cls(inner, repeats)

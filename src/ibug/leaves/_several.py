@@ -19,13 +19,7 @@ from ibug.leaves.recipe import Bagging, Boosting, NotRedoneError
 
 
 def is_fitted(model: Any) -> bool:
-    """Tell whether scikit-learn calls a model fitted.
-
-    Parameters
-    ----------
-    model : estimator
-        Any.
-    """
+    """Tell whether scikit-learn calls a model fitted."""
     try:
         check_is_fitted(model)
     except NotFittedError:

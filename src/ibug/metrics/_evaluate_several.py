@@ -26,19 +26,7 @@ from ibug.metrics._variogram_score import variogram_score
 def evaluate_several(
     estimator: Any, X: Any, y: ArrayLike, levels: Sequence[float], sample_weight: ArrayLike | None
 ) -> Scores:
-    """Return the scores of all targets together, and those of each one.
-
-    Parameters
-    ----------
-    estimator : IBUGRegressor
-        Of several targets.
-    X, y
-        The rows and their observed values, (n, d).
-    levels
-        Coverages of the intervals and boxes whose observed coverage is reported.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
-    """
+    """Return the scores of all targets together, and those of each one. Shapes: sample_weight (n,)."""
     names = estimator.target_names_
     shape = np.shape(y)
     if len(shape) != 2 or shape[1] != len(names):

@@ -23,16 +23,7 @@ _RANGES = 5
 def group_table(y: Floats, distribution: Any, levels: Floats, groups: Any, X: Any) -> Table:
     """Return number of rows, coverage and mean width of intervals for each group, as columns.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        The observed values.
-    distribution : batched distribution
-        What was predicted.
-    levels : ndarray of shape (n_levels,)
-        Nominal coverages of the intervals.
-    groups, X
-        As in `evaluate`.
+    Shapes: y (n,); levels (n_levels,).
     """
     names, codes = grouped(groups, X, len(y))
     members = [codes == code for code in range(len(names))]
@@ -47,15 +38,7 @@ def group_table(y: Floats, distribution: Any, levels: Floats, groups: Any, X: An
 
 
 def grouped(groups: Any, X: Any, n: int) -> tuple[list[str], Integers]:
-    """Return the names of the groups, in their order, and the group of each row, (n,).
-
-    Parameters
-    ----------
-    groups, X
-        As in `evaluate`.
-    n : int
-        The number of rows.
-    """
+    """Return the names of the groups, in their order, and the group of each row, (n,)."""
     values = _column(groups, X)
     array = np.asarray(values)
     if array.shape == (n, 1):

@@ -123,14 +123,7 @@ def quantile_blocks(distribution: Any, n: int, alpha: Floats) -> Iterator[tuple[
 
     A distribution prepares a row once for all its quantiles, which are few rows' at a time to bound the memory.
 
-    Parameters
-    ----------
-    distribution : array of shape (n, n_alpha), batched distribution or tuple
-        What was predicted.
-    n : int
-        The number of rows.
-    alpha : ndarray of shape (n_alpha,)
-        The probabilities.
+    Shapes: distribution (n, n_alpha); alpha (n_alpha,).
     """
     if not (isinstance(distribution, tuple) or hasattr(distribution, "cdf")):
         yield slice(0, n), as_quantiles(distribution, n, alpha)

@@ -40,12 +40,7 @@ def pit(y: ArrayLike, distribution: Any, *, random_state: Any = 0) -> Floats:
 def jump(y: ArrayLike, distribution: Any) -> tuple[Floats, Floats]:
     """Return P(Y < y) and P(Y ≤ y), (n,) each: the same number where the distribution function has no jump.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        The observed values.
-    distribution : batched distribution, or tuple (means, standard deviations)
-        What ``predict_dist`` returned for the same rows.
+    Shapes: y (n,).
     """
     values = as_targets(y)
     batch = as_distribution(distribution, len(values))

@@ -14,13 +14,7 @@ from ibug.exceptions import InvalidInputError
 
 
 def as_several_targets(y: ArrayLike) -> Floats:
-    """Return the observed values of several targets, (n, d), all finite.
-
-    Parameters
-    ----------
-    y : array-like of shape (n, d)
-        The observed values, d of at least 2.
-    """
+    """Return the observed values of several targets, (n, d), all finite. Shapes: y (n, d)."""
     if hasattr(y, "energy_score"):
         raise InvalidInputError("The observed values come first, then the distribution: metric(y, distribution).")
     values = np.asarray(y, np.float64)
@@ -32,15 +26,7 @@ def as_several_targets(y: ArrayLike) -> Floats:
 
 
 def as_samples(given: Any, shape: tuple[int, ...]) -> Floats:
-    """Return samples of joint predictions, (m, n, d), two at least.
-
-    Parameters
-    ----------
-    given : array-like of shape (m, n, d)
-        The samples.
-    shape : tuple of int
-        That of the observed values, (n, d).
-    """
+    """Return samples of joint predictions, (m, n, d), two at least. Shapes: given (m, n, d)."""
     samples = np.asarray(given, np.float64)
     if samples.ndim != 3 or samples.shape[1:] != shape or len(samples) < 2:
         raise InvalidInputError(
@@ -51,15 +37,7 @@ def as_samples(given: Any, shape: tuple[int, ...]) -> Floats:
 
 
 def as_unit(distribution: JointStack, unit: ArrayLike | None) -> JointStack:
-    """Return a distribution that measures distances in another unit, if one is given.
-
-    Parameters
-    ----------
-    distribution : JointStack
-        The distribution.
-    unit : array-like of shape (d,) or None
-        What each target is divided by.
-    """
+    """Return a distribution that measures distances in another unit, if one is given. Shapes: unit (d,)."""
     if unit is None:
         return distribution
     blend = replace(distribution.blend, unit=np.asarray(unit, np.float64))

@@ -34,13 +34,7 @@ class UncertainModel:
 
         Of several targets there are such columns for each, with its name in front: ``price_lower``, say.
 
-        Parameters
-        ----------
-        model_input : frame or array of shape (n_rows, n_features)
-            The rows, with the columns of the training rows.
-        params : dict, optional
-            ``coverage`` of the interval, 0.9 if not given, and ``quantiles``, a list of probabilities. Of several
-            targets also ``joint``: whether ends are those of boxes that hold all targets at once.
+        Shapes: model_input (n_rows, n_features).
         """
         given = params or {}
         X = self._rows(model_input)

@@ -48,14 +48,7 @@ class Bounds:
     def before(self, leaf_counts: NDArray[np.int32], n_rows: int, n_same: int) -> kernel.PlacesBefore:
         """Return the places of an index that will have more rows behind its n_rows, for `find_bounds`.
 
-        Parameters
-        ----------
-        leaf_counts : ndarray of shape (n_trees,)
-            Of the index that has these bounds.
-        n_rows
-            Of the same.
-        n_same
-            The number of rows at the beginning that stay; those that share four tiles with others may move.
+        Shapes: leaf_counts (n_trees,).
         """
         unit = kernel.QUAD_TILES * kernel.TILE_ROWS
         return kernel.PlacesBefore(self.masks, self.starts, self.words, leaf_counts, n_rows, n_same // unit * unit)
@@ -104,15 +97,7 @@ def find_bounds(
 ) -> Bounds | None:
     """Return the bounds of an index, or None where they would not pay.
 
-    Parameters
-    ----------
-    tiles : ndarray of shape (n_tiles, n_padded_trees, 16)
-    order : ndarray of shape (n_rows,)
-        The row number at each place of the tiles.
-    numbering : ndarray of shape (n_trees, width)
-    leaf_counts : ndarray of shape (n_trees,)
-    before
-        Where leaves occur in its first rows, if that is known.
+    Shapes: tiles (n_tiles, n_padded_trees, 16); order (n_rows,); numbering (n_trees, width); leaf_counts (n_trees,).
     """
     n_leaves, n_chunks = int(leaf_counts.sum()), -(-len(tiles) // kernel.CHUNK_TILES)
     is_large = tiles.nbytes >= _LARGE

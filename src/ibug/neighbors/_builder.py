@@ -57,17 +57,7 @@ class Builder:
         self.filled += len(leaves)
 
     def take(self, tiles: NDArray[Any], n_rows: int, numbering: NDArray[np.int32], counts: NDArray[np.int32]) -> None:
-        """Begin with the rows of an index that was built.
-
-        Parameters
-        ----------
-        tiles
-            Its codes, which are copied; there may be more rows than are taken.
-        n_rows
-            The number of rows to take.
-        numbering, counts
-            Its other arrays, which are copied.
-        """
+        """Begin with the rows of an index that was built."""
         self.tiles = aligned_zeros(self.tiles.shape, tiles.dtype)
         n_tiles = min(len(tiles), len(self.tiles))
         self.tiles[:n_tiles] = tiles[:n_tiles]
@@ -78,11 +68,6 @@ class Builder:
         """Move similar rows together, and return the place that the row at each place was at before, (n_rows,).
 
         The memory beside the tiles is about 3/8 of theirs for the sample of trees, then a quarter for the moves.
-
-        Parameters
-        ----------
-        first
-            Rows before this one stay, but for some that share four tiles with it.
         """
         n_trees, unit = len(self.leaf_counts), kernel.QUAD_TILES * kernel.TILE_ROWS
         first = first // unit * unit
@@ -111,13 +96,6 @@ def first_to_sort(n_sorted: int, n_before: int, n_rows: int) -> int:
     Rows that are sorted by themselves lie in runs. As in a binary counter, a run that becomes full is sorted together
     with the one of its length before it, so that there are few runs, and each row is sorted again only as many times as
     its run can be doubled. Which runs there are follows from the number of rows alone.
-
-    Parameters
-    ----------
-    n_sorted
-        The number of rows that were sorted together when the index was built.
-    n_before, n_rows
-        The number of all rows, before and after new ones came.
     """
     before, after = n_before - n_sorted, n_rows - n_sorted
     # The longest length of runs of which one becomes full: the highest bit in which the two numbers differ.

@@ -61,19 +61,7 @@ class CrossFittedSource:
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> Iterator[Batch]:
-        """Yield one batch of rows after another.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows,)
-            Positions among the cross-fitted rows.
-        needs
-            The number of neighbours, by quantity.
-        predict
-            Whether the model's predictions are wanted.
-        n_jobs, verbose
-            Not used: nothing is searched here.
-        """
+        """Yield one batch of rows after another. Shapes: X (n_rows,)."""
         known = {"targets": self.targets, "residuals": self.residuals}
         k = max(needs.values())
         size = max(1, _VALUES_PER_BATCH // k)

@@ -39,22 +39,7 @@ def updated(
 
     The model has not been trained on the new rows: where rows have residuals, theirs are target minus prediction.
 
-    Parameters
-    ----------
-    source
-        The training rows.
-    X, y
-        The new rows and their targets.
-    sampling, rng
-        The share of the new rows that can be neighbours, and what draws them.
-    weights : ndarray of shape (n_rows,) or None
-        What the new rows count for as neighbours, where training rows have weights; 1 by default.
-    keep
-        The number of training rows in the end, at most; None for all.
-    least
-        The number of rows that must be left in the index.
-    n_jobs, verbose
-        As in IBUGRegressor.
+    Shapes: weights (n_rows,).
     """
     for index in (source.index, source.residual_index, *source.own):
         _check_growable(index)

@@ -47,13 +47,7 @@ class JoinedIndex:
     def query(
         self, leaves: ArrayLike, k: int, *, n_jobs: int | None = None
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Find the k training rows of highest affinity for each query; see ``LeafIndex.query``.
-
-        Parameters
-        ----------
-        leaves, k, n_jobs
-            As in ``LeafIndex.query``.
-        """
+        """Find the k training rows of highest affinity for each query; see ``LeafIndex.query``."""
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= self.n_rows:
             raise InvalidInputError(f"k must be an integer from 1 to the number of training rows, {self.n_rows}.")
         found = []

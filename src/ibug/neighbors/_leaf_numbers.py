@@ -52,21 +52,7 @@ class LeafNumbers:
     def of(
         cls, reader: LeafReader, X: Any, sampling: Sampling, rng: np.random.RandomState, *, verbose: bool = False
     ) -> LeafNumbers:
-        """Check the reader's tree walk on the training rows X, and choose the trees that count.
-
-        Parameters
-        ----------
-        reader
-            The fitted model's leaf reader.
-        X
-            The training rows.
-        sampling
-            The share of the trees.
-        rng
-            Draws random trees.
-        verbose
-            Show the progress.
-        """
+        """Check the reader's tree walk on the training rows X, and choose the trees that count."""
         with Progress("checking the tree walk", 1, enabled=verbose) as progress:
             reader.prepare(X)
             progress.say(reader.how)
@@ -102,17 +88,7 @@ class LeafNumbers:
         title: str = "indexing validation rows",
         verbose: bool = False,
     ) -> LeafIndex:
-        """Return an index of the rows X, or of some of them.
-
-        Parameters
-        ----------
-        X
-            The rows.
-        rows : ndarray of shape (n_index_rows,) or None
-            The rows to index, ascending; ``None`` for all.
-        n_jobs, title, verbose
-            Threads, and the progress that is shown under a title.
-        """
+        """Return an index of the rows X, or of some of them. Shapes: rows (n_index_rows,)."""
         n_rows = _num_samples(X) if rows is None else len(rows)
         size = chunk_size(self.n_model_trees)
         with Progress(title, n_rows, enabled=verbose) as progress:
@@ -136,19 +112,7 @@ class LeafNumbers:
         title: str = "reading leaves",
         verbose: bool = False,
     ) -> Iterator[LeafChunk]:
-        """Yield the leaves of one chunk of rows after another.
-
-        Parameters
-        ----------
-        X
-            The rows.
-        k
-            The number of neighbours that a chunk must have room for.
-        predict
-            Yield the model's predictions as well: by the walk that finds the leaves, or else by the library.
-        n_jobs, title, verbose
-            Threads, and the progress that is shown under a title.
-        """
+        """Yield the leaves of one chunk of rows after another."""
         size = chunk_size(self.n_model_trees + 4 * k)  # a neighbour is a row number, an affinity, a target and more
         if not verbose:  # a single row does not pay for a display that nobody sees
             yield from self._chunks(X, size, predict, n_jobs)
@@ -188,13 +152,7 @@ def _sampled(
 
 
 def chunk_size(numbers_per_row: int) -> int:
-    """Return the number of rows to work on at a time.
-
-    Parameters
-    ----------
-    numbers_per_row
-        The leaf numbers of a row, and four numbers for each neighbour.
-    """
+    """Return the number of rows to work on at a time."""
     return max(1, _NUMBERS_PER_CHUNK // numbers_per_row)
 
 

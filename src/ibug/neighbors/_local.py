@@ -80,21 +80,7 @@ class LocalSource:
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> LocalSource:
-        """Index the training rows X of a fitted model, or a sample of them.
-
-        Parameters
-        ----------
-        model, reader
-            The fitted model, and its leaf reader.
-        X, y
-            The training rows and their targets.
-        sampling, rng
-            The share of trees and rows that count, and what draws them.
-        honest
-            Honest residuals of the training rows, if there are any.
-        n_jobs, verbose
-            As in IBUGRegressor.
-        """
+        """Index the training rows X of a fitted model, or a sample of them."""
         leaves = LeafNumbers.of(reader, X, sampling, rng, verbose=verbose)
         rows = sampling.rows(len(y), rng)
         index = leaves.index_of(X, rows, n_jobs=n_jobs, title="indexing training rows", verbose=verbose)
@@ -106,13 +92,7 @@ class LocalSource:
         return source.with_share(sampling.share, rng) if sampling.takes_gains else source
 
     def with_share(self, share: TreeShare, rng: np.random.RandomState) -> LocalSource:
-        """Return the source in which only a share of its trees counts.
-
-        Parameters
-        ----------
-        share, rng
-            Which trees, and what draws random ones.
-        """
+        """Return the source in which only a share of its trees counts."""
         assert isinstance(self.index, LeafIndex), "shards are built with the trees that count"
         used = self.targets if self.rows is None else self.targets[self.rows]
         gains = self.index.explained(used) if share.order == "gain" else np.zeros(self.n_trees)
@@ -130,15 +110,7 @@ class LocalSource:
         )
 
     def with_tuned_share(self, table: Mapping[str, NDArray[Any]], rng: np.random.RandomState) -> LocalSource:
-        """Return the source in which the share of its trees counts that was chosen; all where there was no choice.
-
-        Parameters
-        ----------
-        table
-            The shares that were tried, of which one is chosen; see `tree_tuning`.
-        rng
-            Draws random trees.
-        """
+        """Return the source in which the share of its trees counts that was chosen; all where there was no choice."""
         for place in np.flatnonzero(table["chosen"]):
             share = TreeShare(str(table["order"][place]), float(table["fraction"][place]))
             return replace(self.with_share(share, rng), tree_tuning=table)
@@ -173,15 +145,7 @@ class LocalSource:
     def with_residuals_of(
         self, X_val: Any, y_val: Floats, *, n_jobs: int | None = None, verbose: bool = False
     ) -> LocalSource:
-        """Return a source whose residuals are those of validation rows: the model has not seen them.
-
-        Parameters
-        ----------
-        X_val, y_val
-            The validation rows and their targets.
-        n_jobs, verbose
-            As in IBUGRegressor.
-        """
+        """Return a source whose residuals are those of validation rows: the model has not seen them."""
         residuals = y_val - np.asarray(self.leaves.reader.predict(X_val), np.float64)
         index = self.leaves.index_of(X_val, n_jobs=n_jobs, verbose=verbose)
         return replace(self, honest=Residuals(residuals, "validation", self.honest.reason), residual_index=index)
@@ -203,19 +167,7 @@ class LocalSource:
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> Iterator[Batch]:
-        """Yield one batch of rows after another, with predictions, neighbours and their values.
-
-        Parameters
-        ----------
-        X
-            The rows.
-        needs
-            The number of neighbours, by quantity.
-        predict
-            Whether the model's predictions are wanted.
-        n_jobs, verbose
-            As in IBUGRegressor.
-        """
+        """Yield one batch of rows after another, with predictions, neighbours and their values."""
         own, others = dict(needs), {}
         if self.residual_index is not None and "residuals" in own:
             others["residuals"] = own.pop("residuals")
@@ -249,15 +201,6 @@ class LocalSource:
         """Yield chunk after chunk: its rows as a slice, affinities and training rows, (n_rows, k) each.
 
         Nothing is predicted.
-
-        Parameters
-        ----------
-        X
-            The rows.
-        k
-            The number of neighbours.
-        n_jobs, verbose
-            As in IBUGRegressor.
         """
         for where, leaves, _ in self.leaves.chunks(X, k, n_jobs=n_jobs, title="finding neighbours", verbose=verbose):
             yield where, *self._query(leaves, k, n_jobs)
@@ -265,17 +208,7 @@ class LocalSource:
     def neighbors(
         self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False
     ) -> tuple[NDArray[np.int32], Integers]:
-        """Return affinities and training rows of the k nearest, (n_rows, k) each.
-
-        Parameters
-        ----------
-        X
-            The rows.
-        k
-            The number of neighbours.
-        n_jobs, verbose
-            As in IBUGRegressor.
-        """
+        """Return affinities and training rows of the k nearest, (n_rows, k) each."""
         shape = _num_samples(X), k
         affinities, rows = np.empty(shape, np.int32), np.empty(shape, np.int64)
         for where, *found in self.nearest(X, k, n_jobs=n_jobs, verbose=verbose):
@@ -283,30 +216,12 @@ class LocalSource:
         return affinities, rows
 
     def affinity_scores(self, X: Any, k: int, *, n_jobs: int | None = None, verbose: bool = False) -> Floats:
-        """Return the mean affinity of the k nearest as a share of the trees, (n_rows,).
-
-        Parameters
-        ----------
-        X
-            The rows.
-        k
-            The number of neighbours.
-        n_jobs, verbose
-            As in IBUGRegressor.
-        """
+        """Return the mean affinity of the k nearest as a share of the trees, (n_rows,)."""
         nearest = self.nearest(X, k, n_jobs=n_jobs, verbose=verbose)
         return np.concatenate([affinities.mean(axis=1) / self.n_trees for _, affinities, _ in nearest])
 
     def leaf_density(self, X: Any, *, n_jobs: int | None = None) -> tuple[Floats, Floats]:
-        """Return the mean share of the training rows in the same leaf: for each row, and for each tree.
-
-        Parameters
-        ----------
-        X
-            The rows.
-        n_jobs
-            As in IBUGRegressor.
-        """
+        """Return the mean share of the training rows in the same leaf: for each row, and for each tree."""
         by_row, by_tree = [], np.zeros(self.n_trees, np.int64)
         for _, leaves, _ in self.leaves.chunks(X, n_jobs=n_jobs):
             sizes = self.index.leaf_sizes(leaves)
@@ -324,15 +239,7 @@ class LocalSource:
 
     @classmethod
     def from_state(cls, model: Any, state: Mapping[str, Any]) -> LocalSource:
-        """Return the source of a model that has this state; parts that do not belong together are refused.
-
-        Parameters
-        ----------
-        model : fitted model
-            The model.
-        state : dict
-            What `state` has returned.
-        """
+        """Return the source of a model that has this state; parts that do not belong together are refused."""
         other = state["residual_index"]
         residual_index = None if other is None else LeafIndex.from_arrays(other)
         own = tuple(LeafIndex.from_arrays(one) for one in state.get("own_indexes", ()))
@@ -347,19 +254,7 @@ class LocalSource:
         rest: Mapping[str, Any],
         own: tuple[LeafIndex | JoinedIndex, ...] = (),
     ) -> LocalSource:
-        """Return the source of a model and its indexes, after checking that they belong together.
-
-        Parameters
-        ----------
-        model : fitted model
-            The model.
-        index, residual_index : LeafIndex or JoinedIndex
-            Its indexes; the second one may be None.
-        rest : dict
-            All other parts of the state.
-        own : tuple of LeafIndex
-            The indexes of each target's own trees, if there are such.
-        """
+        """Return the source of a model and its indexes, after checking that they belong together."""
         reader, n_trees = RenamingReader.recalled(model, rest["reader"]), rest["n_model_trees"]
         require(
             reader.n_trees == n_trees,

@@ -15,13 +15,7 @@ def instruction_sets() -> list[str]:
 
 
 def least_queries(instruction_set: str | None = None) -> int:
-    """Return the number of queries from which on a full scan of one-byte codes shares bitmaps of their leaves.
-
-    Parameters
-    ----------
-    instruction_set
-        A name from :func:`instruction_sets`; ``None`` is the best of the machine.
-    """
+    """Return the number of queries from which on a full scan of one-byte codes shares bitmaps of their leaves."""
     return kernel.least_queries(instruction_set or "")
 
 

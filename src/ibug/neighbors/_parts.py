@@ -16,17 +16,7 @@ _ROWS_PER_THREAD = 256
 
 
 def map_batches(batches: Iterable[Batch], function: Callable[[Batch], Part], n_jobs: int | None) -> Iterator[Part]:
-    """Yield what a function makes of batches, in the order of their rows; large batches are divided among threads.
-
-    Parameters
-    ----------
-    batches
-        Batches of rows.
-    function
-        What to do with each of them, row by row: `Rule.distribution`, say.
-    n_jobs
-        Threads, in joblib's convention.
-    """
+    """Yield what a function makes of batches, in the order of their rows; large batches are divided among threads."""
     for batch in batches:
         n_parts = n_threads_of(n_jobs, batch.n_rows // _ROWS_PER_THREAD)
         if n_parts == 1:

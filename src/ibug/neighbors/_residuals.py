@@ -20,10 +20,7 @@ _KINDS = ("none", "clones", *_OWN, "validation")
 def root_mean_square(errors: Floats) -> Any:
     """Return the root mean square of errors; of several targets one for each, (n_targets,).
 
-    Parameters
-    ----------
-    errors : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        The errors.
+    Shapes: errors (n_rows,).
     """
     found = np.sqrt(np.mean(np.square(errors), axis=0))
     return float(found) if errors.ndim == 1 else found
@@ -73,15 +70,7 @@ class Residuals:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, of_validation: bool) -> Residuals:
-        """Return the residuals that have this state.
-
-        Parameters
-        ----------
-        state : dict
-            What `state` returned; older files tell the values only.
-        of_validation : bool
-            Whether they are those of validation rows.
-        """
+        """Return the residuals that have this state."""
         values = None if state["residuals"] is None else plain_floats(state["residuals"], several=True)
         usual = "none" if values is None else "validation" if of_validation else "clones"
         kind, reason = state.get("residual_kind", usual), state.get("residual_reason", "")

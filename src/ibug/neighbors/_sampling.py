@@ -32,13 +32,7 @@ _COLUMNS: dict[str, Any] = {
 
 
 def tree_table(columns: Mapping[str, Any] | None = None) -> dict[str, NDArray[Any]]:
-    """Return the shares that were tried as columns, ready for a DataFrame; without any, columns of their type.
-
-    Parameters
-    ----------
-    columns : dict of sequence or None
-        ``order``, ``fraction``, ``score``, ``loss``, ``error`` and ``chosen``, all of the same length.
-    """
+    """Return the shares that were tried as columns, ready for a DataFrame; without any, columns of their type."""
     if columns is None:
         return {name: np.array([], kind) for name, kind in _COLUMNS.items()}
     require(columns.keys() == _COLUMNS.keys(), "its table of trees is impossible")
@@ -63,15 +57,7 @@ class TreeShare(NamedTuple):
         return _share(n_trees, self.fraction, "tree_fraction")
 
     def trees(self, gains: Floats, rng: np.random.RandomState) -> NDArray[np.intp] | None:
-        """Return the trees of the share, ascending, or None for all.
-
-        Parameters
-        ----------
-        gains : ndarray of shape (n_trees,)
-            The gain of each tree; only their number matters for orders other than ``"gain"``.
-        rng
-            Draws random trees.
-        """
+        """Return the trees of the share, ascending, or None for all. Shapes: gains (n_trees,)."""
         n_trees, size = len(gains), self.n_trees(len(gains))
         if size == n_trees:
             return None
@@ -129,27 +115,11 @@ class Sampling:
         return self.tree_order == "gain"
 
     def trees(self, n_trees: int, rng: np.random.RandomState) -> NDArray[np.intp] | None:
-        """Return the trees to read, ascending, or None for all.
-
-        Parameters
-        ----------
-        n_trees
-            The number of the model's trees.
-        rng
-            Draws random trees.
-        """
+        """Return the trees to read, ascending, or None for all."""
         return None if self.takes_gains else self.share.trees(np.zeros(n_trees), rng)
 
     def rows(self, n_rows: int, rng: np.random.RandomState) -> NDArray[np.intp] | None:
-        """Return the rows that can be neighbours, ascending, or None for all.
-
-        Parameters
-        ----------
-        n_rows
-            The number of training rows.
-        rng
-            Draws the rows.
-        """
+        """Return the rows that can be neighbours, ascending, or None for all."""
         size = self.n_rows(n_rows)
         return None if size == n_rows else np.sort(rng.choice(n_rows, size, replace=False))
 

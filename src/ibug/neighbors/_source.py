@@ -22,13 +22,7 @@ class OwnNeighbors(NamedTuple):
     n_trees: int  # the affinity of twins
 
     def part(self, start: int, stop: int) -> OwnNeighbors:
-        """Return those of some of the rows.
-
-        Parameters
-        ----------
-        start, stop
-            The first of these rows, and the first one after them.
-        """
+        """Return those of some of the rows."""
         return OwnNeighbors(self.affinities[start:stop], self.rows[start:stop], self.n_trees)
 
 
@@ -65,15 +59,7 @@ class Batch(NamedTuple):
         return max(self.weights.values(), key=lambda each: each.shape[1], default=None)
 
     def of_target(self, target: int, needs: Mapping[str, int]) -> Batch:
-        """Return the rows as those of one target among several, with its own neighbours.
-
-        Parameters
-        ----------
-        target
-            The number of the target.
-        needs
-            The number of neighbours, by quantity.
-        """
+        """Return the rows as those of one target among several, with its own neighbours."""
         near = self.own[target] if self.own else OwnNeighbors(self.affinities, self.rows, self.n_trees)
         values = {quantity: self.tables[quantity][near.rows[:, :k], target] for quantity, k in needs.items()}
         return Batch(
@@ -81,13 +67,7 @@ class Batch(NamedTuple):
         )
 
     def divided(self, n_parts: int) -> list[Batch]:
-        """Return the rows in parts of about the same size, one after the other; fewer parts where rows are few.
-
-        Parameters
-        ----------
-        n_parts
-            The number of parts.
-        """
+        """Return the rows in parts of about the same size, one after the other; fewer parts where rows are few."""
         n, first = self.n_rows, self.where.start
         edges = [n * i // n_parts for i in range(n_parts + 1)]
         return [
@@ -129,19 +109,7 @@ class NeighborSource(Protocol):
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> Iterator[Batch]:
-        """Yield one batch of rows after another, in their order.
-
-        Parameters
-        ----------
-        X
-            The rows, in the form that the source takes.
-        needs
-            The number of neighbours, by quantity.
-        predict
-            Whether the model's predictions are wanted; else they may be NaN.
-        n_jobs, verbose
-            As in IBUGRegressor.
-        """
+        """Yield one batch of rows after another, in their order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,15 +149,7 @@ class ValidationRows:
 
 
 def with_row_context(batches: Iterable[Batch], row_context: Mapping[str, NDArray[Any]]) -> Iterator[Batch]:
-    """Yield the batches with what belongs to their rows, of arrays for all rows.
-
-    Parameters
-    ----------
-    batches
-        Batches of rows.
-    aside : dict of ndarray of shape (n_rows, ...)
-        What belongs to the rows, by name.
-    """
+    """Yield the batches with what belongs to their rows, of arrays for all rows. Shapes: aside (n_rows, ...)."""
     for batch in batches:
         yield batch._replace(row_context={name: values[batch.where] for name, values in row_context.items()})
 
@@ -197,13 +157,6 @@ def with_row_context(batches: Iterable[Batch], row_context: Mapping[str, NDArray
 def weights_of(weights: Floats | None, rows: NDArray[Any], needs: Mapping[str, int]) -> Mapping[str, Floats]:
     """Return the weights of neighbours by quantity, (n_rows, k of the quantity); none where rows count alike.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_train,) or None
-        Of the training rows.
-    rows : ndarray of shape (n_rows, k)
-        The neighbours.
-    needs
-        The number of neighbours, by quantity of the training rows.
+    Shapes: weights (n_train,); rows (n_rows, k).
     """
     return {} if weights is None else {quantity: weights[rows[:, :n]] for quantity, n in needs.items()}

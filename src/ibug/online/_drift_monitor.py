@@ -69,15 +69,7 @@ class BettingTest:
 
     @classmethod
     def against(cls, edges: Floats, reference: Floats) -> BettingTest:
-        """Return the test before the first night.
-
-        Parameters
-        ----------
-        edges : ndarray of shape (n_cells - 1,)
-            The inner edges of the grid.
-        reference : ndarray of shape (n_rows,)
-            Calibration rows, of which there may be none.
-        """
+        """Return the test before the first night. Shapes: edges (n_cells - 1,); reference (n_rows,)."""
         counts = _counted(np.searchsorted(edges, reference, "right"), len(edges) + 1)
         return cls(edges, counts, 1.0, np.full(2 * len(STAKES), -np.inf))
 
@@ -89,12 +81,7 @@ class BettingTest:
     def p_values(self, values: Floats, rng: np.random.Generator) -> Floats:
         """Return the p-value of each row among those before it, (n_rows,), in the order given.
 
-        Parameters
-        ----------
-        values : ndarray of shape (n_rows,)
-            The rows of one night.
-        rng
-            For the ranks of equal values.
+        Shapes: values (n_rows,).
         """
         cells, uniform = np.searchsorted(self.edges, values, "right"), rng.uniform(size=len(values))
         counts, found = self.counts.copy(), []
@@ -109,15 +96,7 @@ class BettingTest:
         return np.concatenate(found)
 
     def after(self, values: Floats, rng: np.random.Generator) -> BettingTest:
-        """Return the test after the rows of one night, which are ranked in random order.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_rows,)
-            The rows.
-        rng
-            For their order and the ranks of equal values.
-        """
+        """Return the test after the rows of one night, which are ranked in random order. Shapes: values (n_rows,)."""
         if not len(values):
             return self
         values = rng.permutation(values)
@@ -152,13 +131,7 @@ class BettingTest:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> BettingTest:
-        """Return the test that has this state.
-
-        Parameters
-        ----------
-        state
-            What `state` has returned.
-        """
+        """Return the test that has this state."""
         edges, cells, counts = np.array(state["edges"], float), *(np.array(part, int) for part in state["counts"])
         numbers = float(state["cash"]), float(state["log_highest"])
         n_rows, n_nights = (_count(state[name]) for name in ("rows", "nights"))
@@ -340,12 +313,7 @@ class DriftMonitor:
 def monitored_values(estimator: Any, X: Any, y: Floats | None) -> dict[str, Floats]:
     """Return what is compared: ``similarity`` (n,), ``prediction`` (n,) or (n, n_targets), and with y ``pit`` (n,).
 
-    Parameters
-    ----------
-    estimator : IBUGRegressor
-        The fitted model.
-    X, y : array-like or data frame of shape (n_rows, n_features), ndarray of shape (n_rows,) or None
-        The rows, and their observed values if they are known.
+    Shapes: X, y (n_rows, n_features).
     """
     k, rule = estimator.k_, estimator.rule_
     needs = {"targets": k} if y is None else most_needed(rule.needs, {"targets": k})

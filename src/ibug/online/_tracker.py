@@ -61,15 +61,7 @@ class Tracker:
 
     @classmethod
     def at(cls, tau: float, start: float) -> Tracker:
-        """Return the tracker before the first row.
-
-        Parameters
-        ----------
-        tau : float
-            The probability of the quantile.
-        start : float
-            The estimate of all experts.
-        """
+        """Return the tracker before the first row."""
         n = len(STEP_SIZES)
         return cls(tau, np.full(n, float(start)), np.full(n, 1 / n))
 
@@ -79,15 +71,7 @@ class Tracker:
         return float(self.weights @ self.estimates) + self.correction
 
     def after(self, scores: Floats, above: int) -> Tracker:
-        """Return the tracker after a batch of rows.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,)
-            In the order in which they arrived.
-        above : int
-            The number of rows that were above the level when they were predicted.
-        """
+        """Return the tracker after a batch of rows. Shapes: scores (n_rows,)."""
         steps, share = np.array(STEP_SIZES), 1 / (2 * HORIZON)
         estimates, weights, loss = self.estimates.copy(), self.weights.copy(), self.loss
         strength = np.log(len(steps) * HORIZON) + 2

@@ -32,18 +32,7 @@ _in_use: set[str] = set()
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> Path:
-    """Return the file that is to be written, with links followed: a link stays a link, to the new file.
-
-    Parameters
-    ----------
-    path : path-like
-        What was asked for.
-
-    Raises
-    ------
-    InvalidInputError
-        For a folder, a device, a pipe or a socket, also behind a link.
-    """
+    """Return the file that is to be written, with links followed: a link stays a link, to the new file."""
     with suppress(FileNotFoundError):
         mode = os.stat(path).st_mode
         if not stat.S_ISREG(mode):
@@ -62,11 +51,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     On Linux the new file has no name until it is complete, so that nothing is left of a process that is killed.
     Elsewhere a hidden file with the ending ``.tmp`` may be; signals to end remove it, and what a killed process left
     is removed by the next one that writes the same file.
-
-    Parameters
-    ----------
-    path : path-like
-        The file that is to be there in the end.
     """
     target = check_replaceable(path)
     temporary = target.with_name(f".{target.name[:150]}.{_here()}-{os.getpid()}-{secrets.token_hex(4)}.tmp")

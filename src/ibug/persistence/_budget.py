@@ -28,15 +28,7 @@ class Budget:
         self.spent = 0
 
     def spend(self, n_bytes: int, what: str) -> None:
-        """Take some of it, or raise FormatProblemError where there is not as much.
-
-        Parameters
-        ----------
-        n_bytes : int
-            How much memory is about to be taken.
-        what : str
-            What for, for the message.
-        """
+        """Take some of it, or raise FormatProblemError where there is not as much."""
         self.spent += n_bytes
         if self.spent > self.limit:
             raise FormatProblemError(
@@ -49,11 +41,6 @@ def json_bytes(text: bytes) -> int:
     """Return an upper bound of the memory that JSON takes in Python; raise FormatProblemError for too much.
 
     Nothing is parsed for it: each value but the first follows an opening bracket, a comma or a colon.
-
-    Parameters
-    ----------
-    text : bytes
-        The document.
     """
     n_marks = 1 + sum(text.count(mark) for mark in (b"[", b"{", b",", b":"))
     if n_marks > MOST_MARKS:

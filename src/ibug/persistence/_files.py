@@ -39,17 +39,7 @@ def storable(
     describe: Callable[[Any, Saving, bool], dict[str, Any]],
     restore: Callable[[type, dict[str, Any], Loading], Any],
 ) -> None:
-    """Make a class known to `save` and `load`, by its name.
-
-    Parameters
-    ----------
-    cls : type
-        The class.
-    describe : function (estimator, saving, fitted) -> dict
-        Writes an estimator.
-    restore : function (cls, description, loading) -> estimator
-        Reads it.
-    """
+    """Make a class known to `save` and `load`, by its name."""
     _STORES[cls.__name__] = Store(cls, describe, restore)
 
 
@@ -61,21 +51,7 @@ def save(
     metadata: Mapping[str, Any] | None = None,
     trusted: Iterable[str] = (),
 ) -> None:
-    """Save a fitted regressor to one file, which `load` reads; see its method ``save``.
-
-    Parameters
-    ----------
-    regressor : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
-        The regressor.
-    path : path-like
-        The file.
-    compress : bool
-        Whether arrays are compressed.
-    metadata : dict, optional
-        What is to be kept along with it.
-    trusted : iterable of str
-        Names of types beyond those of scikit-learn, NumPy and SciPy that a scikit-learn model may hold.
-    """
+    """Save a fitted regressor to one file, which `load` reads; see its method ``save``."""
     check_is_fitted(regressor)
     if not isinstance(compress, bool):
         raise InvalidInputError(f"compress must be True or False; got {compress!r}.")
@@ -96,21 +72,7 @@ def write_file(
     metadata: Mapping[str, Any] | None = None,
     trusted: tuple[str, ...] = (),
 ) -> None:
-    """Write a file whose content `describe` returns as JSON; arrays and models become its members.
-
-    Parameters
-    ----------
-    path : path-like
-        The file; one that is there stays whole until the new one is complete.
-    describe : function (Saving) -> dict
-        Returns the description, with a ``class``.
-    compress : bool
-        Whether arrays are compressed.
-    metadata : dict, optional
-        What is to be kept along with it.
-    trusted : tuple of str
-        As in `save`.
-    """
+    """Write a file whose content `describe` returns as JSON; arrays and models become its members."""
     kept = check_metadata(metadata)
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
@@ -122,29 +84,13 @@ def write_file(
 
 
 def checksum_of(path: str | os.PathLike[str]) -> str:
-    """Return the checksum of a file's manifest, which has those of everything else.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    """
+    """Return the checksum of a file's manifest, which has those of everything else."""
     with Container(path) as container:
         return _checksum(container)
 
 
 def save_regressor(regressor: Any, saving: Saving, *, fitted: bool = True) -> dict[str, Any]:
-    """Return the description of a regressor, as JSON; of its parameters alone if not `fitted`.
-
-    Parameters
-    ----------
-    regressor : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
-        The regressor.
-    saving : Saving
-        The file that is being written.
-    fitted : bool
-        Whether what it has learned is stored, too.
-    """
+    """Return the description of a regressor, as JSON; of its parameters alone if not `fitted`."""
     name = type(regressor).__name__
     store = _STORES.get(name)
     if store is None or store.cls is not type(regressor):
@@ -156,15 +102,7 @@ def save_regressor(regressor: Any, saving: Saving, *, fitted: bool = True) -> di
 
 
 def load_regressor(spec: Any, loading: Loading) -> Any:
-    """Return the regressor of a description.
-
-    Parameters
-    ----------
-    spec : dict
-        What `save_regressor` has returned.
-    loading : Loading
-        The file that is being read.
-    """
+    """Return the regressor of a description."""
     if spec["class"] not in _STORES:
         _import_estimators()
     if spec["class"] not in _STORES:
@@ -185,11 +123,6 @@ def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the manifest of a saved file: versions, members, parameters and learned values, as they are stored.
 
     No model is loaded, so that no library is needed. The manifest's own checksum and the members' sizes are checked.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
     """
     with Container(path) as container:
         manifest = read_manifest(container)
@@ -252,20 +185,7 @@ def load_with_manifest(
     trusted: Iterable[str] = (),
     isolate: bool = False,
 ) -> tuple[Any, dict[str, Any]]:
-    """Load a regressor and its manifest: what `load` and `inspect` return, with the file opened once.
-
-    Parameters
-    ----------
-    path, mmap, verify, trusted, isolate
-        As in `load`.
-
-    Returns
-    -------
-    regressor : IBUGRegressor, CBURegressor or ProbabilisticEnsemble
-        As it was saved.
-    manifest : dict
-        Versions, members, parameters, learned values and metadata, as they are stored.
-    """
+    """Load a regressor and its manifest: what `load` and `inspect` return, with the file opened once."""
     trusted, checksum = check_trusted(trusted), None
     if isolate:
         if not verify:
@@ -291,19 +211,7 @@ def read_file(
     trusted: Iterable[str] = (),
     checksum: str | None = None,
 ) -> Any:
-    """Return what `restore` makes of a file's description; what is wrong with it becomes a FileFormatError.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    restore : function (description, Loading)
-        Makes something of the description that `write_file` was given.
-    mmap, verify, trusted
-        As in `load`.
-    checksum : str, optional
-        What `checksum_of` has told of the file that is meant.
-    """
+    """Return what `restore` makes of a file's description; what is wrong with it becomes a FileFormatError."""
     with Container(path) as container:
         manifest = read_manifest(container)
         if checksum is not None and _checksum(container) != checksum:
@@ -327,13 +235,7 @@ def read_file(
 
 
 def check_trusted(trusted: Iterable[str]) -> tuple[str, ...]:
-    """Return names of types as a tuple; a text alone, whose letters would be taken for names, is refused.
-
-    Parameters
-    ----------
-    trusted : iterable of str
-        The names.
-    """
+    """Return names of types as a tuple; a text alone, whose letters would be taken for names, is refused."""
     if isinstance(trusted, str):
         raise InvalidInputError(f"trusted must be a list of names of types; got the text {trusted!r}.")
     return tuple(trusted)

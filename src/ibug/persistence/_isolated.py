@@ -22,22 +22,7 @@ _SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
 def tried(path: str | os.PathLike[str], trusted: tuple[str, ...], declared: int) -> str:
-    """Load a file in a child process with limits of time and memory, predict a few rows, and return its checksum.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    trusted : tuple of str
-        As in `load`.
-    declared : int
-        The sizes of all members, decompressed.
-
-    Raises
-    ------
-    FileFormatError
-        Where the child has found something wrong, has died, or has reached a limit.
-    """
+    """Load a file in a child process with limits of time and memory, predict a few rows, and return its checksum."""
     seconds, memory = LEAST_SECONDS + SECONDS_PER_BYTE * declared, LEAST_BYTES + BYTES_PER_BYTE * declared
     order = {"path": os.path.abspath(path), "trusted": trusted, "seconds": seconds, "memory": memory}
     # One thread of each library: each further one would reserve memory that it does not use.

@@ -21,11 +21,6 @@ def read_header(buffer: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]
     """Return shape, whether the order is Fortran's, type, and length of the header of a .npy file.
 
     Only what ibug writes is known: format 1.0, and numbers, truth values and text.
-
-    Parameters
-    ----------
-    buffer : bytes-like
-        The file.
     """
     start = bytes(buffer[: len(_MAGIC) + 2])
     if start[: len(_MAGIC)] != _MAGIC or len(start) != len(_MAGIC) + 2:

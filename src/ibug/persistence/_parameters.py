@@ -11,17 +11,7 @@ from ibug.persistence._values import Encoder, NotStored, describe
 
 
 def encode_parameters(parameters: Mapping[str, Any], encoder: Encoder, where: str) -> dict[str, Any]:
-    """Return the parameters as JSON; what cannot be saved, a function say, is left out with a warning.
-
-    Parameters
-    ----------
-    parameters : mapping
-        The parameters by name.
-    encoder : Encoder
-        Knows how values are written.
-    where : str
-        What they belong to, for the warning.
-    """
+    """Return the parameters as JSON; what cannot be saved, a function say, is left out with a warning."""
     return {name: _encode(value, encoder, f"{where}/{name}") for name, value in parameters.items()}
 
 

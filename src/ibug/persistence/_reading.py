@@ -59,11 +59,6 @@ class Container:
     ----------
     path
         The file.
-
-    Raises
-    ------
-    FileFormatError
-        If it is no zip file, or one that ibug would not write.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -11,13 +11,7 @@ _DATA, _INDICES, _NODES, _BOUNDS, _LEAF_SIZE, _N_LEVELS, _N_NODES = range(7)
 
 
 def is_whole(tree: Any) -> bool:
-    """Tell whether no node of a search tree leads out of the tree's own arrays, so that every search stays inside.
-
-    Parameters
-    ----------
-    tree : KDTree or BallTree
-        As it was loaded.
-    """
+    """Tell whether no node of a search tree leads out of the tree's own arrays, so that every search stays inside."""
     state = tree.__getstate__()
     data, indices, nodes, bounds = (np.asarray(state[i]) for i in (_DATA, _INDICES, _NODES, _BOUNDS))
     n_levels, n_nodes = int(state[_N_LEVELS]), int(state[_N_NODES])

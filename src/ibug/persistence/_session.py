@@ -41,27 +41,11 @@ class Saving:
         self.libraries.add(library)
 
     def add_array(self, where: str, array: NDArray[Any]) -> str:
-        """Store an array.
-
-        Parameters
-        ----------
-        where : str
-            What it belongs to: its name in the file, but for the folder and the ending.
-        array : ndarray
-            The array.
-        """
+        """Store an array."""
         return self.writer.add_array(self._free(f"arrays/{_plain(where)}", ".npy"), array)
 
     def add_model(self, data: bytes | bytearray, extension: str) -> str:
-        """Store a model in its library's format.
-
-        Parameters
-        ----------
-        data : bytes
-            The model.
-        extension : str
-            The ending of its name in the file.
-        """
+        """Store a model in its library's format."""
         self.model_digests.append(digest(data))
         return self.writer.add_bytes(f"models/{len(self.model_digests)}{extension}", data)
 

@@ -27,11 +27,6 @@ def check_trees(model: Any) -> None:
     A walk down such a tree might read memory that is not its own, never end, or lead to no number. scikit-learn checks
     that rows have as many columns as the estimator tells: so that is the number which trees are compared with, not
     their own.
-
-    Parameters
-    ----------
-    model : scikit-learn object
-        Of a file, before anything was asked of it.
     """
     for part in _parts(model):
         if isinstance(part, Tree):

@@ -25,13 +25,6 @@ def check_sizes(data: bytes, budget: Budget) -> None:
 
     skops compresses nothing, so that nothing in it grows when it is read, but for sparse matrices. It reads an array
     each time that it is mentioned, and makes an array as large as its header says.
-
-    Parameters
-    ----------
-    data : bytes
-        The model.
-    budget : Budget
-        What is left for it.
     """
     with READING:
         try:

@@ -67,13 +67,7 @@ class Encoder:
         self._add_array = add_array
 
     def encode(self, value: Any, where: str) -> Any:
-        """Return what `Decoder.decode` makes the same value of; `where` names it in errors and members.
-
-        Raises
-        ------
-        NotStorableError
-            For a value that is no number, text, array, or collection of these.
-        """
+        """Return what `Decoder.decode` makes the same value of; `where` names it in errors and members."""
         if value is None or isinstance(value, (bool, str)):
             return str(value) if isinstance(value, str) else value
         if isinstance(value, np.bool_):

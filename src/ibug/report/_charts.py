@@ -22,19 +22,7 @@ _SPREAD_BINS = 10
 def all_charts(
     estimator: Any, found: Predicted, plain: Predicted | None, rows: NDArray[np.int64], target: int | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Return the data of all charts, by name.
-
-    Parameters
-    ----------
-    estimator
-        The estimator.
-    found, plain
-        Its predictions with and without calibration.
-    rows : ndarray of shape (n_shown,)
-        The rows of the explorer.
-    target
-        The number of the target, where there are several.
-    """
+    """Return the data of all charts, by name. Shapes: rows (n_shown,)."""
     return {
         "calibration": calibration(found, plain),
         "pit": pit_histogram(found, plain),

@@ -23,12 +23,7 @@ def densities(distribution: Distribution, lower: Floats, upper: Floats) -> dict[
     The grid is even, with more points where the distribution has its mass, so that narrow peaks over long tails are
     seen. Points are stored as 65535ths of the grid's length, densities as 65535ths of their peak.
 
-    Parameters
-    ----------
-    distribution
-        One distribution per row.
-    lower, upper : ndarray of shape (n_rows,)
-        The ends of the interval, which are inside the grid.
+    Shapes: lower, upper (n_rows,).
     """
     start, stop = _ends(distribution, lower, upper)
     length = np.where(stop > start, stop - start, 1.0)

@@ -149,15 +149,7 @@ def differences(features: list[Feature], neighbors: Integers, n_most: int) -> Di
 
 
 def check_same_rows(estimator: Any, X_train: Any) -> None:
-    """Raise InvalidInputError unless some of the training rows are found in the index under their own numbers.
-
-    Parameters
-    ----------
-    estimator
-        The fitted IBUGRegressor.
-    X_train
-        The training rows as the model takes them, of the right shape.
-    """
+    """Raise InvalidInputError unless some of the training rows are found in the index under their own numbers."""
     indexed = estimator.source_.rows
     n_indexed = estimator.index_.n_rows
     places = np.unique(np.linspace(0, n_indexed - 1, _COMPARED_ROWS).astype(np.intp))

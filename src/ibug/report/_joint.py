@@ -33,23 +33,7 @@ def joint_section(
     rows: Integers,
     familiar: Familiarity | None,
 ) -> dict[str, Any]:
-    """Return what the page says of all targets together.
-
-    Parameters
-    ----------
-    rule : JointRule
-        The rule of the estimator.
-    predictions
-        What it has predicted.
-    found
-        The predictions of each target, with their scores.
-    names
-        The targets.
-    rows : ndarray of shape (n_shown,)
-        The rows of the explorer.
-    familiar
-        How familiar all rows are, if that is known.
-    """
+    """Return what the page says of all targets together. Shapes: rows (n_shown,)."""
     joint, coverage = predictions.distribution, found[0].coverage
     y = np.stack([one.y for one in found], axis=1)
     boxes = None if rule.boxes is None else np.stack(rule.box(joint, coverage), axis=2)

@@ -20,16 +20,7 @@ _EXACT_IN_FLOAT32 = 2**24
 
 
 def pack(values: NDArray[Any], dtype: str | None = None) -> dict[str, Any]:
-    """Return an array as base64 with its type and shape, for the page's ``unpack``; bytes are little-endian.
-
-    Parameters
-    ----------
-    values
-        Numbers of any shape.
-    dtype
-        The type to store. By default it is the shortest one that looks the same on the page, which shows six digits of
-        a fraction and all digits of an integer.
-    """
+    """Return an array as base64 with its type and shape, for the page's ``unpack``; bytes are little-endian."""
     name = dtype or shortest(values)
     data = np.ascontiguousarray(values, np.dtype(name).newbyteorder("<"))
     return {"dtype": name, "shape": list(values.shape), "data": base64.b64encode(data.tobytes()).decode("ascii")}

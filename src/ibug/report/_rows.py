@@ -87,15 +87,7 @@ class Near:
         return occurring, places.reshape(ticks.shape)
 
     def listed(self, n_trees: int, train_ids: Any) -> dict[str, Any]:
-        """Return the neighbours whatever the target.
-
-        Parameters
-        ----------
-        n_trees
-            The number of trees.
-        train_ids
-            Names of training rows, if there are any.
-        """
+        """Return the neighbours whatever the target."""
         occurring, places = self._occurring
         return {
             "k": self.k,
@@ -108,13 +100,7 @@ class Near:
         }
 
     def targets(self, targets: Floats) -> dict[str, Any]:
-        """Return what the neighbours had of one target.
-
-        Parameters
-        ----------
-        targets : ndarray of shape (n_train,)
-            The training targets.
-        """
+        """Return what the neighbours had of one target. Shapes: targets (n_train,)."""
         used = targets[self.indices[:, : self.k]]
         return {
             "target": pack(targets[self._occurring[0]], "float64"),
@@ -128,18 +114,7 @@ class Near:
 def features(estimator: Any, X: Any, X_train: Any, rows: Integers, indices: Integers | None) -> dict[str, Any]:
     """Return the values of the rows' features, and those in which they differ from their neighbours.
 
-    Parameters
-    ----------
-    estimator
-        The estimator.
-    X
-        All rows, as they are to be shown.
-    X_train
-        The training rows, likewise; or None.
-    rows
-        Those of the explorer.
-    indices : ndarray of shape (n_rows, shown) or None
-        Their nearest training rows.
+    Shapes: indices (n_rows, shown).
     """
     chosen = _safe_indexing(X, rows)
     if X_train is not None:

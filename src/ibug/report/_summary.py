@@ -54,14 +54,7 @@ def _coverage(found: Predicted) -> dict[str, str]:
 def held(inside: NDArray[np.bool_], coverage: float, what: str) -> dict[str, str]:
     """Return how often something held the truth, in words, and whether that is as promised.
 
-    Parameters
-    ----------
-    inside : ndarray of shape (n_rows,)
-        Whether it did.
-    coverage
-        What was promised.
-    what
-        What did: "intervals held the truth".
+    Shapes: inside (n_rows,).
     """
     n, count = len(inside), int(inside.sum())
     low, high = (float(share) for share in chance_band(n, coverage))
@@ -131,17 +124,7 @@ class Familiarity:
 
 
 def drift_section(estimator: Any, found: Predicted | None, near: Any) -> dict[str, Any] | None:
-    """Return how the rows compare with the validation rows, as text; None where there is nothing to compare with.
-
-    Parameters
-    ----------
-    estimator
-        The estimator.
-    found
-        The predictions of its target; None of several targets: then observed values are not compared.
-    near : Near or None
-        Affinity scores and predictions of the rows, if they are known.
-    """
+    """Return how the rows compare with the validation rows, as text; None where there is nothing to compare with."""
     reference = getattr(getattr(estimator, "rule_", None), "reference", None)
     if near is None or reference is None or not reference.samples:
         return None
@@ -166,15 +149,7 @@ def drift_section(estimator: Any, found: Predicted | None, near: Any) -> dict[st
 
 
 def caveats(found: Predicted, plain: Predicted | None, repeated: float) -> list[str]:
-    """Return the limits of the report, and the reasons to doubt it.
-
-    Parameters
-    ----------
-    found, plain
-        Predictions as they are, and without calibration.
-    repeated
-        The share of rows that are probably training rows: they have all leaves and the target of one.
-    """
+    """Return the limits of the report, and the reasons to doubt it."""
     n = len(found.y)
     lines = []
     if n < _FEW_ROWS:

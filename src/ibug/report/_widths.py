@@ -26,18 +26,7 @@ def widths(estimator: Any, X: Any, rows: Integers, std: Floats, seconds: float) 
 
     Rows are compared with a sample of all rows of the report. Where nothing can be told, the reason is.
 
-    Parameters
-    ----------
-    estimator
-        The estimator.
-    X
-        All rows, as the estimator takes them.
-    rows : ndarray of shape (n_shown,)
-        The rows of the explorer.
-    std : ndarray of shape (n_shown,)
-        Their standard deviations.
-    seconds
-        The time; the row that is begun last is finished.
+    Shapes: rows (n_shown,); std (n_shown,).
     """
     begin = monotonic()
     if seconds <= 0:

@@ -209,17 +209,7 @@ class _Known:
         }
 
     def of_target(self, predictions: Predictions, y: Floats, target: int | None) -> _OfTarget:
-        """Return what the page says of one target.
-
-        Parameters
-        ----------
-        predictions
-            Its predictions.
-        y : ndarray of shape (n_rows,)
-            Its observed values.
-        target
-            Its number, where there are several.
-        """
+        """Return what the page says of one target. Shapes: y (n_rows,)."""
         plain, near = predictions.before_calibration(), self.near
         found = scored(predictions, self.shown, y, self.coverage, self.groups)
         before = None if plain is None else scored(plain, self.shown, y, self.coverage)

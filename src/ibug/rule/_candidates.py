@@ -39,24 +39,7 @@ def best_candidate(
 ) -> Candidate:
     """Choose k and the family by the validation score.
 
-    Parameters
-    ----------
-    mean : ndarray of shape (n_validation,)
-        The model's predictions.
-    variances : ndarray of shape (n_validation, len(ks))
-        The variance of each row's nearest neighbours for each k, from one sorted list of neighbours.
-    values : ndarray of shape (n_validation, max(ks)) or None
-        What the neighbours say the target may be, nearest first, if a family needs it.
-    y : ndarray of shape (n_validation,)
-        The observed values.
-    ks
-        The numbers of neighbours to choose from.
-    families
-        The families to choose from.
-    score
-        Lower is better; of equal scores the first family and the smallest k win.
-    tiny
-        What stands for a variance of zero meanwhile.
+    Shapes: mean (n_validation,); variances (n_validation, len(ks)); values (n_validation, max(ks)); y (n_validation,).
     """
     scores = np.full((len(families), len(ks)), np.inf)
     reasons = np.full(scores.shape, "", dtype=object)

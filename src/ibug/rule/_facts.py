@@ -37,35 +37,12 @@ class TargetSummary:
 
     @classmethod
     def of(cls, targets: Floats, options: Options) -> TargetSummary:
-        """Look at targets that are all here.
-
-        Parameters
-        ----------
-        targets : ndarray of shape (n,)
-            The training targets.
-        options
-            The families, and the support.
-
-        Raises
-        ------
-        InvalidInputError
-            If no chosen family can take them, or some are outside the support.
-        """
+        """Look at targets that are all here. Shapes: targets (n,)."""
         return cls.prepare(TargetRange.of(targets), targets, options)
 
     @classmethod
     def prepare(cls, found: TargetRange, targets: Floats | None, options: Options) -> TargetSummary:
-        """Let the families look at the targets.
-
-        Parameters
-        ----------
-        found
-            Number and range of the targets.
-        targets : ndarray of shape (n,) or None
-            The targets; they may be absent unless ``options.looks_at_targets``.
-        options
-            The families, and the support.
-        """
+        """Let the families look at the targets. Shapes: targets (n,)."""
         support = TargetSupport.of(options.support, found)
         if 0 < found.highest - found.lowest < _LEAST_RANGE:
             raise InvalidInputError(
@@ -87,26 +64,12 @@ class TargetSummary:
         return (self.support,)
 
     def bounded(self, supports: Sequence[TargetSupport]) -> TargetSummary:
-        """Return the same with other bounds.
-
-        Parameters
-        ----------
-        supports
-            One.
-        """
+        """Return the same with other bounds."""
         (support,) = supports
         return replace(self, support=support)
 
     def suited(self, losses: Sequence[str], later: Sequence[TargetRange] = ()) -> TargetSummary:
-        """Return the same with bounds that suit the model's loss and later targets.
-
-        Parameters
-        ----------
-        losses
-            The name of the model's loss, if that is for targets from 0 on; see `LeafReader.nonnegative_losses`.
-        later
-            The range of the validation targets; none without these.
-        """
+        """Return the same with bounds that suit the model's loss and later targets."""
         (loss,) = losses
         support = self.support.of_model(loss, self.range)
         for targets in later:

@@ -57,16 +57,7 @@ class Family:
         return self.location == "model" and (self.cls is not Normal or self.support is not None)
 
     def distribution(self, mean: Floats, variance: Floats, values: Floats | None) -> Distribution:
-        """Return the distributions, inside the support.
-
-        Parameters
-        ----------
-        mean, variance : ndarray of shape (n,)
-            The model's predictions and the calibrated variances: kept unless ``location="neighbors"``.
-        values : ndarray of shape (n, k) or None
-            What the neighbours say the target may be: their targets, or the prediction plus their residuals. Needed
-            if `needs_neighbors`.
-        """
+        """Return the distributions, inside the support. Shapes: mean, variance (n,); values (n, k)."""
         fitted = self._fit(mean, variance, values)
         return fitted if self.support is None else Truncated(fitted, *self.support)
 
@@ -80,13 +71,7 @@ class Family:
         return self.cls.fit(values, **self.learned)
 
     def state(self) -> dict[str, Any]:
-        """Return what `from_state` needs: strings and numbers.
-
-        Raises
-        ------
-        NotStorableError
-            For a family that is not registered by its name.
-        """
+        """Return what `from_state` needs: strings and numbers."""
         if self.name not in families() or resolve_family(self.name)[1] is not self.cls:
             raise NotStorableError(
                 f"The distributions are of the class {self.cls.__module__}.{self.cls.__qualname__}, which cannot be "
@@ -125,16 +110,7 @@ def prepared(
 ) -> tuple[tuple[Family, ...], dict[str, str]]:
     """Return the families to choose from, and for those that cannot take the targets the reason.
 
-    Parameters
-    ----------
-    options
-        Names and classes of the families.
-    targets : ndarray of shape (n_train,) or None
-        The training targets, which some families learn from.
-    lowest
-        The smallest of them.
-    support
-        Their bounds, if they were given.
+    Shapes: targets (n_train,).
     """
     ready, refused = [], {}
     for name, family in options.families:

@@ -36,21 +36,7 @@ _LEAST_ROWS_FOR_THRESHOLD = 100
 def learn(
     rows: ValidationRows, options: Options, facts: TargetSummary, *, has_residuals: bool, own_residuals: bool = False
 ) -> Rule:
-    """Let validation rows choose spread, number of neighbours and family, and calibrate the variance.
-
-    Parameters
-    ----------
-    rows
-        The validation rows, with their neighbours.
-    options
-        What was asked for.
-    facts
-        The training targets, and the families that can take them.
-    has_residuals
-        Whether training rows have honest residuals.
-    own_residuals
-        Whether these were made by the model itself.
-    """
+    """Let validation rows choose spread, number of neighbours and family, and calibrate the variance."""
     known = {"has_residuals": has_residuals, "own_residuals": own_residuals}
     plan = Plan.of(options, facts, rows.source.n_neighbors, **known, share=rows.share)
     statistics = Statistics.collect(rows.batches(plan.needs), rows.y, plan, rows.weights)
@@ -62,15 +48,6 @@ def choose(plan: Plan, statistics: Statistics, n_trees: int) -> Rule:
 
     Residuals by the model itself are used only where they gain more than one validation row is worth, compared with
     targets alone.
-
-    Parameters
-    ----------
-    plan
-        The candidates.
-    statistics
-        Their variances on the validation rows.
-    n_trees
-        The highest possible affinity.
     """
     rule, score = _chosen(plan, statistics, n_trees)
     if not plan.own_residuals or not plan.options.spread.combines:
@@ -137,12 +114,7 @@ def _predicted(choice: Choice, stack: Stacked | None, statistics: Statistics) ->
 def affinity_threshold(similarity: Floats, weights: Floats | None) -> float:
     """Return the affinity score below which a row is called unlike the training rows; NaN of too few rows.
 
-    Parameters
-    ----------
-    similarity : ndarray of shape (n,)
-        Affinity scores of validation rows.
-    weights : ndarray of shape (n,) or None
-        Of the rows.
+    Shapes: similarity (n,); weights (n,).
     """
     if len(similarity) < _LEAST_ROWS_FOR_THRESHOLD:
         return float("nan")
@@ -150,17 +122,7 @@ def affinity_threshold(similarity: Floats, weights: Floats | None) -> float:
 
 
 def conformalized(rule: Rule, rows: ValidationRows, options: Options) -> Rule:
-    """Return the rule with a conformal calibrator fitted to validation rows, if one was asked for.
-
-    Parameters
-    ----------
-    rule
-        The rule, without conformal calibration.
-    rows
-        Validation rows.
-    options
-        What was asked for.
-    """
+    """Return the rule with a conformal calibrator fitted to validation rows, if one was asked for."""
     if options.conformal is None:
         return rule
     features, leaves = rows.X if rows.features is None else rows.features, getattr(rows.source, "leaves_of", None)
@@ -185,20 +147,7 @@ def with_conformal(
 ) -> Rule:
     """Return the rule with a conformal calibrator fitted to predicted distributions.
 
-    Parameters
-    ----------
-    rule
-        The rule, without conformal calibration.
-    distributions
-        What the rule predicts, batch by batch.
-    y : ndarray of shape (n_rows,)
-        The observed values of all batches.
-    options
-        What was asked for; it names a calibrator.
-    weights : ndarray of shape (n_rows,) or None
-        Of the rows.
-    aside : dict of ndarray
-        Their groups and likelihood ratios, if any.
+    Shapes: y (n_rows,); weights (n_rows,).
     """
     assert options.conformal is not None, "a calibrator was asked for"
     found = joined(distributions)
@@ -210,17 +159,7 @@ def with_conformal(
 
 
 def without_validation(options: Options, facts: TargetSummary, n_neighbors: int) -> Rule:
-    """Return the rule that was asked for, not calibrated; its floor is yet to be found, see `with_floor`.
-
-    Parameters
-    ----------
-    options
-        What was asked for.
-    facts
-        The training targets, and the families that can take them.
-    n_neighbors
-        The number of rows that can be neighbours.
-    """
+    """Return the rule that was asked for, not calibrated; its floor is yet to be found, see `with_floor`."""
     quantity = options.spread.quantities[0]
     k, support = candidates(options.k, n_neighbors)[0], facts.support.of_family(facts.families[0].name)
     rule = Rule(SingleSpread(quantity, k), facts.families[0], k, min_variance=0.0, support=support)
@@ -229,44 +168,20 @@ def without_validation(options: Options, facts: TargetSummary, n_neighbors: int)
 
 
 def with_floor(rule: Rule, batches: Iterable[Batch], facts: TargetSummary) -> Rule:
-    """Return the rule with the smallest variance among some training rows as its floor.
-
-    Parameters
-    ----------
-    rule
-        The rule without a floor.
-    batches
-        Some training rows, with their neighbours.
-    facts
-        The training targets.
-    """
+    """Return the rule with the smallest variance among some training rows as its floor."""
     variances = np.concatenate([rule.spread.variance(batch.values, batch.weights) for batch in batches])
     return replace(rule, min_variance=smallest_nonzero(variances, facts.range.tiny_variance))
 
 
 def joined(distributions: list[Any]) -> Any:
-    """Return the distributions of several batches as one.
-
-    Parameters
-    ----------
-    distributions
-        At least one, all of the same class.
-    """
+    """Return the distributions of several batches as one."""
     if not distributions:
         raise InvalidInputError("There are no rows: every partition is empty.")
     return type(distributions[0]).concatenate(distributions)
 
 
 def gathered(distributions: Iterator[Any], n_rows: int) -> Any:
-    """Return the distributions of several batches as one; those that take much memory are never there twice.
-
-    Parameters
-    ----------
-    distributions
-        All of the same class.
-    n_rows
-        The number of their rows.
-    """
+    """Return the distributions of several batches as one; those that take much memory are never there twice."""
     first = next(distributions, None)
     if isinstance(first, Stack) and len(first) < n_rows:
         return Stack.gather(chain([first], distributions), n_rows)
@@ -274,17 +189,7 @@ def gathered(distributions: Iterator[Any], n_rows: int) -> Any:
 
 
 def with_neighbors(rule: Any, batches: Iterable[Batch], k: int) -> tuple[Any, NDArray[Any], Integers]:
-    """Return the distributions of all batches, with affinities and training rows of the k nearest, (n_rows, k).
-
-    Parameters
-    ----------
-    rule
-        Makes the distributions, of one target or of several.
-    batches
-        The rows, each with at least k neighbours.
-    k
-        The number of training rows to return.
-    """
+    """Return the distributions of all batches, with affinities and training rows of the k nearest, (n_rows, k)."""
     distributions, affinities, rows = [], [], []
     for batch in batches:
         distributions.append(rule.distribution(batch))

@@ -68,21 +68,7 @@ class Plan:
         own_residuals: bool = False,
         share: float = 1.0,
     ) -> Plan:
-        """Return the candidates.
-
-        Parameters
-        ----------
-        options, facts
-            As above.
-        n_neighbors
-            Tells how many neighbours have a quantity.
-        has_residuals
-            Whether training rows have honest residuals, which ``spread="auto"`` then uses.
-        own_residuals
-            Whether these were made by the model itself.
-        share
-            As above.
-        """
+        """Return the candidates."""
         spread = options.spread
         quantities = spread.quantities if has_residuals or not spread.combines else spread.quantities[:1]
         most = min(n_neighbors(quantity) for quantity in ("targets", *quantities))
@@ -141,29 +127,13 @@ class Plan:
 
 
 def most_needed(*needs: Mapping[str, int]) -> dict[str, int]:
-    """Return the largest number of neighbours, by quantity; quantities of which none are needed are left out.
-
-    Parameters
-    ----------
-    *needs : mapping of str to int
-        Numbers of neighbours, by quantity.
-    """
+    """Return the largest number of neighbours, by quantity; quantities of which none are needed are left out."""
     quantities = dict.fromkeys(quantity for one in needs for quantity, k in one.items() if k)
     return {quantity: max(one.get(quantity, 0) for one in needs) for quantity in quantities}
 
 
 def candidates(k: int | None, most: int, share: float = 1.0) -> tuple[int, ...]:
-    """Return the numbers of neighbours to choose from: the paper's, or k itself, as far as there are neighbours.
-
-    Parameters
-    ----------
-    k
-        The number that was asked for; None to choose it.
-    most
-        The number of rows that can be neighbours. While some rows are held out there may be fewer than k.
-    share
-        What all these numbers are multiplied by; see `Plan`.
-    """
+    """Return the numbers of neighbours to choose from: the paper's, or k itself, as far as there are neighbours."""
     if k is not None:
         return (min(scaled_k(k, share), most),)
     scaled = dict.fromkeys(scaled_k(one, share) for one in K_CANDIDATES)

@@ -88,12 +88,7 @@ def kept(values: Floats, weights: Floats | None = None) -> Floats:
 
     With weights, they are as many quantiles as the rows are worth.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n,) or (n, n_targets)
-        Affinity scores, predictions or transforms.
-    weights : ndarray of shape (n,) or None
-        Of the rows.
+    Shapes: values (n,); weights (n,).
     """
     if values.ndim > 1:
         return np.stack([kept(column, weights) for column in values.T], axis=1)

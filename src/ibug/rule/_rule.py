@@ -49,15 +49,7 @@ def tuning_table(columns: Mapping[str, Sequence[Any]] | None = None) -> Table:
 
 
 def with_refused(table: Mapping[str, Iterable[Any]], refused: Mapping[str, str]) -> dict[str, list[Any]]:
-    """Return the table of candidates with one row more for each that has no score, and the reason why.
-
-    Parameters
-    ----------
-    table
-        The candidates as columns.
-    refused
-        The reasons by the name of the family, or of the stack.
-    """
+    """Return the table of candidates with one row more for each that has no score, and the reason why."""
     n = len(refused)
     rest: dict[str, list[Any]] = {"distribution": list(refused), "reason": list(refused.values())}
     rest |= {"spread": [""] * n, "k": [0] * n, "score": [np.nan] * n, "calibrated": [np.nan] * n}
@@ -171,17 +163,7 @@ class Rule:
         return self.conformal.transform(distribution, batch.row_context.get("groups"), batch.row_context.get("ratio"))
 
     def ends(self, distribution: Any, coverage: Any, *, joint: bool = False) -> Floats:
-        """Return the ends of the intervals of distributions, (n_rows, 2) or (n_rows, 2, n_coverages).
-
-        Parameters
-        ----------
-        distribution
-            What `distribution` has returned.
-        coverage
-            The coverage, or several.
-        joint
-            Whether boxes of several targets are wanted, which one target has not.
-        """
+        """Return the ends of the intervals of distributions, (n_rows, 2) or (n_rows, 2, n_coverages)."""
         if joint:
             self.require_boxes()
         return side_by_side(*distribution.interval(coverage))
@@ -191,27 +173,11 @@ class Rule:
         raise InvalidInputError("joint=True makes boxes of several targets, and this estimator has one.")
 
     def quantiles(self, distribution: Any, probabilities: Floats) -> Floats:
-        """Return quantiles of distributions, (n_rows, n_probabilities).
-
-        Parameters
-        ----------
-        distribution
-            What `distribution` has returned.
-        probabilities : ndarray of shape (n_probabilities,)
-            Their probabilities.
-        """
+        """Return quantiles of distributions, (n_rows, n_probabilities). Shapes: probabilities (n_probabilities,)."""
         return np.asarray(distribution.ppf(probabilities[None, :]))
 
     def row_context(self, X: Any, leaves: LeavesOf | None = None) -> Mapping[str, NDArray[Any]]:
-        """Return what batches of rows must have beside neighbours: groups and likelihood ratios, if any.
-
-        Parameters
-        ----------
-        X : array-like or data frame
-            The rows.
-        leaves : function of X, optional
-            Returns their leaves in chunks.
-        """
+        """Return what batches of rows must have beside neighbours: groups and likelihood ratios, if any."""
         return {} if self.conformal is None else self.conformal.row_context(X, leaves)
 
     def _of_family(self, batch: Batch) -> Distribution:
@@ -248,26 +214,12 @@ class Rule:
         return replace(plain, k=k, spread=SingleSpread("targets", k), affinity_threshold=threshold)
 
     def at_most(self, limits: Mapping[str, int]) -> Rule:
-        """Return the same rule for rows that have fewer neighbours; the experts of a stack need theirs.
-
-        Parameters
-        ----------
-        limits
-            The numbers of neighbours that there are, by quantity.
-        """
+        """Return the same rule for rows that have fewer neighbours; the experts of a stack need theirs."""
         k = min(self.k, limits.get(self.spread.shape, self.k))
         return replace(self, k=k, spread=self.spread.at_most(limits))
 
     def including(self, later: Sequence[TargetRange], which: str) -> Rule:
-        """Return the same; without the bounds of the target, and with a warning, if later targets are outside.
-
-        Parameters
-        ----------
-        later
-            The range of these targets: one.
-        which
-            Which ones they are: ``"new"``, say.
-        """
+        """Return the same; without the bounds of the target, and with a warning, if later targets are outside."""
         (targets,) = later
         support = self.support.including(targets, which)
         if support is self.support:
@@ -280,13 +232,6 @@ class Rule:
 
         What is learned with k of 0.8 n rows holds for k/0.8 of n: a neighbourhood is then as wide as it was. The
         population variance of k targets has the expectation (1 − 1/k) σ², which the factor γ makes equal.
-
-        Parameters
-        ----------
-        share
-            The number of training rows that the rule was learned with, over the number that there are.
-        most
-            The largest possible number of neighbours.
         """
         if share == 1:
             return self
@@ -307,10 +252,7 @@ class Rule:
     def with_errors_times(self, factor: Floats) -> Rule:
         """Return the rule for a model whose errors are this many times as large: scales are, neighbours stay.
 
-        Parameters
-        ----------
-        factor : ndarray of shape ()
-            The factor.
+        Shapes: factor ().
         """
         squared = float(factor) ** 2
         return replace(self, gamma=squared * self.gamma, delta=squared * self.delta)
@@ -323,13 +265,7 @@ class Rule:
         return replace(self, k=k, spread=spread)
 
     def state(self) -> dict[str, Any]:
-        """Return plain values and arrays, which `from_state` takes.
-
-        Raises
-        ------
-        NotStorableError
-            For a family or a calibrator that is not known by its name.
-        """
+        """Return plain values and arrays, which `from_state` takes."""
         return {
             "k_": self.k,
             "min_variance_": self.min_variance,

@@ -42,19 +42,7 @@ Table = dict[str, list[Any]]
 def stacked(
     plan: Plan, experts: Experts, statistics: Statistics, choice: Choice, table: Table
 ) -> tuple[Stacked | None, Table]:
-    """Return the stack, or None where the normal distribution is no worse; and the table with one row more.
-
-    Parameters
-    ----------
-    plan, statistics
-        What was asked for, and what the validation rows say.
-    experts
-        The experts.
-    choice
-        The normal distribution, calibrated: the first expert.
-    table
-        The candidates so far, as columns.
-    """
+    """Return the stack, or None where the normal distribution is no worse; and the table with one row more."""
     evidence = statistics.evidence(choice.gamma * choice.candidate.variance + choice.delta)
     weights, support = statistics.weights, plan.facts.support
     some = slice(None, None, max(1, len(statistics.y) // _ROWS_FOR_RESOLUTION))
@@ -108,15 +96,6 @@ def with_calibrated_sides(rule: Rule, rows: ValidationRows, options: Options) ->
     do not make up for it: the CRPS hardly sees tails. So values below the prediction and values above it have their
     distances from it multiplied by one factor each. Where a target takes few values, or one of them often, neighbours'
     targets stay as they are: these values are known. A stack whose score would suffer is left as it is.
-
-    Parameters
-    ----------
-    rule
-        The rule of one target.
-    rows
-        Rows that the models of their predictions and neighbours have not seen.
-    options
-        Tell the score.
     """
     stack, y, weights = rule.stack, rows.y, rows.weights
     n = effective_rows(weights, len(y))
@@ -154,14 +133,7 @@ def with_calibrated_sides(rule: Rule, rows: ValidationRows, options: Options) ->
 def _factor(before: float, away: Floats, end: Floats, weights: Floats | None) -> float:
     """Return the factor of one side with which the ends of that side leave out 5 % of the rows.
 
-    Parameters
-    ----------
-    before : float
-        The factor that the ends were made with.
-    away, end : ndarray of shape (n,)
-        The distances of observed values and of ends from the prediction, on this side.
-    weights : ndarray of shape (n,) or None
-        Of the rows.
+    Shapes: away, end (n,); weights (n,).
     """
     largest = _MOST_FACTOR / _LEAST_FACTOR
     needed = np.where(away > end, largest, 0.0)  # where the end is on the other side, no factor changes it

@@ -50,19 +50,7 @@ class Statistics:
 
     @classmethod
     def collect(cls, batches: Iterable[Batch], y: Floats, plan: Plan, weights: Floats | None = None) -> Statistics:
-        """Read the neighbours of all validation rows once.
-
-        Parameters
-        ----------
-        batches
-            The neighbours, with at least what ``plan.needs`` asks for.
-        y : ndarray of shape (n_rows,)
-            The targets of the validation rows.
-        plan
-            The candidates.
-        weights : ndarray of shape (n_rows,) or None
-            Of the validation rows.
-        """
+        """Read the neighbours of all validation rows once. Shapes: y (n_rows,); weights (n_rows,)."""
         return replace(cls.join([cls._of(batch, y[batch.where], plan) for batch in batches]), weights=weights)
 
     @classmethod
@@ -108,15 +96,7 @@ class Statistics:
         return Evidence(self.mean, np.sqrt(variance), *values)
 
     def columns(self, quantity: str, ks: Sequence[int]) -> Floats:
-        """Return the variances of a quantity for some k, (n_rows, len(ks)).
-
-        Parameters
-        ----------
-        quantity
-            ``"targets"`` or ``"residuals"``.
-        ks
-            Some of the numbers of neighbours.
-        """
+        """Return the variances of a quantity for some k, (n_rows, len(ks))."""
         return self.variances[quantity][:, [self.ks.index(k) for k in ks]]
 
 

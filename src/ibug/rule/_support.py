@@ -111,15 +111,7 @@ class TargetSupport:
 
     @classmethod
     def of(cls, given: Support | str | None, targets: TargetRange) -> TargetSupport:
-        """Return what was asked for, after checking that the training targets are inside.
-
-        Parameters
-        ----------
-        given
-            The parameter: bounds, None, or ``"auto"``.
-        targets
-            The range of the training targets.
-        """
+        """Return what was asked for, after checking that the training targets are inside."""
         if isinstance(given, str):
             return cls._found(targets)
         if given is None:
@@ -164,29 +156,13 @@ class TargetSupport:
         return replace(self, bounds=UNBOUNDED, reason=reason)
 
     def of_model(self, loss: str, targets: TargetRange) -> TargetSupport:
-        """Return the same, or bounds from the model's loss, if it is for targets from 0 on and none are found yet.
-
-        Parameters
-        ----------
-        loss
-            The name of such a loss; empty for all others.
-        targets
-            The range of the training targets.
-        """
+        """Return the same, or bounds from the model's loss, if it is for targets from 0 on and none are found yet."""
         if not (loss and self.automatic) or self.is_bounded or not targets.lowest >= 0:
             return self
         return replace(self, bounds=(0.0, np.inf), reason=f"the model's loss, {loss}, is for targets from 0 on")
 
     def including(self, targets: TargetRange, which: str) -> TargetSupport:
-        """Return the same if some targets are inside; if not, no bounds, with a warning where these were automatic.
-
-        Parameters
-        ----------
-        targets
-            The range of the targets.
-        which
-            Which ones they are: ``"validation"``, say.
-        """
+        """Return the same if some targets are inside; if not, no bounds, with a warning where these were automatic."""
         lower, upper = self.bounds
         if lower <= targets.lowest and targets.highest <= upper:
             return self

@@ -52,46 +52,20 @@ _OF_SEVERAL = RuleMaker(learn_joint, conformalized_joint, joint_without_validati
 
 
 def maker_of(facts: Facts) -> RuleMaker:
-    """Return the steps that make a rule of such targets: one, or several.
-
-    Parameters
-    ----------
-    facts
-        The training targets.
-    """
+    """Return the steps that make a rule of such targets: one, or several."""
     return _OF_SEVERAL if isinstance(facts, JointFacts) else _OF_ONE
 
 
 def facts_of(y: Floats, options: Options) -> Facts:
-    """Look at the training targets, (n,), or (n, d) of several targets.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,) or (n, d)
-        The targets.
-    options
-        What was asked for.
-    """
+    """Look at the training targets, (n,), or (n, d) of several targets. Shapes: y (n,)."""
     return TargetSummary.of(y, options) if y.ndim == 1 else JointFacts.of(y, options)
 
 
 def ranges_of(y: Floats) -> list[TargetRange]:
-    """Return the range of each target.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,) or (n, d)
-        The targets.
-    """
+    """Return the range of each target. Shapes: y (n,)."""
     return [TargetRange.of(column) for column in y.reshape(len(y), -1).T]
 
 
 def rule_from_state(state: Mapping[str, Any]) -> AnyRule:
-    """Return the rule that has this state, of one target or of several.
-
-    Parameters
-    ----------
-    state : dict
-        What the rule's `state` has returned.
-    """
+    """Return the rule that has this state, of one target or of several."""
     return JointRule.from_state(state) if "joint" in state else Rule.from_state(state)

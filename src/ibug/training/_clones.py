@@ -18,13 +18,7 @@ from ibug.training._guards import guard_training
 
 
 def fresh(model: Any) -> Any:
-    """Return an unfitted copy of a model.
-
-    Parameters
-    ----------
-    model
-        Any supported estimator.
-    """
+    """Return an unfitted copy of a model."""
     try:
         return clone(model)
     except (TypeError, RuntimeError) as error:
@@ -42,17 +36,7 @@ def fresh(model: Any) -> Any:
 
 
 def checked_model(estimator: Any, options: Options, rng: np.random.RandomState) -> Any:
-    """Return the model to use or to train; refuse one that cannot be used, or not be trained where it must be.
-
-    Parameters
-    ----------
-    estimator
-        What the user gave; ``None`` for scikit-learn's histogram gradient boosting.
-    options
-        Tell whether it is trained already.
-    rng
-        Seeds the default model.
-    """
+    """Return the model to use or to train; refuse one that cannot be used, or not be trained where it must be."""
     if estimator is None:
         estimator = HistGradientBoostingRegressor(random_state=rng.randint(2**31 - 1))
     reader_type(estimator)
@@ -71,17 +55,7 @@ def _around_a_fresh_one(model: Any) -> Any:
 
 
 def with_sample_weight(model: Any, fit_params: dict[str, Any], sample_weight: Any) -> dict[str, Any]:
-    """Add the weights to the parameters of `fit`, under the name by which the model takes them.
-
-    Parameters
-    ----------
-    model
-        The estimator, or a pipeline around one.
-    fit_params
-        The other parameters of its `fit`.
-    sample_weight
-        The weights, or None.
-    """
+    """Add the weights to the parameters of `fit`, under the name by which the model takes them."""
     if sample_weight is None:
         return fit_params
     steps = []
@@ -99,15 +73,7 @@ def _innermost(model: Any) -> Any:
 
 
 def check_stopping(model: Any, fit_params: Mapping[str, Any]) -> None:
-    """Refuse early stopping without rows to stop on, which the library would complain of in its own words.
-
-    Parameters
-    ----------
-    model
-        The estimator that is to be trained, or a pipeline around one.
-    fit_params
-        The parameters of its `fit`.
-    """
+    """Refuse early stopping without rows to stop on, which the library would complain of in its own words."""
     last = _innermost(model)
     if type(last).__module__.partition(".")[0] not in ("xgboost", "lightgbm") or not hasattr(last, "get_params"):
         return
@@ -122,13 +88,7 @@ def check_stopping(model: Any, fit_params: Mapping[str, Any]) -> None:
 
 
 def trainable(model: Any) -> Any:
-    """Return the model to clone: what a FrozenEstimator holds; refuse one that a clone would not train anew.
-
-    Parameters
-    ----------
-    model
-        The estimator that the user gave.
-    """
+    """Return the model to clone: what a FrozenEstimator holds; refuse one that a clone would not train anew."""
     if isinstance(model, FrozenEstimator):
         model = model.estimator
     if not hasattr(model, "fit"):

@@ -73,19 +73,7 @@ class CrossFit:
 
 
 def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> list[Fold]:
-    """Return the folds; no row is predicted twice, and those that come first in time may not be predicted at all.
-
-    Parameters
-    ----------
-    cv
-        A number of folds, cut at random; or a splitter of scikit-learn, or a list of pairs of row numbers.
-    n_rows
-        The number of rows.
-    y
-        Their targets.
-    rng
-        Cuts the folds.
-    """
+    """Return the folds; no row is predicted twice, and those that come first in time may not be predicted at all."""
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         if cv < 2:
             raise InvalidInputError(f"cv must be at least 2 folds; got {cv}.")
@@ -122,13 +110,7 @@ def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> l
 
 
 def needs_splits(cv: Any) -> InvalidInputError:
-    """Return the error for a splitter that wants groups, which `fit` has no place for.
-
-    Parameters
-    ----------
-    cv : splitter
-        The parameter `cv`.
-    """
+    """Return the error for a splitter that wants groups, which `fit` has no place for."""
     name = type(cv).__name__ if hasattr(cv, "split") else "GroupKFold"
     return InvalidInputError(
         f"fit does not pass groups on to cv. Divide the rows yourself: cv=list({name}(...).split(X, y, groups)) is "
@@ -137,17 +119,7 @@ def needs_splits(cv: Any) -> InvalidInputError:
 
 
 def tuning_rows(n_rows: int, rng: np.random.RandomState, n_targets: int = 1) -> NDArray[np.intp]:
-    """Return the rows to tune on, ascending: all, or a sample where there are many.
-
-    Parameters
-    ----------
-    n_rows
-        The number of training rows.
-    rng
-        Draws the sample.
-    n_targets
-        The number of targets: each of several has neighbours of its own, and memory stays the same.
-    """
+    """Return the rows to tune on, ascending: all, or a sample where there are many."""
     most = MOST_TUNING_ROWS if n_targets == 1 else MOST_TUNING_ROWS // (n_targets + 1)
     if n_rows <= most:
         return np.arange(n_rows)
@@ -173,34 +145,7 @@ def cross_fit(
 ) -> CrossFit:
     """Train one clone per fold, predict the fold's rows, and find the neighbours of some of them.
 
-    Parameters
-    ----------
-    model
-        What is cloned.
-    X, y
-        The rows and targets that the clones are trained on.
-    folds
-        Row numbers to train on and to predict.
-    fit_params
-        Passed on to the clones' `fit`; arrays with one entry per row are divided along with X.
-    rows : ndarray of shape (n_tuned,)
-        The rows whose neighbours are to be found, ascending.
-    k
-        How many neighbours, as far as every fold has them.
-    sampling
-        The trees and rows that count for affinities.
-    n_jobs
-        Folds at a time, each in a thread. Results do not depend on it.
-    rng
-        Draws trees and rows, if that was asked for.
-    verbose
-        Show the progress.
-    output_weights
-        How often the trees of each of several targets count.
-    shares
-        Shares of the trees that count by which neighbours are to be found, too.
-    curve
-        Whether one more clone, without the rows of two folds, is to find the improvement.
+    Shapes: rows (n_tuned,).
     """
     seeds = rng.randint(2**31 - 1, size=len(folds))
     both = _both(folds[0], folds[1]) if curve and k and len(folds) > 1 else None
@@ -261,12 +206,7 @@ def improvement_of(fewer: Floats, errors: Floats, sizes: tuple[float, float, flo
     The root mean square error falls with a power of the number of rows, which models of still fewer rows tell, as far
     as chance allows: the logarithm of the factor is pulled towards 0, from which it differs by about 0.05.
 
-    Parameters
-    ----------
-    fewer, errors : ndarray of shape (n,) or (n, d)
-        Errors at the same rows, of the models of the fewest rows and of those in the middle.
-    sizes
-        The numbers of rows that these models and the largest one are trained on, ascending.
+    Shapes: fewer, errors (n,).
     """
     below, middle, above = np.log(sizes)
     unit = np.maximum(np.abs(fewer).max(axis=0), np.abs(errors).max(axis=0))

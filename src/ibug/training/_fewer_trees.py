@@ -64,15 +64,7 @@ class Tried(Generic[Source]):
 
 
 def shares_tried(n_trees: int, rows: ValidationRows) -> tuple[TreeShare, ...]:
-    """Return all trees, and the smaller shares that are worth a try, the smallest first.
-
-    Parameters
-    ----------
-    n_trees
-        The number of trees.
-    rows
-        The rows that choose.
-    """
+    """Return all trees, and the smaller shares that are worth a try, the smallest first."""
     if effective_rows(rows.weights, len(rows.y)) < LEAST_ROWS:
         return (ALL_TREES,)
     return (ALL_TREES, *(share for share in TREE_SHARES if share.n_trees(n_trees) >= LEAST_TREES))
@@ -87,17 +79,6 @@ def select_trees(
     """Return the smallest share of the trees that loses nothing, and a table of all that were tried.
 
     A share loses nothing if it scores no worse on the validation rows than all trees; larger ones are then not tried.
-
-    Parameters
-    ----------
-    sources
-        Neighbours by all trees first, then by shares of them, the smallest first.
-    rows_of
-        Returns the validation rows, with the neighbours of a source.
-    learn
-        Makes a rule of them.
-    options
-        Tell the score.
     """
     tried: list[Tried[Source]] = []
     for share, source in sources:

@@ -24,17 +24,6 @@ def for_final_model(rule: AnyRule, source: LocalSource, X: Any, n_jobs: int | No
     the final model, none of which is its own neighbour. Their scores are near those of new rows, but not equal in
     distribution: they have shaped the trees. So `monitor` compares no affinity scores, unless the rule is learned again
     on rows that the final model has not seen.
-
-    Parameters
-    ----------
-    rule
-        What the out-of-fold rows have chosen.
-    source
-        The final model, with its training rows.
-    X : array-like or data frame
-        The training rows.
-    n_jobs
-        As in IBUGRegressor.
     """
     n_index = source.index.n_rows
     if n_index < 2:
@@ -50,16 +39,7 @@ def with_own_threshold(
 ) -> AnyRule:
     """Return the rule with the affinity threshold of these training rows, and a reference without affinity scores.
 
-    Parameters
-    ----------
-    rule
-        The rule.
-    affinities, rows : ndarray of shape (n_rows, k + 1)
-        What was found for some training rows: one more than k, since each may be its own neighbour.
-    numbers : ndarray of shape (n_rows,)
-        Which training rows they are.
-    n_trees
-        The number of trees.
+    Shapes: affinities, rows (n_rows, k + 1); numbers (n_rows,).
     """
     scores = _without_self(affinities, rows, numbers) / n_trees
     reference = rule.reference.for_other_model()

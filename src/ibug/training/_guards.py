@@ -63,15 +63,7 @@ _FOLLOWS, _OTHER = 0.95, 0.8
 
 
 def guard_training(model: Any, copy: Any) -> None:
-    """Tell of an estimator that is trained already, and about to be trained again.
-
-    Parameters
-    ----------
-    model
-        The estimator that was given, without ``prefit=True``.
-    copy
-        Its clone, which is trained as well only where a part of it is frozen: that is meant.
-    """
+    """Tell of an estimator that is trained already, and about to be trained again."""
     if not _is_trained(model) or _is_trained(copy):
         return
     warn_user(
@@ -91,19 +83,7 @@ def _is_trained(model: Any) -> bool:
 
 
 def guard_validation(train: Rows, validation: Rows | None, n_tuned: int, options: Options) -> bool:
-    """Tell of validation rows that are training rows, or too few; return whether there are some that are new.
-
-    Parameters
-    ----------
-    train
-        X and y of the training rows.
-    validation
-        X and y of the validation rows, if any were given.
-    n_tuned
-        The number of rows that choose and calibrate: the validation rows, or rows with out-of-fold predictions.
-    options
-        What was asked for.
-    """
+    """Tell of validation rows that are training rows, or too few; return whether there are some that are new."""
     share = 0.0 if validation is None else seen_share(train, validation)
     if share:
         warn_user(
@@ -146,13 +126,7 @@ def _guard_conformal(n_tuned: int, options: Options) -> None:
 
 
 def guard_model(reader: LeafReader) -> None:
-    """Tell of a model whose prediction is not a centre, as it was trained for a quantile, or is in another unit.
-
-    Parameters
-    ----------
-    reader
-        Has the trained model.
-    """
+    """Tell of a model whose prediction is not a centre, as it was trained for a quantile, or is in another unit."""
     for name, level in (("quantile", reader.quantile), ("expectile", reader.expectile)):
         if level is None or level == 0.5:
             continue
@@ -171,15 +145,7 @@ def guard_model(reader: LeafReader) -> None:
 
 
 def guard_number_of_rows(reader: LeafReader, n_train: int, n_validation: int) -> None:
-    """Tell of a model that was trained on as many rows as training and validation rows are together.
-
-    Parameters
-    ----------
-    reader
-        Has the trained model.
-    n_train, n_validation
-        How many rows were given.
-    """
+    """Tell of a model that was trained on as many rows as training and validation rows are together."""
     if n_validation and reader.n_training_rows == n_train + n_validation:
         warn_user(
             f"The model was trained on {n_train + n_validation} rows, as many as X and X_val have together ({n_train} "
@@ -195,14 +161,7 @@ def guard_training_rows(
 ) -> None:
     """Warn of training rows that the model was not trained on; and if it was trained on the validation rows instead.
 
-    Parameters
-    ----------
-    reader
-        Has the trained model.
-    train, validation
-        X and y of the training rows; and of the validation rows, if there are any.
-    weights, validation_weights : ndarray of shape (n_rows,) or None
-        Their weights, if they were given.
+    Shapes: weights, validation_weights (n_rows,).
     """
     n_train = len(train[1])
     trained = reader.n_training_rows
@@ -249,18 +208,7 @@ def guard_stack(
 
     Only a stack can have its intervals elsewhere. All other distributions have the prediction as their mean.
 
-    Parameters
-    ----------
-    rule
-        Makes the distributions.
-    batches : function of row numbers
-        Finds the neighbours of some of the rows that the model has not seen.
-    y : ndarray of shape (n_rows,)
-        The targets of these rows.
-    weights : ndarray of shape (n_rows,) or None
-        Their weights.
-    counts
-        Whether it is told, too, if intervals hold too few of these rows; conformal ones need not be counted.
+    Shapes: y (n_rows,); weights (n_rows,).
     """
     if rule.stack is None or isinstance(rule, JointRule):  # the means of several targets tell nothing by one number
         return
@@ -298,15 +246,7 @@ def guard_stack(
 
 
 def guard_old_rows(source: LocalSource, later: Rows) -> None:
-    """Warn of rows to calibrate on whose errors differ from those of the latest rows that `update` made neighbours.
-
-    Parameters
-    ----------
-    source
-        The training rows, and those that were added.
-    later
-        X and y of the rows to calibrate on.
-    """
+    """Warn of rows to calibrate on whose errors differ from those of the latest rows that `update` made neighbours."""
     new = source.new_errors
     some = np.unique(np.linspace(0, len(later[1]) - 1, _COMPARED_ERRORS).astype(np.intp))
     if new is None or min(len(new), len(some)) < _LEAST_ERRORS:
@@ -326,15 +266,7 @@ def guard_old_rows(source: LocalSource, later: Rows) -> None:
 
 
 def guard_rows_of_targets(reader: LeafReader, train: Rows, validation: Rows) -> None:
-    """Tell of training targets that are not in the order of their rows: the model predicts validation rows only.
-
-    Parameters
-    ----------
-    reader
-        Has the trained model.
-    train, validation
-        X and y, (n_rows,), of the training and of the validation rows.
-    """
+    """Tell of training targets that are not in the order of their rows: the model predicts validation rows only."""
     fits = [_correlation(reader, *rows) for rows in (train, validation)]
     if min(len(train[1]), len(validation[1])) >= _ROWS_TO_CORRELATE and fits[0] < _NO_FIT and fits[1] > _FIT:
         warn_user(
@@ -357,15 +289,6 @@ def guard_order(reader: LeafReader, rows: Rows, names: Sequence[str]) -> bool:
     """Tell of several targets that are in another order than those of the model, by its predictions; and whether it is.
 
     A target that is merely unpredictable is no reason: the other order must make every target that moves a useful one.
-
-    Parameters
-    ----------
-    reader
-        Has the trained model.
-    rows
-        X and y, (n_rows, n_targets), of validation rows, or of training rows.
-    names
-        The names of the targets.
     """
     X, y = rows
     some = np.unique(np.linspace(0, len(y) - 1, _ORDERED_ROWS).astype(np.intp))
@@ -388,10 +311,7 @@ def better_order(predicted: Floats, y: Floats) -> list[int]:
     looked at by itself. It counts if a prediction in it was useless, all are of use in the other order, and the errors
     become smaller by many standard errors.
 
-    Parameters
-    ----------
-    predicted, y : ndarray of shape (n_rows, n_targets)
-        Predictions and targets.
+    Shapes: predicted, y (n_rows, n_targets).
     """
     order, variance = list(range(y.shape[1])), y.var(axis=0)
     vary = np.flatnonzero(variance > 0)

@@ -119,14 +119,7 @@ class Job:
     def source(self, model: Any, residuals: Floats | None = None, *, own: bool = False) -> LocalSource:
         """Return the source of neighbours of a trained model: its training rows, indexed.
 
-        Parameters
-        ----------
-        model
-            The trained model.
-        residuals : ndarray of shape (n_train,) or None
-            Honest residuals of the training rows, by clones.
-        own
-            Whether the model itself is asked for them.
+        Shapes: residuals (n_train,).
         """
         options, reader = self.options, read_leaves_of(model)
         reader = RenamingReader(reader, self.columns) if self.renames else reader
@@ -151,12 +144,7 @@ class Job:
     def cross_fit(self, rows: Any = None, k: int = 0) -> CrossFit:
         """Predict each row by a clone that has not seen it, and find the k neighbours of some rows.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (n_tuned,) or None
-            The rows whose neighbours are to be found, ascending; none by default.
-        k
-            The number of neighbours.
+        Shapes: rows (n_tuned,).
         """
         options = self.options
         return cross_fit(
@@ -177,13 +165,7 @@ class Job:
         )
 
     def part(self, train: Any, held_out: Any) -> Job:
-        """Return the same with a part of the rows to train on, and the others as validation rows.
-
-        Parameters
-        ----------
-        train, held_out : ndarray
-            Row numbers.
-        """
+        """Return the same with a part of the rows to train on, and the others as validation rows."""
         y = self.y[train]
         return replace(
             self,

@@ -26,20 +26,7 @@ def updated_source(
 ) -> LocalSource:
     """Return the source with newer rows, after checking that the rule can go on with it.
 
-    Parameters
-    ----------
-    source, rule
-        What was learned.
-    rows
-        X and y of rows that the model has not seen.
-    options
-        The parameters.
-    random_state
-        Draws a share of the rows, if that was asked for.
-    keep
-        The number of rows that are left at most; None for all.
-    sample_weight : array-like of shape (n_rows,) or None
-        What the new rows count for as neighbours, if training rows have weights.
+    Shapes: sample_weight (n_rows,).
     """
     X, y = rows
     weights = as_weights(sample_weight, len(y), "sample_weight")

@@ -46,23 +46,7 @@ def own_residuals(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Residuals:
-    """Return the residuals of the training rows by the model itself.
-
-    Parameters
-    ----------
-    reader
-        The fitted model's leaf reader.
-    index
-        The leaves of all training rows in all trees.
-    y : ndarray of shape (n_rows,), or (n_rows, n_targets) of several targets
-        Their targets.
-    sample_weight : ndarray of shape (n_rows,) or None
-        The weights that the model was trained with.
-    X
-        The training rows, which are read again where each of several targets has trees of its own.
-    n_jobs, verbose
-        As in IBUGRegressor.
-    """
+    """Return the residuals of the training rows by the model itself. Shapes: y (n_rows,); sample_weight (n_rows,)."""
     found = _own_residuals(reader, index, y, sample_weight, X, n_jobs, verbose)
     if found.values is not None or sample_weight is None or np.any(sample_weight != sample_weight[0]):
         return found

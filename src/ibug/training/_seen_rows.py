@@ -39,11 +39,6 @@ def seen_share(train: Rows, new: Rows) -> float:
     Data may well have equal rows. So the share counts only if it exceeds that of training rows which have a twin among
     the training rows by 10 percentage points, and by three standard errors. Of many new rows a thousand are looked up.
     Rows of a kind that cannot be compared count as new.
-
-    Parameters
-    ----------
-    train, new : tuple of X and y
-        The training rows, and the rows that should be new.
     """
     (X, y), (X_new, y_new) = train, new
     if y.ndim > 1:  # the first of several targets tells as much
@@ -90,20 +85,7 @@ def _in_chunks(X: Any, y: Floats, rows: NDArray[np.intp]) -> Hashes | None:
 
 
 def row_hashes(X: Any, y: Floats) -> Hashes | None:
-    """Return one number per row, the same for rows with the same values and target, (n_rows,).
-
-    Parameters
-    ----------
-    X : array, sparse matrix or data frame
-        The rows. Numbers are compared as such, whatever their type.
-    y : ndarray of shape (n_rows,)
-        Their targets.
-
-    Returns
-    -------
-    ndarray of uint64, or None
-        ``None`` for rows of a kind that cannot be hashed.
-    """
+    """Return one number per row, the same for rows with the same values and target, (n_rows,). Shapes: y (n_rows,)."""
     multipliers = np.random.default_rng(0).integers(2**63, size=X.shape[1] + 1, dtype=np.uint64) * 2 + 1
     total = multipliers[-1] * _of_numbers(y)
     try:
@@ -151,14 +133,7 @@ def _mixed(bits: Hashes) -> Hashes:
 def fills_leaves(reader: LeafReader, X: Any, weights: Floats | None = None) -> bool:
     """Tell whether rows fill the leaves of the first trees just as the model's training rows did.
 
-    Parameters
-    ----------
-    reader
-        Has the trained model.
-    X
-        The rows.
-    weights : ndarray of shape (n_rows,) or None
-        Of the rows: some libraries count leaves by them.
+    Shapes: weights (n_rows,).
     """
     reader = reader.inner if isinstance(reader, RepeatedReader) else reader
     sizes = reader.leaf_sizes(_TREES_TO_COUNT)
@@ -205,14 +180,7 @@ def follows_from(reader: LeafReader, rows: Rows, weights: Floats | None = None) 
     not seen pull less, as splits and values fit noise of the training rows, the more so in late trees: the second half
     counts. Of a forest, v is what the last split adds to the value of the node above.
 
-    Parameters
-    ----------
-    reader
-        Has the trained model.
-    rows
-        X and y; of many rows some thousands are looked at.
-    weights : ndarray of shape (n_rows,) or None
-        Of the rows; those of weight 0 do not count.
+    Shapes: weights (n_rows,).
     """
     X, y = rows
     counted = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)

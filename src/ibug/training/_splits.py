@@ -20,17 +20,7 @@ _LEAST_CONFORMAL_ROWS = 100
 
 
 def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Divide row numbers into those to train on and those to hold out, each ascending.
-
-    Parameters
-    ----------
-    n_rows
-        The number of rows.
-    fraction
-        The share to hold out.
-    rng
-        Draws it.
-    """
+    """Divide row numbers into those to train on and those to hold out, each ascending."""
     check_fraction(fraction)
     if n_rows < 3:
         raise InvalidInputError(
@@ -43,17 +33,7 @@ def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArr
 def divide_rows(
     n_rows: int, options: Options, rng: np.random.RandomState
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
-    """Return the validation rows to tune on and those for conformal calibration; None where all rows serve both.
-
-    Parameters
-    ----------
-    n_rows : int
-        The number of validation rows.
-    options : Options
-        Tell whether there is a conformal calibration.
-    rng : RandomState
-        Draws the halves.
-    """
+    """Return the validation rows to tune on and those for conformal calibration; None where all rows serve both."""
     if options.conformal is None:
         return None
     tuned_on, held_out = halves(n_rows, rng)
@@ -61,26 +41,12 @@ def divide_rows(
 
 
 def rows_for_conformal(n_rows: int) -> int:
-    """Return the number of validation rows that conformal calibration gets: half of them from 200 on, else all.
-
-    Parameters
-    ----------
-    n_rows
-        The number of validation rows.
-    """
+    """Return the number of validation rows that conformal calibration gets: half of them from 200 on, else all."""
     return n_rows if n_rows < 2 * _LEAST_CONFORMAL_ROWS else n_rows - n_rows // 2
 
 
 def halves(n_rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows to tune on and those for conformal calibration; from 200 rows on, no row is in both.
-
-    Parameters
-    ----------
-    n_rows
-        The number of validation rows.
-    rng
-        Draws the halves.
-    """
+    """Return the rows to tune on and those for conformal calibration; from 200 rows on, no row is in both."""
     if rows_for_conformal(n_rows) == n_rows:
         return np.arange(n_rows), np.arange(n_rows)
     half = rng.permutation(n_rows) < n_rows // 2
@@ -88,15 +54,7 @@ def halves(n_rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], N
 
 
 def divide(validation: Rows, rng: np.random.RandomState) -> tuple[Rows, Rows]:
-    """Return the rows themselves of both `halves`.
-
-    Parameters
-    ----------
-    validation
-        X and y of the validation rows.
-    rng
-        Draws the halves.
-    """
+    """Return the rows themselves of both `halves`."""
     X, y = validation
     first, second = halves(len(y), rng)
     return (_safe_indexing(X, first), y[first]), (_safe_indexing(X, second), y[second])

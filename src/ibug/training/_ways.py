@@ -63,13 +63,7 @@ class Learned(NamedTuple):
 
 
 def learned(job: Job) -> Learned:
-    """Return source and rule, by the way that the options ask for.
-
-    Parameters
-    ----------
-    job
-        What `fit` was given.
-    """
+    """Return source and rule, by the way that the options ask for."""
     if "groups" in job.fit_params:
         raise needs_splits(job.options.cv)
     if not job.options.prefit or job.options.wants_clones:
@@ -278,22 +272,7 @@ def learn_from(
 
     The source is another one where residuals are those of the validation rows, or where these choose its trees.
 
-    Parameters
-    ----------
-    source
-        The training rows.
-    validation
-        X and y of rows that the model has not seen.
-    options
-        The parameters.
-    facts
-        The training targets, and the families that can take them.
-    rng
-        Divides the validation rows where conformal calibration takes a part.
-    weights : ndarray of shape (n_rows,) or None
-        Of the validation rows; those that have none do not count at all.
-    tunes_trees
-        Whether they choose the share of the trees that counts, too.
+    Shapes: weights (n_rows,).
     """
     X, y = validation
     facts = facts.suited(source.leaves.reader.nonnegative_losses, ranges_of(y))

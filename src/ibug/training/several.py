@@ -16,15 +16,7 @@ _FOR_ONE_TARGET = ("LGBMRegressor", "GradientBoostingRegressor", "HistGradientBo
 
 
 def check_outputs(reader: LeafReader, y: Floats) -> None:
-    """Raise InvalidInputError unless the model predicts as many targets as there are.
-
-    Parameters
-    ----------
-    reader
-        Reads the trained model.
-    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        The training targets.
-    """
+    """Raise InvalidInputError unless the model predicts as many targets as there are. Shapes: y (n_rows,)."""
     n_targets = 1 if y.ndim == 1 else y.shape[1]
     if reader.n_outputs == n_targets:
         return
@@ -43,19 +35,7 @@ def check_outputs(reader: LeafReader, y: Floats) -> None:
 def for_targets(model: Any, given: Any, y: Floats) -> Any:
     """Return the model to use for these targets: where none was given, one for each of several.
 
-    Parameters
-    ----------
-    model
-        The model to use or to train.
-    given
-        What the user gave; None for the default.
-    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        The training targets.
-
-    Raises
-    ------
-    InvalidInputError
-        For a class that is known to be for one target.
+    Shapes: y (n_rows,).
     """
     if y.ndim == 1:
         return model
@@ -80,15 +60,7 @@ def for_targets(model: Any, given: Any, y: Floats) -> Any:
 
 
 def check_same_targets(y: Floats, later: Rows | None) -> None:
-    """Raise InvalidInputError unless further rows have as many targets as the training rows.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        The training targets.
-    later : tuple of X and y, or None
-        Validation rows, say.
-    """
+    """Raise InvalidInputError unless further rows have as many targets as the training rows. Shapes: y (n_rows,)."""
     if later is None or later[1].shape[1:] == y.shape[1:]:
         return
     n_targets, n_given = (1 if one.ndim == 1 else one.shape[1] for one in (y, later[1]))
@@ -100,10 +72,7 @@ def check_same_targets(y: Floats, later: Rows | None) -> None:
 def target_names(y: Any) -> list[str]:
     """Return the names of several targets: those of a data frame's columns, else ``target_0`` and so on.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,) or (n_rows, n_targets)
-        The targets, as they were given.
+    Shapes: y (n_rows,).
     """
     columns = getattr(y, "columns", None)
     if columns is not None:
@@ -114,15 +83,7 @@ def target_names(y: Any) -> list[str]:
 
 
 def one_target(rule: AnyRule, action: str) -> Rule:
-    """Return the rule, or raise InvalidInputError if it is one of several targets.
-
-    Parameters
-    ----------
-    rule
-        The rule.
-    action
-        What was asked for, and is for one target.
-    """
+    """Return the rule, or raise InvalidInputError if it is one of several targets."""
     if isinstance(rule, JointRule):
         raise InvalidInputError(
             f"{action} is for one target, and this estimator has {rule.n_targets}: fit an IBUGRegressor for the target."

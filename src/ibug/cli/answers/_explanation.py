@@ -15,18 +15,7 @@ from ibug.explain import Attributor
 def explain_row(estimator: Any, X: Any, at: int, coverage: float, n_neighbors: int) -> dict[str, Any]:
     """Return prediction, interval and neighbours of one row, and how its spread compares with that of others.
 
-    Parameters
-    ----------
-    estimator : IBUGRegressor
-        Fitted.
-    X : data frame or array of shape (n_rows, n_features)
-        The row and others of the same file.
-    at
-        The place of the row in X.
-    coverage
-        The coverage of the interval.
-    n_neighbors
-        The number of neighbours to list.
+    Shapes: X (n_rows, n_features).
     """
     k = estimator.k_
     distribution, affinities, indices = estimator.predict_with_neighbors(X, max(k, n_neighbors))
@@ -58,17 +47,7 @@ def explain_row(estimator: Any, X: Any, at: int, coverage: float, n_neighbors: i
 
 
 def compare(facts: dict[str, Any], here: dict[str, Any], training: TrainingRows) -> None:
-    """Add the neighbours' features to an explanation, and those in which the row differs, the largest distance first.
-
-    Parameters
-    ----------
-    facts
-        What `explain_row` returned.
-    here
-        The features of the row, by name.
-    training
-        The training rows that the explanation lists, in the same order.
-    """
+    """Add the neighbours' features to an explanation, and those in which the row differs, largest distance first."""
     for i, neighbor in enumerate(facts["neighbors"]):
         if training.ids is not None:
             neighbor["id"] = training.ids[i]
@@ -84,21 +63,7 @@ def compare(facts: dict[str, Any], here: dict[str, Any], training: TrainingRows)
 
 
 def widening(estimator: Any, X: Any, at: int, background: Any, here: dict[str, Any]) -> dict[str, Any]:
-    """Return what each feature of one row does to σ, the largest effect first.
-
-    Parameters
-    ----------
-    estimator : IBUGRegressor
-        Fitted.
-    X
-        The row and others.
-    at
-        The place of the row in X.
-    background
-        The rows that it is compared with.
-    here
-        The features of the row, by name.
-    """
+    """Return what each feature of one row does to σ, the largest effect first."""
     parts = Attributor(estimator, _safe_indexing(X, [at]), background)
     _, values, base = parts.row(0)
     order = np.argsort(-np.abs(values), kind="stable")
@@ -119,15 +84,7 @@ def widening(estimator: Any, X: Any, at: int, background: Any, here: dict[str, A
 
 
 def reasons(facts: dict[str, Any], unseen: list[str]) -> list[str]:
-    """Return sentences on why the prediction is certain or not.
-
-    Parameters
-    ----------
-    facts
-        What `explain_row` returned.
-    unseen
-        The columns in which the row has a category that the model does not know.
-    """
+    """Return sentences on why the prediction is certain or not."""
     near, share = facts["neighborhood"], facts["affinity"]
     lines = []
     if unseen:

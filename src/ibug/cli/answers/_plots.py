@@ -38,23 +38,7 @@ def draw_all(
     folder: Path,
     session: Session,
 ) -> list[str]:
-    """Draw all displays of test rows that can be drawn; returns the files.
-
-    Parameters
-    ----------
-    estimator : IBUGRegressor
-        Fitted.
-    X, y
-        The rows, and their observed values of shape (n_rows,).
-    found, plain
-        Their predictions with and without calibration.
-    indices : ndarray of shape (n_drawn, k)
-        The neighbours of the rows whose densities are drawn, which are the first ones.
-    folder
-        Where to put the files.
-    session
-        Gets a note on each display that cannot be drawn.
-    """
+    """Draw all displays of test rows that can be drawn; returns the files. Shapes: indices (n_drawn, k)."""
     import matplotlib.pyplot as plt
 
     if folder.exists() and not folder.is_dir():

@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 
 def several_names(wanted: OutputSpec) -> list[str]:
-    """Return the names of the columns of all targets, one target after the other.
-
-    Parameters
-    ----------
-    wanted
-        What is to be predicted.
-    """
+    """Return the names of the columns of all targets, one target after the other."""
     side = "box_" if wanted.joint else ""
     names = []
     for target in wanted.targets:
@@ -31,17 +25,7 @@ def several_names(wanted: OutputSpec) -> list[str]:
 
 
 def several_columns(rule: Any, wanted: OutputSpec, found: Predictions) -> list[Any]:
-    """Return the columns of all targets.
-
-    Parameters
-    ----------
-    rule : JointRule
-        The rule that made the predictions.
-    wanted
-        What is to be predicted.
-    found
-        The predictions of n rows of d targets.
-    """
+    """Return the columns of all targets."""
     distribution = found.distribution
     deviation = distribution.std()
     ends = [rule.ends(distribution, level, joint=wanted.joint) for level in wanted.intervals]

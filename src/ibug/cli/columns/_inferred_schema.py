@@ -19,21 +19,7 @@ _NUMBER_WITH_COMMA = r"^\s*[+-]?\d[\d.' ]*(,\d+)+(\.\d+)?\s*$"
 
 
 def schema_of_table(data: Any, columns: Sequence[str], categorical: Sequence[str], file: str, *, texts: bool) -> Schema:
-    """Return the schema of a training table; texts are categories, dates become days.
-
-    Parameters
-    ----------
-    data
-        The whole training table.
-    columns
-        Its features.
-    categorical
-        Numeric features that are categories.
-    file
-        The table's name in messages.
-    texts
-        Whether the model takes categories as texts (CatBoost).
-    """
+    """Return the schema of a training table; texts are categories, dates become days."""
     described = []
     for name in columns:
         kind = kind_of_type(data.schema.field(name).type)
@@ -78,19 +64,7 @@ def found_categories(column: Any, name: str, file: str, texts: bool) -> tuple[st
 
 
 def names_in_file(model: ModelColumns, written_as: Any, columns: Sequence[str], file: str) -> list[str]:
-    """Return the columns of a file that are the model's, in the model's order.
-
-    Parameters
-    ----------
-    model
-        The model's columns.
-    written_as
-        A function that writes a name as the model's library does: LightGBM replaces white space by underscores.
-    columns
-        The file's columns, without target and ids.
-    file
-        The file's name in messages.
-    """
+    """Return the columns of a file that are the model's, in the model's order."""
     if model.names is None:
         if len(columns) != model.n:
             raise InvalidInputError(

@@ -27,21 +27,7 @@ def require_column(table: Table, name: str, role: str) -> str:
 
 
 def match(table: Table, schema: Schema, others: Iterable[str | None], session: Session, *, strict: bool) -> Schema:
-    """Check that a table has all features; return the schema with the names of this table.
-
-    Parameters
-    ----------
-    table
-        The data.
-    schema
-        The model's columns.
-    others
-        Columns with another purpose: ids, the target.
-    session
-        Gets a note on columns that are ignored.
-    strict
-        Refuse such columns instead.
-    """
+    """Check that a table has all features; return the schema with the names of this table."""
     table.values = schema.values
     known = {name for name in [*others, *schema.targets(table.columns)] if name is not None}
     if schema.placed:

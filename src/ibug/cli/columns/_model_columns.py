@@ -44,15 +44,7 @@ class ModelColumns:
 
 
 def columns_of(model: Any, n: int | None = None) -> ModelColumns:
-    """Return the columns of a trained model.
-
-    Parameters
-    ----------
-    model
-        A model that ibug supports.
-    n
-        The number of columns, in case the model does not tell.
-    """
+    """Return the columns of a trained model."""
     from ibug.leaves import read_leaves_of  # takes long to import
 
     names = read_leaves_of(model).feature_names

@@ -8,28 +8,12 @@ import typer
 
 
 def divided(given: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
-    """Return names of columns, given one by one or with commas, each once; what is a column's name is not divided.
-
-    Parameters
-    ----------
-    given
-        What an option says.
-    columns
-        The columns of the table.
-    """
+    """Return names of columns, given one by one or with commas, each once; what is a column's name is not divided."""
     return tuple(dict.fromkeys(_parts(given, columns)))
 
 
 def targets_named(given: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the targets that --target names, like `divided`; none, or one that is named twice, is wrong usage.
-
-    Parameters
-    ----------
-    given
-        What the option says.
-    columns
-        The columns of the table.
-    """
+    """Return the targets that --target names, like `divided`; none, or one that is named twice, is wrong usage."""
     names = _parts(given, columns)
     if not names:
         raise typer.BadParameter("name a column.", param_hint="--target")

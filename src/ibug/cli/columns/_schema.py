@@ -72,24 +72,11 @@ class Schema:
     several: tuple[str, ...] = ()
 
     def of_targets(self, names: Sequence[str]) -> Schema:
-        """Return the same with the names of the targets.
-
-        Parameters
-        ----------
-        names
-            One, or several in the model's order.
-        """
+        """Return the same with the names of the targets."""
         return replace(self, target=", ".join(names), several=tuple(names) if len(names) > 1 else ())
 
     def targets(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of the targets; none if they are not known.
-
-        Parameters
-        ----------
-        columns
-            The columns of a table. Files of earlier versions have several names with commas: what is a column's name is
-            not divided.
-        """
+        """Return the names of the targets; none if they are not known."""
         if self.several or self.target is None:
             return self.several
         return divided([self.target], columns)

@@ -145,15 +145,7 @@ def coverage(given: str) -> float:
 
 
 def one_target(estimator: Any, command: str) -> None:
-    """Refuse a model of several targets.
-
-    Parameters
-    ----------
-    estimator : IBUGRegressor
-        Of a model file.
-    command : str
-        What cannot be done with it.
-    """
+    """Refuse a model of several targets."""
     names = getattr(estimator, "target_names_", None)
     if names is not None:
         raise InvalidInputError(

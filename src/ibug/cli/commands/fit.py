@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from ibug.cli.models import Request
 
 
-class Scoring(str, Enum):
+class Scoring(StrEnum):
     """The score that tunes and calibrates."""
 
     crps = "crps"
     nll = "nll"
 
 
-class Spread(str, Enum):
+class Spread(StrEnum):
     """The source of the variance."""
 
     auto = "auto"
@@ -31,15 +31,15 @@ class Spread(str, Enum):
     residuals = "residuals"
 
 
-class Residuals(str, Enum):
-    """Who makes honest residuals of the training rows."""
+class Residuals(StrEnum):
+    """Where out-of-sample residuals of the training rows come from."""
 
     auto = "auto"
     model = "model"
     none = "none"
 
 
-class Conformal(str, Enum):
+class Conformal(StrEnum):
     """The conformal calibration."""
 
     none = "none"
@@ -47,8 +47,8 @@ class Conformal(str, Enum):
     distribution = "distribution"
 
 
-Family = Enum("Family", {name: name for name in ("auto", *o.FAMILIES, "tune")}, type=str)  # type: ignore[misc]  # mypy wants the names written out
-BoosterName = Enum("BoosterName", {name: name for name in o.BOOSTERS}, type=str)  # type: ignore[misc]  # mypy wants the names written out
+Family = StrEnum("Family", {name: name for name in ("auto", *o.FAMILIES, "tune")})  # type: ignore[misc]  # mypy wants the names written out
+BoosterName = StrEnum("BoosterName", {name: name for name in o.BOOSTERS})  # type: ignore[misc]  # mypy wants the names written out
 
 _CRPS, _AUTO, _NONE, _STACK = Scoring("crps"), Spread("auto"), Conformal("none"), Family("auto")
 _CLONES = Residuals("auto")

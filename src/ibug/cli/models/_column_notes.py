@@ -18,19 +18,7 @@ _DATE_LIKE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b"
 
 
 def check_categories(schema: Schema, n_rows: int, most: int, file: str) -> None:
-    """Refuse a column with more categories than the library takes.
-
-    Parameters
-    ----------
-    schema
-        The columns.
-    n_rows
-        The number of rows.
-    most
-        The largest number of categories in one column.
-    file
-        The table's name in messages.
-    """
+    """Refuse a column with more categories than the library takes."""
     for column in schema.columns:
         n = len(column.categories or ())
         if n > most:
@@ -41,19 +29,7 @@ def check_categories(schema: Schema, n_rows: int, most: int, file: str) -> None:
 
 
 def note_columns(schema: Schema, data: Any, file: str, session: Session) -> None:
-    """Tell of columns that are probably ids, and of how dates become numbers.
-
-    Parameters
-    ----------
-    schema
-        The features.
-    data
-        The whole training table.
-    file
-        Its name in messages.
-    session
-        Gets the notes.
-    """
+    """Tell of columns that are probably ids, and of how dates become numbers."""
     for column in schema.columns:
         values = data.column(column.name)
         if column.kind == DATE:

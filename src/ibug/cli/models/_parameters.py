@@ -35,17 +35,7 @@ def parse_parameters(given: list[str]) -> dict[str, Any]:
 
 
 def check_parameters(given: Iterable[str], estimator: Any, library: str) -> None:
-    """Refuse parameters that the library does not know, and suggest what was probably meant.
-
-    Parameters
-    ----------
-    given
-        Their names.
-    estimator
-        An estimator of the library, made without them.
-    library
-        The library's import name.
-    """
+    """Refuse parameters that the library does not know, and suggest what was probably meant."""
     known = _known(estimator, library)
     for name in given:
         if name not in known:

@@ -57,17 +57,7 @@ class StoredModel:
         return None if self.origin is None else self.origin.id
 
     def targets(self, given: Sequence[str] | None, table: Table, session: Session) -> tuple[str, ...]:
-        """Return the columns of observed values, in the order of the model's targets, which go by their names.
-
-        Parameters
-        ----------
-        given
-            The values of --target; by default they are the columns of the training file.
-        table
-            The rows, which must have these columns.
-        session
-            Gets a note where the targets have no names, so that their order counts.
-        """
+        """Return the columns of observed values, in the order of the model's targets, which go by their names."""
         names: list[str] = getattr(self.estimator, "target_names_", None) or []
         if given:
             found = targets_named(given, table.columns)
@@ -105,13 +95,6 @@ class StoredModel:
 
         A model file of someone else may name any file as its training file. What it names is opened only if it stands
         beside the model file; a file elsewhere must be named by the user.
-
-        Parameters
-        ----------
-        train
-            The value of --train; by default it is the path that the model file keeps.
-        session
-            Gets the note.
         """
         if train == STANDARD_STREAM:
             raise typer.BadParameter("name a file.", param_hint="--train")

@@ -36,23 +36,7 @@ def read_labelled(
     schema_for: Callable[[Any], Schema],
     session: Session,
 ) -> tuple[LabelledRows, Schema]:
-    """Read a whole table.
-
-    Parameters
-    ----------
-    table
-        The open table.
-    columns
-        The features to read.
-    types
-        The types that text is read as, where they are known.
-    target, weight
-        The column of targets, or several, and that of weights, if any.
-    schema_for
-        Returns the schema of the data, once these are read.
-    session
-        Gets a note on unseen categories.
-    """
+    """Read a whole table."""
     targets = (target,) if isinstance(target, str) else tuple(target)
     numeric = [name for name in (*targets, weight) if name is not None]
     wanted = [*columns, *numeric]
@@ -80,17 +64,7 @@ def groups_of(rows: LabelledRows, groups: str | None) -> Any:
 
 
 def read_unlabelled(table: Table, schema: Schema, session: Session) -> Any:
-    """Return all rows of a table as the model takes them, without targets.
-
-    Parameters
-    ----------
-    table
-        The open table.
-    schema
-        Its columns.
-    session
-        Gets a note on unseen categories.
-    """
+    """Return all rows of a table as the model takes them, without targets."""
     with session.progress(f"reading {table.name}", None):
         data = table.read(schema.names, schema.types)
     if not data.num_rows:

@@ -13,17 +13,7 @@ from ibug.cli.tables import as_numbers, as_texts
 
 
 def shown_features(data: Any, schema: Schema, file: str) -> pd.DataFrame:
-    """Return the features as people know them: categories as texts, also those that the model does not know.
-
-    Parameters
-    ----------
-    data
-        A table of Arrow that has the columns of the schema.
-    schema
-        The model's columns.
-    file
-        The table's name in messages.
-    """
+    """Return the features as people know them: categories as texts, also those that the model does not know."""
     columns = {}
     for column in schema.columns:
         values = data.column(column.name).combine_chunks()

@@ -38,25 +38,7 @@ def read_training_rows(
     session: Session,
     sample: Sequence[int] = (),
 ) -> TrainingRows:
-    """Read some rows, and check that the file is the one that the model was fitted on.
-
-    Parameters
-    ----------
-    table
-        The training file.
-    schema
-        The model's columns.
-    rows
-        The rows to return, counted from 0.
-    targets : ndarray of shape (n_train,)
-        The targets that the model was fitted on, which those of the file must equal.
-    id
-        The column that names rows, if any.
-    session
-        Shows the progress.
-    sample
-        More rows, ascending, which are returned as the model takes them.
-    """
+    """Read some rows, and check that the file is the one that the model was fitted on. Shapes: targets (n_train,)."""
     target = schema.target
     assert target is not None, "without a target there is no training file"
     require_column(table, target, "target")

@@ -22,11 +22,6 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 def visible(text: str) -> str:
     r"""Return a text as a terminal may have it: control characters as Python writes them.
 
-    Parameters
-    ----------
-    text
-        Anything: names of columns and files, categories, messages.
-
     Examples
     --------
     >>> visible("load [kW]\x1b[31m")
@@ -46,13 +41,7 @@ def _code(found: re.Match[str]) -> str:
 
 
 def words(*parts: str | tuple[str, str]) -> Text:
-    """Return a text of parts, some of them pairs with a style; nothing in them is markup.
-
-    Parameters
-    ----------
-    *parts
-        Texts, or pairs (text, style).
-    """
+    """Return a text of parts, some of them pairs with a style; nothing in them is markup."""
     pairs = (part if isinstance(part, tuple) else (part, "") for part in parts)
     return Text.assemble(*((visible(text), style) for text, style in pairs))
 
@@ -78,15 +67,7 @@ def bytes_text(n: float) -> str:
 
 
 def done(output: str, size: float | None = None) -> Text:
-    """Return the line that says that a file is written.
-
-    Parameters
-    ----------
-    output
-        The file.
-    size
-        Its bytes, if that matters.
-    """
+    """Return the line that says that a file is written."""
     return words(("✓ ", "good"), (output, "value"), "" if size is None else (f" {bytes_text(size)}", "label"))
 
 

@@ -25,15 +25,7 @@ def fit_text(facts: dict[str, Any]) -> Any:
 
 
 def recalibrated_text(facts: dict[str, Any], file: str) -> Any:
-    """Return the summary of ``ibug recalibrate``, from the facts that it reports in JSON.
-
-    Parameters
-    ----------
-    facts
-        Output, size, number of rows, and scores before and after.
-    file
-        The name of the file of new rows.
-    """
+    """Return the summary of ``ibug recalibrate``, from the facts that it reports in JSON."""
     before, after = facts["before"], facts["after"]
     lines = {
         "rows": f"{facts['rows']:,} of {file}",
@@ -45,15 +37,7 @@ def recalibrated_text(facts: dict[str, Any], file: str) -> Any:
 
 
 def drift_text(drift: Any, file: str) -> Any:
-    """Return the comparisons of ``ibug monitor``.
-
-    Parameters
-    ----------
-    drift : Drift
-        The comparisons.
-    file
-        The name of the file.
-    """
+    """Return the comparisons of ``ibug monitor``."""
     table = plain_table("", "observed", "expected", "p-value", "corrected")
     table.add_column("", style="label")
     for test in drift:
@@ -65,17 +49,7 @@ def drift_text(drift: Any, file: str) -> Any:
 
 
 def nights_text(nights: Any, file: str, *, drifted: bool) -> Any:
-    """Return what ``ibug monitor --log`` has found.
-
-    Parameters
-    ----------
-    nights : DriftMonitor
-        The monitor, with the rows of the file.
-    file
-        The name of the file.
-    drifted
-        Whether there has been an alarm.
-    """
+    """Return what ``ibug monitor --log`` has found."""
     table = plain_table("", "rows so far", "corrected p-value")
     for name, p_value in nights.p_values.items():
         table.add_row(name, f"{nights.tests_[name].n_rows:,}", number(p_value, 3))
@@ -87,19 +61,7 @@ def nights_text(nights: Any, file: str, *, drifted: bool) -> Any:
 
 
 def scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide: bool) -> Any:
-    """Return the scores beside the uncalibrated ones.
-
-    Parameters
-    ----------
-    scores, plain : Scores
-        With and without calibration.
-    levels
-        The coverages of the intervals.
-    file
-        The name of the test file.
-    wide
-        The terminal has room for the meanings of the scores.
-    """
+    """Return the scores beside the uncalibrated ones."""
     table = plain_table("score", "calibrated", "uncalibrated")
     if wide:
         table.add_column("", style="label")
@@ -123,17 +85,7 @@ def scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide
 
 
 def several_scores_text(scores: Any, plain: Any, file: str, *, wide: bool) -> Any:
-    """Return the scores of several targets beside the uncalibrated ones.
-
-    Parameters
-    ----------
-    scores, plain : Scores
-        With and without calibration.
-    file
-        The name of the test file.
-    wide
-        The terminal has room for the meanings of the scores.
-    """
+    """Return the scores of several targets beside the uncalibrated ones."""
     table = plain_table("score", "calibrated", "uncalibrated")
     if wide:
         table.add_column("", style="label")
@@ -145,17 +97,7 @@ def several_scores_text(scores: Any, plain: Any, file: str, *, wide: bool) -> An
 
 
 def groups_text(table: dict[str, Any], coverage: float, column: str) -> Any:
-    """Return coverage and mean width of each group.
-
-    Parameters
-    ----------
-    table
-        What ``scores.groups`` has.
-    coverage
-        The coverage of the intervals.
-    column
-        The column that makes the groups.
-    """
+    """Return coverage and mean width of each group."""
     lines = plain_table(column, "rows", f"{100 * coverage:g} % inside", "", "by chance", "mean width")
     marked = False
     for line in group_lines(table, coverage):

@@ -18,17 +18,7 @@ from ibug.exceptions import InvalidInputError
 
 
 def open_table(path: str, options: ReadOptions, session: Session) -> Table:
-    """Open a table and read the names of its columns; it is closed at the end of the command.
-
-    Parameters
-    ----------
-    path
-        A file, or ``-`` for standard input.
-    options
-        How it is to be read, where its name does not tell.
-    session
-        Closes it, and gets notes on its form.
-    """
+    """Open a table and read the names of its columns; it is closed at the end of the command."""
     table = _opened(path, options)
     session.resources.callback(table.close)
     for note in table.notes:

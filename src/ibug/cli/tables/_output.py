@@ -20,17 +20,7 @@ from ibug.exceptions import InvalidInputError
 
 
 def check_output(path: str, *inputs: str | None, streams: bool = False) -> None:
-    """Refuse early an output that cannot be written, or that is one of the inputs.
-
-    Parameters
-    ----------
-    path
-        The output; ``-`` is standard output.
-    *inputs
-        The command's other files.
-    streams
-        Whether the output is written from its beginning to its end, so that it may be a device or a pipe.
-    """
+    """Refuse early an output that cannot be written, or that is one of the inputs."""
     if path == STANDARD_STREAM:
         return
     target = Path(path)

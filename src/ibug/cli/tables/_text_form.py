@@ -21,18 +21,7 @@ class TextForm(NamedTuple):
 
 
 def form_of(header: str, sample: bytes, delimiter: str | None, decimal: str | None) -> TextForm:
-    """Return how a table is written.
-
-    Parameters
-    ----------
-    header
-        The line with the names of the columns.
-    sample
-        The bytes that follow, as many as are at hand, in UTF-8.
-    delimiter, decimal
-        What the user has said; None to find it out. A comma separates columns, and a point is the decimal mark, unless
-        the first rows tell otherwise.
-    """
+    """Return how a table is written."""
     lines = _whole_lines(sample)
     notes = []
     if delimiter is None:

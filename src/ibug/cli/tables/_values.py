@@ -55,13 +55,6 @@ def as_days(column: Any, name: str, file: str) -> NDArray[np.float64]:
     """Return dates and times as days, (n_rows,), NaN where missing.
 
     Dates and moments count from 1970-01-01, those with a time zone in UTC; times of day from midnight.
-
-    Parameters
-    ----------
-    column
-        Of Arrow: dates, times, or texts of them as ISO 8601 writes them.
-    name, file
-        The column's and the table's name in messages.
     """
     column = decoded(column)
     if kind_of_type(column.type) == "text":

@@ -112,10 +112,7 @@ class JointMixtureParams:
 def copula_points(correlation: Floats) -> Floats:
     """Return points of a Gaussian copula, (n_points, d), whose columns have the probabilities (i + ½)/n_points.
 
-    Parameters
-    ----------
-    correlation : ndarray of shape (d, d)
-        The correlations of the normal scores.
+    Shapes: correlation (d, d).
     """
     ranks = np.argsort(np.argsort(normal_points(correlation), axis=0), axis=0)
     return np.asarray((ranks + 0.5) / N_POINTS)
@@ -127,10 +124,7 @@ def normal_points(correlation: Floats) -> Floats:
     They are 64 points of a low-discrepancy sequence (multiples of powers of the generalised golden ratio) and their
     reflections, so that all odd moments are right as well.
 
-    Parameters
-    ----------
-    correlation : ndarray of shape (d, d)
-        The correlations.
+    Shapes: correlation (d, d).
     """
     return np.asarray(white_points(len(correlation)) @ matrix_roots(correlation).T)
 
@@ -138,10 +132,7 @@ def normal_points(correlation: Floats) -> Floats:
 def matrix_roots(correlation: Floats) -> Floats:
     """Return A with AAᵀ = correlation, also where targets depend on each other exactly, of the same shape.
 
-    Parameters
-    ----------
-    correlation : ndarray of shape (d, d) or (n, d, d)
-        Correlations.
+    Shapes: correlation (d, d).
     """
     values, vectors = np.linalg.eigh(correlation)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
@@ -149,13 +140,7 @@ def matrix_roots(correlation: Floats) -> Floats:
 
 @lru_cache(maxsize=32)
 def white_points(d: int) -> Floats:
-    """Return points with mean 0, deviations of 1 and no correlation, spread like a normal distribution, (n_points, d).
-
-    Parameters
-    ----------
-    d : int
-        The number of targets.
-    """
+    """Return points of mean 0, deviations 1 and no correlation, spread like a normal distribution, (n_points, d)."""
     ratio = 2.0
     for _ in range(64):  # the root of xᵈ⁺¹ = x + 1
         ratio = (1 + ratio) ** (1 / (d + 1))

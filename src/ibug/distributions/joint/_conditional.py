@@ -38,21 +38,7 @@ _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 
 
 def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Floats, factor: float) -> Stack:
-    """Return the distributions of one target, given others.
-
-    Parameters
-    ----------
-    joint : JointStack
-        The joint distributions of n rows.
-    target : int
-        The number of the target.
-    columns : list of int
-        The numbers of p targets that are known.
-    y : ndarray of shape (n, p)
-        Their values.
-    factor : float
-        The width of kernels, from `kernel_factor`.
-    """
+    """Return the distributions of one target, given others. Shapes: y (n, p)."""
     blend, own = joint.blend, joint.blend.own[target]
     normal = _Conditioned.of(blend.correlation, target, columns)
     z = standardised(y, joint.loc[:, columns], joint.scale[:, columns])
@@ -91,17 +77,7 @@ def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Flo
 
 
 def kernel_factor(blend: JointMixtureParams, target: int, columns: list[int]) -> float:
-    """Return the `best_factor` of a blend's error vectors, which remembers it; infinite where no vector has a weight.
-
-    Parameters
-    ----------
-    blend : JointBlend
-        What the rows share.
-    target : int
-        The number of the target that is told.
-    columns : list of int
-        The numbers of the targets that are given.
-    """
+    """Return the `best_factor` of a blend's error vectors, remembered; infinite where no vector has a weight."""
     if blend.weights[2] == blend.weights[3] == 0:
         return np.inf
     key = target, tuple(columns)
@@ -116,14 +92,7 @@ def best_factor(errors: Floats, target: int, columns: list[int]) -> float:
     For each error vector the others are weighed by their kernels in the given targets; the factor has the best CRPS of
     their values of the wanted target. Where the given targets tell nothing of it, the factor is infinite.
 
-    Parameters
-    ----------
-    errors : ndarray of shape (n_errors, d)
-        The error vectors.
-    target : int
-        The number of the target that is told.
-    columns : list of int
-        The numbers of the targets that are given.
+    Shapes: errors (n_errors, d).
     """
     m = len(errors)
     if m < 3:

@@ -11,14 +11,7 @@ from ibug.distributions.joint._blend import N_POINTS, matrix_roots, white_points
 def local_copulas(copula: Floats, residuals: Floats, pseudo_rows: float) -> Floats:
     """Return the correlations of each row's copula, (n, d, d): those of its neighbours' residuals, drawn to all rows'.
 
-    Parameters
-    ----------
-    copula : ndarray of shape (d, d)
-        The correlations of all rows together.
-    residuals : ndarray of shape (n, k, d)
-        The residuals of the neighbours; each target is measured in its own root mean square of the row.
-    pseudo_rows : float
-        The number of neighbours that `copula` counts for.
+    Shapes: copula (d, d); residuals (n, k, d).
     """
     size = np.sqrt(np.square(residuals).mean(axis=1, keepdims=True))
     scaled = residuals / np.where(size > 0, size, 1.0)
@@ -32,10 +25,7 @@ def local_copulas(copula: Floats, residuals: Floats, pseudo_rows: float) -> Floa
 def points_of_copulas(copulas: Floats) -> Floats:
     """Return points that stand for each row's copula, (n, n_points, d): in each column the same probabilities.
 
-    Parameters
-    ----------
-    copulas : ndarray of shape (n, d, d)
-        The correlations of the normal scores.
+    Shapes: copulas (n, d, d).
     """
     points = white_points(copulas.shape[1]) @ matrix_roots(copulas).transpose(0, 2, 1)
     ranks = np.argsort(np.argsort(points, axis=1), axis=1)
@@ -43,15 +33,7 @@ def points_of_copulas(copulas: Floats) -> Floats:
 
 
 def log_densities(copulas: Floats, scores: Floats) -> Floats:
-    """Return the log densities of Gaussian copulas, (n,).
-
-    Parameters
-    ----------
-    copulas : ndarray of shape (n, d, d)
-        Correlations, positive definite.
-    scores : ndarray of shape (n, d)
-        Normal scores.
-    """
+    """Return the log densities of Gaussian copulas, (n,). Shapes: copulas (n, d, d); scores (n, d)."""
     root = np.linalg.cholesky(copulas)
     white = np.linalg.solve(root, scores[:, :, None])[:, :, 0]
     volume = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)

@@ -16,19 +16,7 @@ except ImportError as error:  # pragma: no cover - only without a build
 def mean_distances(points: Floats, weights: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Return E|X − y| of each measure on a row's points, and E|X − X'| of each two of them.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, m, d)
-        The points of each row.
-    weights : ndarray of shape (n, J, m)
-        The probabilities that J measures give them.
-    y : ndarray of shape (n, d)
-        The observed values.
-
-    Returns
-    -------
-    to_target : ndarray of shape (n, J)
-    to_each_other : ndarray of shape (n, J, J)
+    Shapes: points (n, m, d); weights (n, J, m); y (n, d); to_target (n, J); to_each_other (n, J, J).
     """
     n, j = weights.shape[:2]
     to_target, to_each_other = np.empty((n, j)), np.empty((n, j, j))
@@ -40,16 +28,7 @@ def mean_distances(points: Floats, weights: Floats, y: Floats) -> tuple[Floats, 
 def variogram(points: Floats, weights: Floats, y: Floats, p: float) -> Floats:
     """Return Σᵢ<ⱼ (|yᵢ − yⱼ|ᵖ − E|Xᵢ − Xⱼ|ᵖ)² over pairs of targets, (n,).
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, m, d)
-        The points of each row.
-    weights : ndarray of shape (n, m)
-        Their probabilities.
-    y : ndarray of shape (n, d)
-        The observed values.
-    p : float
-        The power, above zero.
+    Shapes: points (n, m, d); weights (n, m); y (n, d).
     """
     total = np.zeros(len(points))
     d = y.shape[1]

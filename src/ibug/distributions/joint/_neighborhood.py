@@ -75,14 +75,7 @@ class Neighborhood:
 def predicted_plus(loc: Floats, residuals: Floats, grids: tuple[DiscreteSupport, ...]) -> Floats:
     """Return predictions plus neighbours' residuals, (n, k, d), moved to values that occur where a target takes few.
 
-    Parameters
-    ----------
-    loc : ndarray of shape (n, d)
-        The predictions.
-    residuals : ndarray of shape (n, k, d)
-        The residuals.
-    grids : tuple of Grid
-        As in `Neighborhood`.
+    Shapes: loc (n, d); residuals (n, k, d).
     """
     around = loc[:, None] + residuals
     for j, grid in enumerate(grids):

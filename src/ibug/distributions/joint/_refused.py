@@ -12,13 +12,7 @@ _OF_ONE_TARGET = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "isf")
 
 
 def no_attribute(name: str) -> AttributeError:
-    """Return the error of an attribute that a JointStack does not have: densities, say, which one target has.
-
-    Parameters
-    ----------
-    name
-        What was asked for.
-    """
+    """Return the error of an attribute that a JointStack does not have: densities, say, which one target has."""
     if name not in _OF_ONE_TARGET:
         return AttributeError(f"'JointStack' object has no attribute {name!r}")
     return AttributeError(
@@ -29,13 +23,7 @@ def no_attribute(name: str) -> AttributeError:
 
 
 def check_size(size: Any) -> None:
-    """Raise InvalidInputError for an impossible number of samples.
-
-    Parameters
-    ----------
-    size
-        None, or a number of at least 0.
-    """
+    """Raise InvalidInputError for an impossible number of samples."""
     if size is None:
         return
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:

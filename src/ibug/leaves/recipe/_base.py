@@ -80,13 +80,7 @@ class LeafValues:
         return len(self.first) - 1
 
     def at(self, trees: NDArray[np.intp], leaves: NDArray[np.intp]) -> Floats:
-        """Return the values of leaves, each given by its tree and its number, (n,).
-
-        Raises
-        ------
-        NotRedoneError
-            For a leaf that its tree does not have.
-        """
+        """Return the values of leaves, each given by its tree and its number, (n,)."""
         places = self.first[trees] + leaves
         if np.any(places >= self.first[trees + 1]):
             raise NotRedoneError("its leaves are not numbered as expected")

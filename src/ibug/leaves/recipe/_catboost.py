@@ -27,16 +27,7 @@ def boosting(
 
     CatBoost samples rows to find splits only; the values of leaves are made of all rows, in ordered boosting, too.
 
-    Parameters
-    ----------
-    model
-        A CatBoost model.
-    loss
-        The name of its loss.
-    y, weights : ndarray of shape (n_rows,)
-        Targets and weights of the training rows; the latter may be None.
-    output, n_outputs
-        The output that the targets are for, and the number of outputs: each leaf has a value for each of them.
+    Shapes: y, weights (n_rows,).
     """
     if "params" not in model.get_metadata():
         raise NotRedoneError("it does not tell its parameters, as sums of models do not")

@@ -26,17 +26,7 @@ _RENEWED = {"regression_l1", "quantile", "mape"}
 
 
 def boosting(booster: Any, n_iterations: int, y: Floats, weights: Floats | None) -> Boosting:
-    """Return the recipe of the first iterations.
-
-    Parameters
-    ----------
-    booster
-        A LightGBM booster of one tree per iteration.
-    n_iterations
-        How many iterations `predict` uses.
-    y, weights : ndarray of shape (n_rows,)
-        Targets and weights of the training rows; the latter may be None.
-    """
+    """Return the recipe of the first iterations. Shapes: y, weights (n_rows,)."""
     text = booster.model_to_string(num_iteration=n_iterations)
     trees, _, rest = text.partition("\nend of trees")
     header, *blocks = trees.split("\nTree=")

@@ -25,15 +25,7 @@ _HISTOGRAM_LOSSES = {"squared_error": Loss(), "poisson": Loss("poisson"), "gamma
 
 
 def histogram_boosting(model: Any, y: Floats, weights: Floats | None) -> Boosting:
-    """Return the recipe of a HistGradientBoostingRegressor.
-
-    Parameters
-    ----------
-    model
-        With one output.
-    y, weights : ndarray of shape (n_rows,)
-        Targets and weights of the training rows; the latter may be None.
-    """
+    """Return the recipe of a HistGradientBoostingRegressor. Shapes: y, weights (n_rows,)."""
     if model.loss not in _HISTOGRAM_LOSSES:
         raise NotRedoneError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
     held_out = model.do_early_stopping_ and getattr(model, "_use_validation_data", True)
@@ -57,15 +49,7 @@ def histogram_boosting(model: Any, y: Floats, weights: Floats | None) -> Boostin
 
 
 def gradient_boosting(model: Any, y: Floats, weights: Floats | None) -> Boosting:
-    """Return the recipe of a GradientBoostingRegressor.
-
-    Parameters
-    ----------
-    model
-        With one output.
-    y, weights : ndarray of shape (n_rows,)
-        Targets and weights of the training rows; the latter may be None.
-    """
+    """Return the recipe of a GradientBoostingRegressor. Shapes: y, weights (n_rows,)."""
     if model.loss != "squared_error":
         raise NotRedoneError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
     refusal = ""
@@ -92,17 +76,7 @@ def gradient_boosting(model: Any, y: Floats, weights: Floats | None) -> Boosting
 
 
 def forest(model: Any, y: Floats, weights: Floats | None, output: int = 0) -> Bagging:
-    """Return the recipe of a RandomForestRegressor or ExtraTreesRegressor.
-
-    Parameters
-    ----------
-    model
-        With one output, or several.
-    y, weights : ndarray of shape (n_rows,)
-        Targets and weights of the training rows; the latter may be None.
-    output
-        The output that the targets are for.
-    """
+    """Return the recipe of a RandomForestRegressor or ExtraTreesRegressor. Shapes: y, weights (n_rows,)."""
     trees = [estimator.tree_ for estimator in model.estimators_]
     leaves = LeafValues.of([_leaf_means(tree, output) for tree in trees])
     parents = LeafValues.of([_means_above_leaves(tree, output) for tree in trees])

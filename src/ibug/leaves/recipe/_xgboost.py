@@ -27,19 +27,7 @@ _SAME = 1e-3
 def boosting(
     booster: Any, n_rounds: int, y: Floats, weights: Floats | None, *, output: int = 0, n_outputs: int = 1
 ) -> Boosting:
-    """Return the recipe of the first rounds.
-
-    Parameters
-    ----------
-    booster
-        An XGBoost booster with one output, or with several whose trees take turns.
-    n_rounds
-        How many rounds `predict` uses; 0 means all.
-    y, weights : ndarray of shape (n_rows,)
-        Targets and weights of the training rows; the latter may be None.
-    output, n_outputs
-        The output that the targets are for, and the number of outputs.
-    """
+    """Return the recipe of the first rounds. Shapes: y, weights (n_rows,)."""
     config = json.loads(booster.save_config())["learner"]
     learner = parse(bytes(booster.save_raw("ubj")))["learner"]
     if config["gradient_booster"]["name"] != "gbtree":

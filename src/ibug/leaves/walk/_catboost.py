@@ -28,15 +28,7 @@ class ScaleAndBias:
 
 
 def read_trees(model: Any, log_link: bool) -> tuple[Trees, ScaleAndBias]:
-    """Return the trees, and what turns the sum of leaf values into a prediction.
-
-    Parameters
-    ----------
-    model
-        A CatBoost model of symmetric trees on numeric features.
-    log_link
-        Whether its predictions are exponentials.
-    """
+    """Return the trees, and what turns the sum of leaf values into a prediction."""
     content = _content(model)
     info = content["features_info"]
     if "oblivious_trees" not in content:

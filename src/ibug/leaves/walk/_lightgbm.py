@@ -22,22 +22,7 @@ _IDENTITY = {"regression", "regression_l1", "huber", "fair", "quantile", "mape",
 
 
 def read_trees(booster: Any, n_iterations: int) -> tuple[Trees, Link | None]:
-    """Return the trees of the first iterations, and what turns the sum of leaf values into a prediction.
-
-    Parameters
-    ----------
-    booster
-        A LightGBM booster of one tree per iteration.
-    n_iterations
-        How many iterations `predict` uses.
-
-    Returns
-    -------
-    trees
-        In the common form.
-    link
-        ``None`` where a sum is not enough: for linear models in the leaves, or an unknown objective.
-    """
+    """Return the trees of the first iterations, and what turns the sum of leaf values into a prediction."""
     text = booster.model_to_string(num_iteration=n_iterations)
     header, *blocks = text.partition("\nend of trees")[0].split("\nTree=")
     fields = [_fields(block) for block in blocks]

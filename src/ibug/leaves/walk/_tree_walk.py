@@ -24,11 +24,6 @@ class TreeWalk:
     ----------
     trees
         The trees in the common form.
-
-    Raises
-    ------
-    NotWalkableError
-        Where they have more thresholds, leaves or categories than the walk has room for.
     """
 
     def __init__(self, trees: Trees) -> None:
@@ -50,25 +45,7 @@ class TreeWalk:
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]] | None:
         """Walk rows down the trees.
 
-        Parameters
-        ----------
-        rows : ndarray of float64 or float32, shape (n_rows, n_features)
-            As the library would read them, contiguous.
-        n_jobs
-            Threads, in joblib's convention.
-        instruction_set
-            The best of the machine if empty.
-        trees : ndarray of int32, shape (n_chosen,), optional
-            Walk these trees only, in this order; all if ``None``.
-
-        Returns
-        -------
-        leaves : ndarray of int32, shape (n_rows, n_trees) or (n_rows, n_chosen)
-            The leaf numbers, as the library numbers them.
-        sums : ndarray of shape (n_rows,)
-            The sums of the leaves' values, added as the library adds them.
-
-        None is returned where the library would not take the rows.
+        Shapes: rows (n_rows, n_features); trees (n_chosen,); leaves (n_rows, n_trees); sums (n_rows,).
         """
         n_rows = len(rows)
         leaves = np.empty((n_rows, self.n_trees if trees is None else len(trees)), np.int32)

@@ -13,13 +13,7 @@ _CONSTANTS = {b"Z": None, b"T": True, b"F": False}
 
 
 def parse(content: bytes) -> Any:
-    """Return what the bytes describe.
-
-    Raises
-    ------
-    ValueError
-        For bytes that are no complete document.
-    """
+    """Return what the bytes describe."""
     try:
         value, _ = _value(content, 1, content[:1])
     except (struct.error, IndexError, KeyError) as error:

@@ -32,24 +32,7 @@ class Margin:
 
 
 def read_trees(booster: Any, n_rounds: int, missing: float) -> tuple[Trees, Margin | None]:
-    """Return the trees of the first rounds, and what turns the sum of leaf values into a prediction.
-
-    Parameters
-    ----------
-    booster
-        An XGBoost booster, with one output or several, whose trees take turns; the start is that of the first.
-    n_rounds
-        How many rounds `predict` uses; 0 means all.
-    missing
-        The value that stands for a missing one, beside NaN.
-
-    Returns
-    -------
-    trees
-        In the common form.
-    margin
-        ``None`` where the sum does not tell the prediction: for dart, or an unknown objective.
-    """
+    """Return the trees of the first rounds, and what turns the sum of leaf values into a prediction."""
     learner = parse(bytes(booster.save_raw("ubj")))["learner"]
     gradient_booster, objective = learner["gradient_booster"], learner["objective"]["name"]
     dart = gradient_booster["name"] == "dart"

@@ -16,17 +16,7 @@ from ibug.persistence.estimators._parts import (
 
 
 def describe_cbu(regressor: Any, saving: Saving, fitted: bool) -> dict[str, Any]:
-    """Return the description of a CBURegressor.
-
-    Parameters
-    ----------
-    regressor : CBURegressor
-        The regressor.
-    saving : Saving
-        The file that is being written.
-    fitted : bool
-        Whether the learned values are stored as well.
-    """
+    """Return the description of a CBURegressor."""
     description = describe_estimator(regressor, regressor.get_params(deep=False), saving, fitted=fitted)
     if fitted:
         learned = {
@@ -39,17 +29,7 @@ def describe_cbu(regressor: Any, saving: Saving, fitted: bool) -> dict[str, Any]
 
 
 def restore_cbu(cls: type, spec: dict[str, Any], loading: Loading) -> tuple[Any, dict[str, Any]]:
-    """Return the CBURegressor of a description without its calibration, and what it has learned, if anything.
-
-    Parameters
-    ----------
-    cls : type
-        The class of the regressor.
-    spec : dict
-        Its description.
-    loading : Loading
-        The file that is being read.
-    """
+    """Return the CBURegressor of a description without its calibration, and what it has learned, if anything."""
     regressor, model = restore_estimator(cls, spec, loading)
     if "learned" not in spec:
         return regressor, {}

@@ -20,17 +20,7 @@ from ibug.persistence.estimators._parts import (
 
 
 def describe_ensemble(ensemble: Any, saving: Saving, fitted: bool) -> dict[str, Any]:
-    """Return the description of a ProbabilisticEnsemble with all its members.
-
-    Parameters
-    ----------
-    ensemble : ProbabilisticEnsemble
-        The ensemble.
-    saving : Saving
-        The file that is being written.
-    fitted : bool
-        Whether the learned values are stored as well.
-    """
+    """Return the description of a ProbabilisticEnsemble with all its members."""
     parameters = describe_parameters(ensemble.get_params(deep=False))
     given = parameters.pop("estimators")
     description: dict[str, Any] = {"parameters": encode_parameters(parameters, saving.encoder, "parameters")}
@@ -53,17 +43,7 @@ def describe_ensemble(ensemble: Any, saving: Saving, fitted: bool) -> dict[str, 
 
 
 def restore_ensemble(cls: type, spec: dict[str, Any], loading: Loading) -> tuple[Any, dict[str, Any]]:
-    """Return the ensemble of a description without its calibration, and what it has learned, if anything.
-
-    Parameters
-    ----------
-    cls : type
-        The class of the regressor.
-    spec : dict
-        Its description.
-    loading : Loading
-        The file that is being read.
-    """
+    """Return the ensemble of a description without its calibration, and what it has learned, if anything."""
     named = [(str(name), load_regressor(member, loading)) for name, member in spec.get("members", [])]
     given: list[tuple[str, Any]] = []
     for name, member in spec["estimators"]:

@@ -19,17 +19,7 @@ from ibug.rule import AnyRule, JointRule, Rule, rule_from_state
 
 
 def describe_ibug(regressor: Any, saving: Saving, fitted: bool) -> dict[str, Any]:
-    """Return the description of an IBUGRegressor. What predictions need is described first: it may be refused.
-
-    Parameters
-    ----------
-    regressor : IBUGRegressor
-        The regressor.
-    saving : Saving
-        The file that is being written.
-    fitted : bool
-        Whether the learned values are stored as well.
-    """
+    """Return the description of an IBUGRegressor. What predictions need is described first: it may be refused."""
     learned = None
     if fitted:
         rule = regressor.rule_.state()
@@ -45,17 +35,7 @@ def describe_ibug(regressor: Any, saving: Saving, fitted: bool) -> dict[str, Any
 
 
 def restore_ibug(cls: type, spec: dict[str, Any], loading: Loading) -> Any:
-    """Return the IBUGRegressor of a description, after checking that its parts belong together.
-
-    Parameters
-    ----------
-    cls : type
-        The class of the regressor.
-    spec : dict
-        Its description.
-    loading : Loading
-        The file that is being read.
-    """
+    """Return the IBUGRegressor of a description, after checking that its parts belong together."""
     regressor, model = restore_estimator(cls, spec, loading)
     if "learned" in spec:
         learned = loading.decoder.decode(spec["learned"])
@@ -69,15 +49,7 @@ def restore_ibug(cls: type, spec: dict[str, Any], loading: Loading) -> Any:
 
 
 def check_features(source: LocalSource, n_features: int) -> None:
-    """Check that the model has as many features as the columns that are described, if it knows its features.
-
-    Parameters
-    ----------
-    source : LocalSource
-        Has the model.
-    n_features : int
-        The number of columns that are described.
-    """
+    """Check that the model has as many features as the columns that are described, if it knows its features."""
     expected = source.leaves.reader.n_features
     require(
         expected in (None, n_features),
@@ -94,15 +66,7 @@ def _target_names(learned: Mapping[str, Any], source: LocalSource) -> list[str]:
 
 
 def check_needs(source: LocalSource, rule: AnyRule) -> None:
-    """Check that the source has the neighbours that the rule asks for.
-
-    Parameters
-    ----------
-    source : LocalSource
-        Where neighbours come from.
-    rule : Rule or JointRule
-        What is made of them.
-    """
+    """Check that the source has the neighbours that the rule asks for."""
     if isinstance(rule, JointRule):
         require(source.targets.shape[1:] == (rule.n_targets,), "its numbers of targets do not agree")
         for one in rule.rules:

@@ -16,19 +16,7 @@ from ibug.persistence._session import Loading, Saving
 
 
 def describe_estimator(regressor: Any, parameters: dict[str, Any], saving: Saving, *, fitted: bool) -> dict[str, Any]:
-    """Return the parameters of a regressor around a model, and the model if it is fitted.
-
-    Parameters
-    ----------
-    regressor : IBUGRegressor or CBURegressor
-        The regressor.
-    parameters : dict
-        Its parameters, as they are to be stored.
-    saving : Saving
-        The file that is being written.
-    fitted : bool
-        Whether the model is stored as well.
-    """
+    """Return the parameters of a regressor around a model, and the model if it is fitted."""
     estimator = parameters.pop("estimator")
     description: dict[str, Any] = {}
     if fitted:
@@ -42,17 +30,7 @@ def describe_estimator(regressor: Any, parameters: dict[str, Any], saving: Savin
 
 
 def restore_estimator(cls: type, spec: dict[str, Any], loading: Loading) -> tuple[Any, Any]:
-    """Return a regressor with its parameters, and its model if it was fitted, else None.
-
-    Parameters
-    ----------
-    cls : type
-        The class of the regressor.
-    spec : dict
-        Its description.
-    loading : Loading
-        The file that is being read.
-    """
+    """Return a regressor with its parameters, and its model if it was fitted, else None."""
     model, unchanged = None, False
     if "model" in spec:
         before = len(loading.model_digests)
@@ -81,13 +59,7 @@ def restore_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe_columns(regressor: Any) -> dict[str, Any]:
-    """Return number, names and types of the features.
-
-    Parameters
-    ----------
-    regressor : fitted regressor
-        Has seen the features.
-    """
+    """Return number, names and types of the features."""
     return {
         "n_features_in_": regressor.n_features_in_,
         "feature_names_in_": getattr(regressor, "feature_names_in_", None),
@@ -96,15 +68,7 @@ def describe_columns(regressor: Any) -> dict[str, Any]:
 
 
 def restore_columns(regressor: Any, learned: Mapping[str, Any]) -> None:
-    """Set number, names and types of the features.
-
-    Parameters
-    ----------
-    regressor : regressor
-        Gets them.
-    learned : dict
-        What `describe_columns` returned.
-    """
+    """Set number, names and types of the features."""
     n, names = learned["n_features_in_"], learned["feature_names_in_"]
     require(isinstance(n, int) and n > 0, "the number of its features is impossible")
     regressor.n_features_in_ = n
@@ -129,13 +93,7 @@ def describe_calibration(regressor: Any) -> dict[str, Any]:
 
 
 def restore_calibration(learned: Mapping[str, Any]) -> tuple[float, float, ConformalCalibrator | None]:
-    """Return γ, δ and the conformal calibrator that were described.
-
-    Parameters
-    ----------
-    learned : dict
-        The learned values of a description.
-    """
+    """Return γ, δ and the conformal calibrator that were described."""
     for name in ("gamma_", "delta_"):
         require(isinstance(learned[name], (int, float)), f"its {name} is no number")
     return learned["gamma_"], learned["delta_"], calibrator_from_state(learned["conformal"])

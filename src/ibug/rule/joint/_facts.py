@@ -33,12 +33,7 @@ class JointFacts:
     def of(cls, targets: Floats, options: Options) -> JointFacts:
         """Look at the targets, (n, d), after checking that the options are such that several targets can have.
 
-        Parameters
-        ----------
-        targets : ndarray of shape (n, d)
-            The training targets.
-        options
-            What was asked for.
+        Shapes: targets (n, d).
         """
         check_options(options)
         deviation = targets.std(axis=0)
@@ -52,39 +47,19 @@ class JointFacts:
         return tuple(one.support for one in self.targets)
 
     def bounded(self, supports: Sequence[TargetSupport]) -> JointFacts:
-        """Return the same with other bounds.
-
-        Parameters
-        ----------
-        supports
-            One for each target.
-        """
+        """Return the same with other bounds."""
         targets = zip(self.targets, supports, strict=True)
         return replace(self, targets=tuple(one.bounded([support]) for one, support in targets))
 
     def suited(self, losses: Sequence[str], later: Sequence[TargetRange] = ()) -> JointFacts:
-        """Return the same with bounds that suit the losses of the targets' models and later targets.
-
-        Parameters
-        ----------
-        losses
-            One for each target, as in `TargetFacts.suited`.
-        later
-            The ranges of the validation targets, one for each target; none without these.
-        """
+        """Return the same with bounds that suit the losses of the targets' models and later targets."""
         ranges = [[one] for one in later] or [[] for _ in self.targets]
         targets = zip(self.targets, losses, ranges, strict=True)
         return replace(self, targets=tuple(one.suited([loss], range) for one, loss, range in targets))
 
 
 def check_options(options: Options) -> None:
-    """Raise InvalidInputError for parameters that only one target can have.
-
-    Parameters
-    ----------
-    options
-        What was asked for.
-    """
+    """Raise InvalidInputError for parameters that only one target can have."""
     if options.weight_neighbors:
         raise InvalidInputError(
             "weight_neighbors=True is for one target: neighbours of several targets count alike. Leave it out."

@@ -74,22 +74,7 @@ def fit_joint(
     pull to that first expert. Distances of neighbours' vectors and of error vectors are exact. The two continuous
     experts are represented by 128 fixed points each.
 
-    Parameters
-    ----------
-    experts : Experts
-        The joint experts, J of them.
-    evidence : JointEvidence
-        What they look at, for n validation rows.
-    own : tuple of Stack
-        The targets' own distributions of these rows.
-    pooled : tuple of Pooled
-        The pooled errors of each target.
-    y : ndarray of shape (n, d)
-        The targets of the rows.
-    unit : ndarray of shape (d,)
-        What distances are measured in.
-    weights : ndarray of shape (n,) or None
-        Of the rows.
+    Shapes: y (n, d); unit (d,); weights (n,).
     """
     n = len(y)
     errors, correlation = pooled_vectors(evidence, y, pooled, weights)
@@ -118,16 +103,7 @@ def pseudo_rows(copula: Floats, residuals: Floats, scores: Floats, weights: Floa
     The best of a few numbers, by the likelihood of the validation rows' normal scores; and only if rows gain by it for
     certain, that is by more than three standard errors, as several numbers are tried.
 
-    Parameters
-    ----------
-    copula : ndarray of shape (d, d)
-        The copula of all rows.
-    residuals : ndarray of shape (n, k, d)
-        Honest residuals of the neighbours.
-    scores : ndarray of shape (n, d)
-        Normal scores of the rows' targets.
-    weights : ndarray of shape (n,) or None
-        Of the rows.
+    Shapes: copula (d, d); residuals (n, k, d); scores (n, d); weights (n,).
     """
     before = log_densities(np.broadcast_to(copula, (len(scores), *copula.shape)), scores)
     best, most = None, 0.0
@@ -145,18 +121,7 @@ def normal_only_joint(
 ) -> JointStacked:
     """Return the joint stack in which the normal expert has all the weight.
 
-    Parameters
-    ----------
-    experts : Experts
-        The joint experts, J of them.
-    pooled : tuple of Pooled
-        The pooled errors of each target.
-    errors : ndarray of shape (n_errors, d)
-        The pooled error vectors.
-    correlation, copula : ndarray of shape (d, d)
-        Correlations of the normal expert, and of the copula.
-    unit : ndarray of shape (d,)
-        What distances are measured in.
+    Shapes: errors (n_errors, d); correlation, copula (d, d); unit (d,).
     """
     weights, unknown = np.eye(1 + len(experts))[1], np.full(1 + len(experts), np.nan)
     return JointStacked(experts, weights, unknown, np.nan, pooled, errors, correlation, copula, unit)
@@ -167,18 +132,7 @@ def expert_distances(
 ) -> tuple[Floats, Floats]:
     """Return the mean distances of the experts to the targets, (1 + J,), and to each other, (1 + J, 1 + J).
 
-    Parameters
-    ----------
-    stacked : JointStacked
-        The experts, error vectors and correlations; its weights do not matter.
-    evidence : JointEvidence
-        What the experts look at.
-    own : tuple of Stack
-        The targets' own distributions.
-    y : ndarray of shape (n, d)
-        The targets.
-    weights : ndarray of shape (n,) or None
-        Of the rows.
+    Shapes: y (n, d); weights (n,).
     """
     found = [
         mean_distances(points, masses, y[rows] / stacked.unit)
@@ -230,16 +184,7 @@ def pooled_vectors(
     of all errors; which of them belong together is said by the ranks of 127 rows, drawn evenly along the first
     principal axis of the errors.
 
-    Parameters
-    ----------
-    evidence : JointEvidence
-        Predictions and scales of the validation rows.
-    y : ndarray of shape (n, d)
-        Their targets.
-    pooled : tuple of Pooled
-        The pooled errors of each target.
-    weights : ndarray of shape (n,) or None
-        Of the rows.
+    Shapes: y (n, d); weights (n,).
     """
     errors = (y - evidence.mean) / evidence.scale
     n = len(errors)

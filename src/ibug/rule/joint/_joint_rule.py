@@ -111,13 +111,7 @@ class JointRule:
         return {name: value for name, value in self.__dict__.items() if name != "needs"}  # which is made again
 
     def row_context(self, X: Any, leaves: LeavesOf | None = None) -> Mapping[str, NDArray[Any]]:
-        """Return what batches must have beside neighbours: nothing.
-
-        Parameters
-        ----------
-        X, leaves
-            As in `Rule.aside`.
-        """
+        """Return what batches must have beside neighbours: nothing."""
         return {}
 
     def own(self, batch: Batch) -> tuple[Stack, ...]:
@@ -136,13 +130,7 @@ class JointRule:
         return self.stack.distribution(batch, self.own(batch))
 
     def marginals(self, distribution: JointStack) -> list[Distribution]:
-        """Return the distributions of each target, with its conformal calibration if there is one.
-
-        Parameters
-        ----------
-        distribution : JointStack
-            What `distribution` has returned.
-        """
+        """Return the distributions of each target, with its conformal calibration if there is one."""
         plain = distribution.marginals()
         if not self.conformal_of:
             return list(plain)
@@ -151,12 +139,7 @@ class JointRule:
     def box(self, distribution: JointStack, coverage: Any) -> tuple[Floats, Floats]:
         """Return the ends of boxes that hold all targets at once, (n_rows, d) each, or (n_rows, d, m).
 
-        Parameters
-        ----------
-        distribution : JointStack
-            What `distribution` has returned.
-        coverage : float or array-like of shape (m,)
-            The coverage, or several.
+        Shapes: coverage (m,).
         """
         return self.require_boxes().box(distribution.marginals(), coverage)
 
@@ -171,14 +154,7 @@ class JointRule:
     def ends(self, distribution: Any, coverage: Any, *, joint: bool = False) -> Floats:
         """Return the ends of intervals or boxes, (n_rows, d, 2) or (n_rows, d, 2, n_coverages).
 
-        Parameters
-        ----------
-        distribution : JointStack
-            What `distribution` has returned.
-        coverage : float or array-like of shape (m,)
-            The coverage, or several.
-        joint : bool
-            Whether boxes are wanted, which hold all targets at once.
+        Shapes: coverage (m,).
         """
         if joint:
             return np.stack(self.box(distribution, coverage), axis=2)
@@ -186,15 +162,7 @@ class JointRule:
         return np.stack(ends, axis=1)
 
     def quantiles(self, distribution: Any, probabilities: Floats) -> Floats:
-        """Return quantiles of each target, (n_rows, d, n_probabilities).
-
-        Parameters
-        ----------
-        distribution : JointStack
-            What `distribution` has returned.
-        probabilities : ndarray of shape (n_probabilities,)
-            Their probabilities.
-        """
+        """Return quantiles of each target, (n_rows, d, n_probabilities). Shapes: probabilities (n_probabilities,)."""
         return np.stack([one.ppf(probabilities[None, :]) for one in self.marginals(distribution)], axis=1)
 
     @property
@@ -208,13 +176,7 @@ class JointRule:
         return [rule.support_reason for rule in self.rules]
 
     def including(self, later: Sequence[TargetRange], which: str) -> JointRule:
-        """Return the same; without the bounds of targets, and with a warning, if later ones are outside.
-
-        Parameters
-        ----------
-        later, which
-            As in `Rule.including`: one for each target.
-        """
+        """Return the same; without the bounds of targets, and with a warning, if later ones are outside."""
         rules = tuple(rule.including([one], which) for rule, one in zip(self.rules, later, strict=True))
         pooled = zip(self.stack.pooled, rules, strict=True)
         bounded = tuple(replace(one, support=rule.bounds) for one, rule in pooled)
@@ -242,13 +204,7 @@ class JointRule:
         return JointRule(plain, stack, max(rule.k for rule in plain))
 
     def widened(self, share: float, most: int) -> JointRule:
-        """Return the rule for more training rows, as `Rule.widened` does.
-
-        Parameters
-        ----------
-        share, most
-            As there.
-        """
+        """Return the rule for more training rows, as `Rule.widened` does."""
         if share == 1:
             return self
         rules = tuple(rule.widened(share, most) for rule in self.rules)

@@ -114,30 +114,14 @@ class JointStacked:
         }
 
     def plain(self, target: int, loc: Floats, scale: Floats) -> Stack:
-        """Return normal distributions of one target in the form of a stack.
-
-        Parameters
-        ----------
-        target : int
-            The number of the target.
-        loc, scale : ndarray of shape (n,)
-            Means and standard deviations.
-        """
+        """Return normal distributions of one target in the form of a stack. Shapes: loc, scale (n,)."""
         one, nothing = self.pooled[target], np.empty((len(loc), 0))
         weights = np.array([1.0, 0.0, 0.0])
         blend = MixtureParams(weights, one.errors, USUAL_BANDWIDTH, one.error_bandwidth, one.resolution, one.support)
         return Stack.of_sorted(loc, scale, nothing, nothing.astype(np.float32), blend)
 
     def distribution(self, batch: Batch, own: tuple[Stack, ...]) -> JointStack:
-        """Return the joint distributions of a batch of rows.
-
-        Parameters
-        ----------
-        batch : Batch
-            The rows, with at least as many neighbours as `needs` says, and tables of what training rows have.
-        own : tuple of Stack
-            The targets' own distributions of these rows.
-        """
+        """Return the joint distributions of a batch of rows."""
         vectors = self._vectors
         k = max(vectors.values())
         masses = combined_masses(*self.active, batch.shares(k))
@@ -155,13 +139,7 @@ class JointStacked:
         return JointStack(batch.mean, scale, near, own, self.blend(tuple(one.blend for one in own)), copulas)
 
     def blend(self, own: tuple[MixtureParams, ...]) -> JointMixtureParams:
-        """Return what all rows of the distributions have in common.
-
-        Parameters
-        ----------
-        own : tuple of Blend
-            The same of the targets' own distributions.
-        """
+        """Return what all rows of the distributions have in common."""
         neighbors = sum(weight for some in self.active for _, weight in some)
         errors = self.weights[2] if self.experts.errors else 0.0
         weights = np.array([self.weights[0], self.weights[1], errors, neighbors])

@@ -30,21 +30,7 @@ _NORMAL_ONLY = Experts((), (), False)
 def learn_joint(
     rows: ValidationRows, options: Options, facts: JointFacts, *, has_residuals: bool, own_residuals: bool = False
 ) -> JointRule:
-    """Let validation rows choose and calibrate the spread of each target, and weigh joint experts.
-
-    Parameters
-    ----------
-    rows
-        The validation rows, with their neighbours.
-    options
-        What was asked for.
-    facts
-        The training targets.
-    has_residuals
-        Whether training rows have honest residuals.
-    own_residuals
-        Whether these were made by the model itself.
-    """
+    """Let validation rows choose and calibrate the spread of each target, and weigh joint experts."""
     known = {"has_residuals": has_residuals, "own_residuals": own_residuals}
     plans = [Plan.of(options, one, rows.source.n_neighbors, **known, share=rows.share) for one in facts.targets]
     seen = _Seen.of(rows, plans)
@@ -64,17 +50,7 @@ def learn_joint(
 
 
 def conformalized_joint(rule: JointRule, rows: ValidationRows, options: Options) -> JointRule:
-    """Return the rule with conformal calibration fitted to validation rows, if one was asked for: targets and boxes.
-
-    Parameters
-    ----------
-    rule
-        The rule, without conformal calibration.
-    rows
-        Validation rows.
-    options
-        What was asked for.
-    """
+    """Return the rule with conformal calibration fitted to validation rows, if one was asked for: targets and boxes."""
     if options.conformal is None:
         return rule
     found = _predicted(rule, rows)
@@ -90,15 +66,6 @@ def joint_without_validation(options: Options, facts: JointFacts, n_neighbors: i
     """Return the rule that was asked for, not calibrated: normal, with the neighbours' spread of each target.
 
     Its floors and correlations are yet to be found, see `joint_with_floor`.
-
-    Parameters
-    ----------
-    options
-        What was asked for.
-    facts
-        The training targets.
-    n_neighbors
-        The number of rows that can be neighbours.
     """
     rules = tuple(replace(without_validation(options, one, n_neighbors), support=one.support) for one in facts.targets)
     d = len(rules)
@@ -109,17 +76,7 @@ def joint_without_validation(options: Options, facts: JointFacts, n_neighbors: i
 
 
 def joint_with_floor(rule: JointRule, batches: Iterable[Batch], facts: JointFacts) -> JointRule:
-    """Return the rule with floors of the variances, and with the correlations of targets within neighbourhoods.
-
-    Parameters
-    ----------
-    rule
-        The rule without these.
-    batches
-        Some training rows, with their neighbours.
-    facts
-        The training targets.
-    """
+    """Return the rule with floors of the variances, and with the correlations of targets within neighbourhoods."""
     some = list(batches)
     rules = tuple(
         with_floor(one, [batch.of_target(j, one.spread.n_neighbors) for batch in some], facts.targets[j])

@@ -16,12 +16,7 @@ Weighted = Sequence[tuple[Nearest, float]]
 def expert_masses(expert: Nearest, shares: Floats) -> Floats:
     """Return the masses ∝ exp(sharpness · share) of the expert's k nearest neighbours, (n, k); they sum to 1.
 
-    Parameters
-    ----------
-    expert : Nearest
-        The expert.
-    shares : ndarray of shape (n, at least k)
-        The affinities of the neighbours as shares of the trees, nearest first.
+    Shapes: shares (n, at least k).
     """
     near = shares[:, : expert.k]
     masses = np.exp(expert.sharpness * (near - near[:, :1]))
@@ -31,12 +26,7 @@ def expert_masses(expert: Nearest, shares: Floats) -> Floats:
 def combined_masses(on_targets: Weighted, on_residuals: Weighted, shares: Floats) -> NDArray[np.float32]:
     """Return the masses of all experts together, (n, k_targets + k_residuals); those of a row sum to 1.
 
-    Parameters
-    ----------
-    on_targets, on_residuals : sequence of (Nearest, float)
-        The experts and their weights.
-    shares : ndarray of shape (n, k)
-        The affinities of the neighbours as shares of the trees, nearest first.
+    Shapes: shares (n, k).
     """
     parts = []
     for experts in (on_targets, on_residuals):

@@ -44,15 +44,7 @@ class Spread(ABC):
 
     @abstractmethod
     def variance(self, neighbors: Neighbors, weights: Neighbors = ALIKE) -> Floats:
-        """Return the variances, (n_rows,).
-
-        Parameters
-        ----------
-        neighbors
-            Values of the neighbours by quantity, nearest first.
-        weights
-            What each neighbour counts for, by quantity; those of a quantity that is not there count alike.
-        """
+        """Return the variances, (n_rows,)."""
 
     @abstractmethod
     def at_most(self, limits: Mapping[str, int]) -> Spread:

@@ -71,20 +71,7 @@ class CombinedSpread(Spread):
     ) -> CombinedSpread:
         """Fit intercept and exponents to the errors of validation rows.
 
-        Parameters
-        ----------
-        features
-            Quantity and k of each spread, the one to start from first.
-        variances : ndarray of shape (n_rows, n_features)
-            These spreads of the validation rows.
-        error : ndarray of shape (n_rows,)
-            Observed minus predicted values.
-        loss : {"crps", "nll"}
-            The score of the normal distribution to be minimised.
-        tiny
-            The least floor, for variances that are zero everywhere.
-        weights : ndarray of shape (n_rows,) or None
-            Of the rows.
+        Shapes: variances (n_rows, n_features); error (n_rows,); weights (n_rows,).
         """
         floors = np.maximum(_FLOOR * mean(variances, weights), tiny)
         logs = 0.5 * np.log(variances + floors)

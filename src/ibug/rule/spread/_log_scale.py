@@ -23,18 +23,7 @@ def fit_log_scale(
 ) -> tuple[float, Floats]:
     """Return the intercept and the coefficients of log σ = start + intercept + features · coefficients.
 
-    Parameters
-    ----------
-    start : ndarray of shape (n_rows,)
-        Where log σ starts from.
-    features : ndarray of shape (n_rows, n_features)
-        Centered.
-    error : ndarray of shape (n_rows,)
-        Observed minus predicted values.
-    loss : {"crps", "nll"}
-        The score.
-    weights : ndarray of shape (n_rows,) or None
-        Of the rows; None where they count alike.
+    Shapes: start (n_rows,); features (n_rows, n_features); error (n_rows,); weights (n_rows,).
     """
     rows = _LOSSES[loss]
     # In the unit of the errors themselves, so that the result does not depend on the target's unit.

@@ -17,38 +17,18 @@ class Quantity(ABC):
 
     @abstractmethod
     def variance(self, values: Floats, weights: Floats | None = None) -> Floats:
-        """Return the variance of each row's neighbours, (n_rows,).
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_rows, k)
-            Their values.
-        weights : ndarray of shape (n_rows, k) or None
-            What each counts for, above zero; None where all count alike.
-        """
+        """Return the variance of each row's neighbours, (n_rows,). Shapes: values (n_rows, k); weights (n_rows, k)."""
 
     @abstractmethod
     def prefix_variances(self, values: Floats, ks: Sequence[int], weights: Floats | None = None) -> Floats:
         """Return the variance of each row's first k neighbours for several k, (n_rows, len(ks)).
 
-        Parameters
-        ----------
-        values : ndarray of shape (n_rows, k_max)
-            Their values, nearest first.
-        ks
-            The numbers of neighbours, ascending.
-        weights : ndarray of shape (n_rows, k_max) or None
-            What each counts for.
+        Shapes: values (n_rows, k_max); weights (n_rows, k_max).
         """
 
     @abstractmethod
     def around(self, values: Floats, mean: Floats) -> Floats:
         """Return what the neighbours say the target may be, (n_rows, k): the values that a family is fitted to.
 
-        Parameters
-        ----------
-        values : ndarray of shape (n_rows, k)
-            The neighbours' values.
-        mean : ndarray of shape (n_rows,)
-            The model's predictions of the rows.
+        Shapes: values (n_rows, k); mean (n_rows,).
         """

@@ -14,13 +14,7 @@ _KINDS: dict[str, type[Spread]] = {kind.kind: kind for kind in (SingleSpread, Co
 
 
 def spread_from_state(state: Mapping[str, Any]) -> Spread:
-    """Return the spread whose `state` this is.
-
-    Parameters
-    ----------
-    state : dict
-        Strings, numbers and arrays.
-    """
+    """Return the spread whose `state` this is."""
     if state.get("kind") not in _KINDS:
         raise InvalidInputError(f"A spread of kind {state.get('kind')!r} is not known; known are {sorted(_KINDS)}.")
     return _KINDS[state["kind"]].from_state(state)

@@ -35,18 +35,7 @@ class Targets(Quantity):
 def variance(values: Floats, weights: Floats | None = None) -> Floats:
     """Return the population variance (ddof 0) of each row's neighbours.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, k)
-        The neighbours' targets.
-    weights : ndarray of shape (n_rows, k) or None
-        What each counts for; None where all count alike.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        Exactly zero where all neighbours have the same target: subtracting the first one before the mean is taken
-        leaves nothing to be rounded.
+    Shapes: values (n_rows, k); weights (n_rows, k).
     """
     d = values - values[:, :1]
     if weights is not None:
@@ -60,24 +49,7 @@ def variance(values: Floats, weights: Floats | None = None) -> Floats:
 def prefix_variances(values: Floats, ks: Sequence[int], weights: Floats | None = None) -> Floats:
     """Return the variance of each row's first k neighbours for several k, from one pass of prefix sums.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, k_max)
-        The neighbours' targets, nearest first.
-    ks
-        The numbers of neighbours, ascending, each from 1 to ``k_max``.
-    weights : ndarray of shape (n_rows, k_max) or None
-        What each counts for; None where all count alike.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, len(ks))
-
-    Notes
-    -----
-    With d = value − first value, the variance of the first k is mean(d²) − mean(d)². Every prefix contains the first
-    value itself, at d = 0, so mean(d²) is at most k times the variance, and the subtraction loses at most a factor k
-    of the precision, about 1e-13 at k = 700. With weights the factor is the total weight over that of the first.
+    Shapes: values (n_rows, k_max); weights (n_rows, k_max).
     """
     if weights is None:
         return compiled_variances(values, ks, centered=True)
@@ -89,14 +61,7 @@ def prefix_variances(values: Floats, ks: Sequence[int], weights: Floats | None =
 def compiled_variances(values: Floats, ks: Sequence[int], *, centered: bool) -> Floats:
     """Return the variance of each row's first k values, which count alike, for several k, (n_rows, len(ks)).
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, k_max)
-        The neighbours' values, nearest first.
-    ks
-        The numbers of neighbours, ascending, each from 1 to ``k_max``.
-    centered
-        Whether around their mean; else around zero.
+    Shapes: values (n_rows, k_max).
     """
     values = np.asarray(values, np.float64)
     if values.strides[1] != values.itemsize or values.strides[0] < 0:
@@ -109,14 +74,7 @@ def compiled_variances(values: Floats, ks: Sequence[int], *, centered: bool) -> 
 def prefix_means(values: NDArray[Any], ks: Sequence[int], weights: Floats | None = None) -> Floats:
     """Return the mean of each row's first k values for several k, (n_rows, len(ks)).
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, k_max)
-        The neighbours' values, nearest first.
-    ks
-        The numbers of neighbours, each from 1 to ``k_max``.
-    weights : ndarray of shape (n_rows, k_max) or None
-        What each counts for; None where all count alike.
+    Shapes: values (n_rows, k_max); weights (n_rows, k_max).
     """
     last, counts = _counted(tuple(ks))
     if weights is not None:

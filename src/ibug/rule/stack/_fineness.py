@@ -17,10 +17,7 @@ def resolution(targets: ArrayLike) -> float:
     For whole numbers it is 1 even if a few are far apart; for a continuous target it is about as small as the distances
     of neighbouring values, too small to matter.
 
-    Parameters
-    ----------
-    targets : array-like of shape (n,)
-        The targets of the training rows.
+    Shapes: targets (n,).
     """
     values, counts = np.unique(np.asarray(targets, np.float64), return_counts=True)
     if len(values) < 2:
@@ -38,12 +35,7 @@ def values_taken(y: Floats, others: Floats) -> Floats:
     A target takes few values if at least half of the rows share theirs with another row. Rows with the most frequent
     value are left out of this: amounts of which many are zero are continuous all the same.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        The targets of different rows.
-    others : ndarray
-        More targets, in which rows may occur twice.
+    Shapes: y (n,).
     """
     counts = np.sort(np.unique(y, return_counts=True)[1])[:-1]
     if len(counts) == 0 or 2 * counts[counts > 1].sum() < counts.sum():

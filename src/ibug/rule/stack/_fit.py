@@ -36,19 +36,6 @@ def fit(
     score they have the highest likelihood, with a prior worth 2λ rows for the normal expert, and the bandwidth is the
     best of eight. On the validation rows the stack is never worse than the normal expert alone. That one and the pooled
     errors keep a weight of 1/(n + 1) at least, so that every value has a density that is not absurdly small.
-
-    Parameters
-    ----------
-    experts : Experts
-        The experts, J of them.
-    pooled : Pooled
-        The pooled errors that the statistics were computed with.
-    statistics : ExpertStatistics or None
-        The statistics of all validation rows; None without such rows.
-    scoring : {"crps", "nll"}
-        The score.
-    shrinkage : float
-        The λ of the pull towards the normal expert, above zero.
     """
     if scoring not in _FITS:
         raise InvalidInputError(f"A stack is fitted for one of the scores {tuple(_FITS)}; got {scoring!r}.")
@@ -69,19 +56,7 @@ def too_few(n: int) -> str:
 
 
 def normal_only(experts: Experts, pooled: Pooled, scoring: str, reason: str) -> Stacked:
-    """Return the stack in which the normal expert has all the weight, for a reason.
-
-    Parameters
-    ----------
-    experts : Experts
-        The experts, J of them.
-    pooled : Pooled
-        The pooled errors, resolution and support.
-    scoring : str
-        The score that would have found the weights.
-    reason : str
-        Why there is no mixture.
-    """
+    """Return the stack in which the normal expert has all the weight, for a reason."""
     weights = np.eye(len(experts))[0]
     unknown = np.full(len(experts), np.nan)
     return Stacked(experts, weights, unknown, np.nan, scoring, pooled, USUAL_BANDWIDTH, reason)
@@ -100,18 +75,7 @@ def from_distances(
 ) -> tuple[Floats, float, Floats]:
     """Return the weights of experts from their mean distances, the score of their mixture, and that of each expert.
 
-    Parameters
-    ----------
-    to_target : ndarray of shape (J,)
-        The mean distances a to the targets.
-    to_each_other : ndarray of shape (J, J)
-        The mean distances B to each other.
-    n : float
-        The number of rows, as far as they count.
-    kept : int
-        How many of the first experts keep a weight of 1/(n + 1) at least.
-    shrinkage : float
-        The λ of the pull towards the first expert.
+    Shapes: to_target (J,); to_each_other (J, J).
     """
     scores = to_target - 0.5 * np.diag(to_each_other)
     unit = max(float(scores[0]), float(np.finfo(float).tiny))
@@ -153,12 +117,7 @@ def least_weight(n: float) -> float:
 def best_bandwidth(statistics: ExpertStatistics, weights: Floats) -> float:
     """Return the width of the kernels on atoms with the best log score of the mixture, relative to a row's scale.
 
-    Parameters
-    ----------
-    statistics : ExpertStatistics
-        Has the log densities of the experts, J of them.
-    weights : ndarray of shape (J,)
-        Their weights.
+    Shapes: weights (J,).
     """
     scores = [
         _log_score(statistics.log_density[:, number], weights, statistics.weights) for number in range(len(BANDWIDTHS))

@@ -90,18 +90,7 @@ def pool(
     Up to 127 errors are kept as they are, more of them as 127 quantiles at (i + ½)/127. The width of their kernels
     for a density is 0.9 n^(−1/5) times the smaller one of standard deviation and interquartile range/1.349 (Silverman).
 
-    Parameters
-    ----------
-    mean, scale, y : ndarray of shape (n,)
-        Predictions, scales and targets of all validation rows.
-    weights : ndarray of shape (n,) or None
-        Of the rows; with weights, errors are always kept as quantiles.
-    resolution : float
-        The distance of two values of the target.
-    support : pair of float
-        The bounds of the target.
-    values : ndarray of shape (n_values,) or None
-        The values of a target that takes few.
+    Shapes: mean, scale, y (n,); weights (n,); values (n_values,).
     """
     values = np.empty(0) if values is None else values
     unsorted = (y - mean) / scale

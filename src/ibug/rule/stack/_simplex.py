@@ -18,12 +18,7 @@ def quadratic_minimum(gradient: Floats, curvature: Floats) -> Floats:
 
     It starts at the first corner and each step goes downhill, so that the result is never worse than that corner.
 
-    Parameters
-    ----------
-    gradient : ndarray of shape (J,)
-        The gradient g at zero.
-    curvature : ndarray of shape (J, J)
-        H, symmetric, and without negative curvature between weights of the same sum.
+    Shapes: gradient (J,); curvature (J, J).
     """
     n = len(gradient)
     # On the simplex a constant added to H changes nothing, and makes it positive definite where it may be; the ridge
@@ -71,14 +66,7 @@ def likeliest(log_density: Floats, prior: float = 1.0, rows: Floats | None = Non
     that many rows of which only the first expert knows. As log w₀ ≤ 0, the likelihood is never below that of the first
     expert.
 
-    Parameters
-    ----------
-    log_density : ndarray of shape (n, J)
-        The log densities of the experts at the targets; those of the first one are finite.
-    prior : float
-        The weight of the prior, above zero.
-    rows : ndarray of shape (n,) or None
-        Weights of the rows, which count as many as they are worth; None where they count alike.
+    Shapes: log_density (n, J); rows (n,).
     """
     n, j = effective_rows(rows, len(log_density)), log_density.shape[1]
     share = np.ones(len(log_density)) if rows is None else rows * (n / rows.sum())

@@ -87,13 +87,7 @@ class Stacked:
         return replace(self, experts=self.experts.scaled(factor, most))
 
     def distribution(self, evidence: Evidence) -> Stack:
-        """Return the distributions of rows.
-
-        Parameters
-        ----------
-        evidence : Evidence
-            What the experts look at; at least as many neighbours as `needs` says.
-        """
+        """Return the distributions of rows."""
         experts, on_targets, on_residuals = self._active
         loc, targets, moved, shares, counts = evidence.arrays(experts, self.pooled.grid)
         n, k = len(loc), targets.shape[1] + moved.shape[1]

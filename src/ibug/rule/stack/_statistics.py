@@ -48,13 +48,6 @@ class Evidence:
         """Return what the compiled functions take, no wider than needed.
 
         These are predictions, neighbours' targets, predictions plus neighbours' residuals, shares and weights.
-
-        Parameters
-        ----------
-        experts : Experts
-            The experts.
-        grid : Grid
-            The values of a target that takes few: predictions plus residuals are moved to the nearest of them.
         """
         needs, n = experts.needs, len(self.mean)
         residuals = self.residuals
@@ -104,19 +97,7 @@ class ExpertStatistics:
 
     @classmethod
     def of(cls, experts: Experts, pooled: Pooled, evidence: Evidence, y: Floats) -> ExpertStatistics:
-        """Compute the statistics of rows.
-
-        Parameters
-        ----------
-        experts : Experts
-            The experts, J of them.
-        pooled : Pooled
-            The pooled errors of all validation rows.
-        evidence : Evidence
-            What the experts look at.
-        y : ndarray of shape (n,)
-            Their targets.
-        """
+        """Compute the statistics of rows. Shapes: y (n,)."""
         n, j = len(evidence.mean), len(experts)
         y, scale = (np.ascontiguousarray(part, np.float64) for part in (y, evidence.scale))
         if not (np.isfinite(y).all() and np.isfinite(scale).all() and (scale > 0).all()):
