@@ -35,7 +35,7 @@ def save(
         name: None if one is None else _save_shards(client, one, folder, name, compress, verbose)
         for name, one in held.items()
     }
-    leaves = client.compute(delayed(_findings)(source.leaves)).result()
+    leaves = client.compute(delayed(_leaf_state)(source.leaves)).result()
     save_main(regressor, leaves, shards, folder, compress, metadata)
 
 
@@ -145,8 +145,8 @@ def _arguments(stored: StoredShards, folder: Path, mapped: bool, verify: bool) -
     return [(str(folder / file), checksum, length, mapped, verify) for file, checksum, length in parts]
 
 
-def _findings(leaves: LeafNumbers) -> tuple[Any, int, Any]:
-    return leaves.reader.findings(), leaves.n_model_trees, leaves.trees
+def _leaf_state(leaves: LeafNumbers) -> tuple[Any, int, Any]:
+    return leaves.reader.state(), leaves.n_model_trees, leaves.trees
 
 
 def _itself(leaves: LeafNumbers) -> LeafNumbers:

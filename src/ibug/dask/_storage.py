@@ -107,7 +107,7 @@ def save_main(
 ) -> None:
     """Write model, parameters, source and rule of a fitted ``ibug.dask.IBUGRegressor``."""
     source, rule = regressor.source_, regressor.rule_.state()
-    findings, n_model_trees, trees = leaves
+    reader_state, n_model_trees, trees = leaves
 
     def describe(saving: Saving) -> dict[str, Any]:
         parameters = {**regressor.get_params(deep=False), "estimator": source.model, "prefit": True}
@@ -117,7 +117,7 @@ def save_main(
             **rule,
             "n_model_trees": n_model_trees,
             "trees": trees,
-            "reader": findings,
+            "reader": reader_state,
             "prediction_type": source.prediction_type.str,
             "facts": {"n": source.targets.n, "smallest": source.targets.smallest, "largest": source.targets.largest},
             "shards": {name: None if one is None else one.state() for name, one in shards.items()},
@@ -137,7 +137,7 @@ def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]
         restore_columns(regressor, learned)
         reader, n_trees = read_leaves_of(model), learned["n_model_trees"]
         require(reader.n_trees == n_trees, f"its model has {reader.n_trees} trees, and {n_trees!r:.50} were indexed")
-        reader.recall(learned["reader"])
+        reader.restore(learned["reader"])
         trees = None if learned["trees"] is None else np.asarray(learned["trees"]).astype(np.intp)
         targets = learned["facts"]
         residuals = learned["shards"]["residuals"]

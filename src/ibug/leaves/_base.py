@@ -75,20 +75,20 @@ class LeafReader(ABC):
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the model's own predictions, untouched, of shape (n_rows,), or (n_rows, n_outputs) of several."""
         prediction = np.asarray(self.model.predict(X))
-        several = self.n_outputs > 1
-        if prediction.ndim != 1 + several or (several and prediction.shape[1] != self.n_outputs):
-            expected = f"{self.n_outputs} numbers" if several else "one number"
+        multioutput = self.n_outputs > 1
+        if prediction.ndim != 1 + multioutput or (multioutput and prediction.shape[1] != self.n_outputs):
+            expected = f"{self.n_outputs} numbers" if multioutput else "one number"
             raise UnsupportedModelError(
                 f"{type(self.model).__name__} predicts an array of shape {prediction.shape}. ibug needs {expected} per "
                 "row: for several targets, give a model that was trained on all of them (MultiOutputRegressor, say)."
             )
         return prediction
 
-    def findings(self) -> dict[str, Any]:
-        """Return what `prepare` has found out with the training rows, as plain values, for `recall`."""
+    def state(self) -> dict[str, Any]:
+        """Return what `prepare` has found out with the training rows, as plain values, for `restore`."""
         return {}
 
-    def recall(self, findings: Mapping[str, Any]) -> None:  # noqa: B027 - most readers find nothing out
+    def restore(self, state: Mapping[str, Any]) -> None:  # noqa: B027 - most readers find nothing out
         """Get ready as `prepare` did, without the training rows: read the same way, so that answers stay the same."""
 
     @property

@@ -72,9 +72,9 @@ class DelegatingReader(LeafReader):
         """By output, the loss that the model was trained with, if it is for targets from 0 on."""
         return self.inner.nonnegative_losses
 
-    def recall(self, findings: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Get the inner reader ready."""
-        self.inner.recall(findings["inner"])
+        self.inner.restore(state["inner"])
 
     def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
         """Return how the model came to the leaf values of one output."""

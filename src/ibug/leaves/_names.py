@@ -80,11 +80,11 @@ class RenamingReader(DelegatingReader):
         self.names = list(names)
 
     @classmethod
-    def recalled(cls, model: Any, findings: Mapping[str, Any]) -> LeafReader:
-        """Return the reader of a model, which was one of this class if its findings have names."""
-        if "repeats" in findings:
-            return RepeatedReader.recalled(cls.recalled(model, findings["inner"]), findings["repeats"])
-        inner, names = read_leaves_of(model), findings.get("names")
+    def from_state(cls, model: Any, state: Mapping[str, Any]) -> LeafReader:
+        """Return the reader of a model, which was one of this class if its state has names."""
+        if "repeats" in state:
+            return RepeatedReader.from_state(cls.from_state(model, state["inner"]), state["repeats"])
+        inner, names = read_leaves_of(model), state.get("names")
         if names is None:
             return inner
         known = isinstance(names, list) and all(isinstance(name, str) for name in names)
@@ -114,9 +114,9 @@ class RenamingReader(DelegatingReader):
         """Return the leaf numbers by the library."""
         return self.inner.leaves(renamed(X, self.names))
 
-    def findings(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the names, and what the inner reader has found."""
-        return {"names": self.names, "inner": self.inner.findings()}
+        return {"names": self.names, "inner": self.inner.state()}
 
     @property
     def n_trees(self) -> int:

@@ -48,7 +48,7 @@ class RepeatedReader(DelegatingReader):
         self._columns = np.repeat(np.arange(len(self.repeats)), self.repeats)
 
     @classmethod
-    def recalled(cls, inner: LeafReader, repeats: Any) -> RepeatedReader:
+    def from_state(cls, inner: LeafReader, repeats: Any) -> RepeatedReader:
         """Return the reader of a file, after checking that it may be."""
         known = isinstance(repeats, list) and all(type(one) is int and 1 <= one <= 100 for one in repeats)
         require(known and len(repeats) == inner.n_trees, "the weights of its trees are impossible")
@@ -79,9 +79,9 @@ class RepeatedReader(DelegatingReader):
         """Return the leaf numbers by the library."""
         return self.inner.leaves(X)[:, self._columns]
 
-    def findings(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return how often trees count, and what the inner reader has found."""
-        return {"repeats": self.repeats, "inner": self.inner.findings()}
+        return {"repeats": self.repeats, "inner": self.inner.state()}
 
     @property
     def n_trees(self) -> int:

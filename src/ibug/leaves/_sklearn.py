@@ -33,7 +33,7 @@ from ibug.leaves._base import (
 )
 from ibug.leaves._hist_gradient_boosting import HistGradientBoostingReader
 from ibug.leaves._matrix import some_rows
-from ibug.leaves._several import ChainReader, MultiOutputReader, SeveralReader, is_fitted
+from ibug.leaves._multioutput import ChainReader, MultiOutputReader, PerTargetReader, is_fitted
 from ibug.leaves.recipe import Bagging, Boosting, NotRedoneError
 from ibug.leaves.recipe._sklearn import forest, gradient_boosting
 from ibug.leaves.walk import CHECKED_ROWS
@@ -43,7 +43,7 @@ def find(model: Any) -> type[LeafReader]:
     """Return the reader for a scikit-learn model."""
     for cls, reader in _READERS.items():
         if isinstance(model, cls):
-            if issubclass(reader, (WrapperReader, SeveralReader)):
+            if issubclass(reader, (WrapperReader, PerTargetReader)):
                 reader_type(reader.wrapped(model))  # so that a pipeline around a classifier is refused right away
             return reader
     if isinstance(model, BaseSearchCV):
@@ -181,14 +181,14 @@ class WrapperReader(LeafReader):
         """Return how the wrapped model came to its leaf values."""
         return self.inner.recipe(y, sample_weight)
 
-    def findings(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return what the inner reader has found, and whether the outer model's predictions follow from it."""
-        return {"inner": self.inner.findings(), "agrees": self._agrees}
+        return {"inner": self.inner.state(), "agrees": self._agrees}
 
-    def recall(self, findings: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Get the inner reader ready."""
-        self.inner.recall(findings["inner"])
-        self._agrees = bool(findings["agrees"])
+        self.inner.restore(state["inner"])
+        self._agrees = bool(state["agrees"])
 
     def prepare(self, X: Any = None) -> None:
         """Prepare the inner reader, and see whether the outer model makes of its predictions what is expected."""

@@ -124,14 +124,14 @@ class XGBoostReader(WalkingReader):
             self._categories = [categories for _, categories in categories_of(X)]
         super().prepare(X)
 
-    def findings(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return what the walk has shown, and the categories of the training rows."""
-        return {**super().findings(), "categories": self._categories}
+        return {**super().state(), "categories": self._categories}
 
-    def recall(self, findings: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Take the categories, and get the walk ready."""
-        self._categories = [list(categories) for categories in findings["categories"]]
-        super().recall(findings)
+        self._categories = [list(categories) for categories in state["categories"]]
+        super().restore(state)
 
     @property
     def n_trees(self) -> int:

@@ -255,7 +255,7 @@ class LocalSource:
         own: tuple[LeafIndex | JoinedIndex, ...] = (),
     ) -> LocalSource:
         """Return the source of a model and its indexes, after checking that they belong together."""
-        reader, n_trees = RenamingReader.recalled(model, rest["reader"]), rest["n_model_trees"]
+        reader, n_trees = RenamingReader.from_state(model, rest["reader"]), rest["n_model_trees"]
         require(
             reader.n_trees == n_trees,
             f"its model does not match its index: it has {reader.n_trees} trees, and {n_trees!r:.50} were indexed",
@@ -273,7 +273,7 @@ class LocalSource:
         }
         source = cls(model, leaves, index, *known, residual_index, **more)
         source.check()
-        reader.recall(rest["reader"])
+        reader.restore(rest["reader"])
         return source
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -290,7 +290,7 @@ class LocalSource:
             **self.honest.state(),
             **({} if self.weights is None else {"weights": self.weights}),
             **({} if self.new_errors is None else {"new_errors": self.new_errors}),
-            "reader": self.leaves.reader.findings(),
+            "reader": self.leaves.reader.state(),
             **({"tree_tuning": dict(self.tree_tuning)} if len(self.tree_tuning["order"]) else {}),
         }
 

@@ -60,22 +60,22 @@ class WalkingReader(LeafReader):
         return {**self.__dict__, "_walk": self._walk is not None, "_link": self._link is not None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        findings = {"walk": state.pop("_walk"), "link": state.pop("_link"), "how": state["how"]}
+        checked = {"walk": state.pop("_walk"), "link": state.pop("_link"), "how": state["how"]}
         self.__dict__.update(state, _walk=None, _link=None)
-        WalkingReader.recall(self, findings)
+        WalkingReader.restore(self, checked)
 
-    def findings(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return whether it walks, and whether predictions come from the walk."""
         return {"walk": self._walk is not None, "link": self._link is not None, "how": self.how}
 
-    def recall(self, findings: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Compile and check the walk again, if the training rows have not shown that the library is to be asked."""
-        if not findings["walk"]:
-            self.how = str(findings["how"])
+        if not state["walk"]:
+            self.how = str(state["how"])
             return
         self.prepare()
-        if self._walk is not None and not findings["link"]:
-            self._link, self.how = None, str(findings["how"])
+        if self._walk is not None and not state["link"]:
+            self._link, self.how = None, str(state["how"])
 
     def prepare(self, X: Any = None) -> None:
         """Compile the trees, and check the walk on some of the rows X, if any, and on rows made to find faults."""

@@ -27,7 +27,7 @@ def is_fitted(model: Any) -> bool:
     return True
 
 
-class SeveralReader(LeafReader):
+class PerTargetReader(LeafReader):
     """Reads a model that has one model for each target: the trees of all of them, one model after another.
 
     Parameters
@@ -129,18 +129,18 @@ class SeveralReader(LeafReader):
                 found.append(reader.read_leaves(rows, n_jobs=n_jobs, trees=own))
         return np.concatenate(found, axis=1)
 
-    def findings(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return what the members' readers have found."""
-        return {"members": [reader.findings() for reader in self.inner]}
+        return {"members": [reader.state() for reader in self.inner]}
 
-    def recall(self, findings: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Get the members' readers ready."""
-        require(len(findings["members"]) == len(self.inner), "its model has another number of targets")
-        for reader, own in zip(self.inner, findings["members"], strict=True):
-            reader.recall(own)
+        require(len(state["members"]) == len(self.inner), "its model has another number of targets")
+        for reader, own in zip(self.inner, state["members"], strict=True):
+            reader.restore(own)
 
 
-class MultiOutputReader(SeveralReader):
+class MultiOutputReader(PerTargetReader):
     """Reads a ``MultiOutputRegressor``: all members see the same rows."""
 
     @property
@@ -182,7 +182,7 @@ class MultiOutputReader(SeveralReader):
         return self.inner[0].written_as(name)
 
 
-class ChainReader(SeveralReader):
+class ChainReader(PerTargetReader):
     """Reads a ``RegressorChain``: later members see the predictions of earlier ones as further columns.
 
     In its training they may have seen the targets in that place. Rows to predict have none: training rows are read in

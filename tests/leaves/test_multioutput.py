@@ -87,7 +87,7 @@ def test_what_was_found_is_recalled(case):
     model, *_ = case
     reader, other = read_leaves_of(model), read_leaves_of(model)
     reader.prepare(X)
-    other.recall(reader.findings())
+    other.restore(reader.state())
     assert other.how == reader.how
     np.testing.assert_array_equal(other.read_leaves(X), reader.read_leaves(X))
 
