@@ -53,16 +53,6 @@ def modules(root: Path) -> list[Module]:
     return found
 
 
-def n_docstring_lines(path: Path) -> int:
-    """Return the number of lines of a file of Python that are docstrings; none of other languages."""
-    if path.suffix != ".py":
-        return 0
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, documented)]
-    strings = [node.body[0] for node in nodes if ast.get_docstring(node, clean=False) is not None]
-    return sum(string.end_lineno - string.lineno + 1 for string in strings)
-
-
 def private_uses(ibug: list[Module]) -> list[str]:
     """Return where a module uses what is private to another package, and what that is."""
     owners = defaultdict(set)

@@ -1,6 +1,6 @@
 """What holds for the whole tree of files."""
 
-import re
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -9,16 +9,9 @@ import pytest
 import ibug
 from tests.source_code import modules, private_uses
 
-try:
-    import tomllib
-except ModuleNotFoundError:  # Python 3.10, where pytest brings the same under its older name
-    import tomli as tomllib
-
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 TESTS = [path for path in sorted((ROOT / "tests").rglob("*.py")) if path.name not in ("__init__.py", "conftest.py")]
-FOLDERS = {"src": "*.py", "cpp": "*.?pp", "benchmarks": "*.py"}
-SOURCES = [path for folder, kind in FOLDERS.items() for path in sorted((ROOT / folder).rglob(kind))]
 
 
 def refuse(found):
@@ -26,13 +19,6 @@ def refuse(found):
     lines = "\n".join(map(str, found))
     if lines:
         pytest.fail(lines, pytrace=False)
-
-
-def test_every_package_has_its_place_among_the_layers():
-    (contract,) = SETTINGS["importlinter"]["contracts"]
-    assert contract["type"] == "layers"
-    assert contract["containers"] == ["ibug"]
-    assert contract["exhaustive"]
 
 
 def test_no_two_test_files_have_one_name():
@@ -49,22 +35,12 @@ def test_tests_mirror_the_package():
         refuse([] if any(subject.exists() for subject in subjects) else [folder])
 
 
-def test_no_test_changes_the_path():
-    changing = re.compile(r"\bsys\.path\.(insert|append|extend)\(")
-    refuse(path for path in TESTS if changing.search(path.read_text(encoding="utf-8")))
-
-
 def test_tests_are_imported_by_their_whole_names():
     """No folder is put on the path: ``tests`` and ``benchmarks`` are packages beside the root's conftest.py."""
     assert (ROOT / "conftest.py").exists()
     assert "pythonpath" not in SETTINGS["pytest"]["ini_options"]
     folders = {path.parent for path in TESTS}
     refuse(folder for folder in sorted(folders) if not (folder / "__init__.py").exists())
-
-
-def test_layers_are_few():
-    (contract,) = SETTINGS["importlinter"]["contracts"]
-    assert len(contract["layers"]) <= 10
 
 
 def test_estimators_are_composed_not_inherited():
@@ -75,10 +51,3 @@ def test_estimators_are_composed_not_inherited():
 
 def test_no_package_uses_what_is_private_to_another():
     refuse(private_uses(modules(ROOT / "src" / "ibug")))
-
-
-def test_recurring_types_are_defined_once():
-    package = ROOT / "src" / "ibug"
-    modules = sorted(package.rglob("*.py"))
-    found = [path for path in modules if re.search(r"^Floats = ", path.read_text(encoding="utf-8"), re.MULTILINE)]
-    assert found == [package / "_typing.py"]

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tests.source_code import Module, modules, n_docstring_lines, private_uses
+from tests.source_code import Module, modules, private_uses
 
 OWNER = """
 _LIMIT = 3
@@ -82,10 +82,3 @@ def test_modules_have_their_dotted_names(tmp_path):
     found = {module.name: module.package for module in modules(tmp_path / "ibug")}
     leaves = {"ibug.leaves.__init__": "leaves", "ibug.leaves.walk._trees": "leaves"}
     assert found == {"ibug": "ibug", "ibug.regressor": "ibug"} | leaves
-
-
-def test_docstrings_are_counted(tmp_path):
-    path = tmp_path / "module.py"
-    path.write_text('"""One."""\n\n\ndef two():\n    """Two,\n\n    three lines.\n    """\n    return "no docstring"\n')
-    assert n_docstring_lines(path) == 5
-    assert n_docstring_lines(path.with_suffix(".hpp")) == 0

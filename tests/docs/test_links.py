@@ -7,7 +7,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = [*sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*.ipynb"))]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
+DEVELOPMENT = sorted((ROOT / "docs" / "development").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS, *DEVELOPMENT]
 
 
 def anchors(text):
@@ -43,3 +44,5 @@ def test_every_page_is_in_the_navigation():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"<([\w-]+)>", index))
     assert listed == {page.stem for page in DOCS} - {"index"}
+    development = (ROOT / "docs" / "development" / "index.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^([\w-]+)$", development, re.MULTILINE)) == {page.stem for page in DEVELOPMENT} - {"index"}

@@ -85,12 +85,8 @@ def test_the_tests_that_workflows_and_the_rehearsal_name_are_there():
 
 
 @pytest.mark.skipif(not WORKFLOWS.is_dir(), reason="the source distribution has no workflows")
-def test_workflows_are_valid_and_name_targets_of_make():
+def test_workflows_are_valid():
     yaml = pytest.importorskip("yaml")
-    makefile = (ROOT / "Makefile").read_text("utf-8")
     for path in WORKFLOWS.glob("*.yml"):
         workflow = yaml.safe_load(path.read_text("utf-8"))
         assert {"name", "permissions", "jobs"} <= workflow.keys(), path.name
-        for target in re.findall(r"run: make ((?:[a-z-]+ ?)+)", path.read_text("utf-8")):
-            for name in target.split():
-                assert re.search(rf"^{name}:", makefile, re.MULTILINE), (path.name, name)
