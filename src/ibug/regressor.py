@@ -30,8 +30,19 @@ from ibug.online import monitored_values
 from ibug.persistence import storable
 from ibug.persistence.estimators import describe_ibug, restore_ibug
 from ibug.rule import AnyRule, facts_of, gathered, most_needed, ranges_of, with_neighbors
-from ibug.training import Job, checked_model, guard_old_rows, learn_from, learned, updated_source, with_sample_weight
-from ibug.training.several import check_same_targets, for_targets, one_target, target_names
+from ibug.training import (
+    FitRequest,
+    check_same_targets,
+    checked_model,
+    fit_source_and_rule,
+    for_targets,
+    learn_from,
+    one_target,
+    target_names,
+    updated_source,
+    warn_of_old_rows,
+    with_sample_weight,
+)
 
 
 class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
@@ -257,10 +268,18 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         weights = as_weights(sample_weight_val, 0 if validation is None else len(validation[1]), "sample_weight_val")
         fit_params = with_sample_weight(model, fit_params, sample_weight)
         options.check(len(y), fit_params, has_validation=validation is not None)
-        columns, facts = getattr(self, "feature_names_in_", None), facts_of(y, options)
-        known: dict[str, Any] = {"validation_weight": weights, "target_names": names}
-        job = Job(model, columns, X, y, facts, validation, fit_params, options, rng, **known)
-        self.source_, self.rule_ = learned(job)
+        request = FitRequest.of(
+            model,
+            getattr(self, "feature_names_in_", None),
+            (X, y),
+            validation,
+            fit_params,
+            options,
+            rng,
+            target_names=names,
+            validation_weight=weights,
+        )
+        self.source_, self.rule_ = fit_source_and_rule(request)
         self.target_names_ = names if y.ndim > 1 else None
         return self
 
@@ -542,7 +561,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         options, rng = Options.of({**self.get_params(deep=False), **parameters}), check_random_state(self.random_state)
         options.check_indexed_k(self.index_.n_rows)
         if weights is None:
-            guard_old_rows(self.source_, validation)
+            warn_of_old_rows(self.source_, validation)
         facts = facts_of(self.source_.targets, options)
         self.source_, self.rule_ = learn_from(self.source_, validation, options, facts, rng, weights)
         return self

@@ -282,7 +282,7 @@ def test_many_rows_are_tuned_on_a_sample(monkeypatch, diabetes):
         seen.append(len(y))
         return float(distribution.crps(y).mean())
 
-    monkeypatch.setattr("ibug.training._cross_fit.MOST_TUNING_ROWS", 100)
+    monkeypatch.setattr("ibug.training._folds.MOST_TUNING_ROWS", 100)
     u = IBUGRegressor(GradientBoostingRegressor(n_estimators=5), scoring=score, random_state=0)
     u.fit(*diabetes["train"])
     assert set(seen) == {100}

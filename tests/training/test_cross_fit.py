@@ -115,7 +115,7 @@ def test_arrays_with_an_entry_per_row_are_divided(data):
 
 
 def test_many_rows_are_tuned_on_a_sample(monkeypatch):
-    monkeypatch.setattr("ibug.training._cross_fit.MOST_TUNING_ROWS", 50)
+    monkeypatch.setattr("ibug.training._folds.MOST_TUNING_ROWS", 50)
     rows = tuning_rows(120, np.random.RandomState(0))
     assert len(rows) == 50
     assert np.all(np.diff(rows) > 0)

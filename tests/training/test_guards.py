@@ -26,7 +26,7 @@ from ibug.exceptions import (
     UnsupportedModelError,
 )
 from ibug.metrics import evaluate
-from ibug.training._guards import better_order
+from ibug.training._diagnostics import better_order
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(500, 3))

@@ -206,9 +206,9 @@ def test_rows_and_trees_in_parts_and_threads_change_nothing(rows, monkeypatch):
     X, y, weights = rows
     model = lightgbm_model().fit(X, y, sample_weight=weights)
     expected = found(model, X, y, weights).values
-    monkeypatch.setattr("ibug.training._own_residuals._CODES_PER_CHUNK", 5 * N)
+    monkeypatch.setattr("ibug.training._residuals._CODES_PER_CHUNK", 5 * N)
     np.testing.assert_array_equal(found(model, X, y, weights).values, expected)
-    monkeypatch.setattr("ibug.training._own_residuals._ROWS_PER_TASK", 7)
+    monkeypatch.setattr("ibug.training._residuals._ROWS_PER_TASK", 7)
     one, two = (found(model, X, y, weights, n_jobs).values for n_jobs in (1, 2))
     np.testing.assert_array_equal(one, two)
     np.testing.assert_allclose(one, expected, rtol=1e-9)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 
-from ibug.training._seen_rows import row_hashes, seen_share
+from ibug.training._diagnostics import row_hashes, seen_share
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 3))

@@ -21,8 +21,8 @@ from ibug import IBUGRegressor
 from ibug.exceptions import OtherRowsWarning, SeenRowsWarning
 from ibug.leaves import read_leaves_of
 from ibug.leaves.recipe import Loss
+from ibug.training._diagnostics import fills_leaves, follows_from
 from ibug.training._load import kernel
-from ibug.training._seen_rows import fills_leaves, follows_from
 
 N, CUT = 3000, 1800
 

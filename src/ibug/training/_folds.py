@@ -1,4 +1,4 @@
-"""Honest predictions of the training rows: each row is predicted by a clone that was not trained on it."""
+"""Rows to hold out: parts, folds, and out-of-sample predictions of the training rows by clones."""
 
 from __future__ import annotations
 
@@ -11,17 +11,65 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import KFold, check_cv, train_test_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples
 
+from ibug._inputs import check_fraction
+from ibug._options import Options
 from ibug._progress import Progress
-from ibug._typing import Floats
+from ibug._typing import Floats, Rows
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of, weighted_outputs
 from ibug.neighbors import Batch, LocalSource, OwnNeighbors, Sampling, TreeShare
-from ibug.training._clones import fresh
+from ibug.training._models import fresh
+
+# From twice this number of rows on, they are divided between tuning and conformal calibration; below, a guarantee would
+# say little.
+_LEAST_CONFORMAL_ROWS = 100
+
+
+def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Divide row numbers into those to train on and those to hold out, each ascending."""
+    check_fraction(fraction)
+    if n_rows < 3:
+        raise InvalidInputError(
+            f"Got n_samples={n_rows}: at least 3 rows are needed to train on some and to hold out others."
+        )
+    train, held_out = train_test_split(np.arange(n_rows), test_size=fraction, random_state=rng)
+    return np.sort(train), np.sort(held_out)
+
+
+def divide_rows(
+    n_rows: int, options: Options, rng: np.random.RandomState
+) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """Return the validation rows to tune on and those for conformal calibration; None where all rows serve both."""
+    if options.conformal is None:
+        return None
+    tuned_on, held_out = halves(n_rows, rng)
+    return (tuned_on, held_out) if len(tuned_on) < n_rows else None
+
+
+def rows_for_conformal(n_rows: int) -> int:
+    """Return the number of validation rows that conformal calibration gets: half of them from 200 on, else all."""
+    return n_rows if n_rows < 2 * _LEAST_CONFORMAL_ROWS else n_rows - n_rows // 2
+
+
+def halves(n_rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows to tune on and those for conformal calibration; from 200 rows on, no row is in both."""
+    if rows_for_conformal(n_rows) == n_rows:
+        return np.arange(n_rows), np.arange(n_rows)
+    half = rng.permutation(n_rows) < n_rows // 2
+    return np.flatnonzero(half), np.flatnonzero(~half)
+
+
+def divide(validation: Rows, rng: np.random.RandomState) -> tuple[Rows, Rows]:
+    """Return the rows themselves of both `halves`."""
+    X, y = validation
+    first, second = halves(len(y), rng)
+    return (_safe_indexing(X, first), y[first]), (_safe_indexing(X, second), y[second])
+
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to predict
 Nearest = tuple[NDArray[np.float32], NDArray[np.int32]]  # affinities and neighbours, (n_tuned, k) each

@@ -1,0 +1,602 @@
+"""How source and rule are fitted: with a model as given or trained here, on validation rows, folds or a split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _check_method_params, _check_sample_weight
+
+from ibug._inputs import check_feature_names, check_size_of_weights, subsample
+from ibug._options import Options, is_weight
+from ibug._typing import Floats, Integers, Rows
+from ibug._weights import as_weights, counting
+from ibug.exceptions import InvalidInputError
+from ibug.leaves import (
+    RenamingReader,
+    names_taken,
+    read_leaves_of,
+    renamed,
+    renamed_parameters,
+    weighted_outputs,
+)
+from ibug.neighbors import (
+    Batch,
+    CrossFittedSource,
+    LeafNumbers,
+    LocalSource,
+    Residuals,
+    ValidationRows,
+    root_mean_square,
+    updated,
+    with_row_context,
+)
+from ibug.rule import (
+    K_CANDIDATES,
+    AnyRule,
+    Facts,
+    JointRule,
+    Rule,
+    affinity_threshold,
+    facts_of,
+    maker_of,
+    most_needed,
+    ranges_of,
+    with_calibrated_sides,
+)
+from ibug.training._diagnostics import (
+    warn_of_intervals,
+    warn_of_number_of_rows,
+    warn_of_objective,
+    warn_of_other_rows,
+    warn_of_row_order,
+    warn_of_target_order,
+    warn_of_validation_rows,
+)
+from ibug.training._fewer_trees import ALL_TREES, TREE_SHARES, select_trees, shares_tried
+from ibug.training._folds import (
+    DEFAULT_FOLDS,
+    MOST_TUNING_ROWS,
+    CrossFit,
+    cross_fit,
+    divide_rows,
+    make_folds,
+    needs_splits,
+    split,
+    tuning_rows,
+)
+from ibug.training._models import check_outputs, check_stopping, fresh, trainable
+from ibug.training._residuals import own_residuals
+
+
+@dataclass(frozen=True, eq=False)
+class FitRequest:
+    """What `fit` was given, checked.
+
+    Parameters
+    ----------
+    model
+        The estimator: trained already, or to be trained.
+    columns : ndarray of shape (n_features,) or None
+        The names of the columns of X.
+    X, y
+        The training rows.
+    facts
+        Their targets, and the families that can take these.
+    validation
+        X_val and y_val, if they were given.
+    fit_params
+        For the estimator's own `fit`, weights among them.
+    options
+        The parameters.
+    rng
+        Draws splits, folds, trees and rows.
+    target_names : sequence of str
+        Those of several targets.
+    sample_weight, neighbor_weight : ndarray of shape (n_train,) or None
+        The weights of the training rows, and what these count for as neighbours; None where they count alike.
+    validation_weight : ndarray of shape (n_validation,) or None
+        The weights of the validation rows.
+    renames
+        Whether the columns have other names than the user's.
+    """
+
+    model: Any
+    columns: Any
+    X: Any
+    y: Floats
+    facts: Facts
+    validation: Rows | None
+    fit_params: dict[str, Any]
+    options: Options
+    rng: np.random.RandomState
+    target_names: Sequence[str]
+    sample_weight: Floats | None
+    neighbor_weight: Floats | None
+    validation_weight: Floats | None
+    renames: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        columns: Any,
+        train: Rows,
+        validation: Rows | None,
+        fit_params: dict[str, Any],
+        options: Options,
+        rng: np.random.RandomState,
+        *,
+        target_names: Sequence[str],
+        validation_weight: Floats | None,
+    ) -> FitRequest:
+        """Check parameters of `fit` and weights, so that an error comes before anything is trained."""
+        X, y = train
+        facts = facts_of(y, options)
+        if "groups" in fit_params:
+            raise needs_splits(options.cv)
+        if not options.prefit or options.wants_clones:
+            check_stopping(model, fit_params)
+        weights = _sample_weight(fit_params, y)
+        own = _neighbor_weight(weights) if options.weight_neighbors else None
+        known = target_names, weights, own, validation_weight
+        return cls(model, columns, X, y, facts, validation, fit_params, options, rng, *known)
+
+    def as_model_takes_names(self) -> FitRequest:
+        """Return the same with other names of the columns, where the model's library would not be trained with these.
+
+        The validation rows keep theirs: what reads rows renames them.
+        """
+        if self.options.prefit or self.columns is None:
+            return self
+        taken = names_taken(self.model, self.columns)
+        if taken is None:
+            return self
+        fit_params = renamed_parameters(self.fit_params, self.columns, taken)
+        return replace(self, columns=taken, X=renamed(self.X, taken), fit_params=fit_params, renames=True)
+
+    def trained(self) -> Any:
+        """Return a copy of the model, trained on all rows."""
+        return fresh(self.model).fit(self.X, self.y, **self.fit_params)
+
+    def source(self, model: Any, residuals: Floats | None = None, *, own: bool = False) -> LocalSource:
+        """Return the source of neighbours of a trained model: its training rows, indexed.
+
+        Shapes: residuals (n_train,).
+        """
+        options, reader = self.options, read_leaves_of(model)
+        reader = RenamingReader(reader, self.columns) if self.renames else reader
+        given = None if self.columns is None else [reader.written_as(str(name)) for name in self.columns]
+        check_outputs(reader, self.y)
+        plain, reader = reader, weighted_outputs(reader, options.output_weights)
+        check_feature_names(reader.feature_names, given, self.columns)
+        work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
+        honest = None if residuals is None else Residuals(residuals, "clones")
+        source = LocalSource.build(model, reader, self.X, self.y, options.sampling, self.rng, honest=honest, **work)
+        source = replace(source, weights=self.neighbor_weight)
+        if not own:
+            return source
+        index = source.index
+        if source.rows is not None or source.leaves.trees is not None:  # residuals need all rows in all trees
+            index = LeafNumbers(reader, source.leaves.n_model_trees).index_of(
+                self.X, title="reading all leaves", **work
+            )
+        found = own_residuals(plain, index, self.y, self.sample_weight, X=self.X, **work)
+        return source.with_training_residuals(found)
+
+    def cross_fit(self, rows: Any = None, k: int = 0) -> CrossFit:
+        """Predict each row by a clone that has not seen it, and find the k neighbours of some rows.
+
+        Shapes: rows (n_tuned,).
+        """
+        options = self.options
+        return cross_fit(
+            trainable(self.model),
+            self.X,
+            self.y,
+            make_folds(DEFAULT_FOLDS if options.cv is None else options.cv, len(self.y), self.y, self.rng),
+            self.fit_params,
+            rows=np.empty(0, np.intp) if rows is None else rows,
+            k=k,
+            sampling=options.sampling,
+            n_jobs=options.n_jobs,
+            rng=self.rng,
+            verbose=options.verbose,
+            output_weights=options.output_weights,
+            shares=TREE_SHARES if options.sampling.tunes_trees else (),
+            curve=options.scales_errors,
+        )
+
+    def part(self, train: Any, held_out: Any) -> FitRequest:
+        """Return the same with a part of the rows to train on, and the others as validation rows."""
+        y, weights, own = self.y[train], self.sample_weight, self.neighbor_weight
+        return replace(
+            self,
+            X=_safe_indexing(self.X, train),
+            y=y,
+            facts=facts_of(y, self.options).bounded(self.facts.supports),  # the rows held out are training rows, too
+            validation=(_safe_indexing(self.X, held_out), self.y[held_out]),
+            fit_params=_check_method_params(self.X, self.fit_params, indices=train),
+            sample_weight=None if weights is None else weights[train],
+            neighbor_weight=None if own is None else own[train],
+            validation_weight=None if weights is None else weights[held_out],
+        )
+
+
+def _sample_weight(fit_params: dict[str, Any], y: Floats) -> Floats | None:
+    """Return the weights of the training rows, (n_train,), if they were given."""
+    found = [value for name, value in fit_params.items() if is_weight(name) and value is not None]
+    if not found:
+        return None
+    weights = np.asarray(_check_sample_weight(found[0], y, dtype=np.float64, copy=True))
+    check_size_of_weights(weights, "sample_weight", smallest=False)
+    return weights
+
+
+def _neighbor_weight(weights: Floats | None) -> Floats:
+    """Return what the training rows count for as neighbours, (n_train,), after checking it."""
+    if weights is None or not np.all(np.isfinite(weights) & (weights > 0)):
+        given = "none" if weights is None else f"{int(np.sum(~(weights > 0)))} that are not"
+        raise InvalidInputError(
+            f"weight_neighbors=True needs sample_weight in fit, one above zero for each training row; got {given}. "
+            "Leave rows of weight 0 out."
+        )
+    check_size_of_weights(weights, "sample_weight")
+    return weights
+
+
+# The number of training rows that tell the smallest variance where there are no validation rows.
+ROWS_FOR_FLOOR = 1000
+
+
+class SourceAndRule(NamedTuple):
+    """What IBUGRegressor holds once it is fitted."""
+
+    source: LocalSource
+    rule: AnyRule
+
+
+def fit_source_and_rule(request: FitRequest) -> SourceAndRule:
+    """Return source and rule, by the way that the options ask for."""
+    validation = request.validation
+    n_tuned = min(len(request.y), MOST_TUNING_ROWS) if validation is None else len(validation[1])
+    fresh_rows = warn_of_validation_rows((request.X, request.y), validation, n_tuned, request.options)
+    source, rule = _by_its_way(request.as_model_takes_names())
+    warn_of_objective(source.leaves.reader)
+    if request.options.prefit and validation is not None and fresh_rows:
+        warn_of_number_of_rows(source.leaves.reader, len(request.y), len(validation[1]))
+        if request.y.ndim == 1:
+            warn_of_row_order(source.leaves.reader, (request.X, request.y), validation)
+    if request.options.prefit:
+        train, new = (request.X, request.y), validation if fresh_rows else None
+        known = train if validation is None else validation
+        if request.y.ndim == 1 or not warn_of_target_order(source.leaves.reader, known, request.target_names):
+            warn_of_other_rows(source.leaves.reader, train, request.sample_weight, new, request.validation_weight)
+    if validation is not None and fresh_rows:
+        X = validation[0]
+
+        def batches(some: NDArray[np.intp]) -> Iterator[Batch]:
+            rows = _safe_indexing(X, some)
+            return with_row_context(source.batches(rows, rule.needs), rule.row_context(rows, source.leaves_of))
+
+        unsure = request.options.conformal is None
+        warn_of_intervals(rule, batches, validation[1], request.validation_weight, counts=unsure)
+    return SourceAndRule(source, rule)
+
+
+def _by_its_way(request: FitRequest) -> SourceAndRule:
+    options = request.options
+    if options.prefit:
+        return _as_given(request)
+    if request.validation is not None or not options.needs_validation:
+        return _trained(request)
+    return _cross_fitted(request) if options.cross_fits else _split(request)
+
+
+def _as_given(request: FitRequest) -> SourceAndRule:
+    """Use a trained model as it is; clones are trained only if `cv` says so."""
+    options = request.options
+    if options.cv is not None and request.validation is None and options.needs_validation:
+        return _from_cross_fit(request, _out_of_sample(request), request.model)
+    residuals = _complete_residuals(request.y - request.cross_fit().mean, options) if options.wants_clones else None
+    own = options.asks_model and request.validation is not None
+    return _from_validation(request, request.source(request.model, residuals, own=own))
+
+
+def _trained(request: FitRequest) -> SourceAndRule:
+    """Train on X alone, and learn from the given validation rows, if any."""
+    options = request.options
+    of_use = request.validation is not None
+    wanted = options.wants_clones and (of_use or options.spread.requires_residuals)
+    residuals = _complete_residuals(request.y - request.cross_fit().mean, options) if wanted else None
+    return _from_validation(request, request.source(request.trained(), residuals, own=options.asks_model and of_use))
+
+
+def _cross_fitted(request: FitRequest) -> SourceAndRule:
+    """Learn from out-of-fold predictions of all rows, then train on everything."""
+    known = _out_of_sample(request)
+    return _from_cross_fit(request, known, request.trained())
+
+
+def _split(request: FitRequest) -> SourceAndRule:
+    """Learn from a part that is held out, then train on everything (paper, section 5.1)."""
+    options = request.options
+    part = request.part(*split(len(request.y), options.validation_fraction, request.rng))
+    source, rule = _trained(part)
+    if not options.refit:
+        return SourceAndRule(source, rule)
+    final = request.source(request.trained(), own=options.asks_model).with_tuned_share(source.tree_tuning, request.rng)
+    if source.honest.are_own and final.honest.are_own:
+        final = final.with_training_residuals(final.honest.at_level(source.honest.level))
+    elif "residuals" in rule.needs:  # the final model cannot tell residuals, or not even the first one could
+        _require_residuals(options, final.honest.reason or source.honest.reason)
+        assert part.validation is not None, "which the held out rows are"
+        known = part.validation, options, part.facts, part.rng, part.validation_weight
+        rule = learn_from(source.with_training_residuals(Residuals()), *known).rule
+    return SourceAndRule(final, _for_final_model(rule.with_k(options.k), final, request.X, options.n_jobs))
+
+
+def _require_residuals(options: Options, reason: str) -> None:
+    """Raise InvalidInputError if residuals that cannot be had are the only thing that was asked for."""
+    if options.spread.requires_residuals:
+        raise InvalidInputError(
+            f'{reason} So spread="residuals" cannot be had with residuals="model": let residuals="auto" train clones, '
+            'or choose spread="auto".'
+        )
+
+
+class _OutOfSample(NamedTuple):
+    """Training rows with the neighbours that clones found which have not seen them."""
+
+    sources: list[CrossFittedSource]  # by all trees, then by each of TREE_SHARES, if one of these is to be chosen
+    n_trees: int  # that each clone has at least
+    numbers: NDArray[np.intp]  # which rows these are
+    share: float  # of the training rows that a clone has seen
+    improvement: Floats  # what the clones' errors are multiplied by to be those of a model of all rows
+
+
+def _out_of_sample(request: FitRequest) -> _OutOfSample:
+    k = K_CANDIDATES[-1] if request.options.k is None else request.options.k
+    n_targets = 1 if request.y.ndim == 1 else request.y.shape[1]
+    found = request.cross_fit(tuning_rows(len(request.y), request.rng, n_targets), k)
+    mean, residuals, weights = found.mean[found.rows], request.y - found.mean, request.neighbor_weight
+    nearest = ((found.affinities, found.neighbors), *found.fewer)
+    sources = [CrossFittedSource(mean, *one, request.y, residuals, weights, found.own) for one in nearest]
+    return _OutOfSample(sources, found.n_trees, found.rows, found.share, found.improvement)
+
+
+def _complete_residuals(residuals: Floats, options: Options) -> Floats | None:
+    """Return residuals of all training rows; None where some have none, because no fold predicts them."""
+    n_missing = int(np.isnan(residuals if residuals.ndim == 1 else residuals[:, 0]).sum())
+    if not n_missing:
+        return residuals
+    if options.spread.requires_residuals:
+        raise InvalidInputError(
+            f'spread="residuals" needs a residual of every training row, and no fold of cv predicts {n_missing} of '
+            f'{len(residuals)}: choose spread="auto" or "targets", or folds that predict all rows.'
+        )
+    return None
+
+
+def _from_cross_fit(request: FitRequest, known: _OutOfSample, model: Any) -> SourceAndRule:
+    options, numbers, honest = request.options, known.numbers, known.sources[0]
+    y = request.y[numbers]
+    weights = None if request.sample_weight is None else request.sample_weight[numbers]
+    residuals = _complete_residuals(honest.residuals, options) if options.wants_residuals else None
+    used, maker = residuals is not None, maker_of(request.facts)
+    source = request.source(model, residuals)
+    facts = request.facts.suited(source.leaves.reader.nonnegative_losses)
+    every, shares = np.arange(len(y)), np.ones(len(y))
+    if weights is not None and (weights > 0).any():
+        every, some = counting(np.maximum(weights, 0.0))
+        shares[every] = 1.0 if some is None else some
+    parts = divide_rows(len(every), request.options, request.rng)
+    tuned_on, held_out = (every, every) if parts is None else (every[parts[0]], every[parts[1]])
+
+    def rows(chosen: NDArray[np.intp], honest: CrossFittedSource = honest) -> ValidationRows:
+        own = None if np.all(shares == 1.0) else shares[chosen]
+        features = None if options.conformal is None else _safe_indexing(request.X, numbers[chosen])
+        return ValidationRows(honest, chosen, y[chosen], weights=own, features=features, share=known.share)
+
+    def rule_of(rows: ValidationRows) -> AnyRule:
+        return maker.learn(rows, options, facts, has_residuals=used)
+
+    if options.sampling.tunes_trees:
+        by_share = dict(zip((ALL_TREES, *TREE_SHARES), known.sources, strict=True))
+        tried = [(share, by_share[share]) for share in shares_tried(known.n_trees, rows(tuned_on))]
+        best, table = select_trees(tried, lambda one: rows(tuned_on, one), rule_of, options)
+        honest, rule, source = best.source, best.rule, source.with_tuned_share(table, request.rng)
+    else:
+        rule = rule_of(rows(tuned_on))
+    unsure = options.conformal is None
+    warn_of_intervals(rule, lambda some: honest.batches(some, rule.needs), y, weights, counts=unsure)
+    if isinstance(rule, Rule):
+        rule = with_calibrated_sides(rule, rows(tuned_on, honest), options)
+    rule = maker.conformalized(rule, rows(held_out, honest), options)
+    most = source.index.n_rows if options.k is None else min(options.k, source.index.n_rows)
+    rule = rule.widened(known.share, most).with_k(options.k)
+    if options.scales_errors:
+        rule = rule.with_errors_times(known.improvement)
+    return SourceAndRule(source, _for_final_model(rule, source, request.X, options.n_jobs))
+
+
+def _from_validation(request: FitRequest, source: LocalSource) -> SourceAndRule:
+    if request.validation is not None:
+        tunes = request.options.sampling.tunes_trees
+        known = source, request.validation, request.options, request.facts, request.rng, request.validation_weight
+        return learn_from(*known, tunes_trees=tunes)
+    options, maker = request.options, maker_of(request.facts)
+    facts = request.facts.suited(source.leaves.reader.nonnegative_losses)
+    rule = maker.without_validation(options, facts, source.index.n_rows)
+    sample = subsample(request.X, ROWS_FOR_FLOOR)
+    batches = source.batches(sample, _floor_needs(rule), n_jobs=options.n_jobs, verbose=options.verbose)
+    return SourceAndRule(source, maker.with_floor(rule, batches, request.facts))
+
+
+def _floor_needs(rule: AnyRule) -> dict[str, int]:
+    """Return the number of neighbours that variances are made of."""
+    rules = rule.rules if isinstance(rule, JointRule) else (rule,)
+    return most_needed(*(one.spread.n_neighbors for one in rules))
+
+
+def _require_one_target(y: Floats) -> None:
+    if y.ndim > 1:
+        raise InvalidInputError(
+            'With several targets, spread="residuals" needs honest residuals of the training rows, which this model '
+            'cannot tell: let cv=5 train clones, or choose spread="auto" or "targets".'
+        )
+
+
+def learn_from(
+    source: LocalSource,
+    validation: Rows,
+    options: Options,
+    facts: Facts,
+    rng: np.random.RandomState,
+    weights: Floats | None = None,
+    *,
+    tunes_trees: bool = False,
+) -> SourceAndRule:
+    """Return the rule that validation rows choose and calibrate, and the source that it asks.
+
+    The source is another one where residuals are those of the validation rows, or where these choose its trees.
+
+    Shapes: weights (n_rows,).
+    """
+    X, y = validation
+    facts = facts.suited(source.leaves.reader.nonnegative_losses, ranges_of(y))
+    if weights is not None:
+        if not np.any(weights):
+            raise InvalidInputError(
+                f"None of the {len(y)} rows that were held out to calibrate on has a weight above zero: pass X_val and "
+                "y_val, or leave rows of weight 0 out."
+            )
+        rows_that_count, weights = counting(weights)
+        validation = X, y = _safe_indexing(X, rows_that_count), y[rows_that_count]
+    work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
+    parts = divide_rows(len(y), options, rng)
+    X_tuned, y_tuned = validation if parts is None else (_safe_indexing(X, parts[0]), y[parts[0]])
+    some = weights if weights is None or parts is None else weights[parts[0]]
+    asked = source
+    if options.spread.requires_residuals and not source.has_training_residuals:
+        _require_one_target(y)
+        options.check_residual_rows(len(y_tuned))
+        source = source.with_residuals_of(X_tuned, y_tuned, **work)
+        asked = source.leaving_out_self()
+    elif source.honest.are_own:  # their level is that of the errors on rows that the model has not seen
+        errors = y_tuned - np.asarray(source.leaves.reader.predict(X_tuned), np.float64)
+        asked = source = source.with_training_residuals(source.honest.at_level(root_mean_square(errors)))
+    rows = ValidationRows(asked, X_tuned, y_tuned, weights=some, **work)
+    own, has_residuals, maker = source.honest.are_own, source.has_training_residuals, maker_of(facts)
+
+    def rule_of(rows: ValidationRows) -> AnyRule:
+        return maker.learn(rows, options, facts, has_residuals=has_residuals, own_residuals=own)
+
+    if tunes_trees:
+        tried = ((share, asked.with_share(share, rng)) for share in shares_tried(asked.n_trees, rows))
+        best, table = select_trees(tried, lambda one: replace(rows, source=one), rule_of, options)
+        source, rule = replace(best.source, leaves_out_self=False, tree_tuning=table), best.rule
+    else:
+        rule = rule_of(rows)
+    if parts is not None:  # the other rows are in no index
+        some = None if weights is None else weights[parts[1]]
+        rows = ValidationRows(source, _safe_indexing(X, parts[1]), y[parts[1]], weights=some, **work)
+    return SourceAndRule(source, maker.conformalized(rule, rows, options))
+
+
+#: The number of training rows that are asked.
+ROWS_FOR_THRESHOLD = 1000
+
+
+def _for_final_model(rule: AnyRule, source: LocalSource, X: Any, n_jobs: int | None) -> AnyRule:
+    """Return the rule with the affinity threshold of the final model, and a reference for it.
+
+    Held-out rows have the scores of models of fewer rows, which are lower. The threshold is that of training rows in
+    the final model, none of which is its own neighbour. Their scores are near those of new rows, but not equal in
+    distribution: they have shaped the trees. So `monitor` compares no affinity scores, unless the rule is learned again
+    on rows that the final model has not seen.
+    """
+    n_index = source.index.n_rows
+    if n_index < 2:
+        return replace(rule, reference=rule.reference.for_other_model())
+    numbers = np.arange(len(source.targets)) if source.rows is None else source.rows
+    numbers = numbers[:: -(-len(numbers) // ROWS_FOR_THRESHOLD)]
+    found = source.neighbors(_safe_indexing(X, numbers), min(rule.k + 1, n_index), n_jobs=n_jobs)
+    return with_own_threshold(rule, *found, numbers, source.n_trees)
+
+
+def with_own_threshold(
+    rule: AnyRule, affinities: NDArray[np.int32], rows: Integers, numbers: NDArray[np.intp], n_trees: int
+) -> AnyRule:
+    """Return the rule with the affinity threshold of these training rows, and a reference without affinity scores.
+
+    Shapes: affinities, rows (n_rows, k + 1); numbers (n_rows,).
+    """
+    scores = _without_self(affinities, rows, numbers) / n_trees
+    reference = rule.reference.for_other_model()
+    return replace(rule, affinity_threshold=affinity_threshold(scores, None), reference=reference)
+
+
+def _without_self(affinities: NDArray[np.int32], rows: Integers, numbers: NDArray[np.intp]) -> Floats:
+    """Return the mean affinity of each row's neighbours, (n_rows,), without the row itself.
+
+    It is not among them where more rows than were asked for share all of its leaves; then the last one is left out.
+    """
+    itself = rows == numbers[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    return np.asarray(affinities[~itself].reshape(len(rows), -1).mean(axis=1))
+
+
+def updated_source(
+    source: LocalSource,
+    rule: AnyRule,
+    rows: Rows,
+    options: Options,
+    random_state: Any,
+    keep: int | None,
+    sample_weight: Any = None,
+) -> LocalSource:
+    """Return the source with newer rows, after checking that the rule can go on with it.
+
+    Shapes: sample_weight (n_rows,).
+    """
+    X, y = rows
+    weights = as_weights(sample_weight, len(y), "sample_weight")
+    if weights is not None and (source.weights is None or not np.all(weights > 0)):
+        raise InvalidInputError(
+            "update takes sample_weight where training rows have weights as neighbours (weight_neighbors=True in fit), "
+            "one above zero for each new row."
+        )
+    facts_of(np.concatenate([source.targets, y]), options)  # they must be inside a support that was given
+    least = 1
+    if keep is not None:
+        rules = rule.rules if isinstance(rule, JointRule) else (rule,)
+        spreads = (k for one in rules for k in one.spread.n_neighbors.values())
+        least = max(rule.k, *rule.needs.values(), *spreads)
+        _check_keep(keep, least, options)
+    return updated(
+        source,
+        X,
+        y,
+        options.sampling,
+        check_random_state(random_state),
+        weights=weights,
+        keep=keep,
+        least=least,
+        n_jobs=options.n_jobs,
+        verbose=options.verbose,
+    )
+
+
+def _check_keep(keep: Any, least: int, options: Options) -> None:
+    """Raise InvalidInputError unless the rows that are kept are enough for the rule."""
+    whole = isinstance(keep, (int, np.integer)) and not isinstance(keep, bool)
+    if not whole or options.sampling.n_rows(int(keep)) < least:
+        raise InvalidInputError(
+            f"keep must be None or a number of rows of which at least {least} can be neighbours: that many make up a "
+            f"distribution. Got {keep!r}."
+        )
