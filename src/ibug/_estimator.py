@@ -117,8 +117,7 @@ class ProbabilisticRegressorMixin:
             (n_rows, n_targets, 2) or (n_rows, n_targets, 2, n_coverages), and columns begin with the target's name.
         """
         check_output(output)
-        if check_probabilities(coverage, "coverage").ndim > 1:
-            raise InvalidInputError(f"coverage must be one number, or several in a list; got {coverage!r}.")
+        check_probabilities(coverage, "coverage")
         ends = self._ends(X, coverage, joint)
         calibrator = getattr(self, "conformal_", None)
         if joint or calibrator is not None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_array, check_consistent_length, column_or_1d
@@ -180,22 +179,28 @@ def _are_numbers(names: Sequence[str], *prefixes: str) -> bool:
     return any(list(names) == [f"{prefix}{j}" for j in range(len(names))] for prefix in prefixes)
 
 
-def check_probabilities(value: ArrayLike, name: str) -> Floats:
-    """Return probabilities strictly between 0 and 1."""
-    array = np.asarray(value, np.float64)
-    if type(value) is float and 0 < value < 1:  # the usual case, at once: a row alone is to be fast
-        return array
-    if array.size == 0 or not np.all((array > 0) & (array < 1)):
-        raise InvalidInputError(f"{name} must be between 0 and 1, both excluded; got {value!r}.")
+def check_probabilities(values: Any, name: str) -> Floats:
+    """Return one probability, (), or several, (m,), as floats strictly between 0 and 1."""
+    if type(values) is float and 0 < values < 1:  # the usual case, at once: a row alone is to be fast
+        return np.asarray(values)
+    try:
+        given = np.asarray(values)
+        array = np.empty(0) if given.dtype.kind in "US" else given.astype(np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim > 1:
+        raise InvalidInputError(f"{name} must be one number, or several in a list; got {values!r}.")
+    if not array.size or not ((array > 0) & (array < 1)).all():
+        raise InvalidInputError(f"{name} must be between 0 and 1, both excluded; got {values!r}.")
     return array
 
 
-def check_fraction(fraction: Any) -> None:
-    """Raise InvalidInputError for an impossible share of held-out rows."""
-    if isinstance(fraction, bool) or not isinstance(fraction, (float, np.floating)) or not 0 < fraction < 1:
-        raise InvalidInputError(
-            f"validation_fraction must be a number between 0 and 1, both excluded; got {fraction!r}."
-        )
+def check_probability(value: Any, name: str) -> float:
+    """Return one number strictly between 0 and 1."""
+    probability = check_probabilities(value, name)
+    if probability.ndim:
+        raise InvalidInputError(f"{name} must be one number; got {value!r}.")
+    return float(probability)
 
 
 def require(condition: Any, problem: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ibug._inputs import check_count, check_flags, check_fraction
+from ibug._inputs import check_count, check_flags, check_probability
 from ibug._threads import check_n_jobs
 from ibug.calibration import ConformalCalibrator, check_calibrate, conformal_calibrator
 from ibug.distributions import Distribution, Normal, families, learns_from_targets, resolve_family
@@ -140,7 +140,7 @@ class Options:
             raise InvalidInputError(f"spread must be one of {tuple(SPREADS)}; got {given['spread']!r}.")
         _check_residuals(given)
         conformal_calibrator(given["conformal"])
-        check_fraction(given["validation_fraction"])
+        check_probability(given["validation_fraction"], "validation_fraction")
         check_n_jobs(given["n_jobs"])
         sampling = Sampling(given["tree_fraction"], given["tree_order"], given["row_fraction"])
         if given["location"] not in LOCATIONS:

@@ -352,7 +352,7 @@ def test_prefit_without_validation_rows(model, diabetes):
         ({"refit": "no"}, "refit must be True or False"),
         ({"prefit": None}, "prefit must be True or False"),
         ({"conformal": "split"}, "conformal must be None"),
-        ({"validation_fraction": 1.0}, "validation_fraction must be a number between 0 and 1"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be between 0 and 1"),
     ],
 )
 def test_impossible_parameters(recorder, diabetes, parameters, message):

@@ -338,7 +338,7 @@ def test_impossible_names(constants, diabetes, name, message):
         ({"calibrate": 1}, "calibrate must be True or False"),
         ({"conformal": "split"}, "conformal must be None"),
         ({"scoring": "rmse"}, "scoring must be one of"),
-        ({"calibrate": True, "validation_fraction": 2.0}, "validation_fraction must be a number between 0 and 1"),
+        ({"calibrate": True, "validation_fraction": 2.0}, "validation_fraction must be between 0 and 1"),
     ],
 )
 def test_impossible_parameters(constants, diabetes, parameters, message):

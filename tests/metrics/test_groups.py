@@ -9,7 +9,7 @@ from sklearn.datasets import load_diabetes
 from ibug import metrics
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
-from ibug.metrics._groups import grouped
+from ibug.metrics._evaluate import grouped
 
 pd = pytest.importorskip("pandas")
 

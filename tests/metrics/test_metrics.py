@@ -25,8 +25,8 @@ EVERY = [*OF_DISTRIBUTIONS, *OF_INTERVALS, *OF_POINTS, "check_score"]
 def test_every_metric_is_tested():
     functions = {name for name in metrics.__all__ if name.islower() and not name.endswith("scorer")}
     helpers = {"as_distribution", "as_interval", "as_points", "as_quantiles", "as_targets", "predict_dist", "reduced"}
-    of_several_targets = {"energy_score", "variogram_score"}  # in test_several_scores.py
-    others = {"evaluate", "drift", "resolve_scoring", "weighted_scoring"}
+    of_several_targets = {"energy_score", "variogram_score"}  # in test_multioutput_scores.py
+    others = {"evaluate", "drift", "resolve_scoring"}
     assert functions == {*EVERY, *helpers, *others, *of_several_targets}
 
 
@@ -255,7 +255,7 @@ def test_bad_intervals(name):
 
 
 def test_bad_quantiles():
-    with pytest.raises(InvalidInputError, match="alpha must be numbers between 0 and 1"):
+    with pytest.raises(InvalidInputError, match="alpha must be between 0 and 1"):
         metrics.check_score(Y, DISTRIBUTION, [0.5, 1.0])
     with pytest.raises(InvalidInputError, match=r"shape \(60, 2\) are expected"):
         metrics.check_score(Y, np.zeros((60, 3)), [0.1, 0.9])

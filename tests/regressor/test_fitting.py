@@ -201,7 +201,7 @@ def test_a_k_that_only_all_rows_can_supply(diabetes):
         ({"tree_fraction": 1.5}, "tree_fraction"),
         ({"tree_order": "middle"}, r"tree_order must be one of \('first', 'last', 'random', 'gain'\); got 'middle'"),
         ({"row_fraction": "half"}, "row_fraction"),
-        ({"validation_fraction": 1.0}, "validation_fraction must be a number between 0 and 1"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be between 0 and 1"),
         ({"validation_fraction": 20}, "validation_fraction"),
         ({"calibrate": "no"}, "calibrate must be True or False, or one of .*; got 'no'"),
         ({"prefit": 1}, "prefit must be True or False"),

@@ -17,7 +17,7 @@ from ibug._typing import Floats
 from ibug._weights import mean as average
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
-from ibug.metrics import Scoring, resolve_scoring, weighted_scoring
+from ibug.metrics import Scoring, resolve_scoring
 
 GRID: tuple[float, ...] = tuple(m * 10.0**e for e in range(-8, 4) for m in (1.0, 2.5, 5.0))
 
@@ -86,7 +86,7 @@ class VarianceCalibrator(BaseEstimator):
             raise InvalidInputError(f"method must be one of {sorted(METHODS)}; got {self.method!r}.")
         mean, variance, y = _columns(mean=mean, variance=variance, y=y)
         weights = None if sample_weight is None else check_weights(sample_weight, len(y))
-        score = weighted_scoring(self.scoring, weights)
+        score = resolve_scoring(self.scoring, weights)
         if np.any(variance <= 0):
             raise InvalidInputError(
                 f"Variances must be above zero; the smallest is {variance.min():g}. Set a floor before calibrating."

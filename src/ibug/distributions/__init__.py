@@ -1,6 +1,6 @@
 """Batched distributions with scipy.stats' method names: one distribution per predicted row."""
 
-from ibug.distributions._base import Distribution, check_confidence
+from ibug.distributions._base import Distribution
 from ibug.distributions._blend import MixtureParams
 from ibug.distributions._empirical import Empirical
 from ibug.distributions._gumbel import Gumbel
@@ -42,7 +42,6 @@ __all__ = [
     "StudentT",
     "Truncated",
     "Weibull",
-    "check_confidence",
     "families",
     "learns_from_targets",
     "normalized_weights",

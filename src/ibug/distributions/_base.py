@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
+from ibug._inputs import check_probabilities
 from ibug._typing import Floats
 from ibug.distributions._frame import distribution_frame
 from ibug.distributions._moved import Move, log_slope
@@ -224,12 +225,10 @@ class Distribution(ABC):
         confidence : float or array-like of shape (m,)
             The coverage, between 0 and 1; or several.
         """
-        if np.ndim(confidence) == 0:
-            check_confidence(confidence)
-            return self._central(confidence)  # type: ignore[arg-type]  # a number, as has been checked
-        if np.ndim(confidence) != 1 or not np.size(confidence):
-            raise InvalidInputError(f"One coverage is expected, or several in a list; got {confidence!r}.")
-        ends = [self.interval(level) for level in np.asarray(confidence).tolist()]
+        levels = check_probabilities(confidence, "confidence")
+        if not levels.ndim:
+            return self._central(float(levels))
+        ends = [self._central(level) for level in levels.tolist()]
         lower, upper = (np.stack(side, axis=-1) for side in zip(*ends, strict=True))
         return lower, upper
 
@@ -322,18 +321,6 @@ class Distribution(ABC):
         if np.any((matched[0] < 0) | (matched[0] > 1)):
             raise InvalidInputError("A probability must be from 0 to 1.")
         return matched
-
-
-def check_confidence(confidence: Any) -> None:
-    """Raise InvalidInputError unless the coverage of an interval is a number strictly between 0 and 1.
-
-    Parameters
-    ----------
-    confidence : float
-        The coverage that was asked for.
-    """
-    if not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
-        raise InvalidInputError(f"The coverage of an interval must be between 0 and 1 (0.9, say); got {confidence!r}.")
 
 
 def standardised(x: Floats, center: Floats, scale: Floats) -> Floats:

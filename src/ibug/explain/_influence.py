@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ibug._inputs import check_probabilities
+from ibug._inputs import check_probability
 from ibug._typing import Floats, Integers
 from ibug.describe import at_least_one
 from ibug.exceptions import InvalidInputError
@@ -76,7 +76,7 @@ def influence(
     n_jobs, verbose
         As in IBUGRegressor.
     """
-    level = float(check_probabilities(coverage, "coverage"))
+    level = check_probability(coverage, "coverage")
     at_least_one(n_most, "n_most")
     trained = [quantity for quantity in rule.needs if quantity == "targets" or source.has_training_residuals]
     if not trained:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ibug._inputs import check_probabilities
+from ibug._inputs import check_probability
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 
@@ -27,7 +27,7 @@ def value_of(estimator: Any, of: Of, coverage: float) -> Value:
         return Value(getattr(of, "__name__", "value"), lambda X: np.asarray(of(estimator.predict_dist(X)), np.float64))
     if isinstance(of, str):
         return _named(estimator, of, coverage)
-    level = float(check_probabilities(of, "of, if it is a number and so the probability of a quantile,"))
+    level = check_probability(of, "of, if it is a number and so the probability of a quantile,")
     return Value(f"quantile {level:g}", lambda X: estimator.predict_quantiles(X, level)[:, 0])
 
 
@@ -37,7 +37,7 @@ def _named(estimator: Any, of: str, coverage: float) -> Value:
     if of == "prediction":
         return Value("prediction", lambda X: np.asarray(estimator.predict(X), np.float64))
     if of == "width":
-        level = float(check_probabilities(coverage, "coverage"))
+        level = check_probability(coverage, "coverage")
         return Value(f"width of the {100 * level:g} % interval", lambda X: _widths(estimator, X, level))
     raise InvalidInputError(
         'of must be "log_std", "width", "prediction", the probability of a quantile, or a function of a distribution; '

@@ -4,29 +4,21 @@ A distribution is what ``predict_dist`` returns, or a tuple ``(means, standard d
 of intervals and quantiles also take the arrays of ``predict_interval`` and ``predict_quantiles``.
 """
 
-from ibug.metrics._calibration_curve import calibration_curve
-from ibug.metrics._check_score import check_score
-from ibug.metrics._coverage import coverage
-from ibug.metrics._crps import crps
-from ibug.metrics._crps_skill import crps_skill
+from ibug.metrics._calibration import calibration_curve, mace, miscalibration_area, pit, rms_calibration_error
 from ibug.metrics._drift import Drift, DriftTest, drift
-from ibug.metrics._energy_score import energy_score
-from ibug.metrics._evaluate import evaluate
+from ibug.metrics._evaluate import Scores, evaluate
 from ibug.metrics._inputs import Reduce, as_distribution, as_interval, as_points, as_quantiles, as_targets, reduced
-from ibug.metrics._interval_score import interval_score
-from ibug.metrics._mace import mace
-from ibug.metrics._mae import mae
-from ibug.metrics._mean_width import mean_width
-from ibug.metrics._miscalibration_area import miscalibration_area
-from ibug.metrics._nll import nll
-from ibug.metrics._pit import pit
-from ibug.metrics._rms_calibration_error import rms_calibration_error
-from ibug.metrics._rmse import rmse
-from ibug.metrics._scorers import DistributionScorer, crps_scorer, interval_scorer, nll_scorer, predict_dist
-from ibug.metrics._scores import Scores
-from ibug.metrics._scoring import Scoring, resolve_scoring, weighted_scoring
-from ibug.metrics._sharpness import sharpness
-from ibug.metrics._variogram_score import variogram_score
+from ibug.metrics._intervals import coverage, interval_score, mean_width
+from ibug.metrics._scorers import (
+    DistributionScorer,
+    Scoring,
+    crps_scorer,
+    interval_scorer,
+    nll_scorer,
+    predict_dist,
+    resolve_scoring,
+)
+from ibug.metrics._scores import check_score, crps, crps_skill, energy_score, mae, nll, rmse, sharpness, variogram_score
 
 __all__ = [
     "DistributionScorer",
@@ -65,5 +57,4 @@ __all__ = [
     "rmse",
     "sharpness",
     "variogram_score",
-    "weighted_scoring",
 ]

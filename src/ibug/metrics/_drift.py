@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import betabinom, ks_2samp, kstwo
 
+from ibug._inputs import check_probability
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
-from ibug.metrics._inputs import check_level
 
 MEANINGS = {
     "similarity": "similarity of the rows to the training data",
@@ -132,8 +132,8 @@ def drift(
     alpha : float
         The probability of an alarm without data drift, at most.
     """
-    check_level(coverage, "coverage")
-    check_level(alpha, "alpha")
+    check_probability(coverage, "coverage")
+    check_probability(alpha, "alpha")
     names = [name for name in MEANINGS if name in values and name in reference]
     if not names:
         raise InvalidInputError(

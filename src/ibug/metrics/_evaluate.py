@@ -2,34 +2,303 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ibug._inputs import check_weights
-from ibug._typing import Floats
+from ibug._inputs import check_probabilities, check_target_names, check_weights
+from ibug._typing import Floats, Integers
 from ibug._warnings import tell_infinite, warn_user
 from ibug.exceptions import InvalidInputError, SeenRowsWarning
-from ibug.metrics._check_score import check_score
-from ibug.metrics._coverage import coverage
-from ibug.metrics._crps import crps
-from ibug.metrics._crps_skill import crps_skill
-from ibug.metrics._evaluate_several import evaluate_several
-from ibug.metrics._groups import group_table
-from ibug.metrics._inputs import as_distribution, as_targets, check_levels
-from ibug.metrics._interval_score import interval_score
-from ibug.metrics._mace import mace
-from ibug.metrics._mae import mae
-from ibug.metrics._mean_width import mean_width
-from ibug.metrics._miscalibration_area import miscalibration_area
-from ibug.metrics._nll import nll
-from ibug.metrics._rms_calibration_error import rms_calibration_error
-from ibug.metrics._rmse import rmse
+from ibug.metrics._calibration import mace, miscalibration_area, rms_calibration_error
+from ibug.metrics._inputs import as_distribution, as_multioutput_targets, as_targets, reduced
+from ibug.metrics._intervals import coverage, interval_score, mean_width
 from ibug.metrics._scorers import predict_dist
-from ibug.metrics._scores import Scores
-from ibug.metrics._sharpness import sharpness
+from ibug.metrics._scores import check_score, crps, crps_skill, energy_score, mae, nll, rmse, sharpness, variogram_score
+
+
+class Scores(Mapping[str, float]):
+    """The scores by name: a mapping that prints as a table; ``pandas.Series(scores)`` and ``to_frame()`` work.
+
+    Parameters
+    ----------
+    values : mapping of str to float
+        The scores.
+    meanings : mapping of str to str
+        What each of them tells.
+    n_rows : int
+        How many rows they are of.
+    groups : dict of ndarray, optional
+        Coverage and mean width for each group of rows, as columns: ``group``, ``rows``, ``coverage_90``, ``width_90``
+        and so on.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, float],
+        meanings: Mapping[str, str],
+        n_rows: int,
+        groups: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        self._values = dict(values)
+        self._meanings = dict(meanings)
+        self.n_rows = n_rows
+        self.groups = None if groups is None else dict(groups)
+
+    def __getitem__(self, name: str) -> float:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        width = max(map(len, self._values))
+        lines = [f"{name:{width}}  {value:12.6g}  {self._meanings[name]}" for name, value in self._values.items()]
+        return "\n".join([f"Scores on {self.n_rows} rows", *lines, *self._group_lines()])
+
+    def _group_lines(self) -> list[str]:
+        """Return coverage and width of each group as lines of a table."""
+        if self.groups is None:
+            return []
+        columns = [[name, *map(_cell, column)] for name, column in self.groups.items()]
+        widths = [max(map(len, column)) for column in columns]
+        lines = [
+            "  ".join(f"{cell:>{width}}" if i else f"{cell:{width}}" for i, (cell, width) in enumerate(cells))
+            for cells in ([*zip(line, widths, strict=True)] for line in zip(*columns, strict=True))
+        ]
+        return ["", "Coverage and mean width by group", *lines]
+
+    def _repr_html_(self) -> str:
+        """Return the table, and that of the groups, as notebooks show them."""
+        rows = [(name, _cell(value), self._meanings[name]) for name, value in self._values.items()]
+        found = _html(f"Scores on {self.n_rows:,} rows", ["score", "value", "meaning"], rows, [False, True, False])
+        if self.groups is None:
+            return found
+        lines = [tuple(map(_cell, line)) for line in zip(*self.groups.values(), strict=True)]
+        numbers = [name != "group" for name in self.groups]
+        return found + _html("Coverage and mean width by group", list(self.groups), lines, numbers)
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What each score means, in a few words."""
+        return dict(self._meanings)
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with the columns ``score`` and ``meaning``, indexed by the metric's name."""
+        import pandas as pd
+
+        table = {"score": list(self._values.values()), "meaning": [self._meanings[name] for name in self._values]}
+        return pd.DataFrame(table, index=pd.Index(self._values, name="metric"))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _html(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> str:
+    """Return a table of HTML, with numbers on the right of their columns."""
+    sides = ["right" if is_number else "left" for is_number in numbers]
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        marked = zip(cells, sides, strict=True)
+        return (
+            "<tr>"
+            + "".join(f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for cell, side in marked)
+            + "</tr>"
+        )
+
+    body = "".join(line("td", row) for row in rows)
+    return f"<table><caption>{escape(title)}</caption><thead>{line('th', heads)}</thead><tbody>{body}</tbody></table>"
+
+
+_MOST_GROUPS = 100
+_MOST_NUMBERS = 20  # more different numbers than these are divided into ranges
+_RANGES = 5
+
+
+def group_table(y: Floats, distribution: Any, levels: Floats, groups: Any, X: Any) -> dict[str, NDArray[Any]]:
+    """Return number of rows, coverage and mean width of intervals for each group, as columns.
+
+    Shapes: y (n,); levels (n_levels,).
+    """
+    names, codes = grouped(groups, X, len(y))
+    members = [codes == code for code in range(len(names))]
+    table: dict[str, NDArray[Any]] = {
+        "group": np.array(names, str),
+        "rows": np.array([each.sum() for each in members], np.int64),
+    }
+    for level in levels:
+        percent = f"{100 * level:g}"
+        for kind, metric in (("coverage", coverage), ("width", mean_width)):
+            values = metric(y, distribution, float(level), reduce=None)
+            with np.errstate(invalid="ignore"):  # means of infinite widths
+                table[f"{kind}_{percent}"] = np.array([np.mean(values[each]) for each in members])
+    return table
+
+
+def grouped(groups: Any, X: Any, n: int) -> tuple[list[str], Integers]:
+    """Return the names of the groups, in their order, and the group of each row, (n,)."""
+    values = _column(groups, X)
+    array = np.asarray(values)
+    if array.shape == (n, 1):
+        array = array[:, 0]
+    if array.shape != (n,):
+        raise InvalidInputError(
+            f"groups must have one entry for each of the {n} rows, or be the name of a column or a function of X that "
+            f"returns such an array; got shape {array.shape}."
+        )
+    missing = _missing(array)
+    places = np.full(n, -1, np.int64)
+    names, places[~missing] = _places(array[~missing], getattr(getattr(values, "dtype", None), "categories", None))
+    used = np.unique(places[places >= 0])
+    names, places = [names[place] for place in used], np.where(missing, len(used), np.searchsorted(used, places))
+    return [*names, *(["missing"] if missing.any() else [])], places
+
+
+def _column(groups: Any, X: Any) -> Any:
+    if callable(groups):
+        return groups(X)
+    if not isinstance(groups, str):
+        return groups
+    names = [str(name) for name in getattr(X, "columns", ())]
+    if groups not in names:
+        known = (
+            f"the columns are {names}" if names else "X has no names of columns: give an array with one entry per row"
+        )
+        raise InvalidInputError(f"There is no column {groups!r} to group by; {known}.")
+    return X[X.columns[names.index(groups)]]
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype.kind == "O":
+        return np.array([value is None or type(value).__name__ == "NAType" or value != value for value in values], bool)
+    return np.asarray(values != values)
+
+
+def _places(values: NDArray[Any], categories: Any) -> tuple[list[str], Integers]:
+    """Return names of groups in their order, and the place of each value among them."""
+    if categories is not None:
+        texts = [_text(category) for category in categories]
+        return texts, _lookup([_text(value) for value in values], texts)
+    if values.dtype.kind == "O" and all(isinstance(value, (bool, int, float, np.number)) for value in values):
+        values = values.astype(np.float64)  # a column of integers with gaps
+    if values.dtype.kind in "OU":
+        texts = sorted({_text(value) for value in values})
+        return _few(texts), _lookup([_text(value) for value in values], texts)
+    different = np.unique(values)
+    if len(different) > _MOST_NUMBERS and values.dtype.kind in "iufM":
+        return _ranges(values)
+    return _few([_text(value) for value in different]), np.searchsorted(different, values).astype(np.int64)
+
+
+def _ranges(values: NDArray[Any]) -> tuple[list[str], Integers]:
+    """Divide numbers or dates into ranges with about as many rows each."""
+    ordered = np.sort(values)
+    edges = np.unique(ordered[[len(ordered) * i // _RANGES for i in range(1, _RANGES)]])
+    edges = edges[edges > ordered[0]]
+    if not len(edges):  # almost all values are the smallest one
+        edges = ordered[ordered > ordered[0]][:1]
+    texts = [_text(edge) for edge in edges]
+    between = [f"{low} to {high}" for low, high in pairwise(texts)]
+    names = [f"below {texts[0]}", *between, f"{texts[-1]} and more"]
+    return names, np.searchsorted(edges, values, side="right").astype(np.int64)
+
+
+def _lookup(texts: list[str], names: list[str]) -> Integers:
+    place = {name: i for i, name in reversed(list(enumerate(names)))}
+    return np.array([place[text] for text in texts], np.int64)
+
+
+def _few(names: list[str]) -> list[str]:
+    if len(names) > _MOST_GROUPS:
+        raise InvalidInputError(
+            f"These are {len(names)} groups ({names[0]!r}, {names[1]!r}, …); {_MOST_GROUPS} at most can be told apart. "
+            "Put them together first: give an array, or a function of X, with one name of a larger group per row."
+        )
+    return names
+
+
+def _text(value: Any) -> str:
+    is_number = isinstance(value, (float, np.floating))
+    return f"{value:.6g}" if is_number else str(value)
+
+
+def _evaluate_multioutput(
+    estimator: Any, X: Any, y: ArrayLike, levels: Sequence[float], sample_weight: ArrayLike | None
+) -> Scores:
+    """Return the scores of all targets together, and those of each one. Shapes: sample_weight (n,)."""
+    names = estimator.target_names_
+    shape = np.shape(y)
+    if len(shape) != 2 or shape[1] != len(names):
+        n_rows = shape[0] if shape else "n"
+        raise InvalidInputError(
+            f"This estimator has {len(names)} targets: y must have the shape ({n_rows}, {len(names)}); got {shape}."
+        )
+    check_target_names(names, y, "y")
+    values = as_multioutput_targets(y)
+    weights = None if sample_weight is None else check_weights(sample_weight, len(values))
+    distribution, points = estimator.predict_dist(X), estimator.predict(X)
+    scores: dict[str, float] = {
+        "energy_score": energy_score(values, distribution, sample_weight=weights),
+        "variogram_score": variogram_score(values, distribution, sample_weight=weights),
+    }
+    meanings = {
+        "energy_score": "score of all targets together, in units of their deviations",
+        "variogram_score": "whether the dependence between targets is right",
+    }
+    coverages = np.atleast_1d(check_probabilities(levels, "levels")).tolist()
+    for level in coverages:
+        percent = f"{100 * level:g}"
+        scores[f"box_coverage_{percent}"] = _box_coverage(estimator, X, values, level, weights)
+        meanings[f"box_coverage_{percent}"] = f"share of rows with all values inside the {percent} % box"
+    for j, name in enumerate(names):
+        for metric, predicted in ((rmse, points[:, j]), (mae, points[:, j]), (crps, distribution.marginal(j))):
+            key = metric.__name__
+            scores[f"{name}_{key}"] = metric(values[:, j], predicted, sample_weight=weights)
+            meanings[f"{name}_{key}"] = _METRICS[key][1]
+    for level in coverages:
+        ends = estimator.predict_interval(X, level)
+        for j, name in enumerate(names):
+            _add_intervals(scores, meanings, values[:, j], ends[:, j], level, weights, prefix=f"{name}_")
+    return Scores(scores, meanings, len(values))
+
+
+def _add_intervals(
+    scores: dict[str, float],
+    meanings: dict[str, str],
+    y: Floats,
+    intervals: Any,
+    level: float,
+    weights: Floats | None,
+    *,
+    prefix: str = "",
+) -> None:
+    """Add coverage and mean width of the intervals of one level."""
+    percent = f"{100 * level:g}"
+    for kind, metric, meaning in (
+        ("coverage", coverage, f"share of values inside the {percent} % interval"),
+        ("width", mean_width, f"mean width of the {percent} % interval"),
+    ):
+        scores[f"{prefix}{kind}_{percent}"] = metric(y, intervals, level, sample_weight=weights)
+        meanings[f"{prefix}{kind}_{percent}"] = meaning
+
+
+def _box_coverage(estimator: Any, X: Any, y: Floats, level: float, weights: Floats | None) -> float:
+    """Return the share of rows inside their boxes; NaN where the estimator had no rows to size boxes with."""
+    try:
+        boxes = estimator.predict_interval(X, level, joint=True)
+    except InvalidInputError:
+        return float("nan")
+    inside = ((boxes[:, :, 0] <= y) & (y <= boxes[:, :, 1])).all(axis=1)
+    return float(reduced(inside.astype(np.float64), "mean", weights))
+
 
 _METRICS: dict[str, tuple[Callable[..., Any], str]] = {
     "rmse": (rmse, "root mean squared error of the point prediction"),
@@ -45,7 +314,7 @@ _METRICS: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-def _skill(y: Floats, distribution: Any, reference: ArrayLike | None, weights: ArrayLike | None) -> float:
+def _skill(y: Floats, distribution: Any, reference: ArrayLike | None, weights: Floats | None) -> float:
     """Return the skill, against the training targets if the estimator keeps them; NaN where targets do not vary."""
     try:
         return crps_skill(y, distribution, reference=reference, sample_weight=weights)
@@ -53,8 +322,8 @@ def _skill(y: Floats, distribution: Any, reference: ArrayLike | None, weights: A
         return float("nan")
 
 
-def _guard(estimator: Any, y: Floats) -> None:
-    """Tell of training rows, whose scores are too good; equal targets in the same order are no chance."""
+def _warn_training_rows(estimator: Any, y: Floats) -> None:
+    """Warn of training rows, whose scores are too good; equal targets in the same order are no coincidence."""
     targets = getattr(estimator, "training_targets_", None)
     if targets is not None and len(y) > 1 and np.array_equal(y, targets):
         warn_user(
@@ -108,32 +377,25 @@ def evaluate(
     if getattr(estimator, "target_names_", None) is not None:
         if groups is not None:
             raise InvalidInputError("groups are for one target: evaluate several targets without.")
-        return evaluate_several(estimator, X, y, levels, sample_weight)
+        return _evaluate_multioutput(estimator, X, y, levels, sample_weight)
     values = as_targets(y)
-    _guard(estimator, values)
-    if sample_weight is not None:
-        sample_weight = check_weights(sample_weight, len(values))
+    _warn_training_rows(estimator, values)
+    weights = None if sample_weight is None else check_weights(sample_weight, len(values))
     distribution = as_distribution(predict_dist(estimator, X), len(values))
     # The point prediction is the model's own; a conformal distribution may have another mean.
     points = estimator.predict(X) if hasattr(estimator, "predict") else distribution
     scores: dict[str, float] = {}
     meanings: dict[str, str] = {}
     for name, (metric, meaning) in _METRICS.items():
-        scores[name] = metric(values, points if metric in (rmse, mae) else distribution, sample_weight=sample_weight)
+        scores[name] = metric(values, points if metric in (rmse, mae) else distribution, sample_weight=weights)
         meanings[name] = meaning
-    scores["crps_skill"] = _skill(values, distribution, getattr(estimator, "training_targets_", None), sample_weight)
+    scores["crps_skill"] = _skill(values, distribution, getattr(estimator, "training_targets_", None), weights)
     meanings["crps_skill"] = "1 is perfect, 0 as good as no model"
-    coverages = check_levels(levels, "levels")
-    for level in coverages:
-        percent = f"{100 * level:g}"
-        for kind, level_metric, meaning in (
-            ("coverage", coverage, f"share of values inside the {percent} % interval"),
-            ("width", mean_width, f"mean width of the {percent} % interval"),
-        ):
-            scores[f"{kind}_{percent}"] = level_metric(values, distribution, float(level), sample_weight=sample_weight)
-            meanings[f"{kind}_{percent}"] = meaning
-    infinite = [level for level in check_levels(levels, "levels") if scores[f"width_{100 * level:g}"] == np.inf]
+    coverages = np.atleast_1d(check_probabilities(levels, "levels"))
+    for level in coverages.tolist():
+        _add_intervals(scores, meanings, values, distribution, level, weights)
+    infinite = [level for level in coverages.tolist() if scores[f"width_{100 * level:g}"] == np.inf]
     if infinite:
-        tell_infinite(np.inf, float(min(infinite)), "evaluate", conformal=getattr(estimator, "conformal_", None))
+        tell_infinite(np.inf, min(infinite), "evaluate", conformal=getattr(estimator, "conformal_", None))
     by_group = None if groups is None else group_table(values, distribution, coverages, groups, X)
     return Scores(scores, meanings, len(values), by_group)

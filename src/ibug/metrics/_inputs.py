@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug._inputs import check_weights
+from ibug._inputs import check_probability, check_weights
 from ibug._typing import Floats
 from ibug.distributions import JointStack, Normal
 from ibug.exceptions import InvalidInputError
@@ -29,17 +30,14 @@ def as_targets(y: ArrayLike) -> Floats:
     y : array-like of shape (n,), or (n, 1)
         The observed values: an array, a list, a series, or a frame of one column.
     """
-    if hasattr(y, "cdf") or isinstance(y, JointStack):
-        raise InvalidInputError("The observed values come first, then the distribution: metric(y, distribution).")
+    _refuse_distribution(y)
     values = np.asarray(y, np.float64)
     if values.ndim == 2 and values.shape[1] == 1:  # which `fit` takes as well
         values = values[:, 0]
     if values.ndim != 1 or not values.size:
         hint = _FOR_SEVERAL if values.ndim == 2 and values.shape[1] > 1 else ""
         raise InvalidInputError(f"y must have shape (n,), n of at least 1; got shape {values.shape}.{hint}")
-    if not np.all(np.isfinite(values)):
-        raise InvalidInputError(f"y contains {np.sum(~np.isfinite(values))} NaN or infinite values.")
-    return values
+    return _finite(values)
 
 
 def as_distribution(given: Any, n: int) -> Any:
@@ -91,9 +89,14 @@ def as_interval(distribution: Any, n: int, level: float) -> tuple[Floats, Floats
     level : float
         The nominal coverage of the interval.
     """
-    _refuse_tuple(distribution)
+    if isinstance(distribution, tuple):
+        raise InvalidInputError(
+            "A tuple could be (lower, upper) or (means, standard deviations). Give intervals as an array of shape "
+            "(n, 2), np.stack(d.interval(0.9), axis=1) say, and distributions as ibug.distributions.Normal(means, "
+            "deviations)."
+        )
     if hasattr(distribution, "cdf"):
-        lower, upper = as_distribution(distribution, n).interval(check_level(level, "level"))
+        lower, upper = as_distribution(distribution, n).interval(check_probability(level, "level"))
         return lower, upper
     lower, upper = _as_array(distribution, (n, 2)).T
     if np.any(lower > upper):
@@ -136,30 +139,6 @@ def quantile_blocks(distribution: Any, n: int, alpha: Floats) -> Iterator[tuple[
         yield rows, as_quantiles(part, rows.stop - rows.start, alpha)
 
 
-def _refuse_tuple(distribution: Any) -> None:
-    if isinstance(distribution, tuple):
-        raise InvalidInputError(
-            "A tuple could be (lower, upper) or (means, standard deviations). Give intervals as an array of shape "
-            "(n, 2), np.stack(d.interval(0.9), axis=1) say, and distributions as ibug.distributions.Normal(means, "
-            "deviations)."
-        )
-
-
-def check_level(level: float, name: str) -> float:
-    """Return a probability strictly between 0 and 1."""
-    if np.ndim(level) != 0 or not 0 < level < 1:
-        raise InvalidInputError(f"{name} must be a number between 0 and 1, both excluded; got {level!r}.")
-    return float(level)
-
-
-def check_levels(levels: ArrayLike, name: str) -> Floats:
-    """Return probabilities strictly between 0 and 1, (m,)."""
-    array = np.atleast_1d(np.asarray(levels, np.float64))
-    if array.ndim != 1 or not array.size or not np.all((array > 0) & (array < 1)):
-        raise InvalidInputError(f"{name} must be numbers between 0 and 1, both excluded; got {levels!r}.")
-    return array
-
-
 def reduced(values: Floats, reduce: Reduce, sample_weight: ArrayLike | None = None) -> Any:
     """Return the mean of per-row values, or with ``reduce=None`` the values.
 
@@ -189,3 +168,42 @@ def _as_array(values: Any, shape: tuple[int, ...]) -> Floats:
     if np.any(np.isnan(array)):
         raise InvalidInputError(f"The predictions contain {np.sum(np.isnan(array))} NaN.")
     return array
+
+
+def as_multioutput_targets(y: ArrayLike) -> Floats:
+    """Return the observed values of several targets, (n, d), all finite. Shapes: y (n, d)."""
+    _refuse_distribution(y)
+    values = np.asarray(y, np.float64)
+    if values.ndim != 2 or values.shape[1] < 2 or not len(values):
+        raise InvalidInputError(f"y must have shape (n, d), with two targets at least; got shape {values.shape}.")
+    return _finite(values)
+
+
+def _refuse_distribution(y: Any) -> None:
+    if hasattr(y, "cdf") or isinstance(y, JointStack):
+        raise InvalidInputError("The observed values come first, then the distribution: metric(y, distribution).")
+
+
+def _finite(values: Floats) -> Floats:
+    if not np.all(np.isfinite(values)):
+        raise InvalidInputError(f"y contains {np.sum(~np.isfinite(values))} NaN or infinite values.")
+    return values
+
+
+def as_samples(given: Any, shape: tuple[int, ...]) -> Floats:
+    """Return samples of joint predictions, (m, n, d), two at least. Shapes: given (m, n, d)."""
+    samples = np.asarray(given, np.float64)
+    if samples.ndim != 3 or samples.shape[1:] != shape or len(samples) < 2:
+        raise InvalidInputError(
+            f"A JointStack as predict_dist returns it, or samples of shape (m, {shape[0]}, {shape[1]}) with m of at "
+            f"least 2, are expected; got {type(given).__name__} of shape {samples.shape}."
+        )
+    return samples
+
+
+def as_unit(distribution: JointStack, unit: ArrayLike | None) -> JointStack:
+    """Return a distribution that measures distances in another unit, if one is given. Shapes: unit (d,)."""
+    if unit is None:
+        return distribution
+    given, blend = distribution, replace(distribution.blend, unit=np.asarray(unit, np.float64))
+    return JointStack(given.loc, given.scale, given.neighbors, given.own, blend, given.copulas)

@@ -1,20 +1,23 @@
-"""scikit-learn scorers, for ``cross_val_score`` and ``GridSearchCV``."""
+"""Scores as functions of an estimator, for scikit-learn, and by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from inspect import signature
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ibug._inputs import check_target_names
+from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
-from ibug.metrics._crps import crps
-from ibug.metrics._interval_score import interval_score
-from ibug.metrics._nll import nll
+from ibug.metrics._intervals import interval_score
+from ibug.metrics._scores import crps, nll
 
 
 def predict_dist(estimator: Any, X: Any) -> Any:
@@ -102,3 +105,47 @@ class DistributionScorer:
 crps_scorer = DistributionScorer(crps)
 nll_scorer = DistributionScorer(nll)
 interval_scorer = DistributionScorer(interval_score)
+
+
+Scoring = Callable[[ArrayLike, Any], float]
+
+_BY_NAME: dict[str, Scoring] = {"crps": crps, "nll": nll}
+
+
+def resolve_scoring(scoring: str | Scoring, weights: Floats | None = None) -> Scoring:
+    """Return the scoring function of ``(y, distribution)`` for a name, or the user's own; lower is better.
+
+    Parameters
+    ----------
+    scoring : {"crps", "nll"} or function (y, distribution) -> float
+        The name, or the function itself.
+    weights : ndarray of shape (n_rows,), optional
+        Weights of the rows, which a function is given as ``sample_weight``.
+    """
+    by_name = isinstance(scoring, str)
+    if not (scoring in _BY_NAME if by_name else callable(scoring)):
+        raise InvalidInputError(
+            f"scoring must be one of {sorted(_BY_NAME)} or a function (y, distribution) -> float; got {scoring!r}."
+        )
+    function: Any = _BY_NAME[scoring] if isinstance(scoring, str) else scoring
+    if weights is None:
+        return function if by_name else _checked(function)
+    if "sample_weight" not in signature(function).parameters:
+        raise InvalidInputError(
+            "Validation rows have weights, and the scoring function takes none: give it a parameter sample_weight, or "
+            "leave the weights out."
+        )
+    return _checked(partial(function, sample_weight=weights))
+
+
+def _checked(scoring: Scoring) -> Scoring:
+    def score(y: ArrayLike, distribution: Any) -> float:
+        value = scoring(y, distribution)
+        if np.ndim(value) != 0:
+            raise InvalidInputError(
+                f"The scoring function returned an array of shape {np.shape(value)}; it must return one number, "
+                "the mean over the rows, say."
+            )
+        return float(value)
+
+    return score

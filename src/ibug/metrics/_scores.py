@@ -1,107 +1,306 @@
-"""Scores by name, which print as a table."""
+"""Scores of point predictions and distributions; lower is better."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
+
+from ibug._inputs import check_probabilities
+from ibug._typing import Floats
+from ibug.distributions.joint import JointStack, mean_distances, variogram
+from ibug.exceptions import InvalidInputError
+from ibug.metrics._inputs import (
+    Reduce,
+    as_distribution,
+    as_multioutput_targets,
+    as_points,
+    as_samples,
+    as_targets,
+    as_unit,
+    quantile_blocks,
+    reduced,
+)
 
 
-class Scores(Mapping[str, float]):
-    """The scores by name: a mapping that prints as a table; ``pandas.Series(scores)`` and ``to_frame()`` work.
+def rmse(y: ArrayLike, prediction: Any, *, reduce: Reduce = "mean", sample_weight: ArrayLike | None = None) -> Any:
+    """Return the root mean squared error of the point prediction; lower is better.
 
     Parameters
     ----------
-    values : mapping of str to float
-        The scores.
-    meanings : mapping of str to str
-        What each of them tells.
-    n_rows : int
-        How many rows they are of.
-    groups : dict of ndarray, optional
-        Coverage and mean width for each group of rows, as columns: ``group``, ``rows``, ``coverage_90``, ``width_90``
-        and so on.
+    y : array-like of shape (n,)
+        The observed values.
+    prediction : array-like of shape (n,), batched distribution, or tuple (means, standard deviations)
+        What ``predict`` or ``predict_dist`` returned for the same rows; the mean of a distribution counts.
+    reduce : {"mean", None}
+        The root of the mean, or the squared error of each row.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
     """
-
-    def __init__(
-        self,
-        values: Mapping[str, float],
-        meanings: Mapping[str, str],
-        n_rows: int,
-        groups: Mapping[str, NDArray[Any]] | None = None,
-    ) -> None:
-        self._values = dict(values)
-        self._meanings = dict(meanings)
-        self.n_rows = n_rows
-        self.groups = None if groups is None else dict(groups)
-
-    def __getitem__(self, name: str) -> float:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __repr__(self) -> str:
-        width = max(map(len, self._values))
-        lines = [f"{name:{width}}  {value:12.6g}  {self._meanings[name]}" for name, value in self._values.items()]
-        return "\n".join([f"Scores on {self.n_rows} rows", *lines, *self._group_lines()])
-
-    def _group_lines(self) -> list[str]:
-        """Return coverage and width of each group as lines of a table."""
-        if self.groups is None:
-            return []
-        columns = [[name, *map(_cell, column)] for name, column in self.groups.items()]
-        widths = [max(map(len, column)) for column in columns]
-        lines = [
-            "  ".join(f"{cell:>{width}}" if i else f"{cell:{width}}" for i, (cell, width) in enumerate(cells))
-            for cells in ([*zip(line, widths, strict=True)] for line in zip(*columns, strict=True))
-        ]
-        return ["", "Coverage and mean width by group", *lines]
-
-    def _repr_html_(self) -> str:
-        """Return the table, and that of the groups, as notebooks show them."""
-        rows = [(name, _cell(value), self._meanings[name]) for name, value in self._values.items()]
-        found = _html(f"Scores on {self.n_rows:,} rows", ["score", "value", "meaning"], rows, [False, True, False])
-        if self.groups is None:
-            return found
-        lines = [tuple(map(_cell, line)) for line in zip(*self.groups.values(), strict=True)]
-        numbers = [name != "group" for name in self.groups]
-        return found + _html("Coverage and mean width by group", list(self.groups), lines, numbers)
-
-    @property
-    def meanings(self) -> dict[str, str]:
-        """What each score means, in a few words."""
-        return dict(self._meanings)
-
-    def to_frame(self) -> Any:
-        """Return a pandas DataFrame with the columns ``score`` and ``meaning``, indexed by the metric's name."""
-        import pandas as pd
-
-        table = {"score": list(self._values.values()), "meaning": [self._meanings[name] for name in self._values]}
-        return pd.DataFrame(table, index=pd.Index(self._values, name="metric"))
+    values = as_targets(y)
+    mean = reduced(np.square(as_points(prediction, len(values)) - values), reduce, sample_weight)
+    return mean if reduce is None else float(np.sqrt(mean))
 
 
-def _cell(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
+def mae(y: ArrayLike, prediction: Any, *, reduce: Reduce = "mean", sample_weight: ArrayLike | None = None) -> Any:
+    """Return the mean absolute error of the point prediction; lower is better.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values.
+    prediction : array-like of shape (n,), batched distribution, or tuple (means, standard deviations)
+        What ``predict`` or ``predict_dist`` returned for the same rows; the mean of a distribution counts.
+    reduce : {"mean", None}
+        The mean, or the absolute error of each row.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    """
+    values = as_targets(y)
+    return reduced(np.abs(as_points(prediction, len(values)) - values), reduce, sample_weight)
 
 
-def _html(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> str:
-    """Return a table of HTML, with numbers on the right of their columns."""
-    sides = ["right" if is_number else "left" for is_number in numbers]
+def nll(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean", sample_weight: ArrayLike | None = None) -> Any:
+    """Return the negative log likelihood; lower is better.
 
-    def line(tag: str, cells: Sequence[str]) -> str:
-        marked = zip(cells, sides, strict=True)
-        return (
-            "<tr>"
-            + "".join(f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for cell, side in marked)
-            + "</tr>"
-        )
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values.
+    distribution : batched distribution, or tuple (means, standard deviations)
+        What ``predict_dist`` returned for the same rows.
+    reduce : {"mean", None}
+        The mean, or the score of each row.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    """
+    values = as_targets(y)
+    return reduced(-as_distribution(distribution, len(values)).logpdf(values), reduce, sample_weight)
 
-    body = "".join(line("td", row) for row in rows)
-    return f"<table><caption>{escape(title)}</caption><thead>{line('th', heads)}</thead><tbody>{body}</tbody></table>"
+
+def crps(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean", sample_weight: ArrayLike | None = None) -> Any:
+    r"""Return the continuous ranked probability score :math:`\int (F(x) - 1[x \ge y])^2 dx`; lower is better.
+
+    It is in the unit of y, and for a distribution without spread it is the absolute error (paper, section B).
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values.
+    distribution : batched distribution, or tuple (means, standard deviations)
+        What ``predict_dist`` returned for the same rows.
+    reduce : {"mean", None}
+        The mean, or the score of each row.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+
+    Examples
+    --------
+    >>> from ibug.metrics import crps
+    >>> round(crps([1.0, 2.0], ([1.0, 1.5], [0.5, 0.5])), 4)
+    0.209
+    """
+    values = as_targets(y)
+    return reduced(as_distribution(distribution, len(values)).crps(values), reduce, sample_weight)
+
+
+def crps_skill(
+    y: ArrayLike, distribution: Any, *, reference: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return 1 − CRPS / CRPS of the unconditional distribution: 1 is perfect, 0 is no better than knowing no features.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values.
+    distribution : batched distribution, or tuple (means, standard deviations)
+        What ``predict_dist`` returned for the same rows.
+    reference : array-like of shape (m,)
+        Targets whose empirical distribution is the one to beat: the training targets. ``None`` takes y itself, which
+        makes the reference a little too good.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    """
+    values = as_targets(y)
+    own = float(crps(values, distribution, sample_weight=sample_weight))
+    guess = _empirical_crps(values, as_targets(values if reference is None else reference))
+    unconditional = float(reduced(guess, "mean", sample_weight))
+    if unconditional == 0:
+        raise InvalidInputError("All targets are equal, so there is no skill to measure.")
+    return 1.0 - own / unconditional
+
+
+def _empirical_crps(y: Floats, sample: Floats) -> Floats:
+    """Return the CRPS of one sample's empirical distribution at each y: mean |x − y| − ½ mean |x − x'|."""
+    x = np.sort(sample)
+    m = len(x)
+    sums = np.concatenate([[0.0], np.cumsum(x)])
+    below = np.searchsorted(x, y)
+    to_sample = ((2 * below - m) * y + sums[-1] - 2 * sums[below]) / m
+    within = 2.0 * np.sum((2 * np.arange(1, m + 1) - m - 1) * x) / m**2
+    return np.asarray(to_sample - within / 2)
+
+
+PERCENTS = np.linspace(0.01, 0.99, 99)
+
+
+def check_score(
+    y: ArrayLike,
+    distribution: Any,
+    alpha: ArrayLike = PERCENTS,
+    *,
+    reduce: Reduce = "mean",
+    sample_weight: ArrayLike | None = None,
+) -> Any:
+    """Return the check score (pinball loss) of quantiles, averaged over their probabilities; lower is better.
+
+    Over the 99 percents of the default this is the paper's check score, nearly half the CRPS.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values.
+    distribution : batched distribution, tuple (means, standard deviations), or array of shape (n, n_alpha)
+        What ``predict_dist`` or ``predict_quantiles`` returned for the same rows.
+    alpha : array-like of shape (n_alpha,)
+        The probabilities of the quantiles.
+    reduce : {"mean", None}
+        The mean, or the score of each row.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    """
+    values = as_targets(y)
+    probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
+    scores = np.empty(len(values))
+    for rows, quantiles in quantile_blocks(distribution, len(values), probabilities):
+        excess = quantiles - values[rows, None]
+        scores[rows] = np.mean(((excess >= 0) - probabilities) * excess, axis=1)
+    return reduced(scores, reduce, sample_weight)
+
+
+# Rows whose samples are in use at a time.
+_ROWS_PER_CHUNK = 64
+
+
+def energy_score(
+    y: ArrayLike,
+    distribution: Any,
+    *,
+    unit: ArrayLike | None = None,
+    reduce: Reduce = "mean",
+    sample_weight: ArrayLike | None = None,
+) -> Any:
+    """Return the energy score E|X − y| − ½ E|X − X'| of joint predictions; lower is better.
+
+    It is a proper score of a joint distribution, and the CRPS where there is one target.
+
+    Parameters
+    ----------
+    y : array-like of shape (n, d)
+        The observed values of d targets.
+    distribution : JointStack, or array of shape (m, n, d)
+        What ``predict_dist`` returned for the same rows, or m samples of each row of any other method; of samples it is
+        the unbiased estimate.
+    unit : array-like of shape (d,), optional
+        What each target is divided by, so that all count alike. By default the deviations of the training targets that
+        a JointStack knows, and 1 for samples.
+    reduce : {"mean", None}
+        The mean, or the score of each row.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ibug.metrics import energy_score
+    >>> samples = np.array([[[0.0, 0.0]], [[3.0, 4.0]]])  # two of one row
+    >>> energy_score([[0.0, 0.0]], samples)
+    0.0
+    """
+    values = as_multioutput_targets(y)
+    if isinstance(distribution, JointStack):
+        return reduced(as_unit(distribution, unit).energy_score(values), reduce, sample_weight)
+    samples = as_samples(distribution, values.shape)
+    scale = np.ones(values.shape[1]) if unit is None else np.asarray(unit, np.float64)
+    return reduced(_of_samples(samples / scale, values / scale), reduce, sample_weight)
+
+
+def _of_samples(samples: Floats, y: Floats) -> Floats:
+    m, n, _ = samples.shape
+    out = np.empty(n)
+    for start in range(0, n, _ROWS_PER_CHUNK):
+        rows = slice(start, start + _ROWS_PER_CHUNK)
+        points = samples[:, rows].transpose(1, 0, 2)
+        weights = np.full((points.shape[0], 1, m), 1 / m)
+        away, apart = mean_distances(points, weights, y[rows])
+        out[rows] = away[:, 0] - 0.5 * apart[:, 0, 0] * m / (m - 1)  # over pairs of different samples
+    return out
+
+
+def variogram_score(
+    y: ArrayLike,
+    distribution: Any,
+    p: float = 0.5,
+    *,
+    unit: ArrayLike | None = None,
+    reduce: Reduce = "mean",
+    sample_weight: ArrayLike | None = None,
+) -> Any:
+    """Return the variogram score ``Σ (|yᵢ − yⱼ|ᵖ − E|Xᵢ − Xⱼ|ᵖ)²`` over pairs of targets; lower is better.
+
+    It is a proper score, and tells wrong dependence between targets better than the energy score does; it does not see
+    a shift that all targets have in common (Scheuerer and Hamill, 2015).
+
+    Parameters
+    ----------
+    y : array-like of shape (n, d)
+        The observed values of d targets.
+    distribution : JointStack, or array of shape (m, n, d)
+        What ``predict_dist`` returned for the same rows, or m samples of each row of any other method.
+    p : float
+        The power, above zero.
+    unit : array-like of shape (d,), optional
+        What each target is divided by. By default the deviations of the training targets that a JointStack knows, and 1
+        for samples.
+    reduce : {"mean", None}
+        The mean, or the score of each row.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ibug.metrics import variogram_score
+    >>> samples = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])  # two of one row
+    >>> variogram_score([[3.0, 4.0]], samples)
+    0.0
+    """
+    values = as_multioutput_targets(y)
+    if isinstance(distribution, JointStack):
+        return reduced(as_unit(distribution, unit).variogram_score(values, p), reduce, sample_weight)
+    samples = as_samples(distribution, values.shape)
+    scale = np.ones(values.shape[1]) if unit is None else np.asarray(unit, np.float64)
+    points = samples.transpose(1, 0, 2) / scale
+    weights = np.full(points.shape[:2], 1 / points.shape[1])
+    return reduced(variogram(points, weights, values / scale, p), reduce, sample_weight)
+
+
+def sharpness(
+    y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean", sample_weight: ArrayLike | None = None
+) -> Any:
+    """Return the root of the mean predicted variance, in the unit of y; among calibrated distributions less is better.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values; only their number counts.
+    distribution : batched distribution, or tuple (means, standard deviations)
+        What ``predict_dist`` returned for the same rows.
+    reduce : {"mean", None}
+        The root of the mean, or the variance of each row.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    """
+    mean = reduced(as_distribution(distribution, len(as_targets(y))).var(), reduce, sample_weight)
+    return mean if reduce is None else float(np.sqrt(mean))

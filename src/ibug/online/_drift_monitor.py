@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from ibug._inputs import check_probabilities, check_targets, require
+from ibug._inputs import check_probability, check_targets, require
 from ibug._read_only import keeps_read_only
 from ibug._typing import Floats, Integers
 from ibug.exceptions import InvalidInputError
@@ -245,7 +245,7 @@ class DriftMonitor:
         alpha : float, default=0.01
             The probability of ever an alarm without data drift, at most: over all nights and tests.
         """
-        return self.p_value <= float(check_probabilities(alpha, "alpha"))
+        return self.p_value <= check_probability(alpha, "alpha")
 
     def observe(self, X: Any, y: ArrayLike | None = None) -> DriftMonitor:
         """Add the rows of a night, each only once, and return this monitor.

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ibug._inputs import check_probabilities, check_targets, require
+from ibug._inputs import check_probability, check_targets, require
 from ibug._typing import Floats
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
@@ -75,7 +75,7 @@ class AdaptiveIntervals:
             raise InvalidInputError("AdaptiveIntervals are for one target: fit an IBUGRegressor for each.")
         if np.ndim(coverage) != 0:
             raise InvalidInputError(f"coverage must be one number; got {coverage!r}. Several need a stream each.")
-        self.estimator, self.coverage = estimator, float(check_probabilities(coverage, "coverage"))
+        self.estimator, self.coverage = estimator, check_probability(coverage, "coverage")
         tau = (1 + self.coverage) / 2
         # The lower end is the upper end of what is mirrored.
         self._below, self._above = (Tracker.at(tau, float(ndtri(tau))) for _ in range(2))

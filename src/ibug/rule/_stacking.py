@@ -11,7 +11,7 @@ from ibug._options import Options
 from ibug._typing import Floats
 from ibug._weights import effective_rows, quantile
 from ibug.distributions import Distribution
-from ibug.metrics import pit, weighted_scoring
+from ibug.metrics import pit, resolve_scoring
 from ibug.neighbors import ValidationRows
 from ibug.rule._choice import Choice
 from ibug.rule._plan import Plan
@@ -122,7 +122,7 @@ def with_calibrated_sides(rule: Rule, rows: ValidationRows, options: Options) ->
         found = made(sides)[1]
     pull = n / (n + _ROWS_PER_FACTOR)
     calibrated, found = made((sides[0] ** pull, sides[1] ** pull))
-    score = weighted_scoring(options.score.given, weights)
+    score = resolve_scoring(options.score.given, weights)
     before, after = float(score(y, whole)), float(score(y, found))
     if not after <= before + _NEGLIGIBLE * abs(before):
         return rule

@@ -9,7 +9,7 @@ import numpy as np
 
 from ibug._typing import Floats
 from ibug._weights import effective_rows
-from ibug.metrics import Scoring, weighted_scoring
+from ibug.metrics import Scoring, resolve_scoring
 from ibug.neighbors import Batch
 from ibug.rule._plan import Plan
 from ibug.rule.spread import QUANTITIES, prefix_means
@@ -87,7 +87,7 @@ class Statistics:
 
     def scoring(self, given: str | Scoring) -> Scoring:
         """Return the score of ``(y, distribution)`` in which the validation rows have their weights."""
-        return weighted_scoring(given, self.weights)
+        return resolve_scoring(given, self.weights)
 
     def evidence(self, variance: Floats) -> Evidence:
         """Return what experts look at, for calibrated variances, (n_rows,)."""

@@ -11,7 +11,7 @@ import numpy as np
 from ibug._options import Options
 from ibug._typing import Floats
 from ibug._weights import effective_rows, mean
-from ibug.metrics import weighted_scoring
+from ibug.metrics import resolve_scoring
 from ibug.neighbors import NeighborSource, TreeShare, ValidationRows, tree_table
 from ibug.rule import AnyRule, joined
 
@@ -113,5 +113,5 @@ def _scores(rule: AnyRule, rows: ValidationRows, options: Options) -> tuple[Floa
         return np.asarray(found, np.float64), weights
     groups = np.array_split(np.arange(len(y)), min(_GROUPS, len(y)))
     own = [None if weights is None else weights[group] for group in groups]
-    scores = [weighted_scoring(given, w)(y[group], distribution[group]) for group, w in zip(groups, own, strict=True)]
+    scores = [resolve_scoring(given, w)(y[group], distribution[group]) for group, w in zip(groups, own, strict=True)]
     return np.array(scores), None if weights is None else np.array([weights[group].sum() for group in groups])

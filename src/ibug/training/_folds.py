@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from ibug._inputs import check_fraction
+from ibug._inputs import check_probability
 from ibug._options import Options
 from ibug._progress import Progress
 from ibug._typing import Floats, Rows
@@ -32,7 +32,7 @@ _LEAST_CONFORMAL_ROWS = 100
 
 def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Divide row numbers into those to train on and those to hold out, each ascending."""
-    check_fraction(fraction)
+    check_probability(fraction, "validation_fraction")
     if n_rows < 3:
         raise InvalidInputError(
             f"Got n_samples={n_rows}: at least 3 rows are needed to train on some and to hold out others."

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from ibug._typing import Floats
-from ibug.distributions._base import check_confidence
 from ibug.distributions._blend import MixtureParams
 from ibug.distributions._stack import Stack
 from ibug.distributions.joint._blend import JointMixtureParams, matrix_roots
@@ -310,8 +309,6 @@ class JointStack:
         confidence : float or array-like of shape (m,)
             The coverage of each interval, between 0 and 1; or several.
         """
-        for level in np.atleast_1d(np.asarray(confidence, object)).ravel():
-            check_confidence(level)
         ends = [one.interval(confidence) for one in self.marginals()]
         axis = 0 if self._single else 1
         lower, upper = (np.stack(side, axis=axis) for side in zip(*ends, strict=True))

@@ -1,4 +1,4 @@
-"""The interval score."""
+"""Scores of intervals."""
 
 from __future__ import annotations
 
@@ -8,9 +8,65 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._inputs import check_probabilities
 from ibug._typing import Floats
-from ibug.metrics._check_score import PERCENTS
-from ibug.metrics._inputs import Reduce, as_interval, as_targets, check_levels, quantile_blocks, reduced
+from ibug.metrics._inputs import Reduce, as_interval, as_targets, quantile_blocks, reduced
+from ibug.metrics._scores import PERCENTS
+
+
+def coverage(
+    y: ArrayLike,
+    distribution: Any,
+    level: float = 0.9,
+    *,
+    reduce: Reduce = "mean",
+    sample_weight: ArrayLike | None = None,
+) -> Any:
+    """Return the share of values inside the central interval of the given level; it should be the level.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values.
+    distribution : batched distribution, or array of shape (n, 2)
+        What ``predict_dist`` or ``predict_interval`` returned for the same rows.
+    level
+        The nominal coverage of the interval; not used for intervals that are given as an array.
+    reduce : {"mean", None}
+        The share, or for each row 1.0 inside and 0.0 outside.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    """
+    values = as_targets(y)
+    lower, upper = as_interval(distribution, len(values), level)
+    return reduced(((lower <= values) & (values <= upper)).astype(np.float64), reduce, sample_weight)
+
+
+def mean_width(
+    y: ArrayLike,
+    distribution: Any,
+    level: float = 0.9,
+    *,
+    reduce: Reduce = "mean",
+    sample_weight: ArrayLike | None = None,
+) -> Any:
+    """Return the width of the central intervals of a level, in the unit of y; at equal coverage, less is better.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        The observed values; only their number counts.
+    distribution : batched distribution, or array of shape (n, 2)
+        What ``predict_dist`` or ``predict_interval`` returned for the same rows.
+    level
+        The nominal coverage of the interval; not used for intervals that are given as an array.
+    reduce : {"mean", None}
+        The mean, or the width of each row's interval.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    """
+    lower, upper = as_interval(distribution, len(as_targets(y)), level)
+    return reduced(upper - lower, reduce, sample_weight)
 
 
 def interval_score(
@@ -41,7 +97,7 @@ def interval_score(
         Weights of the rows.
     """
     values = as_targets(y)
-    levels = check_levels(level, "level")
+    levels = np.atleast_1d(check_probabilities(level, "level"))
     scores = np.zeros(len(values))
     for rows, lower, upper in _ends(distribution, len(values), levels):
         within = values[rows]

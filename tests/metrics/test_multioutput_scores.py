@@ -51,6 +51,17 @@ def test_the_energy_score_of_one_target_is_the_crps():
     assert variogram_score(y, d, unit=[2.0, 2.0]) == pytest.approx(variogram_score(y, d) / 2)  # |·|^½, squared
 
 
+@pytest.mark.parametrize("metric", [energy_score, variogram_score])
+def test_another_unit_leaves_each_row_its_copula(metric):
+    own, copulas = (MixtureParams([1.0, 0.0, 0.0], np.empty(0)),) * 2, np.array([[[1.0, 0.9], [0.9, 1.0]]] * 4)
+    blend = JointMixtureParams(np.array([1.0, 0.0, 0.0, 0.0]), own, np.empty((0, 2)), np.eye(2), np.eye(2), np.ones(2))
+    alone = tuple(Stack(np.zeros(4), np.ones(4), np.empty((4, 0)), np.empty((4, 0)), one) for one in own)
+    near = Neighborhood(np.empty((4, 0), int), np.empty((4, 0), np.float32), np.empty((0, 2)), None, 0)
+    d = JointStack(np.zeros((4, 2)), np.ones((4, 2)), near, alone, blend, copulas)
+    y = np.column_stack([[-2.0, 0.0, 0.5, 3.0], np.zeros(4)])
+    assert metric(y, d, unit=[1.0, 1.0]) == metric(y, d)
+
+
 @pytest.mark.parametrize("metric", [crps, nll, coverage, pit, rmse])
 def test_metrics_of_one_target_say_what_to_do_with_several(metric):
     own = (MixtureParams([1.0, 0.0, 0.0], np.empty(0)),) * 2
