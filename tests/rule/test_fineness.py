@@ -7,8 +7,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from ibug import IBUGRegressor
 from ibug._grid import DiscreteSupport
 from ibug.exceptions import InvalidInputError
-from ibug.rule import stack as stacking
-from ibug.rule.stack import Evidence, Experts, Nearest, Pooled
+from ibug.rule._experts import Evidence, Experts, Nearest, Pooled, resolution, values_taken
 
 
 @pytest.mark.parametrize(
@@ -22,11 +21,11 @@ from ibug.rule.stack import Evidence, Experts, Nearest, Pooled
     ],
 )
 def test_resolution(targets, expected):
-    assert stacking.resolution(targets) == pytest.approx(expected)
+    assert resolution(targets) == pytest.approx(expected)
 
 
 def test_resolution_of_a_continuous_target_is_small():
-    assert stacking.resolution(np.random.default_rng(0).normal(size=2000)) < 0.005
+    assert resolution(np.random.default_rng(0).normal(size=2000)) < 0.005
 
 
 def _targets(kind, n, seed=0):
@@ -46,20 +45,20 @@ def _targets(kind, n, seed=0):
 @pytest.mark.parametrize("kind", ["grades", "counts", "counts with a long tail", "readings"])
 def test_values_of_a_target_that_takes_few(kind):
     y, others = _targets(kind, 500), _targets(kind, 3000, seed=1)
-    assert stacking.values_taken(y, others).tolist() == sorted({*y, *others})
+    assert values_taken(y, others).tolist() == sorted({*y, *others})
 
 
 @pytest.mark.parametrize("kind", ["continuous", "many zeros", "all equal", "fine readings"])
 def test_a_continuous_target_takes_any_value(kind):
     others = np.tile(_targets(kind, 100, seed=1), 30)  # the same neighbours of many rows
-    assert len(stacking.values_taken(_targets(kind, 500), others)) == 0
+    assert len(values_taken(_targets(kind, 500), others)) == 0
 
 
 def test_more_values_than_are_kept_count_as_continuous():
     y = np.repeat(np.arange(3000.0), 2)
-    assert len(stacking.values_taken(y, y)) == 3000
-    assert len(stacking.values_taken(y, np.arange(5000.0))) == 0
-    assert len(stacking.values_taken(y[:0], y[:0])) == 0
+    assert len(values_taken(y, y)) == 3000
+    assert len(values_taken(y, np.arange(5000.0))) == 0
+    assert len(values_taken(y[:0], y[:0])) == 0
 
 
 def test_nearest_value():

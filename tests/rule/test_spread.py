@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from ibug.exceptions import InvalidInputError
-from ibug.rule.spread import (
+from ibug.rule._spread import (
     QUANTITIES,
     CombinedSpread,
     SingleSpread,
-    _load,
+    fit_log_scale,
     prefix_variances,
     spread_from_state,
     variance,
 )
-from ibug.rule.spread._log_scale import fit_log_scale
+from ibug.rule.spread._load import kernel
 from tests.oracles import combined_variance, penalised_score, variance_of_first
 
 
@@ -222,7 +222,7 @@ def test_logarithms_are_cut_and_each_row_is_by_itself():
 
 
 def test_compiled_functions_refuse_what_does_not_fit():
-    kernel, values, out = _load.kernel, np.ones((2, 5)), np.empty((2, 1))
+    values, out = np.ones((2, 5)), np.empty((2, 1))
     for ks in ([0], [6], [-1]):
         with pytest.raises(ValueError, match="ascending, from 1"):
             kernel.prefix_variances(values, np.array(ks), True, out)

@@ -7,9 +7,8 @@ from scipy.integrate import trapezoid
 
 from ibug.distributions import Stack
 from ibug.exceptions import InvalidInputError
-from ibug.rule import stack as stacking
-from ibug.rule.stack import BANDWIDTHS, Evidence, Experts, ExpertStatistics, Nearest, Pooled, Stacked
-from ibug.rule.stack._fit import _with_least
+from ibug.rule._experts import BANDWIDTHS, Evidence, Experts, ExpertStatistics, Nearest, Pooled, pool, resolution
+from ibug.rule._stack import Stacked, _with_least, fit, normal_only
 
 EXPERTS = Experts((Nearest(2), Nearest(5), Nearest(5, 7.0)), (Nearest(3, 4.0),))
 
@@ -47,7 +46,7 @@ def large(mean, scale, support, n=400_001):
 @pytest.mark.parametrize("support", [(-np.inf, np.inf), (-2.0, np.inf), (-1.0, 3.0)])
 def test_distances_are_mean_distances(support):
     evidence, y = rows()
-    pooled = stacking.pool(evidence.mean, evidence.scale, y, support=support)
+    pooled = pool(evidence.mean, evidence.scale, y, support=support)
     found = ExpertStatistics.of(EXPERTS, pooled, evidence, y)
     assert found.to_target.shape == (6, 6)
     lower = list(zip(*np.tril_indices(6), strict=True))
@@ -72,7 +71,7 @@ def test_distances_are_mean_distances(support):
 
 def test_log_densities_are_those_of_kernels():
     evidence, y = rows()
-    pooled = stacking.pool(evidence.mean, evidence.scale, y, resolution=0.9)
+    pooled = pool(evidence.mean, evidence.scale, y, resolution=0.9)
     found = ExpertStatistics.of(EXPERTS, pooled, evidence, y).log_density
     least = 0.9 / np.sqrt(2 * np.pi)
     for row in range(6):
@@ -100,8 +99,8 @@ def test_the_score_is_that_of_the_distributions(scoring, support, whole):
         evidence.mean, evidence.scale, np.clip(evidence.targets, -3, 8), evidence.shares, evidence.residuals
     )
     y = np.clip(y, -3, 8)
-    pooled = stacking.pool(evidence.mean, evidence.scale, y, support=support, resolution=stacking.resolution(y))
-    stacked = stacking.fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y), scoring)
+    pooled = pool(evidence.mean, evidence.scale, y, support=support, resolution=resolution(y))
+    stacked = fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y), scoring)
     assert stacked.reason == ""
     assert stacked.score <= stacked.scores[0]
     assert score_of(stacked, evidence, y) == pytest.approx(stacked.score, rel=1e-6, abs=1e-6)
@@ -121,20 +120,18 @@ def test_never_worse_than_the_normal_expert(scoring, seed):
     if seed % 2:  # neighbours that know nothing
         evidence = Evidence(evidence.mean, evidence.scale, 100 * rng.normal(size=(len(y), 70)), evidence.shares)
     experts = Experts().without_residuals()
-    pooled = stacking.pool(evidence.mean, evidence.scale, y)
-    stacked = stacking.fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y), scoring)
+    pooled = pool(evidence.mean, evidence.scale, y)
+    stacked = fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y), scoring)
     normal = Stacked(experts, np.eye(len(experts))[0], stacked.scores, 0.0, scoring, pooled, 0.25)
     assert score_of(stacked, evidence, y) <= score_of(normal, evidence, y) + 1e-12
 
 
 def test_shrinkage_pulls_to_the_normal_expert():
     evidence, y = rows(40, 9, whole=True)
-    pooled = stacking.pool(evidence.mean, evidence.scale, y)
+    pooled = pool(evidence.mean, evidence.scale, y)
     statistics = ExpertStatistics.of(EXPERTS, pooled, evidence, y)
     for scoring in ("crps", "nll"):
-        shares = [
-            stacking.fit(EXPERTS, pooled, statistics, scoring, strength).weights[0] for strength in (0.01, 2.0, 1e6)
-        ]
+        shares = [fit(EXPERTS, pooled, statistics, scoring, strength).weights[0] for strength in (0.01, 2.0, 1e6)]
         assert shares[0] <= shares[1] <= shares[2]
         assert shares[2] > 0.97  # the errors keep 1/41
 
@@ -143,9 +140,9 @@ def test_shrinkage_pulls_to_the_normal_expert():
 def test_the_normal_expert_and_the_errors_keep_a_weight(scoring):
     for seed in range(8):
         evidence, y = rows(25, 9, seed, whole=True)
-        pooled = stacking.pool(evidence.mean, evidence.scale, y)
+        pooled = pool(evidence.mean, evidence.scale, y)
         statistics = ExpertStatistics.of(EXPERTS, pooled, evidence, y)
-        weights = stacking.fit(EXPERTS, pooled, statistics, scoring, 0.01).weights
+        weights = fit(EXPERTS, pooled, statistics, scoring, 0.01).weights
         assert (weights[:2] >= 1 / 26 - 1e-15).all() or weights[0] == 1.0
         assert weights.sum() == pytest.approx(1.0, abs=1e-12)
 
@@ -173,8 +170,8 @@ def test_far_from_all_validation_errors_the_density_is_small_and_not_absurd(supp
     y = np.clip(mean + 0.3 * rng.standard_t(3, 300), *support)
     evidence = Evidence(mean, np.full(300, 0.3), y[rng.integers(300, size=(300, 9))], np.ones((300, 9)))
     experts = Experts((Nearest(9),), ())
-    pooled = stacking.pool(mean, evidence.scale, y, support=support)
-    stacked = stacking.fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y))
+    pooled = pool(mean, evidence.scale, y, support=support)
+    stacked = fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y))
     d = stacked.distribution(evidence)
     assert not stacked.reason
     assert (d.logpdf(mean + 40.0) > -30).all()  # 130 scales away; a normal distribution says −8,900
@@ -185,7 +182,7 @@ def test_far_from_all_validation_errors_the_density_is_small_and_not_absurd(supp
 
 def test_parts_are_joined_bit_for_bit():
     evidence, y = rows(30, 9)
-    pooled = stacking.pool(evidence.mean, evidence.scale, y)
+    pooled = pool(evidence.mean, evidence.scale, y)
     whole = ExpertStatistics.of(EXPERTS, pooled, evidence, y)
 
     def part(rows):
@@ -195,7 +192,7 @@ def test_parts_are_joined_bit_for_bit():
     joined = ExpertStatistics.concatenate([part(slice(0, 7)), part(slice(7, 8)), part(slice(8, 30))])
     for name in ("to_target", "to_each_other", "log_density"):
         np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name))
-    one, other = (stacking.fit(EXPERTS, pooled, each) for each in (whole, joined))
+    one, other = (fit(EXPERTS, pooled, each) for each in (whole, joined))
     np.testing.assert_array_equal(one.weights, other.weights)
     batch = one.distribution(evidence)
     assert isinstance(batch, Stack)
@@ -207,7 +204,7 @@ def test_parts_are_joined_bit_for_bit():
 
 def test_a_stack_has_the_atoms_of_its_experts():
     evidence, y = rows()
-    pooled = stacking.pool(evidence.mean, evidence.scale, y)
+    pooled = pool(evidence.mean, evidence.scale, y)
     weights = np.array([0.1, 0.2, 0.3, 0.0, 0.15, 0.25])
     d = Stacked(EXPERTS, weights, weights, 0.0, "crps", pooled, 0.25).distribution(evidence)
     for row in range(6):
@@ -223,12 +220,12 @@ def test_needs_are_those_of_experts_with_a_weight():
     assert Experts().needs == {"targets": 63, "residuals": 21}
     assert Experts().without_residuals().needs == {"targets": 63, "residuals": 0}
     evidence, y = rows()
-    pooled = stacking.pool(evidence.mean, evidence.scale, y)
+    pooled = pool(evidence.mean, evidence.scale, y)
     weights = np.array([0.4, 0.2, 0.4, 0.0, 0.0, 0.0])
     stacked = Stacked(EXPERTS, weights, weights, 0.0, "crps", pooled, 0.25)
     assert stacked.needs == {"targets": 2, "residuals": 0}
     assert stacked.distribution(evidence).atoms.shape == (6, 2)
-    normal = stacking.normal_only(EXPERTS, pooled, "crps", "why not")
+    normal = normal_only(EXPERTS, pooled, "crps", "why not")
     assert normal.needs == {"targets": 0, "residuals": 0}
     np.testing.assert_allclose(normal.distribution(evidence).mean(), evidence.mean)
     fewer = Evidence(evidence.mean, evidence.scale, evidence.targets[:, :1], evidence.shares[:, :1])
@@ -239,8 +236,8 @@ def test_names_and_table():
     assert Experts().names[:3] == ("normal", "errors", "targets of 3")
     assert Experts().names[-2:] == ("targets of 63, by affinity (50)", "residuals of 21, by affinity (5)")
     evidence, y = rows(20, 9)
-    pooled = stacking.pool(evidence.mean, evidence.scale, y)
-    table = stacking.fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y)).table()
+    pooled = pool(evidence.mean, evidence.scale, y)
+    table = fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y)).table()
     assert list(table) == ["expert", "k", "weight", "score"]
     assert {len(column) for column in table.values()} == {6}
     assert table["k"].tolist() == [0, 0, 2, 5, 5, 3]
@@ -249,9 +246,9 @@ def test_names_and_table():
 @pytest.mark.parametrize("n", [0, 5])
 def test_too_few_rows_leave_the_normal_expert(n):
     evidence, y = rows(max(n, 1))
-    pooled = stacking.pool(evidence.mean, evidence.scale, y)
+    pooled = pool(evidence.mean, evidence.scale, y)
     statistics = ExpertStatistics.of(EXPERTS, pooled, evidence, y) if n else None
-    stacked = stacking.fit(EXPERTS, pooled, statistics)
+    stacked = fit(EXPERTS, pooled, statistics)
     assert stacked.weights.tolist() == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     assert ("no validation rows" if n == 0 else "5 validation rows") in stacked.reason
 
@@ -259,8 +256,8 @@ def test_too_few_rows_leave_the_normal_expert(n):
 @pytest.mark.parametrize("scoring", ["crps", "nll"])
 def test_state_brings_a_stack_back(scoring):
     evidence, y = rows(30, 9)
-    pooled = stacking.pool(evidence.mean, evidence.scale, y, support=(-50.0, np.inf), resolution=0.1)
-    stacked = stacking.fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y), scoring)
+    pooled = pool(evidence.mean, evidence.scale, y, support=(-50.0, np.inf), resolution=0.1)
+    stacked = fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y), scoring)
     again = Stacked.from_state(stacked.state())
     np.testing.assert_array_equal(again.distribution(evidence).logpdf(y), stacked.distribution(evidence).logpdf(y))
     assert again.table()["expert"].tolist() == stacked.table()["expert"].tolist()
@@ -274,20 +271,20 @@ def test_pooled_errors():
     rng = np.random.default_rng(0)
     mean, scale = rng.normal(size=1000), rng.gamma(2.0, 1.0, 1000)
     y = mean + scale * rng.standard_t(4, 1000)
-    pooled = stacking.pool(mean, scale, y)
+    pooled = pool(mean, scale, y)
     assert len(pooled.errors) == 127
     np.testing.assert_allclose(pooled.errors, np.quantile((y - mean) / scale, (np.arange(127) + 0.5) / 127))
     assert 0.1 < pooled.error_bandwidth < 0.4
-    np.testing.assert_allclose(stacking.pool(mean[:9], scale[:9], y[:9]).errors, np.sort(((y - mean) / scale)[:9]))
-    assert stacking.pool(mean[:3], scale[:3], mean[:3]).error_bandwidth == 0.05
-    assert len(stacking.pool(mean[:0], scale[:0], y[:0]).errors) == 0
+    np.testing.assert_allclose(pool(mean[:9], scale[:9], y[:9]).errors, np.sort(((y - mean) / scale)[:9]))
+    assert pool(mean[:3], scale[:3], mean[:3]).error_bandwidth == 0.05
+    assert len(pool(mean[:0], scale[:0], y[:0]).errors) == 0
     with pytest.raises(InvalidInputError, match="finite"):
-        stacking.pool(mean, scale, np.full(1000, np.nan))
+        pool(mean, scale, np.full(1000, np.nan))
 
 
 def test_what_cannot_be_is_refused():
     evidence, y = rows(12)
-    pooled = stacking.pool(evidence.mean, evidence.scale, y)
+    pooled = pool(evidence.mean, evidence.scale, y)
     bare = Evidence(evidence.mean, evidence.scale, evidence.targets, evidence.shares)
     with pytest.raises(InvalidInputError, match="residuals"):
         ExpertStatistics.of(EXPERTS, pooled, bare, y)
@@ -300,7 +297,7 @@ def test_what_cannot_be_is_refused():
             EXPERTS, pooled, Evidence(y, y**2 + 1, np.full((12, 5), np.inf), evidence.shares, evidence.residuals), y
         )
     with pytest.raises(InvalidInputError, match="scores"):
-        stacking.fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y), "mse")
+        fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y), "mse")
     with pytest.raises(InvalidInputError, match="at least 1"):
         Nearest(0)
     with pytest.raises(InvalidInputError, match="sharpness"):
@@ -310,8 +307,8 @@ def test_what_cannot_be_is_refused():
 def test_without_pooled_errors():
     evidence, y = rows(30, 9)
     experts = Experts((Nearest(5),), (), errors=False)
-    pooled = stacking.pool(evidence.mean, evidence.scale, y)
-    stacked = stacking.fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y))
+    pooled = pool(evidence.mean, evidence.scale, y)
+    stacked = fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y))
     assert experts.names == ("normal", "targets of 5")
     assert score_of(stacked, evidence, y) == pytest.approx(stacked.score, rel=1e-6)
 
@@ -325,10 +322,10 @@ def test_each_expert_at_its_best():
     shares = np.column_stack([np.full(n, 0.95), np.full((n, k - 1), 0.1)])
     evidence = Evidence(y + rng.normal(0, 3, n), np.full(n, 3.0), targets, shares)
     experts = Experts().without_residuals()
-    pooled = stacking.pool(evidence.mean, evidence.scale, y)
-    weights = stacking.fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y)).weights
+    pooled = pool(evidence.mean, evidence.scale, y)
+    weights = fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y)).weights
     assert weights[-2:].sum() > 0.9
     # Neighbours that know nothing: the model's view.
     blind = Evidence(evidence.mean, evidence.scale, 10 * rng.permutation(targets.ravel()).reshape(n, k), shares)
-    weights = stacking.fit(experts, pooled, ExpertStatistics.of(experts, pooled, blind, y)).weights
+    weights = fit(experts, pooled, ExpertStatistics.of(experts, pooled, blind, y)).weights
     assert weights[0] + weights[1] > 0.97

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from ibug.rule.stack._simplex import likeliest, quadratic_minimum
+from ibug.rule._stack import likeliest, quadratic_minimum
 
 
 def by_slsqp(gradient, curvature):

@@ -9,10 +9,11 @@ from scipy.optimize import minimize
 from ibug.distributions.joint import local_copulas, log_densities
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
-from ibug.rule.joint import JointEvidence, JointStacked, fit_joint
-from ibug.rule.joint._fit import expert_distances, pooled_vectors, pseudo_rows
+from ibug.rule._experts import Evidence, Experts, ExpertStatistics, Nearest, pool
+from ibug.rule._stack import SHRINKAGE, Stacked, fit
+from ibug.rule.joint._fit import JointEvidence, expert_distances, fit_joint, pooled_vectors, pseudo_rows
+from ibug.rule.joint._joint_stacked import JointStacked
 from ibug.rule.joint._masses import combined_masses, expert_masses
-from ibug.rule.stack import SHRINKAGE, Evidence, Experts, ExpertStatistics, Nearest, Stacked, fit, pool
 
 EXPERTS = Experts((Nearest(2), Nearest(7, 3.0)), (Nearest(4, 1.0),))
 UNIT = np.array([1.0, 3.0])
