@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from ibug._compiled import spread as kernel
 from ibug.exceptions import InvalidInputError
 from ibug.rule._spread import (
     QUANTITIES,
@@ -16,7 +17,6 @@ from ibug.rule._spread import (
     spread_from_state,
     variance,
 )
-from ibug.rule.spread._load import kernel
 from tests.oracles import combined_variance, penalised_score, variance_of_first
 
 

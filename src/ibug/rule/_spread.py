@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
+from ibug._compiled import spread as kernel
 from ibug._typing import Floats
 from ibug._weights import effective_rows, mean, quantile
 from ibug.exceptions import InvalidInputError
-from ibug.rule.spread._load import kernel
 
 
 class Quantity(ABC):

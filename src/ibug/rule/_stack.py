@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._compiled import stack as kernel
 from ibug._typing import Floats
 from ibug._weights import effective_rows, mean
 from ibug.distributions import MixtureParams, Stack
 from ibug.exceptions import InvalidInputError
 from ibug.rule._experts import BANDWIDTHS, Evidence, Experts, ExpertStatistics, Pooled
-from ibug.rule.stack._load import kernel
 
 _MOST_STEPS = 100  # of Newton's method; about ten are usual
 _PRECISE = 1e-12  # of the gain in a score

@@ -1,5 +1,4 @@
-// The extension module `ibug.rule.spread._spreads`. Each function checks that its arrays fit together, releases the GIL
-// and runs in the caller's thread.
+// The submodule `spread`: variances of neighbours' values.
 #include "spread/spreads.hpp"
 
 #include <nanobind/nanobind.h>
@@ -7,7 +6,7 @@
 
 #include <cstdint>
 
-#include "bindings/arrays.hpp"
+#include "bindings/common.hpp"
 
 namespace nb = nanobind;
 namespace spread = ibug::spread;
@@ -22,8 +21,7 @@ using Strided = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
 
 }  // namespace
 
-NB_MODULE(_spreads, m) {
-    m.doc() = "Spreads of neighbours, compiled. Use ibug.rule.spread instead.";
+void ibug::register_spread(nb::module_& m) {
     m.def(
         "prefix_variances",
         [](Strided values, Array<const std::int64_t, 1> ks, bool centered, Array<double, 2> out) {

@@ -1,11 +1,11 @@
-// The parts of the extension module `ibug.neighbors._kernel`.
+// The parts of the submodule `search`.
 #pragma once
 
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
 
-#include "bindings/arrays.hpp"
+#include "bindings/common.hpp"
 #include "common/instruction_sets.hpp"
 #include "search/layout.hpp"
 #include "search/loops.hpp"

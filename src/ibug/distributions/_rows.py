@@ -1,4 +1,4 @@
-"""The compiled fits, or a word on how to get them."""
+"""Rows of values, as the compiled fits take them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ibug._typing import Floats
-from ibug.exceptions import InvalidInputError, MissingExtensionError
-
-try:
-    from ibug.distributions import _likelihood as likelihood
-except ImportError as error:  # pragma: no cover - only without a build; a test starts such a Python
-    raise MissingExtensionError.of("fits of distributions", error) from error
-
-__all__ = ["likelihood", "per_row", "rows_of_values"]
+from ibug.exceptions import InvalidInputError
 
 
 def rows_of_values(values: ArrayLike) -> Floats:

@@ -1,4 +1,4 @@
-// NumPy arrays as the bindings take them, and what all modules register.
+// NumPy arrays as the bindings take them, and the functions that register them in `ibug._core`.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -33,5 +33,14 @@ void register_instruction_sets(nanobind::module_& m, const Tables<Functions>& ta
         "instruction_sets", [&tables] { return tables.names(); },
         "The instruction sets that this build and this machine share, best last.");
 }
+
+// Each in a source file of its own, see core.cpp.
+void register_search(nanobind::module_& m);
+void register_walk(nanobind::module_& m);
+void register_likelihood(nanobind::module_& m);
+void register_mixtures(nanobind::module_& m);
+void register_experts(nanobind::module_& m);
+void register_spread(nanobind::module_& m);
+void register_refit(nanobind::module_& m);
 
 }  // namespace ibug
