@@ -25,7 +25,7 @@ def test_parts_are_the_rows_one_after_the_other(n, n_parts):
     assert all(part.n_rows == part.where.stop - part.where.start and part.n_trees == 7 for part in divided)
     for name in ("mean", "affinities", "rows"):
         np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in divided]), getattr(batch, name))
-    for field, name in (("values", "targets"), ("aside", "groups")):
+    for field, name in (("values", "targets"), ("row_context", "groups")):
         found = np.concatenate([getattr(part, field)[name] for part in divided])
         np.testing.assert_array_equal(found, getattr(batch, field)[name])
 
