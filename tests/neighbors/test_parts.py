@@ -40,7 +40,7 @@ def test_large_batches_are_divided_and_small_ones_are_not(monkeypatch, n_jobs, n
         return batch.mean * 2
 
     batches = [batch_of(31), batch_of(19, first=31)]
-    found = map_batches(iter(batches), function, n_jobs)
+    found = list(map_batches(iter(batches), function, n_jobs))
     np.testing.assert_array_equal(np.concatenate(found), np.concatenate([batch.mean * 2 for batch in batches]))
     assert len(found) == (2 if n_threads == 1 else n_threads + 1)
     assert {ident for rows, ident in seen if rows in (19, 31)} <= {threading.get_ident()}
