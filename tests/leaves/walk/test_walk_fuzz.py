@@ -37,7 +37,7 @@ def assert_walks(model, X, queries, *, exact=True, by_sum=True):
     assert (link is not None) == by_sum
     for rows in (queries, probes(trees, 60, seed=1)):
         leaves, predictions = reader._ask_library(rows)
-        for instruction_set in walk.instruction_sets():
+        for instruction_set in kernel.instruction_sets():
             walked, sums = walk(rows, instruction_set=instruction_set)
             assert_array_equal(walked, leaves)
         for i in (0, len(rows) - 1):  # one row goes another way

@@ -64,7 +64,7 @@ def random_rows(rng, trees, n_rows):
 def assert_walks(trees, rows):
     expected = walk_trees(trees, rows)
     walk = TreeWalk(trees)
-    for instruction_set in walk.instruction_sets():
+    for instruction_set in kernel.instruction_sets():
         leaves, sums = walk(rows, instruction_set=instruction_set)
         assert leaves.dtype == np.int32
         assert_array_equal(leaves, expected[0])
@@ -154,7 +154,7 @@ def test_chosen_trees(oblivious, n_rows):
     walk, rows = TreeWalk(trees), random_rows(rng, trees, n_rows)
     every = walk_trees(trees, rows)[0]
     for chosen in (np.arange(300), np.array([299]), rng.permutation(300)[:270], np.array([5, 5, 0])):
-        for instruction_set in walk.instruction_sets():
+        for instruction_set in kernel.instruction_sets():
             leaves, _ = walk(rows, trees=chosen.astype(np.int32), instruction_set=instruction_set)
             assert_array_equal(leaves, every[:, chosen])
     for wrong in ([300], [-1]):
