@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from ibug._compiled import walk as kernel
 from ibug.leaves.walk import _tree_walk
 from ibug.leaves.walk._tree_walk import TreeWalk
 from ibug.leaves.walk._trees import NODE, NotWalkableError, Trees, new_nodes, offsets
