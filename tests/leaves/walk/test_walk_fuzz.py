@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from ibug._compiled import walk as kernel
 from ibug.leaves import read_leaves_of
 from ibug.leaves.walk._probes import probes
 from ibug.leaves.walk._tree_walk import TreeWalk
