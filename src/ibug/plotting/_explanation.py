@@ -1,4 +1,4 @@
-"""What makes the distribution of one row wide, and what narrow."""
+"""What makes distributions wide or narrow."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from sklearn.utils.validation import _num_samples
 from ibug._typing import Floats
 from ibug.describe import at_least_one, number, require
 from ibug.exceptions import InvalidInputError
-from ibug.explain import explain_width
-from ibug.plotting._base import axes, pyplot
-from ibug.plotting._style import BLACK, BLUE, VERMILLION, add_grid, legend_above
+from ibug.explain import Drivers, drivers, explain_width
+from ibug.plotting._base import BLACK, BLUE, ORANGE, VERMILLION, Display, legend_above, percent_axis, pyplot
 
 
 @dataclass(eq=False, repr=False)
-class WidthDisplay:
+class WidthDisplay(Display):
     """What each feature of one row does to σ: it widens the distribution, or narrows it.
 
     The factors multiply: the typical σ of the background times all factors is the row's σ.
@@ -75,10 +74,10 @@ class WidthDisplay:
         require(estimator, "predict_dist")
         chosen = _safe_indexing(X, [_checked_row(row, _num_samples(X))])
         found = explain_width(estimator, chosen, X if background is None else background, **options)
-        return cls.from_explanation(found, n_features=n_features, ax=ax)
+        return cls.from_results(found, n_features=n_features, ax=ax)
 
     @classmethod
-    def from_explanation(cls, explanation: Any, *, row: int = 0, n_features: int = 8, ax: Any = None) -> WidthDisplay:
+    def from_results(cls, explanation: Any, *, row: int = 0, n_features: int = 8, ax: Any = None) -> WidthDisplay:
         """Draw one row of what ``explain_width`` returned for log σ.
 
         Parameters
@@ -90,7 +89,6 @@ class WidthDisplay:
         n_features, ax
             As in `plot`.
         """
-        pyplot()
         i = _checked_row(row, len(explanation.values))
         data = explanation.data if explanation.display_data is None else explanation.display_data
         names = [str(name) for name in explanation.feature_names]
@@ -116,9 +114,7 @@ class WidthDisplay:
             labels.append(f"{len(rest)} other features")
             values.append(float(self.values[rest].sum()))
         places = np.arange(len(labels))[::-1]
-        self.ax_: Any = axes(ax, figsize=(6.4, 1.5 + 0.34 * len(labels)))
-        self.figure_: Any = self.ax_.figure
-        add_grid(self.ax_)
+        self._start(ax, figsize=(6.4, 1.5 + 0.34 * len(labels)))
         self.ax_.grid(visible=False, axis="y")
         self.bars_: list[Any] = []
         self.texts_: list[Any] = []
@@ -175,3 +171,89 @@ def _text(value: Any) -> str:
     if isinstance(value, (float, np.floating, int, np.integer)) and not isinstance(value, bool):
         return "missing" if value != value else f"{value:.4g}"
     return "missing" if value is None else str(value)
+
+
+@dataclass(eq=False, repr=False)
+class DriversDisplay(Display):
+    """The share of each feature in what moves the spread, beside its share in what moves the prediction.
+
+    Attributes
+    ----------
+    names : list of str
+        The features.
+    spread, prediction : ndarray of shape (n_features,)
+        Their shares.
+    ax_, figure_, bars_
+        What was drawn.
+    """
+
+    names: list[str]
+    spread: Floats
+    prediction: Floats
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, background: Any = None, *, n_features: int = 10, ax: Any = None, **options: Any
+    ) -> DriversDisplay:
+        """Explain spread and prediction of the rows of X, and draw the mean effects of the features.
+
+        Parameters
+        ----------
+        estimator, X, background
+            As in `ibug.explain.drivers`.
+        n_features, ax
+            As in `plot`.
+        **options
+            Of `ibug.explain.drivers`.
+        """
+        pyplot()
+        return cls.from_results(drivers(estimator, X, background, **options), n_features=n_features, ax=ax)
+
+    @classmethod
+    def from_results(cls, results: Drivers, *, n_features: int = 10, ax: Any = None) -> DriversDisplay:
+        """Draw what `ibug.explain.drivers` has returned.
+
+        Parameters
+        ----------
+        results : Drivers
+            The mean effects.
+        n_features, ax
+            As in `plot`.
+        """
+        display = cls(results.names, results.spread_share, results.prediction_share)
+        return display.plot(ax, n_features=n_features)
+
+    def plot(self, ax: Any = None, *, n_features: int = 10) -> DriversDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; ``None`` makes a new figure.
+        n_features
+            The number of features, those that matter most to either.
+        """
+        most = np.argsort(-np.maximum(self.spread, self.prediction), kind="stable")
+        chosen = most[: at_least_one(n_features, "n_features")]
+        chosen = chosen[np.argsort(-self.spread[chosen], kind="stable")]
+        places = np.arange(len(chosen), dtype=np.float64)[::-1]
+        self._start(ax, figsize=(6.4, 1.5 + 0.42 * len(chosen)))
+        self.ax_.grid(visible=False, axis="y")
+        style: dict[str, Any] = {"height": 0.38, "edgecolor": "white"}
+        self.bars_: list[Any] = [
+            self.ax_.barh(places + 0.19, self.spread[chosen], color=BLUE, label="moves the spread", **style),
+            self.ax_.barh(
+                places - 0.19,
+                self.prediction[chosen],
+                color=ORANGE,
+                hatch="////",
+                label="moves the prediction",
+                **style,
+            ),
+        ]
+        self.ax_.set(xlabel="Share of all effects", ylabel="Feature")
+        self.ax_.set(yticks=places, yticklabels=[self.names[j] for j in chosen])
+        percent_axis(self.ax_.xaxis)
+        self.ax_.tick_params(axis="y", length=0)
+        legend_above(self.ax_)
+        return self

@@ -1,4 +1,4 @@
-"""Intervals over sorted rows."""
+"""Intervals and spreads against what was observed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from ibug._typing import Floats, Integers
 from ibug.describe import at_least_one, percent, require, with_unit
-from ibug.metrics import as_interval, as_points, as_targets
+from ibug.metrics import as_interval, as_points, as_targets, mae, sharpness
 from ibug.metrics import coverage as coverage_of
-from ibug.plotting._base import axes, evenly, one_of, pyplot
-from ibug.plotting._style import BLACK, BLUE, LIGHT_SKY, VERMILLION, add_grid, legend_above
+from ibug.plotting._base import (
+    BLACK,
+    BLUE,
+    LIGHT_SKY,
+    SKY,
+    VERMILLION,
+    Display,
+    PredictionDisplay,
+    evenly,
+    legend_above,
+    one_of,
+    plain_log_axis,
+    pyplot,
+)
 
 SORT_KEYS = ("prediction", "y")
 
 
 @dataclass(eq=False, repr=False)
-class IntervalDisplay:
+class IntervalDisplay(Display):
     """Intervals as a band over sorted rows, with the observed values inside and outside.
 
     Attributes
@@ -61,9 +73,6 @@ class IntervalDisplay:
         y: ArrayLike,
         *,
         coverage: float = 0.9,
-        sort_by: str = "prediction",
-        n_rows: int = 200,
-        ax: Any = None,
         **options: Any,
     ) -> IntervalDisplay:
         """Draw the intervals of an estimator with ``predict`` and ``predict_interval``.
@@ -74,7 +83,7 @@ class IntervalDisplay:
             The estimator.
         X, y
             Rows that it has not seen, and their observed values.
-        coverage, sort_by, n_rows, ax, **options
+        coverage, **options
             As in `from_predictions`.
         """
         pyplot()
@@ -84,9 +93,6 @@ class IntervalDisplay:
             estimator.predict_interval(X, coverage=coverage),
             prediction=estimator.predict(X),
             coverage=coverage,
-            sort_by=sort_by,
-            n_rows=n_rows,
-            ax=ax,
             **options,
         )
 
@@ -124,7 +130,6 @@ class IntervalDisplay:
         **options
             Passed on to `plot`.
         """
-        pyplot()
         values = as_targets(y)
         one_of(sort_by, "sort_by", SORT_KEYS)
         lower, upper = as_interval(distribution, len(values), coverage)
@@ -163,9 +168,7 @@ class IntervalDisplay:
         unit
             The unit of y, for the label of the axis.
         """
-        self.ax_: Any = axes(ax, figsize=(7.2, 4.2))
-        self.figure_: Any = self.ax_.figure
-        add_grid(self.ax_)
+        self._start(ax, figsize=(7.2, 4.2))
         inside = self.is_inside
         observed = percent(self.observed_coverage, 1)
         label = f"{percent(self.coverage, None)} interval: {observed} of all {self.n_rows} values inside"
@@ -200,5 +203,118 @@ class IntervalDisplay:
         key = "prediction" if self.sort_by == "prediction" else "observed value"
         self.ax_.set(xlabel=f"Rows, sorted by {key}{shown}", ylabel=with_unit("Target", unit))
         self.ax_.margins(x=0.01)
+        legend_above(self.ax_)
+        return self
+
+
+SCALES = ("auto", "log", "linear")
+
+# The smallest error that is drawn, as a part of the median error: on a log scale an error that is near zero by chance
+# would take most of the plot.
+_LEAST_ERROR = 1e-2
+
+
+@dataclass(eq=False, repr=False)
+class SpreadErrorDisplay(PredictionDisplay):
+    """σ against absolute error, to see whether rows with a large σ have large errors.
+
+    Rows are put into bins of equal number by σ. Where the spread is right, the root mean squared error of a bin is its
+    root mean squared σ: the bins are on the diagonal.
+
+    Attributes
+    ----------
+    std : ndarray of shape (n_rows,)
+        Predicted standard deviations.
+    error : ndarray of shape (n_rows,)
+        Absolute errors of the predicted means.
+    bin_std, bin_rmse : ndarray of shape (n_bins,)
+        Root mean squared σ and error of each bin.
+    ax_, figure_, points_, bins_, diagonal_
+        What was drawn.
+    """
+
+    std: Floats
+    error: Floats
+    bin_std: Floats
+    bin_rmse: Floats
+
+    @classmethod
+    def from_predictions(
+        cls, y: ArrayLike, distribution: Any, *, n_bins: int = 10, ax: Any = None, **options: Any
+    ) -> SpreadErrorDisplay:
+        """Draw for predicted distributions.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,)
+            The observed values.
+        distribution : batched distribution, or tuple (means, standard deviations)
+            What ``predict_dist`` returned for the same rows.
+        n_bins
+            The number of bins; at most that of the rows.
+        ax
+            Axes to draw on; ``None`` makes a new figure.
+        **options
+            Passed on to `plot`.
+        """
+        variance = sharpness(y, distribution, reduce=None)
+        error = mae(y, distribution, reduce=None)
+        bins = np.array_split(np.argsort(variance, kind="stable"), min(at_least_one(n_bins, "n_bins"), len(error)))
+        return cls(
+            std=np.sqrt(variance),
+            error=error,
+            bin_std=np.array([np.sqrt(np.mean(variance[rows])) for rows in bins]),
+            bin_rmse=np.array([np.sqrt(np.mean(np.square(error[rows]))) for rows in bins]),
+        ).plot(ax, **options)
+
+    def plot(
+        self, ax: Any = None, *, unit: str | None = None, scale: str = "auto", n_points: int = 2000
+    ) -> SpreadErrorDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; ``None`` makes a new figure.
+        unit
+            The unit of y, for the labels of the axes.
+        scale : {"auto", "log", "linear"}
+            The scale of both axes. ``"auto"`` is logarithmic where all σ and the errors of all bins are above zero.
+            On it, errors under a hundredth of the median error are drawn at that hundredth.
+        n_points
+            The most rows to draw as points, evenly spaced in their order.
+        """
+        one_of(scale, "scale", SCALES)
+        positive = bool(np.all(self.std > 0) and np.all(self.bin_rmse > 0) and np.median(self.error) > 0)
+        logarithmic = scale == "log" or (scale == "auto" and positive)
+        drawn = evenly(len(self.std), at_least_one(n_points, "n_points"))
+        floor = _LEAST_ERROR * float(np.median(self.error)) if logarithmic else 0.0
+        self._start(ax)
+        (self.points_,) = self.ax_.plot(
+            self.std[drawn],
+            np.maximum(self.error[drawn], floor),
+            "o",
+            color=SKY,
+            markersize=3,
+            markeredgewidth=0,
+            alpha=0.55,
+            label="row" if len(drawn) == len(self.std) else f"row ({len(drawn)} of {len(self.std)})",
+        )
+        (self.bins_,) = self.ax_.plot(
+            self.bin_std,
+            self.bin_rmse,
+            "-D",
+            color=VERMILLION,
+            markeredgecolor="white",
+            markersize=7,
+            label="RMSE of rows with similar σ",
+        )
+        ends = np.array([self.std.min(), self.std.max()])
+        (self.diagonal_,) = self.ax_.plot(ends, ends, "--", color=BLACK, linewidth=1.4, label="ideal: RMSE = σ")
+        if logarithmic:
+            self.ax_.set(xscale="log", yscale="log")
+            plain_log_axis(self.ax_.xaxis, *ends)
+            plain_log_axis(self.ax_.yaxis, floor, float(self.error.max()))
+        self.ax_.set(xlabel=with_unit("Predicted standard deviation σ", unit), ylabel=with_unit("Absolute error", unit))
         legend_above(self.ax_)
         return self
