@@ -200,7 +200,7 @@ def test_errors_in_json(files):
 
 
 def test_a_fault_of_ours_is_exit_code_70(files, monkeypatch):
-    monkeypatch.setattr("ibug.cli.models.load", lambda *args, **options: 1 / 0)
+    monkeypatch.setattr("ibug.cli._info.load", lambda *args, **options: 1 / 0)
     message = refused(files, "info", files["model.ibug"], code=70)
     assert "ZeroDivisionError" in message
     assert "IBUG_DEBUG=1" in message

@@ -151,7 +151,7 @@ def test_training_with_every_booster(files, booster):
 
 @pytest.mark.parametrize("booster", ["lightgbm", "xgboost", "catboost", "sklearn"])
 def test_early_stopping_finds_the_number_of_trees(files, training, booster):
-    from ibug.cli.models import BOOSTERS, Training
+    from ibug.cli._boosters import BOOSTERS, Training
 
     pytest.importorskip("sklearn" if booster == "sklearn" else booster)
     X, y = training

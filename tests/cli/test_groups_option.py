@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import ibug
-from ibug.cli.screen._explanation import _value
+from ibug.cli._explain import _value
 from ibug.metrics import evaluate
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ibug.cli.screen import visible
+from ibug.cli._terminal import visible
 from tests.cli.conftest import Files
 
 NAMES = ["load [kW]", "load [/kW]", "[bold red]x", "a\x1b[31mred", "b\x9b2J", ":warning:", "tail\\", "[/]\\",

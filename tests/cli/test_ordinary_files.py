@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import FunctionTransformer  # noqa: E402
 
 from ibug import IBUGRegressor  # noqa: E402
-from ibug.cli.tables import as_days  # noqa: E402
-from ibug.cli.tables._text_form import form_of  # noqa: E402
+from ibug.cli._columns import as_days  # noqa: E402
+from ibug.cli._reading import form_of  # noqa: E402
 from ibug.exceptions import InvalidInputError  # noqa: E402
 from tests.cli.conftest import Files  # noqa: E402
 

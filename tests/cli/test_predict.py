@@ -190,8 +190,8 @@ def test_a_byte_order_mark_blank_lines_and_quotes(files, table):
 
 def test_neighbours_are_searched_once_for_all_that_is_told_of_a_chunk(files, rows, monkeypatch):
     from ibug import LeafIndex
-    from ibug.cli.answers import OutputSpec, Predictor
-    from ibug.cli.rows import ModelRows
+    from ibug.cli._predict import OutputSpec, Predictor
+    from ibug.cli._rows import ModelRows
 
     u, X, _ = rows
     asked = []

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pytest
 
 import ibug
-from ibug.cli.tables._csv import TextTable
-from ibug.cli.tables._table import ReadOptions
+from ibug.cli._reading import ReadOptions, TextTable
 
 IBUG = str(Path(sys.executable).with_name("ibug"))
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")

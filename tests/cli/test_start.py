@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("typer")
 
-from ibug.cli.commands import _options
-from ibug.cli.models import BOOSTERS
+from ibug.cli import _options
+from ibug.cli._boosters import BOOSTERS
 from ibug.distributions import families
 
 HEAVY = ("catboost", "joblib", "lightgbm", "matplotlib", "pandas", "scipy", "sklearn", "xgboost")
@@ -64,7 +64,7 @@ def test_a_file_loads_before_any_estimator_was_asked_for(files):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-@pytest.mark.parametrize("slow", ["typer", "ibug.cli._app", "ibug.cli.models", "sklearn"])
+@pytest.mark.parametrize("slow", ["typer", "ibug.cli._app", "ibug.cli._fitting", "sklearn"])
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_an_interruption_of_the_imports_is_one_line(tmp_path, slow, form):
     """The import of a module is made to wait, and told when it does: of the application, or of what a command needs."""

@@ -12,8 +12,8 @@ import typer
 from typer.core import TyperGroup
 
 import ibug
-from ibug.cli.commands import evaluate, explain, fit, info, monitor, predict, recalibrate, report
-from ibug.cli.screen import visible
+from ibug.cli import _evaluate, _explain, _fit, _info, _monitor, _predict, _recalibrate, _report
+from ibug.cli._terminal import visible
 
 HELP = """
 Prediction intervals and whole distributions from gradient-boosted trees, on files.
@@ -66,10 +66,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for module, command in ((fit, fit.fit), (predict, predict.predict), (evaluate, evaluate.evaluate),
-                        (monitor, monitor.monitor), (recalibrate, recalibrate.recalibrate), (explain, explain.explain),
-                        (report, report.report), (info, info.info)):  # fmt: skip
-    app.command(command.__name__, help=module.HELP, no_args_is_help=True)(command)
+for module in (_fit, _predict, _evaluate, _monitor, _recalibrate, _explain, _report, _info):
+    name = module.__name__.rpartition("._")[2]
+    app.command(name, help=module.HELP, no_args_is_help=True)(getattr(module, name))
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,255 @@
+"""``ibug evaluate``: the scores on rows that the model has not seen, beside those without calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Group
+from rich.text import Text
+
+from ibug._progress import Progress
+from ibug._typing import Floats, Integers
+from ibug.cli import _options as o
+from ibug.cli._columns import divided, match, require_column
+from ibug.cli._errors import guarded
+from ibug.cli._reading import open_table
+from ibug.cli._rows import LabelledRows, groups_of, read_labelled, with_groups
+from ibug.cli._terminal import Session, done, plain_table, words
+from ibug.cli._writing import atomic
+from ibug.describe import Predictions, group_lines, number, percent
+from ibug.exceptions import InvalidInputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from ibug.metrics import Scores
+
+_LEVELS = "0.5,0.8,0.9,0.95"
+_TOLD = 0.9  # the coverage that is shown for groups, if it is scored
+_WIDE = 90  # the width of a terminal from which on meanings are shown
+
+HELP = """
+Score the model on TEST: rows that it has not seen, with their targets.
+
+Scores stand beside those of the same model without calibration. --plots draws calibration curve, PIT, intervals and
+more as PNG.
+
+[dim]Examples:[/]
+
+  ibug evaluate model.ibug test.csv
+
+  ibug evaluate model.ibug test.parquet --target price --levels 0.9 --plots plots/
+
+  ibug evaluate model.ibug test.csv --groups region
+
+  ibug evaluate model.ibug test.csv --json | jq .scores.crps
+"""
+
+
+@guarded
+def evaluate(
+    session: Session,
+    model: o.ModelFile,
+    test: o.TestFile,
+    target: o.Target = None,
+    plots: Annotated[str | None, typer.Option("--plots", help="A folder for plots; needs ibug-learn[plot].")] = None,
+    levels: Annotated[list[str] | None, typer.Option("--levels", help="Coverages of the intervals to score.")] = None,
+    groups: o.Groups = None,
+    id: o.Ids = None,
+    *,
+    loading: o.Loading,
+    reading: o.Reading,
+    strict: o.Strict = False,
+) -> None:
+    """Score the model; see HELP."""
+    read = reading.options()
+    coverages = o.probabilities(levels or [_LEVELS], "--levels")
+    if plots is not None:
+        require_matplotlib()
+    stored = loading.load(model)
+    table = open_table(test, read, session)
+    targets = stored.targets(target, table, session)
+    ids = divided(id or (), table.columns)
+    if groups is not None:
+        require_column(table, groups, "groups")
+    several = getattr(stored.estimator, "target_names_", None) is not None
+    if several and (groups is not None or plots is not None):
+        raise typer.BadParameter("these are for one target, and the model has several.", param_hint="--groups, --plots")
+    schema = match(table, stored.schema, [*targets, stored.id, groups, *ids], session, strict=strict)
+    columns = with_groups(schema.names, groups, *targets)
+    rows, _ = read_labelled(table, columns, schema.types, targets, None, lambda data: schema, session)
+    if several:
+        _tell_several(stored.estimator, rows, coverages, table.name, session)
+        return
+    with session.stages():
+        scores, plain, drawn = _answer(stored.estimator, rows, coverages, groups, plots, session)
+    if session.json:
+        result = {"rows": len(rows.y), "scores": dict(scores), "uncalibrated": dict(plain), "plots": drawn}
+        session.report(result | ({} if scores.groups is None else {"groups": scores.groups}))
+    else:
+        session.show(_scores_text(scores, plain, coverages, table.name, wide=session.out.width >= _WIDE))
+        if scores.groups is not None:
+            session.show(_groups_text(scores.groups, _TOLD if _TOLD in coverages else max(coverages), str(groups)))
+        for path in drawn:
+            session.say(done(path))
+
+
+def _tell_several(estimator: Any, rows: LabelledRows, coverages: list[float], file: str, session: Session) -> None:
+    """Report the scores of several targets beside those without calibration."""
+    from ibug.metrics import evaluate as all_scores
+
+    with session.stages():
+        scores, plain = (
+            all_scores(one, rows.X, rows.y, levels=coverages) for one in (estimator, estimator.uncalibrated())
+        )
+    if session.json:
+        session.report({"rows": len(rows.y), "scores": dict(scores), "uncalibrated": dict(plain), "plots": []})
+    else:
+        session.show(_several_scores_text(scores, plain, file, wide=session.out.width >= _WIDE))
+
+
+def _answer(
+    estimator: Any,
+    rows: LabelledRows,
+    coverages: list[float],
+    groups: str | None,
+    plots: str | None,
+    session: Session,
+) -> tuple[Scores, Scores, list[str]]:
+    """Return the scores with and without calibration, and the plots; all are made of the same predictions."""
+    from ibug.metrics import evaluate as all_scores
+
+    with_densities = np.arange(min(ROWS_OF_DENSITIES, len(rows.y)))
+    found, neighbors = Predictions.with_neighbors(estimator, rows.X, estimator.k_, with_densities, both=True)
+    plain = found.before_calibration()
+    assert plain is not None, "the command works with IBUGRegressor, which has an uncalibrated form"
+    scores = all_scores(found, rows.X, rows.y, levels=coverages, groups=groups_of(rows, groups))
+    before = all_scores(plain, rows.X, rows.y, levels=coverages)
+    if plots is None:
+        return scores, before, []
+    folder = Path(plots)
+    return scores, before, draw_all(estimator, rows.X, rows.y, found, plain, neighbors.indices, folder, session)
+
+
+#: The number of rows whose densities are drawn: the first ones.
+ROWS_OF_DENSITIES = 5
+_DPI = 150
+
+
+def require_matplotlib() -> None:
+    """Import matplotlib to draw files, or say how to install it."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise MissingDependencyError(f'--plots needs matplotlib: pip install "ibug-learn[plot]" ({error}).') from error
+    matplotlib.use("Agg")
+
+
+def draw_all(
+    estimator: Any,
+    X: Any,
+    y: Floats,
+    found: Predictions,
+    plain: Predictions,
+    indices: Integers,
+    folder: Path,
+    session: Session,
+) -> list[str]:
+    """Draw all displays of test rows that can be drawn; returns the files. Shapes: indices (n_drawn, k)."""
+    import matplotlib.pyplot as plt
+
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInputError(f"--plots {folder}: this is a file; name a folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    makers = _makers(estimator, X, y, found, plain, indices)
+    drawn = []
+    with Progress("drawing", len(makers), enabled=False) as progress:
+        for name, make in makers.items():
+            try:
+                display = make()
+            except InvalidInputError as error:  # nothing was tuned, say, or there are too few rows
+                session.note(f"no plot {name}: {error}")
+                continue
+            path = folder / f"{name}.png"
+            with atomic(str(path)) as file:
+                display.figure_.savefig(file, format="png", dpi=_DPI)
+            plt.close(display.figure_)
+            drawn.append(str(path))
+            progress.advance(1)
+    return drawn
+
+
+def _makers(
+    estimator: Any, X: Any, y: Floats, found: Predictions, plain: Predictions, indices: Integers
+) -> dict[str, Callable[[], Any]]:
+    """Return a function for each display, by the name of its file; none of them searches again."""
+    import ibug.plotting as p  # takes long to import
+
+    distribution = found.distribution
+    both = {"calibrated": distribution, "uncalibrated": plain.distribution}
+    first = range(len(indices))
+    targets = estimator.training_targets_[indices[:, : estimator.k_]]
+    return {
+        "calibration": lambda: p.CalibrationDisplay.from_predictions(y, both),
+        "pit": lambda: p.PITDisplay.from_predictions(y, distribution),
+        "intervals": lambda: p.IntervalDisplay.from_predictions(y, distribution, prediction=found.points),
+        "spread_error": lambda: p.SpreadErrorDisplay.from_predictions(y, distribution),
+        "densities": lambda: p.DensityDisplay.from_predictions(
+            y[: len(first)], distribution[: len(first)], targets, rows=first
+        ),
+        "leaf_density": lambda: p.LeafDensityDisplay.from_estimator(estimator, X),
+        "tuning": lambda: p.TuningDisplay.from_estimator(estimator),
+    }
+
+
+def _scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide: bool) -> Any:
+    """Return the scores beside the uncalibrated ones."""
+    table = plain_table("score", "calibrated", "uncalibrated")
+    if wide:
+        table.add_column("", style="label")
+    for name, value in scores.items():
+        if name.startswith(("coverage_", "width_")):
+            continue
+        cells = [name, Text(number(value), style="value"), number(plain[name])]
+        table.add_row(*cells, *([scores.meanings[name]] if wide else []))
+    intervals = plain_table("interval", "inside", "uncalibrated", "mean width", "uncalibrated")
+    for level in [f"{100 * level:g}" for level in levels]:
+        inside, width = f"coverage_{level}", f"width_{level}"
+        intervals.add_row(
+            f"{level} %",
+            Text(percent(scores[inside], 1), style="value"),
+            percent(plain[inside], 1),
+            Text(number(scores[width]), style="value"),
+            number(plain[width]),
+        )
+    head = words((f"{scores.n_rows:,}", "value"), " rows of ", (file, "value"))
+    return Group(head, "", table, "", intervals)
+
+
+def _several_scores_text(scores: Any, plain: Any, file: str, *, wide: bool) -> Any:
+    """Return the scores of several targets beside the uncalibrated ones."""
+    table = plain_table("score", "calibrated", "uncalibrated")
+    if wide:
+        table.add_column("", style="label")
+    for name, value in scores.items():
+        before = "" if plain[name] != plain[name] else number(plain[name])  # boxes need calibration
+        table.add_row(name, Text(number(value), style="value"), before, *([scores.meanings[name]] if wide else []))
+    head = words((f"{scores.n_rows:,}", "value"), " rows of ", (file, "value"))
+    return Group(head, "", table)
+
+
+def _groups_text(table: dict[str, Any], coverage: float, column: str) -> Any:
+    """Return coverage and mean width of each group."""
+    lines = plain_table(column, "rows", f"{100 * coverage:g} % inside", "", "by chance", "mean width")
+    marked = False
+    for line in group_lines(table, coverage):
+        marked |= bool(line["mark"])
+        mark = Text(line["mark"], style="error" if line["mark"] == "▼" else "note")
+        held = Text(line["held"], style="value")
+        lines.add_row(line["group"], line["rows"], held, mark, line["chance"], line["width"])
+    told = Text(
+        "▼ fewer inside than chance explains, ▲ more; of twenty groups, one is marked by chance.", style="label"
+    )
+    return Group("", lines, *([told] if marked else []))

@@ -1,0 +1,291 @@
+"""``ibug fit``: wrap a trained model, or train one, and save it with everything that predictions need."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Group
+
+from ibug.cli import _options as o
+from ibug.cli._errors import guarded
+from ibug.cli._reading import STANDARD_STREAM
+from ibug.cli._terminal import Session, done, facts_table
+from ibug.cli._writing import check_output
+from ibug.describe import model_lines, number
+
+if TYPE_CHECKING:
+    from ibug.cli._fitting import Request
+
+
+class Scoring(StrEnum):
+    """The score that tunes and calibrates."""
+
+    crps = "crps"
+    nll = "nll"
+
+
+class Spread(StrEnum):
+    """The source of the variance."""
+
+    auto = "auto"
+    targets = "targets"
+    residuals = "residuals"
+
+
+class Residuals(StrEnum):
+    """Where out-of-sample residuals of the training rows come from."""
+
+    auto = "auto"
+    model = "model"
+    none = "none"
+
+
+class Conformal(StrEnum):
+    """The conformal calibration."""
+
+    none = "none"
+    scale = "scale"
+    distribution = "distribution"
+
+
+Family = StrEnum("Family", {name: name for name in ("auto", *o.FAMILIES, "tune")})  # type: ignore[misc]  # mypy wants the names written out
+BoosterName = StrEnum("BoosterName", {name: name for name in o.BOOSTERS})  # type: ignore[misc]  # mypy wants the names written out
+
+_CRPS, _AUTO, _NONE, _STACK = Scoring("crps"), Spread("auto"), Conformal("none"), Family("auto")
+_CLONES = Residuals("auto")
+
+_COLUMNS, _TRAINING, _UNCERTAINTY = "Columns", "Training, without --model", "Uncertainty"
+
+HELP = """
+Wrap a trained model, or train one, and save it as one file.
+
+With --model the model is used as it is; TRAIN are the rows that it was trained on, --valid rows that it has not seen.
+Without, one is trained: early stopping finds the number of trees, and five clones give honest residuals of all rows.
+
+[dim]Examples:[/]
+
+  ibug fit train.csv --target price --model model.txt --valid valid.csv -o model.ibug
+
+  ibug fit train.parquet --target price --booster catboost --support 0,inf -o model.ibug
+
+  ibug fit train.csv --target price,days --booster lightgbm -o model.ibug
+
+  zcat big.csv.gz | ibug fit - --target y --conformal scale -o model.ibug
+"""
+
+
+@guarded
+def fit(
+    session: Session,
+    train_file: Annotated[
+        str, typer.Argument(metavar="TRAIN", help="Training rows: .csv .csv.gz .tsv .parquet .feather or -")
+    ],
+    target: Annotated[
+        list[str], typer.Option("--target", "-t", help="The column to predict; several: a,b or one by one.")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", help="The file to write, model.ibug say.")],
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", help="A trained model: LightGBM .txt, XGBoost .ubj or .json, CatBoost .cbm."),
+    ] = None,
+    valid: Annotated[
+        str | None, typer.Option("--valid", help="Rows that the model is not trained on, to tune and calibrate.")
+    ] = None,
+    id: Annotated[
+        list[str] | None,
+        typer.Option("--id", help="Columns that name rows, no features: a,b or one by one.", rich_help_panel=_COLUMNS),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option("--drop", help="Columns to leave out: a,b or one by one.", rich_help_panel=_COLUMNS),
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option("--categorical", help="Numbers that are categories; texts always are.", rich_help_panel=_COLUMNS),
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option("--weight", help="The column of weights.", rich_help_panel=_COLUMNS)
+    ] = None,
+    booster: Annotated[
+        BoosterName | None,
+        typer.Option("--booster", "-b", help="The library; by default the first installed.", rich_help_panel=_TRAINING),
+    ] = None,
+    trees: Annotated[
+        int | None,
+        typer.Option(
+            "--trees", min=1, help="The number of trees, instead of early stopping.", rich_help_panel=_TRAINING
+        ),
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", help="A parameter of the library: num_leaves=63.", rich_help_panel=_TRAINING),
+    ] = None,
+    k: Annotated[
+        str, typer.Option("--k", help="The number of neighbours, or 'tune'.", rich_help_panel=_UNCERTAINTY)
+    ] = "tune",
+    scoring: Annotated[
+        Scoring, typer.Option("--scoring", help="The score that tunes and calibrates.", rich_help_panel=_UNCERTAINTY)
+    ] = _CRPS,
+    distribution: Annotated[
+        Family,
+        typer.Option(
+            "--distribution", "-d", help="A family of distributions, or 'auto': a stack.", rich_help_panel=_UNCERTAINTY
+        ),
+    ] = _STACK,
+    spread: Annotated[
+        Spread, typer.Option("--spread", help="The source of the variance.", rich_help_panel=_UNCERTAINTY)
+    ] = _AUTO,
+    residuals: Annotated[
+        Residuals,
+        typer.Option(
+            "--residuals",
+            help="Who makes honest residuals: clones or the model, the model alone, nobody.",
+            rich_help_panel=_UNCERTAINTY,
+        ),
+    ] = _CLONES,
+    weight_neighbors: Annotated[
+        bool,
+        typer.Option(
+            "--weight-neighbors", help="Let --weight count among the neighbours as well.", rich_help_panel=_UNCERTAINTY
+        ),
+    ] = False,
+    conformal: Annotated[
+        Conformal, typer.Option("--conformal", help="Guarantee the coverage.", rich_help_panel=_UNCERTAINTY)
+    ] = _NONE,
+    support: Annotated[
+        str,
+        typer.Option(
+            "--support",
+            help="Bounds of the target: 0,inf; 'none'; or 'auto', by its values and the model's loss.",
+            rich_help_panel=_UNCERTAINTY,
+        ),
+    ] = "auto",
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate/--no-calibrate", help="Calibrate the variance.", rich_help_panel=_UNCERTAINTY)
+    ] = True,
+    tree_fraction: Annotated[
+        str,
+        typer.Option(
+            "--tree-fraction",
+            help="The share of the trees that neighbours are found by, or 'tune': the smallest that loses nothing.",
+            rich_help_panel=_UNCERTAINTY,
+        ),
+    ] = "1",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of everything random.")] = 0,
+    jobs: o.Jobs = -1,
+    *,
+    reading: o.Reading,
+    strict: o.Strict = False,
+) -> None:
+    """Wrap a trained model, or train one; see HELP."""
+    from ibug.cli._boosters import BOOSTERS, Training, default_booster, load_model, parse_parameters
+    from ibug.cli._fitting import Request, train, wrap
+    from ibug.cli._model_file import Origin, save
+
+    options = {
+        "k": _neighbours(k),
+        "scoring": scoring.value,
+        "distribution": distribution.value,
+        "spread": spread.value,
+        "residuals": residuals.value,
+        "weight_neighbors": weight_neighbors,
+        "conformal": None if conformal.value == "none" else conformal.value,
+        "support": o.support(support),
+        "calibrate": calibrate,
+        "tree_fraction": _share(tree_fraction),
+        "random_state": seed,
+    }
+    request = Request(
+        train_file,
+        tuple(target),
+        valid,
+        tuple(id or ()),
+        tuple(drop or ()),
+        tuple(categorical or ()),
+        weight,
+        reading.options(),
+        options,
+        jobs,
+    )
+    _check_usage(request, model, {"--booster": booster, "--trees": trees, "--param": param, "--weight": weight})
+    if output == STANDARD_STREAM:
+        raise typer.BadParameter("a model is a file of its own: name it.", param_hint="--output")
+    check_output(output, train_file, valid, model)
+    if model is not None:
+        fitted = wrap(load_model(model), request, session)
+    else:
+        name = default_booster() if booster is None else booster.value
+        training = Training(trees, parse_parameters(param or []), seed, jobs)
+        fitted = train(BOOSTERS[name], training, request, session)
+    origin = Origin(_seen_from(output, train_file), fitted.n_rows, fitted.id)
+    save(output, fitted.estimator, fitted.schema, origin)
+    facts = {"output": output, "bytes": os.path.getsize(output), **fitted.facts()}
+    if session.json:
+        session.report(facts)
+    else:
+        session.say(_summary(facts))
+
+
+def _seen_from(output: str, train_file: str) -> str | None:
+    """Return the training file's path relative to the model file, so that both can move together."""
+    if train_file == STANDARD_STREAM:
+        return None
+    try:
+        return os.path.relpath(train_file, os.path.dirname(output) or ".")
+    except ValueError:  # on another drive
+        return os.path.abspath(train_file)
+
+
+def _neighbours(k: str) -> int | str:
+    if k == "tune":
+        return k
+    try:
+        return int(k)
+    except ValueError:
+        raise typer.BadParameter(f"a number or 'tune' is expected, not {k!r}.", param_hint="--k") from None
+
+
+def _share(fraction: str) -> float | str:
+    if fraction == "tune":
+        return fraction
+    try:
+        return float(fraction)
+    except ValueError:
+        expected = f"a number up to 1 or 'tune' is expected, not {fraction!r}."
+        raise typer.BadParameter(expected, param_hint="--tree-fraction") from None
+
+
+def _check_usage(request: Request, model: str | None, training: dict[str, Any]) -> None:
+    """Refuse options that would have no effect, or that cannot work together."""
+    if request.train == STANDARD_STREAM and request.valid == STANDARD_STREAM:
+        raise typer.BadParameter("standard input can be read only once.", param_hint="--valid")
+    if request.options["weight_neighbors"] and request.weight is None:
+        raise typer.BadParameter("name the column of weights: --weight COLUMN.", param_hint="--weight-neighbors")
+    if model is None:
+        return
+    given = [option for option, value in training.items() if value]
+    if given:
+        raise typer.BadParameter("a trained model (--model) is not trained again.", param_hint=", ".join(given))
+    chooses = "tune" in (request.options["k"], request.options["tree_fraction"])
+    if request.valid is None and (chooses or request.options["conformal"]):
+        raise typer.BadParameter(
+            "--model needs --valid FILE: rows that the model was not trained on, to choose the number of neighbours "
+            "and to calibrate. Without such rows, --k 100 makes intervals that are not calibrated.",
+            param_hint="--valid",
+        )
+
+
+def _summary(facts: dict[str, Any]) -> Any:
+    """Return the facts that are reported in JSON, for people."""
+    lines = model_lines(facts)
+    scores = facts["validation_score"]
+    if scores["calibrated"] is not None:
+        name = {"crps": "CRPS", "nll": "NLL", "energy": "energy score"}.get(facts["scoring"], "score")
+        where = "validation rows" if facts["validation_rows"] else "out-of-fold predictions"
+        before = "" if scores["uncalibrated"] is None else f" ({number(scores['uncalibrated'])} uncalibrated)"
+        lines["score"] = f"{name} {number(scores['calibrated'])}{before} on {where}"
+    head = done(facts["output"], facts["bytes"])
+    return Group(head, facts_table(lines))

@@ -1,0 +1,222 @@
+"""Tables and sizes in a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from rich.console import Console, Group, JustifyMethod
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+from rich.theme import Theme
+
+from ibug import _progress
+from ibug.describe import plain
+
+_THEME = Theme(
+    {"label": "dim", "note": "yellow", "error": "bold red", "good": "green", "value": "bold", "bar.complete": "cyan"}
+)
+# Terminals obey control characters, those of direction turn text around, and halves of surrogate pairs, which names of
+# files may have, cannot be written.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def visible(text: str) -> str:
+    r"""Return a text as a terminal may have it: control characters as Python writes them.
+
+    Examples
+    --------
+    >>> visible("load [kW]\x1b[31m")
+    'load [kW]\\x1b[31m'
+    """
+    return _UNSEEN.sub(_code, text)
+
+
+def visible_json(text: str) -> str:
+    """Return JSON whose strings have no characters that a terminal obeys; it means the same."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _code(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return _SHORT.get(found[0]) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def words(*parts: str | tuple[str, str]) -> Text:
+    """Return a text of parts, some of them pairs with a style; nothing in them is markup."""
+    pairs = (part if isinstance(part, tuple) else (part, "") for part in parts)
+    return Text.assemble(*((visible(text), style) for text, style in pairs))
+
+
+class PlainConsole(Console):
+    """A console that takes every string as it is: no markup, no emoji, and `visible`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(theme=_THEME, highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a string of a table, a group or a message as a text."""
+        return super().render_str(visible(text), **options)
+
+
+def bytes_text(n: float) -> str:
+    """Return a number of bytes as text."""
+    for unit in ("B", "kB", "MB"):
+        if n < 1000:
+            return f"{n:.0f} {unit}" if unit == "B" or n >= 100 else f"{n:.1f} {unit}"
+        n /= 1000
+    return f"{n:.1f} GB"
+
+
+def done(output: str, size: float | None = None) -> Text:
+    """Return the line that says that a file is written."""
+    return words(("✓ ", "good"), (output, "value"), "" if size is None else (f" {bytes_text(size)}", "label"))
+
+
+def facts_table(facts: dict[str, Any], title: str | None = None) -> Table:
+    """Return names and values, one pair a line."""
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=None, show_header=False, padding=(0, 2, 0, 0)
+    )
+    table.add_column(style="label", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name, value if isinstance(value, (Text, Group)) else str(value))
+    return table
+
+
+def plain_table(*columns: str, first: JustifyMethod = "left") -> Table:
+    """Return an empty table without lines; all columns but the first are numbers."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="label", pad_edge=False)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else first, no_wrap=True)
+    return table
+
+
+class Session:
+    """The two streams of one call, and how much is printed to them.
+
+    Parameters
+    ----------
+    json
+        Print the result as one JSON object instead of text.
+    quiet
+        Print only results and errors.
+    verbose
+        Print more, also where standard error is no terminal.
+    """
+
+    def __init__(self, *, json: bool = False, quiet: bool = False, verbose: bool = False) -> None:
+        self.json = json
+        self.verbose = verbose
+        self.notes: list[str] = []
+        self.resources = ExitStack()  # closed at the end of the command
+        self.out = PlainConsole(soft_wrap=not sys.stdout.isatty())
+        self.err = PlainConsole(stderr=True, soft_wrap=not sys.stderr.isatty())
+        self._tells = not quiet
+        self._chats = not quiet and (verbose or self.err.is_terminal)
+
+    def note(self, message: str) -> None:
+        """Print what the user ought to know but is no error; the JSON report has it as well."""
+        self.notes.append(message)
+        if self._tells and not self.json:
+            self._labelled("note", message)
+
+    def error(self, message: str) -> None:
+        """Print what went wrong."""
+        self._labelled("error", message)
+
+    def _labelled(self, label: str, message: str) -> None:
+        """Print a message behind its label; further lines are indented, so that none of them looks like another one."""
+        first, *more = message.split("\n")
+        self.err.print(words((f"{label}:", label), f" {first}"))
+        for line in more:
+            self.err.print(words(f"  {line}"))
+
+    def say(self, message: Any) -> None:
+        """Print a remark in a terminal or with --verbose."""
+        if self._chats and not self.json:
+            self.err.print(message)
+
+    def show(self, *renderables: Any) -> None:
+        """Print a result for people."""
+        for renderable in renderables:
+            self.out.print(renderable)
+
+    def report(self, result: dict[str, Any], *, to_stderr: bool = False) -> None:
+        """Print a result for machines: one line of JSON, with the notes; NaN and infinity become null."""
+        text = json.dumps(plain({**result, "notes": self.notes}), ensure_ascii=False, allow_nan=False)
+        stream = sys.stderr if to_stderr else sys.stdout
+        stream.write(visible_json(text) + "\n")
+        stream.flush()
+
+    @contextmanager
+    def progress(self, title: str, total: float | None) -> Iterator[Any]:
+        """Show a bar if standard error is a terminal; yields a function that takes the amount done so far."""
+        if not self._chats or not self.err.is_terminal:
+            yield lambda done: None
+            return
+        with Progress(
+            SpinnerColumn(finished_text="[good]✓[/]"),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+            console=self.err,
+            transient=True,
+        ) as bar:
+            task = bar.add_task(visible(title), total=total)
+            yield lambda done: bar.update(task, completed=done)
+
+    @contextmanager
+    def status(self, title: str) -> Iterator[None]:
+        """Show one more stage, of unknown length, among those of `stages`."""
+        with _progress.Progress(title, 1, enabled=False):
+            yield
+
+    @contextmanager
+    def stages(self) -> Iterator[None]:
+        """Show the library's own stages (training, indexing, searching) as bars in a terminal."""
+        if not self._chats or not self.err.is_terminal:
+            yield
+            return
+        with (
+            Progress(
+                SpinnerColumn(finished_text="[good]✓[/]"),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=30),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+                console=self.err,
+                transient=not self.verbose,
+            ) as bars,
+            _progress.shown_by(_Bars(bars)),
+        ):
+            yield
+
+
+class _Bars:
+    """Draws the library's stages with rich; a stage that is repeated, for each clone say, keeps its line."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._known: dict[str, Any] = {}
+
+    def begin(self, title: str, total: int) -> Any:
+        if title in self._known:
+            self._bars.reset(self._known[title], total=total)
+        else:
+            self._known[title] = self._bars.add_task(visible(title), total=total)
+        return self._known[title]
+
+    def advance(self, stage: Any, done: int) -> None:
+        self._bars.update(stage, completed=done)
+
+    def end(self, stage: Any, finished: bool) -> None:
+        self._bars.update(stage, completed=self._bars.tasks[stage].total if finished else None)
