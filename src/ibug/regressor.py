@@ -279,7 +279,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             target_names=names,
             validation_weight=weights,
         )
-        self.source_, self.rule_ = fit_source_and_rule(request)
+        self.source_, self.rule_, _ = fit_source_and_rule(request)
         self.target_names_ = names if y.ndim > 1 else None
         return self
 
@@ -563,7 +563,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         if weights is None:
             warn_of_old_rows(self.source_, validation)
         facts = facts_of(self.source_.targets, options)
-        self.source_, self.rule_ = learn_from(self.source_, validation, options, facts, rng, weights)
+        self.source_, self.rule_, _ = learn_from(self.source_, validation, options, facts, rng, weights)
         return self
 
     def _check_n_neighbors(self, n_neighbors: int | None) -> int:

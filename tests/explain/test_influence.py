@@ -75,7 +75,7 @@ def test_blocks_make_no_difference(model, monkeypatch):
 
 def test_where_no_training_row_matters(model):
     residuals = fitted(model, distribution="normal", spread="residuals", k=5)
-    others = residuals.source_.with_residuals_of(X[VALIDATION], Y[VALIDATION])
+    others = residuals.source_.with_residuals_of(X[VALIDATION], Y[VALIDATION] - residuals.predict(X[VALIDATION]))
     with pytest.raises(InvalidInputError, match="made of validation rows"):
         influence(others, residuals.rule_, X[ASKED])
     with pytest.raises(InvalidInputError, match="n_most"):

@@ -60,10 +60,10 @@ def test_residuals_of_validation_rows_and_none_is_its_own_neighbour(data):
     _, _, X_val, y_val, model = data
     source = build(data)
     assert not source.has_training_residuals
-    other = source.with_residuals_of(X_val, y_val)
+    residuals, leaves = y_val - model.predict(X_val), model.apply(X_val)
+    other = source.with_residuals_of(X_val, residuals)
     assert source.residuals is None  # the first one is as it was
     assert (other.n_neighbors("residuals"), other.leaving_out_self().n_neighbors("residuals")) == (60, 59)
-    residuals, leaves = y_val - model.predict(X_val), model.apply(X_val)
     (batch,) = other.batches(X_val, {"residuals": 3})
     np.testing.assert_array_equal(batch.values["residuals"], residuals[nearest_rows(leaves, leaves, 3)[1]])
     assert batch.rows.shape == (60, 0)

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from ibug import IBUGRegressor
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError, NarrowWarning, NotCentralWarning, SeenRowsWarning, TargetOrderWarning
-from ibug.training._diagnostics import warn_of_intervals
+from ibug.training._diagnostics import evenly_spaced, warn_of_intervals
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +79,10 @@ def test_intervals_that_do_not_hold_the_rows_that_chose_them_are_told(deviation,
     )
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        warn_of_intervals(
-            rule, lambda some: [SimpleNamespace(mean=np.zeros(len(part))) for part in np.split(some, 4)], y
-        )
-        warn_of_intervals(rule, lambda some: [SimpleNamespace(mean=np.zeros(len(some)))], y[:100])  # too few to tell
+        for n in (1000, 100):  # the second are too few to tell
+            some = evenly_spaced(n)
+            batches = [SimpleNamespace(mean=np.zeros(len(part))) for part in np.array_split(some, 4)]
+            warn_of_intervals(rule, batches, y[some], deviation=float(np.std(y[:n])))
     assert [one.category for one in told] == [NarrowWarning] * narrow
 
 

@@ -92,7 +92,7 @@ def influence(
     asked = {quantity: own.get(quantity, n - 1) + 1 for quantity, n in rule.needs.items()}
     size = max(1, _NUMBERS_PER_BLOCK // (k * (k + 1) * len(asked)))
     parts = [
-        _most((rule, fewer), _rows(batch, start, size), own, n_most, level)
+        _most((rule, fewer), batch.take(slice(start, start + size)), own, n_most, level)
         for batch in with_row_context(
             source.batches(X, asked, n_jobs=n_jobs, verbose=verbose), rule.row_context(X, source.leaves_of)
         )
@@ -100,16 +100,6 @@ def influence(
     ]
     fields = ([getattr(part, each.name) for part in parts] for each in dataclasses.fields(Influence))
     return Influence(*map(np.concatenate, fields))
-
-
-def _rows(batch: Batch, start: int, size: int) -> Batch:
-    """Return some rows of a batch."""
-    here = slice(start, start + size)
-    values, weights, row_context = (
-        {name: each[here] for name, each in part.items()} for part in (batch.values, batch.weights, batch.row_context)
-    )
-    mean, affinities, rows = batch.mean[here], batch.affinities[here], batch.rows[here]
-    return Batch(slice(0, len(mean)), mean, affinities, rows, values, batch.n_trees, row_context, weights)
 
 
 def _most(rules: tuple[Rule, Rule], batch: Batch, own: Mapping[str, int], n_most: int, coverage: float) -> Influence:

@@ -143,12 +143,11 @@ class LocalSource:
         return self.index.n_rows
 
     def with_residuals_of(
-        self, X_val: Any, y_val: Floats, *, n_jobs: int | None = None, verbose: bool = False
+        self, X_val: Any, errors: Floats, *, n_jobs: int | None = None, verbose: bool = False
     ) -> LocalSource:
-        """Return a source whose residuals are those of validation rows: the model has not seen them."""
-        residuals = y_val - np.asarray(self.leaves.reader.predict(X_val), np.float64)
+        """Return a source whose residuals are the errors on validation rows: the model has not seen them."""
         index = self.leaves.index_of(X_val, n_jobs=n_jobs, verbose=verbose)
-        return replace(self, honest=Residuals(residuals, "validation", self.honest.reason), residual_index=index)
+        return replace(self, honest=Residuals(errors, "validation", self.honest.reason), residual_index=index)
 
     def with_training_residuals(self, honest: Residuals) -> LocalSource:
         """Return a source with these residuals of the training rows, or with none."""

@@ -21,9 +21,9 @@ class OwnNeighbors(NamedTuple):
     rows: NDArray[Any]  # (n_rows, k) the training rows
     n_trees: int  # the affinity of twins
 
-    def part(self, start: int, stop: int) -> OwnNeighbors:
+    def take(self, some: slice | NDArray[np.intp]) -> OwnNeighbors:
         """Return those of some of the rows."""
-        return OwnNeighbors(self.affinities[start:stop], self.rows[start:stop], self.n_trees)
+        return OwnNeighbors(self.affinities[some], self.rows[some], self.n_trees)
 
 
 class Batch(NamedTuple):
@@ -66,24 +66,28 @@ class Batch(NamedTuple):
             self.where, self.mean[:, target], near.affinities, near.rows, values, near.n_trees, self.row_context
         )
 
+    def take(self, some: slice | NDArray[np.intp], start: int = 0) -> Batch:
+        """Return some of the rows, as those from number `start` on."""
+        mean = self.mean[some]
+        values, row_context, weights = (
+            {name: each[some] for name, each in part.items()} for part in (self.values, self.row_context, self.weights)
+        )
+        return self._replace(
+            where=slice(start, start + len(mean)),
+            mean=mean,
+            affinities=self.affinities[some],
+            rows=self.rows[some],
+            values=values,
+            row_context=row_context,
+            weights=weights,
+            own=tuple(one.take(some) for one in self.own),
+        )
+
     def divided(self, n_parts: int) -> list[Batch]:
         """Return the rows in parts of about the same size, one after the other; fewer parts where rows are few."""
         n, first = self.n_rows, self.where.start
         edges = [n * i // n_parts for i in range(n_parts + 1)]
-        return [
-            self._replace(
-                where=slice(first + start, first + stop),
-                mean=self.mean[start:stop],
-                affinities=self.affinities[start:stop],
-                rows=self.rows[start:stop],
-                values={name: values[start:stop] for name, values in self.values.items()},
-                row_context={name: values[start:stop] for name, values in self.row_context.items()},
-                weights={name: values[start:stop] for name, values in self.weights.items()},
-                own=tuple(one.part(start, stop) for one in self.own),
-            )
-            for start, stop in pairwise(edges)
-            if stop > start
-        ]
+        return [self.take(slice(*ends), first + ends[0]) for ends in pairwise(edges) if ends[1] > ends[0]]
 
     def shares(self, k: int) -> Floats:
         """Return the affinities of the k nearest training rows as shares of the trees, (n_rows, k)."""
@@ -132,6 +136,8 @@ class ValidationRows:
         The rows themselves, where X is something else; None where it is X.
     share
         The number of training rows among which neighbours are found here, over that of the model which the rule is for.
+    mean : ndarray of shape (n_rows,) or (n_rows, n_targets), or None
+        Their predictions, where these are known already.
     """
 
     source: NeighborSource
@@ -142,10 +148,13 @@ class ValidationRows:
     weights: Floats | None = None
     features: Any = None
     share: float = 1.0
+    mean: Floats | None = None
 
     def batches(self, needs: Mapping[str, int]) -> Iterator[Batch]:
         """Yield the neighbours of one batch of rows after another."""
-        return self.source.batches(self.X, needs, n_jobs=self.n_jobs, verbose=self.verbose)
+        known = self.mean
+        found = self.source.batches(self.X, needs, predict=known is None, n_jobs=self.n_jobs, verbose=self.verbose)
+        return found if known is None else (batch._replace(mean=known[batch.where]) for batch in found)
 
 
 def with_row_context(batches: Iterable[Batch], row_context: Mapping[str, NDArray[Any]]) -> Iterator[Batch]:

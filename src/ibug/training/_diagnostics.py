@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.stats import ks_2samp
 from sklearn.utils import _safe_indexing
 
 from ibug._options import Options
-from ibug._typing import Floats, Integers, Rows
+from ibug._typing import Floats, Integers, LeavesOf, Rows
 from ibug._warnings import ROWS_FOR_COVERAGE, warn_user
 from ibug._weights import effective_rows, mean
 from ibug.calibration import ScaleConformal
@@ -28,7 +29,7 @@ from ibug.exceptions import (
     TooFewRowsWarning,
 )
 from ibug.leaves import Bagging, Boosting, LeafReader, NotRedoneError, RepeatedReader, is_pandas
-from ibug.neighbors import Batch, LocalSource
+from ibug.neighbors import Batch, LocalSource, ValidationRows, with_row_context
 from ibug.rule import AnyRule, JointRule
 from ibug.training._folds import rows_for_conformal
 from ibug.training._residuals import recipe_of
@@ -62,7 +63,7 @@ _FOLLOWS, _OTHER = 0.95, 0.8
 
 
 def warn_of_validation_rows(train: Rows, validation: Rows | None, n_tuned: int, options: Options) -> bool:
-    """Tell of validation rows that are training rows, or too few; return whether there are some that are new."""
+    """Warn of validation rows that are training rows, or too few; return whether there are some that are new."""
     share = 0.0 if validation is None else seen_share(train, validation)
     if share:
         warn_user(
@@ -105,7 +106,7 @@ def _warn_of_conformal_rows(n_tuned: int, options: Options) -> None:
 
 
 def warn_of_objective(reader: LeafReader) -> None:
-    """Tell of a model whose prediction is not a centre, as it was trained for a quantile, or is in another unit."""
+    """Warn of a model whose prediction is not a centre, as it was trained for a quantile, or is in another unit."""
     for name, level in (("quantile", reader.quantile), ("expectile", reader.expectile)):
         if level is None or level == 0.5:
             continue
@@ -124,7 +125,7 @@ def warn_of_objective(reader: LeafReader) -> None:
 
 
 def warn_of_number_of_rows(reader: LeafReader, n_train: int, n_validation: int) -> None:
-    """Tell of a model that was trained on as many rows as training and validation rows are together."""
+    """Warn of a model that was trained on as many rows as training and validation rows are together."""
     if n_validation and reader.n_training_rows == n_train + n_validation:
         warn_user(
             f"The model was trained on {n_train + n_validation} rows, as many as X and X_val have together ({n_train} "
@@ -175,15 +176,56 @@ def _warn_of_swapped_rows(reason: str) -> None:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class ReadRows(ValidationRows):
+    """Validation rows that are read for a rule; what the diagnostics look at is kept as it passes.
+
+    Parameters
+    ----------
+    sampled : ndarray of shape (n_sampled,)
+        The rows whose neighbours are kept, ascending.
+    kept
+        The predictions of each batch, and its sampled rows with their neighbours.
+    """
+
+    source: LocalSource
+    sampled: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    kept: list[tuple[Floats, Batch]] = field(default_factory=list)
+
+    def batches(self, needs: Mapping[str, int]) -> Iterator[Batch]:
+        """Yield the neighbours of one batch of rows after another."""
+        self.kept.clear()
+        for batch in super().batches(needs):
+            first, last = np.searchsorted(self.sampled, (batch.where.start, batch.where.stop))
+            self.kept.append((batch.mean, batch.take(self.sampled[first:last] - batch.where.start, int(first))))
+            yield batch
+
+    @property
+    def predictions(self) -> Floats:
+        """The predictions of all rows, (n_rows,) or (n_rows, n_targets)."""
+        return np.concatenate([mean for mean, _ in self.kept])
+
+    def sampled_batches(self, rule: AnyRule, leaves_of: LeavesOf) -> Iterator[Batch]:
+        """Yield the sampled rows with their neighbours, and with what the rule looks at besides."""
+        context = rule.row_context(_safe_indexing(self.X, self.sampled), leaves_of) if len(self.sampled) else {}
+        return with_row_context((batch for _, batch in self.kept), context)
+
+
+def evenly_spaced(n_rows: int, most: int = _COMPARED_ROWS) -> NDArray[np.intp]:
+    """Return the numbers of some rows, ascending, evenly spaced; those whose intervals are looked at by default."""
+    return np.unique(np.linspace(0, n_rows - 1, most).astype(np.intp))
+
+
 def warn_of_intervals(
     rule: AnyRule,
-    batches: Callable[[Any], Iterable[Batch]],
+    batches: Iterable[Batch],
     y: Floats,
     weights: Floats | None = None,
     *,
+    deviation: float,
     counts: bool = True,
 ) -> None:
-    """Tell of a model whose prediction is outside of most intervals: it has learned too little, or other data.
+    """Warn of a model whose prediction is outside of most intervals: it has learned too little, or other data.
 
     Only a stack can have its intervals elsewhere. All other distributions have the prediction as their mean.
 
@@ -191,9 +233,8 @@ def warn_of_intervals(
     """
     if rule.stack is None or isinstance(rule, JointRule):  # the means of several targets tell nothing by one number
         return
-    outside, ends, near = [], [], _NEAR * float(np.std(y))
-    some = np.unique(np.linspace(0, len(y) - 1, _COMPARED_ROWS).astype(np.intp))
-    for batch in batches(some):
+    outside, ends, near = [], [], _NEAR * deviation
+    for batch in batches:
         lower, upper = rule.distribution(batch).interval(_USUAL_COVERAGE)
         outside.append((batch.mean < lower - near) | (batch.mean > upper + near))
         ends.append((lower, upper))
@@ -207,15 +248,12 @@ def warn_of_intervals(
             "prediction.",
             NotCentralWarning,
         )
-    if not counts:
+    if not counts or (weights is not None and not weights.any()):
         return
     lower, upper = (np.concatenate(each) for each in zip(*ends, strict=True))
-    own = None if weights is None else np.maximum(weights[some], 0.0)
-    if own is not None and not own.any():
-        return
-    inside = ((lower <= y[some]) & (y[some] <= upper)).astype(np.float64)
-    held = float(mean(inside, own))
-    if effective_rows(own, len(some)) >= _ROWS_TO_COUNT and held < _FEW:
+    inside = ((lower <= y) & (y <= upper)).astype(np.float64)
+    held = float(mean(inside, weights))
+    if effective_rows(weights, len(y)) >= _ROWS_TO_COUNT and held < _FEW:
         warn_user(
             f"The {_USUAL_COVERAGE:.0%} interval holds only {held:.0%} of the validation rows themselves: the "
             'distributions fit them badly. conformal="scale" makes intervals that hold; a better model, or '
@@ -227,7 +265,7 @@ def warn_of_intervals(
 def warn_of_old_rows(source: LocalSource, later: Rows) -> None:
     """Warn of rows to calibrate on whose errors differ from those of the latest rows that `update` made neighbours."""
     new = source.new_errors
-    some = np.unique(np.linspace(0, len(later[1]) - 1, _COMPARED_ERRORS).astype(np.intp))
+    some = evenly_spaced(len(later[1]), _COMPARED_ERRORS)
     if new is None or min(len(new), len(some)) < _LEAST_ERRORS:
         return
     X, y = _safe_indexing(later[0], some), later[1][some]
@@ -244,9 +282,12 @@ def warn_of_old_rows(source: LocalSource, later: Rows) -> None:
         )
 
 
-def warn_of_row_order(reader: LeafReader, train: Rows, validation: Rows) -> None:
-    """Tell of training targets that are not in the order of their rows: the model predicts validation rows only."""
-    fits = [_correlation(reader, *rows) for rows in (train, validation)]
+def warn_of_row_order(train: Rows, validation: Rows) -> None:
+    """Warn of training targets that are not in the order of their rows: the model predicts validation rows only.
+
+    Of both, predictions and targets are given.
+    """
+    fits = [_correlation(*rows) for rows in (train, validation)]
     if min(len(train[1]), len(validation[1])) >= _ROWS_TO_CORRELATE and fits[0] < _NO_FIT and fits[1] > _FIT:
         warn_user(
             f"The model's predictions of the training rows have a correlation of {fits[0]:.2f} with y, and of "
@@ -256,22 +297,21 @@ def warn_of_row_order(reader: LeafReader, train: Rows, validation: Rows) -> None
         )
 
 
-def _correlation(reader: LeafReader, X: Any, y: Floats) -> float:
-    some = np.unique(np.linspace(0, len(y) - 1, _ORDERED_ROWS).astype(np.intp))
-    predicted = np.asarray(reader.predict(_safe_indexing(X, some)), np.float64)
-    if not np.all(np.isfinite(predicted)) or np.ptp(predicted) == 0 or np.ptp(y[some]) == 0:
+def _correlation(predicted: Floats, y: Floats) -> float:
+    if not np.all(np.isfinite(predicted)) or np.ptp(predicted) == 0 or np.ptp(y) == 0:
         return np.nan
-    return float(np.corrcoef(predicted, y[some])[0, 1])
+    return float(np.corrcoef(predicted, y)[0, 1])
 
 
-def warn_of_target_order(reader: LeafReader, rows: Rows, names: Sequence[str]) -> bool:
-    """Tell of several targets that are in another order than those of the model, by its predictions; and whether it is.
+def warn_of_target_order(predicted: Floats, y: Floats, names: Sequence[str]) -> bool:
+    """Warn of several targets that are in another order than those of the model; return whether they are.
 
     A target that is merely unpredictable is no reason: the other order must make every target that moves a useful one.
+
+    Shapes: predicted, y (n_rows, n_targets).
     """
-    X, y = rows
-    some = np.unique(np.linspace(0, len(y) - 1, _ORDERED_ROWS).astype(np.intp))
-    order = better_order(np.asarray(reader.predict(_safe_indexing(X, some)), np.float64), y[some])
+    some = evenly_spaced(len(y), _ORDERED_ROWS)
+    order = better_order(predicted[some], y[some])
     moved = [j for j, place in enumerate(order) if place != j]
     if moved:
         given, better = (", ".join(names[j] for j in places) for places in (moved, [order[j] for j in moved]))
@@ -281,6 +321,12 @@ def warn_of_target_order(reader: LeafReader, rows: Rows, names: Sequence[str]) -
             TargetOrderWarning,
         )
     return bool(moved)
+
+
+def predictions_of_some(reader: LeafReader, X: Any, y: Floats) -> Rows:
+    """Return the model's predictions of evenly spaced rows, and their targets."""
+    some = evenly_spaced(len(y), _ORDERED_ROWS)
+    return np.asarray(reader.predict(_safe_indexing(X, some)), np.float64), y[some]
 
 
 def better_order(predicted: Floats, y: Floats) -> list[int]:
@@ -352,7 +398,7 @@ def seen_share(train: Rows, new: Rows) -> float:
     (X, y), (X_new, y_new) = train, new
     if y.ndim > 1:  # the first of several targets tells as much
         y, y_new = y[:, 0], y_new[:, 0]
-    chosen = np.unique(np.linspace(0, len(y_new) - 1, _LOOKED_UP).astype(np.intp))
+    chosen = evenly_spaced(len(y_new), _LOOKED_UP)
     targets = y_new[chosen]
     if X_new is X and np.array_equal(y, y_new):
         return 1.0
@@ -495,7 +541,7 @@ def follows_from(reader: LeafReader, rows: Rows, weights: Floats | None = None) 
     counted = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
     if len(counted) < _LEAST_ROWS:
         return None
-    some = counted[np.unique(np.linspace(0, len(counted) - 1, _ROWS_TO_FOLLOW).astype(np.intp))]
+    some = counted[evenly_spaced(len(counted), _ROWS_TO_FOLLOW)]
     X, y, weights = _safe_indexing(X, some), y[some], None if weights is None else weights[some]
     reader = reader.inner if isinstance(reader, RepeatedReader) else reader
     leaves, predicted = (

@@ -12,7 +12,7 @@ from ibug._options import Options
 from ibug._typing import Floats
 from ibug._weights import effective_rows, mean
 from ibug.metrics import resolve_scoring
-from ibug.neighbors import NeighborSource, TreeShare, ValidationRows, tree_table
+from ibug.neighbors import TreeShare, ValidationRows, tree_table
 from ibug.rule import AnyRule, joined
 
 ALL_TREES = TreeShare("first", 1.0)
@@ -24,19 +24,20 @@ LEAST_TREES, LEAST_ROWS = 50, 100
 # A score of the user's own is one number for many rows: these many groups of rows tell how it varies.
 _GROUPS = 30
 
-Source = TypeVar("Source", bound=NeighborSource)
+
+Read = TypeVar("Read", bound=ValidationRows)
 
 
 @dataclass(frozen=True, eq=False)
-class Tried(Generic[Source]):
+class Tried(Generic[Read]):
     """A share of the trees, and what validation rows say of it.
 
     Parameters
     ----------
     share
         Which trees.
-    source
-        Has the neighbours that these trees find.
+    rows
+        The validation rows, with a source of the neighbours that these trees find.
     rule
         What is learned from them.
     scores, weights : ndarray of shape (n,)
@@ -44,7 +45,7 @@ class Tried(Generic[Source]):
     """
 
     share: TreeShare
-    source: Source
+    rows: Read
     rule: AnyRule
     scores: Floats
     weights: Floats | None
@@ -54,7 +55,7 @@ class Tried(Generic[Source]):
         """The mean score."""
         return float(mean(self.scores, self.weights))
 
-    def loss(self, whole: Tried[Source]) -> tuple[float, float]:
+    def loss(self, whole: Tried[Read]) -> tuple[float, float]:
         """Return by how much the score is above that of all trees, and the standard error of this difference."""
         difference = self.scores - whole.scores
         found = float(mean(difference, self.weights))
@@ -71,26 +72,22 @@ def shares_tried(n_trees: int, rows: ValidationRows) -> tuple[TreeShare, ...]:
 
 
 def select_trees(
-    sources: Iterable[tuple[TreeShare, Source]],
-    rows_of: Callable[[Source], ValidationRows],
-    learn: Callable[[ValidationRows], AnyRule],
-    options: Options,
-) -> tuple[Tried[Source], dict[str, Any]]:
+    choices: Iterable[tuple[TreeShare, Read]], learn: Callable[[ValidationRows], AnyRule], options: Options
+) -> tuple[Tried[Read], dict[str, Any]]:
     """Return the smallest share of the trees that loses nothing, and a table of all that were tried.
 
     A share loses nothing if it scores no worse on the validation rows than all trees; larger ones are then not tried.
     """
-    tried: list[Tried[Source]] = []
-    for share, source in sources:
-        rows = rows_of(source)
+    tried: list[Tried[Read]] = []
+    for share, rows in choices:
         rule = learn(rows)
-        tried.append(Tried(share, source, rule, *_scores(rule, rows, options)))
+        tried.append(Tried(share, rows, rule, *_scores(rule, rows, options)))
         if len(tried) > 1 and tried[-1].loss(tried[0])[0] <= 0:
             return tried[-1], _table(tried, tried[-1])
     return tried[0], _table(tried, tried[0])
 
 
-def _table(tried: list[Tried[Source]], best: Tried[Source]) -> dict[str, Any]:
+def _table(tried: list[Tried[Read]], best: Tried[Read]) -> dict[str, Any]:
     losses = np.array([one.loss(tried[0]) for one in tried])
     return tree_table(
         {

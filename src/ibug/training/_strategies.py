@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -25,7 +25,6 @@ from ibug.leaves import (
     weighted_outputs,
 )
 from ibug.neighbors import (
-    Batch,
     CrossFittedSource,
     LeafNumbers,
     LocalSource,
@@ -33,7 +32,6 @@ from ibug.neighbors import (
     ValidationRows,
     root_mean_square,
     updated,
-    with_row_context,
 )
 from ibug.rule import (
     K_CANDIDATES,
@@ -49,6 +47,9 @@ from ibug.rule import (
     with_calibrated_sides,
 )
 from ibug.training._diagnostics import (
+    ReadRows,
+    evenly_spaced,
+    predictions_of_some,
     warn_of_intervals,
     warn_of_number_of_rows,
     warn_of_objective,
@@ -146,7 +147,7 @@ class FitRequest:
         known = target_names, weights, own, validation_weight
         return cls(model, columns, X, y, facts, validation, fit_params, options, rng, *known)
 
-    def as_model_takes_names(self) -> FitRequest:
+    def with_model_column_names(self) -> FitRequest:
         """Return the same with other names of the columns, where the model's library would not be trained with these.
 
         The validation rows keep theirs: what reads rows renames them.
@@ -254,47 +255,59 @@ ROWS_FOR_FLOOR = 1000
 
 
 class SourceAndRule(NamedTuple):
-    """What IBUGRegressor holds once it is fitted."""
+    """What IBUGRegressor holds once it is fitted, and the validation rows that were read for it."""
 
     source: LocalSource
     rule: AnyRule
+    rows: tuple[ReadRows, ...] = ()  # those tuned on, and those for conformal calibration where these are other ones
 
 
 def fit_source_and_rule(request: FitRequest) -> SourceAndRule:
-    """Return source and rule, by the way that the options ask for."""
-    validation = request.validation
+    """Return source and rule, by the strategy that the options ask for, and warn of what was probably not meant."""
+    validation, options = request.validation, request.options
     n_tuned = min(len(request.y), MOST_TUNING_ROWS) if validation is None else len(validation[1])
-    fresh_rows = warn_of_validation_rows((request.X, request.y), validation, n_tuned, request.options)
-    source, rule = _by_its_way(request.as_model_takes_names())
-    warn_of_objective(source.leaves.reader)
-    if request.options.prefit and validation is not None and fresh_rows:
-        warn_of_number_of_rows(source.leaves.reader, len(request.y), len(validation[1]))
-        if request.y.ndim == 1:
-            warn_of_row_order(source.leaves.reader, (request.X, request.y), validation)
-    if request.options.prefit:
-        train, new = (request.X, request.y), validation if fresh_rows else None
-        known = train if validation is None else validation
-        if request.y.ndim == 1 or not warn_of_target_order(source.leaves.reader, known, request.target_names):
-            warn_of_other_rows(source.leaves.reader, train, request.sample_weight, new, request.validation_weight)
-    if validation is not None and fresh_rows:
-        X = validation[0]
-
-        def batches(some: NDArray[np.intp]) -> Iterator[Batch]:
-            rows = _safe_indexing(X, some)
-            return with_row_context(source.batches(rows, rule.needs), rule.row_context(rows, source.leaves_of))
-
-        unsure = request.options.conformal is None
-        warn_of_intervals(rule, batches, validation[1], request.validation_weight, counts=unsure)
-    return SourceAndRule(source, rule)
+    unseen = warn_of_validation_rows((request.X, request.y), validation, n_tuned, options)
+    strategy = _strategy(options, has_validation=validation is not None)
+    fitted = strategy(request.with_model_column_names())
+    _diagnose(request, fitted, unseen=unseen)
+    return fitted
 
 
-def _by_its_way(request: FitRequest) -> SourceAndRule:
-    options = request.options
+def _strategy(options: Options, *, has_validation: bool) -> Callable[[FitRequest], SourceAndRule]:
     if options.prefit:
-        return _as_given(request)
-    if request.validation is not None or not options.needs_validation:
-        return _trained(request)
-    return _cross_fitted(request) if options.cross_fits else _split(request)
+        return _as_given
+    if has_validation or not options.needs_validation:
+        return _trained
+    return _cross_fitted if options.cross_fits else _split
+
+
+def _diagnose(request: FitRequest, fitted: SourceAndRule, *, unseen: bool) -> None:
+    """Warn of rows, targets or a model that do not belong together; the model has not seen the validation rows."""
+    (source, rule, read), options = fitted, request.options
+    reader, X, y = source.leaves.reader, request.X, request.y
+    warn_of_objective(reader)
+    validation = request.validation if unseen else None
+    if options.prefit:
+        if validation is not None:
+            warn_of_number_of_rows(reader, len(y), len(validation[1]))
+        ordered = True
+        if y.ndim > 1:
+            known = _predictions_of(read) if read else predictions_of_some(reader, X, y)
+            ordered = not warn_of_target_order(*known, request.target_names)
+        elif validation is not None:
+            warn_of_row_order(predictions_of_some(reader, X, y), _predictions_of(read))
+        if ordered:
+            warn_of_other_rows(reader, (X, y), request.sample_weight, validation, request.validation_weight)
+    if validation is not None:
+        weights = [rows.weights[rows.sampled] for rows in read if rows.weights is not None]
+        warn_of_intervals(
+            rule,
+            (batch for rows in read for batch in rows.sampled_batches(rule, source.leaves_of)),
+            np.concatenate([rows.y[rows.sampled] for rows in read]),
+            None if not weights else np.concatenate(weights),
+            deviation=float(np.std(np.concatenate([rows.y for rows in read]))),
+            counts=options.conformal is None,
+        )
 
 
 def _as_given(request: FitRequest) -> SourceAndRule:
@@ -326,7 +339,7 @@ def _split(request: FitRequest) -> SourceAndRule:
     """Learn from a part that is held out, then train on everything (paper, section 5.1)."""
     options = request.options
     part = request.part(*split(len(request.y), options.validation_fraction, request.rng))
-    source, rule = _trained(part)
+    source, rule, _ = _trained(part)
     if not options.refit:
         return SourceAndRule(source, rule)
     final = request.source(request.trained(), own=options.asks_model).with_tuned_share(source.tree_tuning, request.rng)
@@ -408,12 +421,19 @@ def _from_cross_fit(request: FitRequest, known: _OutOfSample, model: Any) -> Sou
     if options.sampling.tunes_trees:
         by_share = dict(zip((ALL_TREES, *TREE_SHARES), known.sources, strict=True))
         tried = [(share, by_share[share]) for share in shares_tried(known.n_trees, rows(tuned_on))]
-        best, table = select_trees(tried, lambda one: rows(tuned_on, one), rule_of, options)
-        honest, rule, source = best.source, best.rule, source.with_tuned_share(table, request.rng)
+        best, table = select_trees(((share, rows(tuned_on, one)) for share, one in tried), rule_of, options)
+        honest, rule, source = by_share[best.share], best.rule, source.with_tuned_share(table, request.rng)
     else:
         rule = rule_of(rows(tuned_on))
-    unsure = options.conformal is None
-    warn_of_intervals(rule, lambda some: honest.batches(some, rule.needs), y, weights, counts=unsure)
+    looked_at = evenly_spaced(len(y))
+    warn_of_intervals(
+        rule,
+        honest.batches(looked_at, rule.needs),
+        y[looked_at],
+        None if weights is None else np.maximum(weights[looked_at], 0.0),
+        deviation=float(np.std(y)),
+        counts=options.conformal is None,
+    )
     if isinstance(rule, Rule):
         rule = with_calibrated_sides(rule, rows(tuned_on, honest), options)
     rule = maker.conformalized(rule, rows(held_out, honest), options)
@@ -468,7 +488,8 @@ def learn_from(
     Shapes: weights (n_rows,).
     """
     X, y = validation
-    facts = facts.suited(source.leaves.reader.nonnegative_losses, ranges_of(y))
+    reader = source.leaves.reader
+    facts = facts.suited(reader.nonnegative_losses, ranges_of(y))
     if weights is not None:
         if not np.any(weights):
             raise InvalidInputError(
@@ -476,39 +497,61 @@ def learn_from(
                 "y_val, or leave rows of weight 0 out."
             )
         rows_that_count, weights = counting(weights)
-        validation = X, y = _safe_indexing(X, rows_that_count), y[rows_that_count]
+        X, y = _safe_indexing(X, rows_that_count), y[rows_that_count]
     work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
     parts = divide_rows(len(y), options, rng)
-    X_tuned, y_tuned = validation if parts is None else (_safe_indexing(X, parts[0]), y[parts[0]])
-    some = weights if weights is None or parts is None else weights[parts[0]]
-    asked = source
-    if options.spread.requires_residuals and not source.has_training_residuals:
+    sampled = evenly_spaced(len(y))
+
+    def rows_of(source: LocalSource, part: NDArray[np.intp] | None) -> ReadRows:
+        if part is None:
+            return ReadRows(source, X, y, weights=weights, sampled=sampled, **work)
+        own, some = None if weights is None else weights[part], np.flatnonzero(np.isin(part, sampled))
+        return ReadRows(source, _safe_indexing(X, part), y[part], weights=own, sampled=some, **work)
+
+    rows = rows_of(source, None if parts is None else parts[0])
+    from_rows = options.spread.requires_residuals and not source.has_training_residuals
+    if from_rows:
         _require_one_target(y)
-        options.check_residual_rows(len(y_tuned))
-        source = source.with_residuals_of(X_tuned, y_tuned, **work)
-        asked = source.leaving_out_self()
-    elif source.honest.are_own:  # their level is that of the errors on rows that the model has not seen
-        errors = y_tuned - np.asarray(source.leaves.reader.predict(X_tuned), np.float64)
-        asked = source = source.with_training_residuals(source.honest.at_level(root_mean_square(errors)))
-    rows = ValidationRows(asked, X_tuned, y_tuned, weights=some, **work)
+        options.check_residual_rows(len(rows.y))
+    if from_rows or source.honest.are_own:
+        predictions = np.asarray(reader.predict(rows.X), np.float64)
+        errors = rows.y - predictions
+        if from_rows:
+            source = source.with_residuals_of(rows.X, errors, **work)
+        else:  # their level is that of the errors on rows that the model has not seen
+            source = source.with_training_residuals(source.honest.at_level(root_mean_square(errors)))
+        # Predictions of a walk come with the leaves, and may differ from the library's in the last digits.
+        rows = replace(
+            rows,
+            source=source.leaving_out_self() if from_rows else source,
+            mean=None if reader.predicts_by_walk else predictions,
+        )
     own, has_residuals, maker = source.honest.are_own, source.has_training_residuals, maker_of(facts)
 
     def rule_of(rows: ValidationRows) -> AnyRule:
         return maker.learn(rows, options, facts, has_residuals=has_residuals, own_residuals=own)
 
     if tunes_trees:
-        tried = ((share, asked.with_share(share, rng)) for share in shares_tried(asked.n_trees, rows))
-        best, table = select_trees(tried, lambda one: replace(rows, source=one), rule_of, options)
-        source, rule = replace(best.source, leaves_out_self=False, tree_tuning=table), best.rule
+        asked = rows.source
+        shares = shares_tried(asked.n_trees, rows)
+        tried = ((share, replace(rows, source=asked.with_share(share, rng), kept=[])) for share in shares)
+        best, table = select_trees(tried, rule_of, options)
+        rows, rule = best.rows, best.rule
+        source = replace(rows.source, leaves_out_self=False, tree_tuning=table)
     else:
         rule = rule_of(rows)
-    if parts is not None:  # the other rows are in no index
-        some = None if weights is None else weights[parts[1]]
-        rows = ValidationRows(source, _safe_indexing(X, parts[1]), y[parts[1]], weights=some, **work)
-    return SourceAndRule(source, maker.conformalized(rule, rows, options))
+    if parts is None:
+        return SourceAndRule(source, maker.conformalized(rule, rows, options), (rows,))
+    others = rows_of(source, parts[1])  # which are in no index
+    return SourceAndRule(source, maker.conformalized(rule, others, options), (rows, others))
 
 
-#: The number of training rows that are asked.
+def _predictions_of(read: Sequence[ReadRows]) -> Rows:
+    """Return predictions and targets of all validation rows."""
+    return np.concatenate([rows.predictions for rows in read]), np.concatenate([rows.y for rows in read])
+
+
+#: The number of training rows that tell the affinity threshold of a model that was trained on all rows.
 ROWS_FOR_THRESHOLD = 1000
 
 
