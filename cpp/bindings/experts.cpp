@@ -1,10 +1,11 @@
-// The experts of the submodule `stack`.
+// The extension module `ibug.rule.stack._experts`. Each function checks that its arrays fit together, releases the GIL
+// and runs in the caller's thread.
 #include "stack/experts.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include "bindings/common.hpp"
+#include "bindings/arrays.hpp"
 
 namespace nb = nanobind;
 namespace stack = ibug::stack;
@@ -46,7 +47,8 @@ stack::Neighbors neighbors(const Vector& loc, const Table& targets, const Table&
 
 }  // namespace
 
-void ibug::register_experts(nb::module_& m) {
+NB_MODULE(_experts, m) {
+    m.doc() = "What experts say of rows, compiled. Use ibug.rule.stack instead.";
     m.def(
         "all_finite",
         [](Vector loc, Table targets, Table moved, Table shares, Table counts) {

@@ -1,8 +1,9 @@
-// The submodule `refit`: leaf values without the row itself.
+// The extension module `ibug.training._refit`. Each function checks that its arrays fit together, releases the GIL and
+// runs in the caller's thread.
 #include <string>
 #include <type_traits>
 
-#include "bindings/common.hpp"
+#include "bindings/arrays.hpp"
 #include "refit/leave_one_out.hpp"
 
 namespace nb = nanobind;
@@ -105,7 +106,8 @@ void register_code(nb::module_& m) {
 
 }  // namespace
 
-void ibug::register_refit(nb::module_& m) {
+NB_MODULE(_refit, m) {
+    m.doc() = "Leaf values without the row itself, compiled. Use ibug.training instead.";
     m.attr("LANES") = refit::lanes;
     register_code<std::uint8_t>(m);
     register_code<std::uint16_t>(m);

@@ -1,4 +1,5 @@
-// The submodule `walk`: trees that are walked by many rows at once.
+// The extension module `ibug.leaves.walk._walk`: trees that are walked by many rows at once. A walk checks that its
+// arrays fit together, releases the GIL and runs in the caller's thread.
 #include "walk/walk.hpp"
 
 #include <nanobind/nanobind.h>
@@ -15,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "bindings/common.hpp"
+#include "bindings/arrays.hpp"
 #include "walk/forest.hpp"
 #include "walk/forest_builder.hpp"
 
@@ -71,7 +72,7 @@ ibug::ChosenTrees chosen_of(const ibug::Forest& forest, const std::optional<Inte
 }
 
 template <class T>
-void register_rows(nb::class_<ibug::Forest>& forest) {
+void register_walk(nb::class_<ibug::Forest>& forest) {
     forest.def(
         "walk",
         [](const ibug::Forest& self, Array<const T, 2> rows, std::size_t start, std::size_t stop,
@@ -101,7 +102,8 @@ void register_rows(nb::class_<ibug::Forest>& forest) {
 
 }  // namespace
 
-void ibug::register_walk(nb::module_& m) {
+NB_MODULE(_walk, m) {
+    m.doc() = "Trees of any library, walked by many rows at once. Use ibug.leaves instead.";
     ibug::register_instruction_sets(m, all_walks());
 
     // In single precision, by the functions of the C library, as XGBoost does it.
@@ -154,6 +156,6 @@ void ibug::register_walk(nb::module_& m) {
     forest.def_prop_ro(
         "bits", [](const ibug::Forest& self) { return self.fits_bytes() ? 8 : 16; },
         "The width of ranks and leaf codes in bits.");
-    register_rows<double>(forest);
-    register_rows<float>(forest);
+    register_walk<double>(forest);
+    register_walk<float>(forest);
 }

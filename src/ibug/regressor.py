@@ -27,8 +27,6 @@ from ibug.explain import Influence, LabellingRank, explain_width, influence, ran
 from ibug.metrics import Drift, Scoring, drift
 from ibug.neighbors import Batch, LocalSource, map_batches, with_row_context
 from ibug.online import monitored_values
-from ibug.persistence import storable
-from ibug.persistence.estimators import describe_ibug, restore_ibug
 from ibug.rule import AnyRule, facts_of, gathered, most_needed, ranges_of, with_neighbors
 from ibug.training import (
     FitRequest,
@@ -568,6 +566,3 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
     def _check_n_neighbors(self, n_neighbors: int | None) -> int:
         return self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
-
-
-storable(IBUGRegressor, describe_ibug, restore_ibug)

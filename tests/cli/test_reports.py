@@ -241,7 +241,7 @@ def test_a_training_file_that_is_not_beside_the_model_must_be_confirmed(files, c
 
 def test_a_stranger_s_model_is_tried_first(files, monkeypatch):
     tried = []
-    monkeypatch.setattr("ibug.persistence._files.tried", lambda path, *rest: tried.append(path))
+    monkeypatch.setattr("ibug.persistence._estimators.try_in_child", lambda path, *rest: tried.append(path))
     plain = files.run("info", files["model.ibug"]).stdout
     assert not tried
     assert files.run("info", files["model.ibug"], "--isolate").stdout == plain

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import optimize, stats
 
-from ibug._compiled import likelihood
+from ibug.distributions import _likelihood as likelihood
 
 SETS = likelihood.instruction_sets()
 FAMILIES = {

@@ -168,7 +168,7 @@ def test_a_bomb(parts, tmp_path):
 
 def test_more_than_the_memory(wrapped, tmp_path, monkeypatch):
     wrapped.save(tmp_path / "model.ibug")
-    monkeypatch.setattr("ibug.persistence._manifest.memory_bytes", lambda: 1000)
+    monkeypatch.setattr("ibug.persistence._files.memory_bytes", lambda: 1000)
     refuses(tmp_path / "model.ibug", "memory")
 
 
@@ -251,8 +251,6 @@ def test_another_model_of_the_same_size(parts, rows, tmp_path):
 
 
 def test_a_missing_library(saved, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("ibug.persistence._lightgbm")]:
-        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(MissingDependencyError, match="pip install lightgbm"):
         ibug.load(saved)

@@ -35,7 +35,7 @@ def test_what_the_child_finds_wrong_is_told(saved, tmp_path):
 
 
 def test_what_is_loaded_must_be_what_was_tried(saved, tmp_path, monkeypatch):
-    monkeypatch.setattr("ibug.persistence._files.tried", lambda *arguments: "0" * 64)
+    monkeypatch.setattr("ibug.persistence._estimators.try_in_child", lambda *arguments: "0" * 64)
     with pytest.raises(FileFormatError, match="tried first"):
         ibug.load(saved, isolate=True)
     with pytest.raises(InvalidInputError, match="verify=True"):

@@ -56,7 +56,7 @@ def test_an_old_file_stays_whole_when_writing_fails(wrapped, rows, tmp_path, mon
     def full_disk(*args):
         raise OSError(28, "No space left on device")
 
-    for target in ("os.fsync", "os.replace", "ibug.persistence._writing.ContainerWriter.finish"):
+    for target in ("os.fsync", "os.replace", "ibug.persistence._container.ContainerWriter.finish"):
         with monkeypatch.context() as patch:
             patch.setattr(target, full_disk)
             with pytest.raises(OSError, match="No space"):
@@ -153,10 +153,10 @@ def test_arrays_are_plain_npy_files(wrapped, tmp_path):
     assert np.array_equal(arrays["arrays/learned/targets.npy"], wrapped.training_targets_)
 
 
-def test_the_manifest_tells_what_is_inside(wrapped, tmp_path):
+def test_the_manifest_describes_the_content(wrapped, tmp_path):
     wrapped.save(tmp_path / "model.ibug")
     manifest = inspect(tmp_path / "model.ibug")
-    assert manifest["format_version"] == 2
+    assert manifest["format_version"] == 1
     assert {"ibug", "numpy", "scikit-learn", "lightgbm", "python"} <= set(manifest["written_by"])
     learned = manifest["estimator"]["learned"]
     assert learned["k_"] == wrapped.k_

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ibug
-from ibug.persistence._npy import read_header
+from ibug.persistence._container import read_npy_header
 from tests.persistence.forge import npy
 from tests.persistence.same import assert_same
 
@@ -31,7 +31,7 @@ def test_headers_are_read_as_numpy_reads_them(array):
     file = io.BytesIO(data)
     np.lib.format.read_magic(file)
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    assert read_header(data) == (shape, fortran, dtype, file.tell())
+    assert read_npy_header(data) == (shape, fortran, dtype, file.tell())
 
 
 @pytest.mark.parametrize(
@@ -50,13 +50,13 @@ def test_headers_are_read_as_numpy_reads_them(array):
 def test_other_headers_are_refused(header):
     data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(100)
     with pytest.raises(ValueError, match=r"header|shape|type"):
-        read_header(data)
+        read_npy_header(data)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x93NUMPY", b"\x93NUMPY\x02\x00", b"\x93NUMPY\x01\x00\xff\xff{}"])
 def test_headers_that_end_early(data):
     with pytest.raises(ValueError, match=r"header|begin"):
-        read_header(data)
+        read_npy_header(data)
 
 
 def test_no_array_is_read_by_pythons_parser(wrapped, rows, tmp_path, monkeypatch):

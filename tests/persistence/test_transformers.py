@@ -39,7 +39,7 @@ from threadpoolctl import threadpool_limits
 import ibug
 from ibug import IBUGRegressor
 from ibug.exceptions import FileFormatError, NotStorableError
-from ibug.persistence._search_trees import is_whole
+from ibug.persistence._sklearn_trees import is_whole
 from tests.persistence.forge import manifest_of, put_together, take_apart
 
 rng = np.random.default_rng(0)

@@ -13,9 +13,8 @@ from sklearn.ensemble import GradientBoostingRegressor
 import ibug
 from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
-from ibug.rule._experts import Evidence, Experts, ExpertStatistics, Nearest, pool
-from ibug.rule._spread import CombinedSpread, SingleSpread
-from ibug.rule._stack import Stacked
+from ibug.rule.spread import CombinedSpread, SingleSpread
+from ibug.rule.stack import Evidence, Experts, ExpertStatistics, Nearest, Stacked, pool
 
 
 def repeated(values, weights):

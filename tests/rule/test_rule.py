@@ -24,9 +24,8 @@ from ibug.rule import (
     with_floor,
     without_validation,
 )
-from ibug.rule._experts import Experts, Nearest, Pooled
-from ibug.rule._spread import SingleSpread
-from ibug.rule._stack import Stacked
+from ibug.rule.spread import SingleSpread
+from ibug.rule.stack import Experts, Nearest, Pooled, Stacked
 
 
 def make_batch(seed=0, n=30, k=12, first=0):

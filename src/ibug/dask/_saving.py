@@ -18,7 +18,7 @@ from ibug.dask._shard import Shard, ShardSet
 from ibug.dask._source import ClusterSource
 from ibug.dask._storage import Main, StoredShards, load_main, load_shard, save_main, save_shard
 from ibug.neighbors import JoinedIndex, LeafNumbers, LocalSource
-from ibug.persistence.estimators import check_features, check_needs
+from ibug.persistence import assemble
 from ibug.regressor import IBUGRegressor as LocalRegressor
 
 
@@ -105,9 +105,7 @@ def _local(main: Main, folder: Path, mapped: bool, verify: bool) -> LocalRegress
     regressor: LocalRegressor = main.regressor
     rest = {**main.leaf_state, "rows": rows, "targets": _values(shards), "residuals": residuals}
     source = LocalSource.assemble(main.model, _joined_index(shards), residual_index, rest)
-    check_features(source, regressor.n_features_in_)
-    check_needs(source, main.rule)
-    regressor.source_, regressor.rule_ = source, main.rule
+    assemble(regressor, source, main.rule)
     return regressor
 
 

@@ -14,8 +14,15 @@ from ibug.dask._shard import Shard
 from ibug.exceptions import FileFormatError
 from ibug.leaves import read_leaves_of
 from ibug.neighbors import LeafIndex, LeafNumbers
-from ibug.persistence import Loading, Saving, checksum_of, read_file, write_file
-from ibug.persistence.estimators import describe_columns, describe_estimator, restore_columns, restore_estimator
+from ibug.persistence import (
+    checksum_of,
+    describe_columns,
+    describe_with_model,
+    reading,
+    restore_columns,
+    restore_with_model,
+    writing,
+)
 from ibug.rule import Rule, TargetRange
 
 #: The file that tells what belongs together.
@@ -50,36 +57,29 @@ class StoredShards:
 
 def save_shard(shard: Shard, path: str, compress: bool) -> str:
     """Write a shard, and return the checksum of its manifest. It runs where the shard is."""
-
-    def describe(saving: Saving) -> dict[str, Any]:
-        index = None if shard.index is None else shard.index.arrays()
-        state = {"index": index, "values": shard.values[0], "rows": shard.rows}
-        return {"class": _SHARD, "state": saving.encoder.encode(state, "shard")}
-
-    write_file(path, describe, compress=compress)
+    index = None if shard.index is None else shard.index.arrays()
+    state = {"index": index, "values": shard.values[0], "rows": shard.rows}
+    with writing(path, compress=compress) as saving:
+        saving.description = {"class": _SHARD, "state": saving.encoder.encode(state, "shard")}
     return checksum_of(path)
 
 
 def load_shard(path: str, checksum: str, length: int, mapped: bool, verify: bool) -> Shard:
     """Read a shard; it must be the one that was saved with the rest."""
-
-    def restore(spec: dict[str, Any], loading: Loading) -> Shard:
-        state = loading.decoder.decode(spec["state"])
-        index = None if state["index"] is None else LeafIndex.from_arrays(state["index"])
-        rows = None if state["rows"] is None else np.asarray(state["rows"]).astype(np.intp)
-        values = np.asarray(state["values"], np.float64)
-        require((0 if index is None else index.n_rows) == length, "its index has another number of rows")
-        require(len(values if rows is None else rows) == length, "its targets do not match its index")
-        return Shard(index, (values,), rows)
-
     try:
-        shard: Shard = read_file(path, restore, mmap=mapped, verify=verify, checksum=checksum)
+        with reading(path, mmap=mapped, verify=verify, checksum=checksum) as loading:
+            state = loading.decoder.decode(loading.description["state"])
+            index = None if state["index"] is None else LeafIndex.from_arrays(state["index"])
+            rows = None if state["rows"] is None else np.asarray(state["rows"]).astype(np.intp)
+            values = np.asarray(state["values"], np.float64)
+            require((0 if index is None else index.n_rows) == length, "its index has another number of rows")
+            require(len(values if rows is None else rows) == length, "its targets do not match its index")
+            return Shard(index, (values,), rows)
     except FileNotFoundError as error:
         raise FileFormatError(
             f"The shard {Path(path).name} is missing in {Path(path).parent}: a sharded model is a whole folder, and "
             "every worker must see it under this name. Copy the whole folder here and load it again, or fit again."
         ) from error
-    return shard
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +109,9 @@ def save_main(
     source, rule = regressor.source_, regressor.rule_.state()
     reader_state, n_model_trees, trees = leaves
 
-    def describe(saving: Saving) -> dict[str, Any]:
+    with writing(folder / MAIN, compress=compress, metadata=metadata) as saving:
         parameters = {**regressor.get_params(deep=False), "estimator": source.model, "prefit": True}
-        description = describe_estimator(regressor, parameters, saving, fitted=True)
+        description = describe_with_model(regressor, parameters, saving, fitted=True)
         learned = {
             **describe_columns(regressor),
             **rule,
@@ -122,17 +122,15 @@ def save_main(
             "facts": {"n": source.targets.n, "smallest": source.targets.smallest, "largest": source.targets.largest},
             "shards": {name: None if one is None else one.state() for name, one in shards.items()},
         }
-        return {"class": _MODEL, **description, "learned": saving.encoder.encode(learned, "learned")}
-
-    write_file(folder / MAIN, describe, compress=compress, metadata=metadata)
+        saving.description = {"class": _MODEL, **description, "learned": saving.encoder.encode(learned, "learned")}
 
 
 def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]) -> Main:
     """Read the main file of a folder, for an estimator of a class."""
-
-    def restore(spec: dict[str, Any], loading: Loading) -> Main:
+    with reading(folder / MAIN, mmap=False, verify=verify, trusted=trusted) as loading:
+        spec = loading.description
         require(spec["class"] == _MODEL, f"it holds no sharded model, but a {spec['class']!r:.100}; use ibug.load")
-        regressor, model = restore_estimator(cls, spec, loading)
+        regressor, model = restore_with_model(cls, spec, loading)
         learned = loading.decoder.decode(spec["learned"])
         restore_columns(regressor, learned)
         reader, n_trees = read_leaves_of(model), learned["n_model_trees"]
@@ -152,6 +150,3 @@ def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]
             StoredShards.from_state(learned["shards"]["targets"]),
             None if residuals is None else StoredShards.from_state(residuals),
         )
-
-    main: Main = read_file(folder / MAIN, restore, mmap=False, verify=verify, trusted=trusted)
-    return main

@@ -12,7 +12,7 @@ from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params, _num_samples
 
 from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
-from ibug._inputs import check_feature_names, check_flags, require
+from ibug._inputs import check_feature_names, check_flags
 from ibug._progress import Progress
 from ibug._typing import Floats, Rows
 from ibug.calibration import ConformalCalibrator, check_calibrate, conformal_calibrator
@@ -30,8 +30,6 @@ from ibug.ensemble._catboost import (
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import catboost_training
 from ibug.metrics import Scoring, resolve_scoring
-from ibug.persistence import Loading, storable
-from ibug.persistence.estimators import describe_cbu, restore_calibration, restore_cbu
 from ibug.training import fresh, split, with_sample_weight
 
 # The smallest variance, for targets of unit variance: that of a model can be too small for a floating point number.
@@ -265,17 +263,3 @@ class CBURegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     @property
     def _needs_validation(self) -> bool:
         return bool(self.calibrate or self.conformal is not None)
-
-
-def _restored(cls: type, spec: dict[str, Any], loading: Loading) -> CBURegressor:
-    regressor, learned = restore_cbu(cls, spec, loading)
-    if learned:
-        regressor.calibration_ = Calibration(*restore_calibration(learned))
-        check_model(regressor.estimator_, prefit=True)
-        most = usable_count(regressor.estimator_, regressor.virtual_ensembles_count_)
-        require(regressor.virtual_ensembles_count_ == most, "its model has not the trees for its virtual ensembles")
-    restored: CBURegressor = regressor
-    return restored
-
-
-storable(CBURegressor, describe_cbu, _restored)

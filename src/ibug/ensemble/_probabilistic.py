@@ -22,8 +22,6 @@ from ibug.ensemble._combine import resolve_combination
 from ibug.ensemble._members import Members, check_members, is_dropped, is_trained, seeded
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring, predict_dist, resolve_scoring
-from ibug.persistence import Loading, storable
-from ibug.persistence.estimators import describe_ensemble, restore_calibration, restore_ensemble
 from ibug.training import fresh, split, with_sample_weight
 
 
@@ -313,14 +311,3 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
     @property
     def _needs_validation(self) -> bool:
         return bool(self.calibrate or self.conformal is not None)
-
-
-def _restored(cls: type, spec: dict[str, Any], loading: Loading) -> ProbabilisticEnsemble:
-    ensemble, learned = restore_ensemble(cls, spec, loading)
-    if learned:
-        ensemble.calibration_ = Calibration(*restore_calibration(learned))
-    restored: ProbabilisticEnsemble = ensemble
-    return restored
-
-
-storable(ProbabilisticEnsemble, describe_ensemble, _restored)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any
 
@@ -17,7 +17,7 @@ from ibug._typing import Floats
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.online._tracker import Tracker
-from ibug.persistence import Loading, Saving, load_regressor, save_regressor, storable, write_file
+from ibug.persistence import save
 
 
 class AdaptiveIntervals:
@@ -117,43 +117,52 @@ class AdaptiveIntervals:
         return self
 
     def save(
-        self, path: str | PathLike[str], *, compress: bool = True, metadata: Mapping[str, Any] | None = None
+        self,
+        path: str | PathLike[str],
+        *,
+        compress: bool = True,
+        metadata: Mapping[str, Any] | None = None,
+        trusted: Iterable[str] = (),
     ) -> None:
         """Save the state together with the estimator to one file, which ``ibug.load`` reads.
 
         Parameters
         ----------
-        path, compress, metadata
+        path, compress, metadata, trusted
             As in ``IBUGRegressor.save``.
         """
-        write_file(path, lambda saving: save_regressor(self, saving), compress=compress, metadata=metadata)
+        save(self, path, compress=compress, metadata=metadata, trusted=trusted)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the stream as plain values and arrays, without the estimator."""
+        return {
+            "coverage": self.coverage,
+            "n_observed": self.n_observed_,
+            "n_inside": self.n_inside_,
+            "below": self._below.state(),
+            "above": self._above.state(),
+        }
+
+    @classmethod
+    def from_state(cls, estimator: Any, state: Mapping[str, Any]) -> AdaptiveIntervals:
+        """Return the intervals of a stream in this state.
+
+        Parameters
+        ----------
+        estimator : fitted estimator with ``predict_dist``
+            The one of before.
+        state : dict
+            What `state` has returned.
+        """
+        stream = cls(estimator, state["coverage"])
+        counts = state["n_observed"], state["n_inside"]
+        possible = all(isinstance(n, int) and not isinstance(n, bool) for n in counts) and 0 <= counts[1] <= counts[0]
+        require(possible, "the state of its stream is impossible")
+        stream.n_observed_, stream.n_inside_ = counts
+        stream._below, stream._above = Tracker.from_state(state["below"]), Tracker.from_state(state["above"])
+        return stream
 
     def _ends(self, distribution: Distribution) -> Floats:
         ends = [distribution.from_normal_score(level) for level in (-self._below.level, self._above.level)]
         # Estimates of the two ends may cross; then the interval between them is taken.
         return np.sort(np.stack(ends, axis=1), axis=1)
-
-
-def _describe(stream: Any, saving: Saving, fitted: bool) -> dict[str, Any]:
-    state = {
-        "coverage": stream.coverage,
-        "n_observed": stream.n_observed_,
-        "n_inside": stream.n_inside_,
-        "below": stream._below.state(),
-        "above": stream._above.state(),
-    }
-    return {"estimator": save_regressor(stream.estimator, saving), "state": saving.encoder.encode(state, "stream")}
-
-
-def _restore(cls: type, spec: dict[str, Any], loading: Loading) -> Any:
-    state = loading.decoder.decode(spec["state"])
-    stream = cls(load_regressor(spec["estimator"], loading), state["coverage"])
-    counts = state["n_observed"], state["n_inside"]
-    possible = all(isinstance(n, int) and not isinstance(n, bool) for n in counts) and 0 <= counts[1] <= counts[0]
-    require(possible, "the state of its stream is impossible")
-    stream.n_observed_, stream.n_inside_ = counts
-    stream._below, stream._above = Tracker.from_state(state["below"]), Tracker.from_state(state["above"])
-    return stream
-
-
-storable(AdaptiveIntervals, _describe, _restore)

@@ -1,226 +1,171 @@
-"""Saving and loading of regressors, by the name of their class."""
+"""A file while it is written or read: its container, and the manifest that says what is in it."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
-from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
-from typing import Any, NamedTuple
+import platform
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
 
-from ibug.exceptions import IBUGError, InvalidInputError, NotStorableError
+from ibug._installed import DISTRIBUTION, VERSION
+from ibug._warnings import warn_user
+from ibug.exceptions import IBUGError, InvalidInputError, OlderLibraryWarning
 from ibug.persistence._atomic import replacing
-from ibug.persistence._format import CHECKSUM, FormatProblemError
-from ibug.persistence._isolated import tried
-from ibug.persistence._manifest import check_libraries, check_members, check_metadata, make_manifest, read_manifest
-from ibug.persistence._reading import Container
-from ibug.persistence._session import Loading, Saving
-from ibug.persistence._writing import ContainerWriter
+from ibug.persistence._container import (
+    CHECKSUM,
+    FORMAT,
+    FORMAT_VERSION,
+    MANIFEST,
+    STORED,
+    Container,
+    ContainerWriter,
+    FormatProblemError,
+    digest,
+)
+from ibug.persistence._limits import Budget, json_bytes, memory_bytes
+from ibug.persistence._values import Decoder, Encoder
 
-_STORES: dict[str, Store] = {}
-# Where the estimators are that can be stored. They are above this package, which is used without them.
-_HOMES = ("ibug.regressor", "ibug.ensemble", "ibug.online")
-
-
-class Store(NamedTuple):
-    """How the estimators of one class are written and read."""
-
-    cls: type
-    #: Returns parameters and, if fitted, learned values as JSON; arrays and models become members of the file.
-    describe: Callable[[Any, Saving, bool], dict[str, Any]]
-    #: Returns the estimator of a description; FormatProblemError, KeyError and so on tell that there can be none.
-    restore: Callable[[type, dict[str, Any], Loading], Any]
+# Smaller arrays are read into memory even where they could be mapped: a page of their own would be wasted on them.
+_MIN_MAPPED_BYTES = 2**16
+_PACKAGES = {"sklearn": "scikit-learn"}  # where the name to install is another than that to import
+_ALWAYS = ("numpy", "scipy", "sklearn")
 
 
-def storable(
-    cls: type,
-    describe: Callable[[Any, Saving, bool], dict[str, Any]],
-    restore: Callable[[type, dict[str, Any], Loading], Any],
-) -> None:
-    """Make a class known to `save` and `load`, by its name."""
-    _STORES[cls.__name__] = Store(cls, describe, restore)
+class Saving:
+    """A file that is being written. `description`, which is to be set, is its content as JSON."""
+
+    def __init__(self, writer: ContainerWriter, trusted: tuple[str, ...] = ()) -> None:
+        self.writer = writer
+        self.trusted = trusted  # names of types of the user's own that a scikit-learn model may hold
+        self.encoder = Encoder(self.add_array)
+        self.description: dict[str, Any] = {}
+        self.libraries: set[str] = set()
+        self.model_digests: list[str] = []
+
+    def need(self, library: str) -> None:
+        """Remember that a library is needed to read the file."""
+        self.libraries.add(library)
+
+    def add_array(self, where: str, array: NDArray[Any]) -> str:
+        """Store an array, and return the member's name, which is made of the way to the value."""
+        parts = [re.sub(r"[^A-Za-z0-9_\-]+", "_", part).strip("-")[:60] or "_" for part in where.split("/")[:6]]
+        name = candidate = "/".join(["arrays", *parts])
+        n = 1
+        while f"{candidate}.npy" in self.writer.members:
+            n += 1
+            candidate = f"{name}-{n}"
+        return self.writer.add_array(f"{candidate}.npy", array)
+
+    def add_model(self, data: bytes | bytearray, extension: str) -> str:
+        """Store a model in its library's format, and return the member's name."""
+        self.model_digests.append(digest(data))
+        return self.writer.add_bytes(f"models/{len(self.model_digests)}{extension}", data)
 
 
-def save(
-    regressor: Any,
+class Loading:
+    """A file that is being read, its manifest and members checked. `description` is its content as JSON."""
+
+    def __init__(
+        self, container: Container, manifest: dict[str, Any], *, mapped: bool, trusted: tuple[str, ...]
+    ) -> None:
+        self.container = container
+        self.manifest = manifest
+        self.description: dict[str, Any] = manifest["estimator"]
+        self.mapped = mapped  # whether arrays that are not compressed are
+        self.trusted = trusted  # names of types of the user's own that a scikit-learn model may hold
+        self.members: dict[str, dict[str, Any]] = manifest["members"]
+        self.budget = Budget(sum(facts["size"] for facts in self.members.values()))
+        self.decoder = Decoder(self.array)
+        self.model_digests: list[str] = []
+        self._read: set[str] = set()
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Return the array of a member, which nothing else in the file mentions."""
+        facts = self._facts(name)
+        mapped = self.mapped and facts["size"] >= _MIN_MAPPED_BYTES
+        return self.container.array(name, facts["dtype"], facts["shape"], mapped=mapped)
+
+    def model(self, name: str) -> bytes:
+        """Return the bytes of a model, which nothing else in the file mentions."""
+        self._facts(name)
+        data = self.container.read(name)
+        self.model_digests.append(digest(data))
+        return data
+
+    def _facts(self, name: Any) -> dict[str, Any]:
+        if not isinstance(name, str) or name not in self.members:
+            raise FormatProblemError(f"it has no member {name!r:.100}")
+        if name in self._read:
+            raise FormatProblemError(f"it mentions its member {name!r} more than once")
+        self._read.add(name)
+        facts = self.members[name]
+        self.budget.spend(facts["size"], f"its member {name!r}")
+        return facts
+
+
+@contextmanager
+def writing(
     path: str | os.PathLike[str],
     *,
     compress: bool = True,
     metadata: Mapping[str, Any] | None = None,
     trusted: Iterable[str] = (),
-) -> None:
-    """Save a fitted regressor to one file, which `load` reads; see its method ``save``."""
-    check_is_fitted(regressor)
+) -> Iterator[Saving]:
+    """Write a file: within the context its members are added, and its description is set."""
     if not isinstance(compress, bool):
         raise InvalidInputError(f"compress must be True or False; got {compress!r}.")
-    write_file(
-        path,
-        lambda saving: save_regressor(regressor, saving),
-        compress=compress,
-        metadata=metadata,
-        trusted=check_trusted(trusted),
-    )
-
-
-def write_file(
-    path: str | os.PathLike[str],
-    describe: Callable[[Saving], dict[str, Any]],
-    *,
-    compress: bool,
-    metadata: Mapping[str, Any] | None = None,
-    trusted: tuple[str, ...] = (),
-) -> None:
-    """Write a file whose content `describe` returns as JSON; arrays and models become its members."""
-    kept = check_metadata(metadata)
+    names = check_trusted(trusted)
+    try:
+        own_entries = json.loads(json.dumps(dict(metadata or {}), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(
+            f"metadata must be a dictionary of texts, finite numbers, lists and dictionaries of such; {error}."
+        ) from error
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "The folder to save into does not exist, make it first", folder)
     with replacing(path) as file, ContainerWriter(file, compress=compress) as writer:
-        saving = Saving(writer, trusted)
-        description = describe(saving)
-        writer.finish(make_manifest(saving.libraries, description, kept))
-
-
-def checksum_of(path: str | os.PathLike[str]) -> str:
-    """Return the checksum of a file's manifest, which has those of everything else."""
-    with Container(path) as container:
-        return _checksum(container)
-
-
-def save_regressor(regressor: Any, saving: Saving, *, fitted: bool = True) -> dict[str, Any]:
-    """Return the description of a regressor, as JSON; of its parameters alone if not `fitted`."""
-    name = type(regressor).__name__
-    store = _STORES.get(name)
-    if store is None or store.cls is not type(regressor):
-        raise NotStorableError(
-            f"ibug saves {sorted(_STORES)}; this {type(regressor).__module__}.{name} is none of them. Pickle and "
-            "joblib take it, for those who trust the file."
+        saving = Saving(writer, names)
+        yield saving
+        packages = [_PACKAGES.get(name, name) for name in (*_ALWAYS, *sorted(saving.libraries))]
+        versions = {package: version(package) for package in dict.fromkeys(packages)}
+        writer.finish(
+            {
+                "format": FORMAT,
+                "format_version": FORMAT_VERSION,
+                "written_by": {"ibug": VERSION, **versions, "python": platform.python_version()},
+                "needs": sorted(_PACKAGES.get(name, name) for name in saving.libraries),
+                "estimator": saving.description,
+                "metadata": own_entries,
+            }
         )
-    return {"class": name, **store.describe(regressor, saving, fitted)}
 
 
-def load_regressor(spec: Any, loading: Loading) -> Any:
-    """Return the regressor of a description."""
-    if spec["class"] not in _STORES:
-        _import_estimators()
-    if spec["class"] not in _STORES:
-        raise FormatProblemError(
-            f"an estimator of the class {spec['class']!r:.100} is not known to this version of ibug"
-        )
-    store = _STORES[spec["class"]]
-    return store.restore(store.cls, spec, loading)
-
-
-def _import_estimators() -> None:
-    """Import the estimators that have not been asked for yet: each makes itself known."""
-    for home in _HOMES:
-        import_module(home)
-
-
-def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the manifest of a saved file: versions, members, parameters and learned values, as they are stored.
-
-    No model is loaded, so that no library is needed. The manifest's own checksum and the members' sizes are checked.
-    """
-    with Container(path) as container:
-        manifest = read_manifest(container)
-        check_members(container, manifest, verify=False)
-        return manifest
-
-
-def load(
+@contextmanager
+def reading(
     path: str | os.PathLike[str],
-    *,
-    mmap: bool = True,
-    verify: bool = True,
-    trusted: Iterable[str] = (),
-    isolate: bool = False,
-) -> Any:
-    """Load a regressor that ``save`` has written.
-
-    No code in the file is run, whoever wrote it: the manifest is JSON, arrays hold numbers and text, and tree models
-    are read by their own libraries. Everything is checked first, and an error says what is wrong.
-
-    Parameters
-    ----------
-    path
-        The file.
-    mmap
-        Map large arrays into memory instead of reading them, where the file was saved with ``compress=False``: it takes
-        no time, and processes that load the same file share the memory. The file must stay as it is meanwhile; a new
-        one may be saved in its place.
-    verify
-        Compare the checksums of all members, about a second per gigabyte and processor. Without it flipped bits may
-        stay unnoticed; sizes, types, shapes and whether the parts belong together are always checked.
-    trusted
-        Names of types beyond those of scikit-learn, NumPy and SciPy that a scikit-learn model may hold: only for files
-        of people you trust.
-    isolate
-        Load the file, and predict a few rows, in a child process with limits of time and memory first, and here only
-        if that went well: the way to open a stranger's file. It takes the time to start Python. On systems other than
-        Linux there is no limit of memory.
-
-    Returns
-    -------
-    IBUGRegressor, CBURegressor or ProbabilisticEnsemble
-        As it was saved: predictions are the same, bit for bit.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is not one of ibug's, is damaged, or is of a newer format.
-    MissingDependencyError
-        If the model's library is not installed.
-    """
-    return load_with_manifest(path, mmap=mmap, verify=verify, trusted=trusted, isolate=isolate)[0]
-
-
-def load_with_manifest(
-    path: str | os.PathLike[str],
-    *,
-    mmap: bool = True,
-    verify: bool = True,
-    trusted: Iterable[str] = (),
-    isolate: bool = False,
-) -> tuple[Any, dict[str, Any]]:
-    """Load a regressor and its manifest: what `load` and `inspect` return, with the file opened once."""
-    trusted, checksum = check_trusted(trusted), None
-    if isolate:
-        if not verify:
-            raise InvalidInputError("isolate=True needs verify=True: what is loaded must be what was tried.")
-        declared = sum(facts["size"] for facts in inspect(path)["members"].values())
-        checksum = tried(path, trusted, declared)
-
-    def restore(spec: dict[str, Any], loading: Loading) -> tuple[Any, dict[str, Any]]:
-        return load_regressor(spec, loading), loading.manifest
-
-    loaded: tuple[Any, dict[str, Any]] = read_file(
-        path, restore, mmap=mmap, verify=verify, trusted=trusted, checksum=checksum
-    )
-    return loaded
-
-
-def read_file(
-    path: str | os.PathLike[str],
-    restore: Callable[[dict[str, Any], Loading], Any],
     *,
     mmap: bool = True,
     verify: bool = True,
     trusted: Iterable[str] = (),
     checksum: str | None = None,
-) -> Any:
-    """Return what `restore` makes of a file's description; what is wrong with it becomes a FileFormatError."""
+) -> Iterator[Loading]:
+    """Read a file, which must have this checksum if one is given; what is wrong with it becomes a FileFormatError."""
     with Container(path) as container:
-        manifest = read_manifest(container)
+        manifest = _read_manifest(container)
         if checksum is not None and _checksum(container) != checksum:
             raise container.error("it is not the file that was saved with the rest or tried first, but another one")
-        members = check_members(container, manifest, verify=verify)
-        check_libraries(container, manifest)
-        loading = Loading(container, manifest, members, mapped=mmap, trusted=tuple(trusted))
+        _check_members(container, manifest["members"], verify=verify)
+        _check_libraries(container, manifest)
         try:
-            return restore(manifest["estimator"], loading)
+            yield Loading(container, manifest, mapped=mmap, trusted=check_trusted(trusted))
         except FormatProblemError as problem:
             raise container.error(str(problem)) from problem
         except InvalidInputError as error:  # our own classes' word on values that nobody has saved
@@ -234,6 +179,23 @@ def read_file(
             ) from error
 
 
+def inspect(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the manifest of a saved file: versions, members, parameters and learned values, as they are stored.
+
+    No model is loaded, so that no library is needed. The manifest's own checksum and the members' sizes are checked.
+    """
+    with Container(path) as container:
+        manifest = _read_manifest(container)
+        _check_members(container, manifest["members"], verify=False)
+        return manifest
+
+
+def checksum_of(path: str | os.PathLike[str]) -> str:
+    """Return the checksum of a file's manifest, which has those of everything else."""
+    with Container(path) as container:
+        return _checksum(container)
+
+
 def check_trusted(trusted: Iterable[str]) -> tuple[str, ...]:
     """Return names of types as a tuple; a text alone, whose letters would be taken for names, is refused."""
     if isinstance(trusted, str):
@@ -243,3 +205,78 @@ def check_trusted(trusted: Iterable[str]) -> tuple[str, ...]:
 
 def _checksum(container: Container) -> str:
     return container.read(CHECKSUM).split()[0].decode("ascii")
+
+
+def _read_manifest(container: Container) -> dict[str, Any]:
+    """Return the manifest, after its own checksum and the version of the format have been checked."""
+    data = container.read(MANIFEST)
+    if container.read(CHECKSUM).split() != [digest(data).encode("ascii"), MANIFEST.encode("ascii")]:
+        raise container.error(f"its {MANIFEST} is damaged (its checksum is another one)")
+    try:
+        json_bytes(data)  # that there are not too many values
+        manifest = json.loads(data.decode("utf-8"))
+    except FormatProblemError as problem:
+        raise container.error(str(problem)) from problem
+    except (ValueError, RecursionError) as error:
+        raise container.error(f"its {MANIFEST} is not valid JSON ({error})") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise container.error(f"its {MANIFEST} is not one of ibug")
+    number, written_by = manifest.get("format_version"), manifest.get("written_by")
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise container.error(f"the version of its format is {number!r:.100}")
+    if number > FORMAT_VERSION:
+        writer = str(written_by.get("ibug", "?"))[:50] if isinstance(written_by, dict) else "?"
+        raise container.error(
+            f"its format has version {number}, written by ibug {writer}, and this ibug {VERSION} "
+            f"reads up to version {FORMAT_VERSION}. Install a newer one: pip install --upgrade {DISTRIBUTION}"
+        )
+    kinds = {"members": dict, "written_by": dict, "needs": list, "estimator": dict, "metadata": dict}
+    for name, kind in kinds.items():
+        if not isinstance(manifest.get(name), kind):
+            raise container.error(f"{name!r} of its {MANIFEST} is not as it should be")
+    return manifest
+
+
+def _check_members(container: Container, members: dict[str, dict[str, Any]], *, verify: bool) -> None:
+    """Compare what the manifest says of the members with the file: names, sizes and, if asked for, checksums."""
+    expected, found = {MANIFEST, CHECKSUM, *members}, container.names
+    if expected != found:
+        raise container.error(
+            f"its members are not those of its {MANIFEST}: missing {sorted(expected - found)[:5]}, unknown "
+            f"{sorted(found - expected)[:5]}"
+        )
+    for name, facts in members.items():
+        if not isinstance(facts, dict) or any(facts.get(k) != v for k, v in container.facts(name).items()):
+            raise container.error(f"its member {name!r} does not have the size that its {MANIFEST} says")
+    # What the machine has no memory for is refused before any is taken; what can be mapped needs none.
+    needed, available = sum(f["size"] for f in members.values() if f["compression"] != STORED), memory_bytes()
+    if needed > available:
+        raise container.error(
+            f"it would need {needed / 2**30:.1f} GiB of memory, and this machine has {available / 2**30:.1f}. If "
+            "that is meant, save it with compress=False, so that its arrays can be mapped"
+        )
+    for name, facts in members.items() if verify else ():
+        if container.digests(name) != facts.get("sha256"):
+            raise container.error(f"its member {name!r} is damaged (its checksum is another one)")
+
+
+def _check_libraries(container: Container, manifest: dict[str, Any]) -> None:
+    """Warn of libraries that are older than those that wrote the file."""
+    for name in filter(lambda name: isinstance(name, str), manifest["needs"]):
+        written_with = manifest["written_by"].get(name)
+        try:
+            installed = version(name)
+        except (PackageNotFoundError, ValueError):
+            continue  # the error is raised where the library is needed
+        if isinstance(written_with, str) and _version_numbers(installed) < _version_numbers(written_with):
+            warn_user(
+                f"{container.path!r} was written with {name} {written_with}; {installed} is installed, which may not "
+                f"read it as it was meant: pip install --upgrade {name}.",
+                OlderLibraryWarning,
+            )
+
+
+def _version_numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers of a version, without what follows them: 1.2.3rc1 is (1, 2, 3)."""
+    found = re.match(r"\d{1,9}(\.\d{1,9})*", text, re.ASCII)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()

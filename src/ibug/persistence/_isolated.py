@@ -21,7 +21,7 @@ _CODE = "from ibug.persistence._isolated import child; child()"
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
-def tried(path: str | os.PathLike[str], trusted: tuple[str, ...], declared: int) -> str:
+def try_in_child(path: str | os.PathLike[str], trusted: tuple[str, ...], declared: int) -> str:
     """Load a file in a child process with limits of time and memory, predict a few rows, and return its checksum."""
     seconds, memory = LEAST_SECONDS + SECONDS_PER_BYTE * declared, LEAST_BYTES + BYTES_PER_BYTE * declared
     order = {"path": os.path.abspath(path), "trusted": trusted, "seconds": seconds, "memory": memory}

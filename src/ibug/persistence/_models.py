@@ -1,100 +1,204 @@
-"""Tree models in their libraries' native formats: which library, and what wraps the model."""
+"""Models in their libraries' native formats: the boosters' here, scikit-learn's and what wraps models in `_sklearn`."""
 
 from __future__ import annotations
 
+import tempfile
 from abc import ABC, abstractmethod
 from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ibug.exceptions import MissingDependencyError, NotStorableError
-from ibug.persistence._format import FormatProblemError
-from ibug.persistence._parameters import encode_parameters
-from ibug.persistence._session import Loading, Saving
-
-# By the name of the library that defines the model's class, so that no library is imported unless it is needed.
-# To add one, write a module with `STORE: ModelStore` and enter it here. scikit-learn is last: the boosters' estimators
-# are scikit-learn's, too.
-_MODULES = {
-    "lightgbm": "ibug.persistence._lightgbm",
-    "xgboost": "ibug.persistence._xgboost",
-    "catboost": "ibug.persistence._catboost",
-    "sklearn": "ibug.persistence._sklearn",
-}
-_DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # where the name to install is another
+from ibug.persistence._container import FormatProblemError
+from ibug.persistence._files import Loading, Saving
 
 
 class ModelStore(ABC):
-    """How the models of one library are saved and loaded."""
+    """How the models of one library are saved and loaded. The library is imported when one of them is."""
 
-    #: The classes that can be, by name.
-    classes: ClassVar[dict[str, type]]
+    library: ClassVar[str]
+    classes: ClassVar[tuple[str, ...]]  # names of the library's own classes
 
-    def save(self, model: Any, saving: Saving, *, fitted: bool) -> dict[str, Any]:
-        """Return the description of a model; its trees become a member, if it is to be saved as fitted."""
-        name = next((name for name, cls in self.classes.items() if type(model) is cls), None)
-        if name is None:
-            raise not_storable(model, f"its class is none of {sorted(self.classes)}")
-        return {"class": name, **self.describe(model, saving, fitted=fitted)}
-
-    def load(self, spec: dict[str, Any], loading: Loading) -> Any:
-        """Return the model of a description."""
-        name = spec["class"]
-        if name not in self.classes:
-            raise FormatProblemError(f"a model of the class {name!r:.100} is not known to this version of ibug")
-        return self.restore(self.classes[name], spec, loading)
+    def class_of(self, name: str) -> Any:
+        """Return the class of this name."""
+        return getattr(import_module(self.library), name)
 
     @abstractmethod
     def describe(self, model: Any, saving: Saving, *, fitted: bool) -> dict[str, Any]:
-        """Return what `restore` needs."""
+        """Return what `restore` needs; trees become a member, if the model is to be saved as fitted."""
 
     @abstractmethod
-    def restore(self, cls: type, spec: dict[str, Any], loading: Loading) -> Any:
-        """Return the model."""
+    def restore(self, cls: Any, spec: dict[str, Any], loading: Loading) -> Any:
+        """Return the model of this class."""
+
+
+class _LightGBM(ModelStore):
+    """As LightGBM's text format."""
+
+    library = "lightgbm"
+    classes = ("Booster", "LGBMRegressor")
+    # What LightGBM's estimators have learned apart from their booster. Of later versions' attributes nothing is known
+    # here, and of earlier ones some are not there.
+    _LEARNED = (
+        "_best_iteration",
+        "_best_score",
+        "_evals_result",
+        "_fitted_with_feature_names",
+        "_n_features",
+        "_n_features_in",
+        "_objective",
+        "_other_params",
+    )
+
+    def describe(self, model: Any, saving: Saving, *, fitted: bool) -> dict[str, Any]:
+        """Return parameters and, if fitted, the booster's text and what belongs to it."""
+        if not hasattr(model, "get_params"):
+            return self._describe_booster(model, saving)
+        spec: dict[str, Any] = {"parameters": saving.encoder.encode_parameters(model.get_params(), "model")}
+        if fitted:
+            spec |= self._describe_booster(model.booster_, saving)
+            learned = {name: value for name, value in vars(model).items() if name in self._LEARNED}
+            if callable(learned.get("_objective")):
+                learned["_objective"] = None  # a function of the user's own: its parameter is warned of
+            spec["learned"] = saving.encoder.encode(learned, "model")
+        return spec
+
+    def restore(self, cls: Any, spec: dict[str, Any], loading: Loading) -> Any:
+        """Return the model of this class."""
+        if not hasattr(cls, "get_params"):
+            return self._restore_booster(spec, loading)
+        model = cls(**loading.decoder.decode(spec["parameters"]))
+        if "member" in spec:
+            learned = loading.decoder.decode(spec["learned"])
+            vars(model).update({name: value for name, value in learned.items() if name in self._LEARNED})
+            model._Booster = self._restore_booster(spec, loading)
+            model.fitted_ = True
+        return model
+
+    def _describe_booster(self, booster: Any, saving: Saving) -> dict[str, Any]:
+        try:
+            # Without a number, only the trees up to the best iteration would be written.
+            text = booster.model_to_string(num_iteration=-1)
+        except (TypeError, ValueError) as error:  # categories that JSON does not know
+            raise not_storable(booster, f"LightGBM cannot write it as text ({error})") from error
+        state = {"best_iteration": booster.best_iteration, "best_score": booster.best_score}
+        return {
+            "member": saving.add_model(text.encode("utf-8"), ".lightgbm.txt"),
+            "booster": saving.encoder.encode(state, "model"),
+        }
+
+    def _restore_booster(self, spec: dict[str, Any], loading: Loading) -> Any:
+        booster = self.class_of("Booster")(model_str=loading.model(spec["member"]).decode("utf-8"))
+        state = loading.decoder.decode(spec["booster"])
+        booster.best_iteration, booster.best_score = int(state["best_iteration"]), state["best_score"]
+        return booster
+
+
+class _XGBoost(ModelStore):
+    """As UBJSON."""
+
+    library = "xgboost"
+    classes = ("Booster", "XGBRegressor", "XGBRFRegressor")
+
+    def describe(self, model: Any, saving: Saving, *, fitted: bool) -> dict[str, Any]:
+        """Return parameters and, if fitted, the booster."""
+        if not hasattr(model, "get_params"):
+            return self._describe_booster(model, saving)
+        spec: dict[str, Any] = {"parameters": saving.encoder.encode_parameters(model.get_params(), "model")}
+        if fitted:
+            spec |= self._describe_booster(model.get_booster(), saving)
+            if hasattr(model, "evals_result_"):
+                spec["evals_result"] = saving.encoder.encode(model.evals_result_, "model")
+        return spec
+
+    def restore(self, cls: Any, spec: dict[str, Any], loading: Loading) -> Any:
+        """Return the model of this class."""
+        if not hasattr(cls, "get_params"):
+            return self._restore_booster(spec, loading)
+        model = cls(**loading.decoder.decode(spec["parameters"]))
+        if "member" in spec:
+            # `load_model` of the estimator would overwrite parameters with what XGBoost made of them.
+            model._Booster = self._restore_booster(spec, loading)
+            if "evals_result" in spec:
+                model.evals_result_ = loading.decoder.decode(spec["evals_result"])
+        return model
+
+    def _describe_booster(self, booster: Any, saving: Saving) -> dict[str, Any]:
+        return {"member": saving.add_model(booster.save_raw("ubj"), ".xgboost.ubj")}
+
+    def _restore_booster(self, spec: dict[str, Any], loading: Loading) -> Any:
+        booster = self.class_of("Booster")()
+        booster.load_model(bytearray(loading.model(spec["member"])))
+        return booster
+
+
+class _CatBoost(ModelStore):
+    """As its binary format cbm."""
+
+    library = "catboost"
+    classes = ("CatBoost", "CatBoostRegressor")
+
+    def describe(self, model: Any, saving: Saving, *, fitted: bool) -> dict[str, Any]:
+        """Return parameters and, if fitted, the model."""
+        spec: dict[str, Any] = {"parameters": saving.encoder.encode_parameters(model.get_params(), "model")}
+        if fitted:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.cbm"
+                model.save_model(str(path), format="cbm")
+                spec["member"] = saving.add_model(path.read_bytes(), ".catboost.cbm")
+        return spec
+
+    def restore(self, cls: Any, spec: dict[str, Any], loading: Loading) -> Any:
+        """Return the model of this class."""
+        parameters = loading.decoder.decode(spec["parameters"])
+        # Plain CatBoost takes its parameters as one dictionary.
+        model = cls(parameters) if cls.__name__ == "CatBoost" else cls(**parameters)
+        if "member" in spec:
+            model.load_model(blob=loading.model(spec["member"]))
+        return model
 
 
 def save_model(model: Any, saving: Saving, *, fitted: bool = True) -> dict[str, Any] | None:
-    """Return the description of a model, as JSON.
-
-    Parameters
-    ----------
-    model
-        A model of a supported library, or None.
-    saving
-        Takes its members.
-    fitted
-        Save what it has learned, too; else the description is of an untrained copy.
-    """
+    """Return the description of a model, or None for None; of an untrained copy if not `fitted`."""
     if model is None:
         return None
     libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
-    for library, module in _MODULES.items():
-        if library in libraries:
-            saving.need(library)
-            store: ModelStore = import_module(module).STORE
-            return {"library": library, **store.save(model, saving, fitted=fitted)}
-    raise not_storable(model, "its library is not known")
+    store = next((store for library, store in _stores().items() if library in libraries), None)
+    if store is None:
+        raise not_storable(model, "its library is not known")
+    name = type(model).__name__
+    if name not in store.classes or type(model) is not store.class_of(name):
+        raise not_storable(model, f"its class is none of {sorted(store.classes)}")
+    saving.need(store.library)
+    return {"library": store.library, "class": name, **store.describe(model, saving, fitted=fitted)}
 
 
 def load_model(spec: Any, loading: Loading) -> Any:
-    """Return the model of a description, or None for None.
-
-    Parameters
-    ----------
-    spec : dict or None
-        What `save_model` has returned.
-    loading : Loading
-        The file that is being read.
-    """
+    """Return the model of a description, or None for None."""
     if spec is None:
         return None
-    library = spec["library"]
-    if library not in _MODULES:
+    library, name = spec["library"], spec["class"]
+    if library not in _stores():
         raise FormatProblemError(f"a model of the library {library!r:.100} is not known to this version of ibug")
+    store = _stores()[library]
+    if name not in store.classes:
+        raise FormatProblemError(f"a model of the class {name!r:.100} is not known to this version of ibug")
     try:
-        store: ModelStore = import_module(_MODULES[library]).STORE
+        cls = store.class_of(name)
     except ImportError as error:
-        raise missing(library, error) from error
-    return store.load(spec, loading)
+        raise MissingDependencyError(
+            f"The file holds a model of {library}, which cannot be imported ({error}). Install it: pip install "
+            f"{library}."
+        ) from error
+    return store.restore(cls, spec, loading)
+
+
+def _stores() -> dict[str, ModelStore]:
+    """Return the stores by library; scikit-learn's is last: the boosters' estimators are scikit-learn's, too."""
+    from ibug.persistence._sklearn import SklearnStore  # which saves and loads the models that it wraps through here
+
+    stores: tuple[ModelStore, ...] = (_LightGBM(), _XGBoost(), _CatBoost(), SklearnStore())
+    return {store.library: store for store in stores}
 
 
 def not_storable(model: Any, reason: str) -> NotStorableError:
@@ -103,16 +207,3 @@ def not_storable(model: Any, reason: str) -> NotStorableError:
     return NotStorableError(
         f"This {name} cannot be saved by ibug: {reason}. Pickle and joblib take it, for those who trust the file."
     )
-
-
-def missing(library: str, error: ImportError) -> MissingDependencyError:
-    """Make the error for a library that is not installed."""
-    return MissingDependencyError(
-        f"The file holds a model of {library}, which cannot be imported ({error}). Install it: pip install "
-        f"{_DISTRIBUTIONS.get(library, library)}."
-    )
-
-
-def parameters_of(model: Any, saving: Saving) -> dict[str, Any]:
-    """Return the parameters of a scikit-learn style estimator as JSON."""
-    return encode_parameters(model.get_params(), saving.encoder, "model")

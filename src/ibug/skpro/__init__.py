@@ -14,4 +14,6 @@ from ibug.skpro._distributions import to_skpro
 from ibug.skpro._joint import JointDistribution
 from ibug.skpro._regressor import IBUGRegressor
 
-__all__ = ["BatchedDistribution", "IBUGRegressor", "JointDistribution", "to_skpro"]
+BatchedLaw = BatchedDistribution  # its name in earlier versions
+
+__all__ = ["BatchedDistribution", "BatchedLaw", "IBUGRegressor", "JointDistribution", "to_skpro"]

@@ -10,7 +10,8 @@ import numpy as np
 from ibug._options import Options
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
-from ibug.rule._targets import TargetRange, TargetSummary, TargetSupport
+from ibug.rule._facts import TargetSummary
+from ibug.rule._support import TargetRange, TargetSupport
 
 
 @dataclass(frozen=True, eq=False)
