@@ -39,7 +39,7 @@ class OwnLaw(Normal):
 
 
 def small(**options):
-    return IBUGRegressor(LGBMRegressor(n_estimators=4, num_leaves=5, verbose=-1), k=10, **options)
+    return IBUGRegressor(LGBMRegressor(n_estimators=4, num_leaves=5, verbose=-1), k=10, random_state=0, **options)
 
 
 def test_an_unfitted_one_is_refused(tmp_path):
@@ -268,7 +268,7 @@ def test_forged_trees_of_scikit_learn(model, rows, tmp_path):
 
 def test_without_skops(rows, tmp_path, monkeypatch):
     X, y = rows["numbers"], rows["y"]
-    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=3), k=9).fit(X, y)
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=3), k=9, random_state=0).fit(X, y)
     u.save(tmp_path / "model.ibug")
     monkeypatch.setitem(sys.modules, "skops", None)
     monkeypatch.setitem(sys.modules, "skops.io", None)
