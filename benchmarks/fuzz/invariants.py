@@ -198,7 +198,7 @@ def check_integrals(d, y, bounds):
     x = (middle[:, :, None] + half[:, :, None] * _NODES).reshape(len(edges), -1)
     weights = (half[:, :, None] * _WEIGHTS).reshape(x.shape)
     with np.errstate(all="ignore"):
-        mass = np.sum(d.pdf(x) * weights, axis=1)
+        mass = _mass(d, edges, x, weights)
         below = d.cdf(x)
         steps = np.where(np.diff(x, axis=1) > 0, np.diff(below, axis=1), 0.0)  # panels of no width may turn round
         require(steps >= -1e-9, "cdf falls", steps)
@@ -211,6 +211,7 @@ def check_integrals(d, y, bounds):
         crps = np.sum(np.where(x < y[:, None], below, above) ** 2 * weights, axis=1)
     unit = np.diff(d.ppf(np.array([[0.01, 0.99]])), axis=1)[:, 0] + 1e3 * np.spacing(np.abs(d.median()))
     wide = unit > 1e-7 * np.abs(d.median())  # elsewhere values between have too few digits to be integrated over
+    wide &= getattr(_innermost(d), "scale", unit) > 1e3 * np.spacing(np.abs(d.median()))
     light = np.diff(d.ppf(np.array([[1e-9, 1 - 1e-9]])), axis=1)[:, 0] < 1e3 * unit
     if not (
         light & wide
@@ -226,18 +227,35 @@ def check_integrals(d, y, bounds):
     require(right, "std is less than that of cdf", std, np.sqrt(variance))
 
 
+def _mass(d, edges, x, weights):
+    """Return the integral of the density; by the distribution function beside a shift, if that says more.
+
+    Calibration may put a large share of the probability between a shift and the floating point numbers next to it.
+    """
+    shift = getattr(_innermost(d), "shift", np.full(len(edges), np.nan))[:, None]
+    in_panels = np.sum((d.pdf(x) * weights).reshape(len(edges), edges.shape[1] - 1, -1), axis=2)
+    beside = np.diff(d.cdf(edges), axis=1)
+    return np.sum(np.where(edges[:, :-1] == shift, np.maximum(in_panels, beside), in_panels), axis=1)
+
+
+def _innermost(d):
+    """Return the distributions before calibration, and without bounds."""
+    while hasattr(d, "base"):
+        d = d.base
+    return d
+
+
 def _edges(d, y, bounds):
     """Return the ends of panels between which distribution function and density are smooth, (n, m), ascending."""
-    inner = d
-    while hasattr(inner, "base"):
-        inner = inner.base
+    inner = _innermost(d)
     scores = np.linspace(-8, 8, 161)
     quantiles = d.ppf(ndtr(scores)[None])
     quantiles = np.concatenate([quantiles, d.from_normal_score(scores[None])], axis=1)
     quantiles = quantiles[:, np.isfinite(quantiles).all(axis=0)]
     unit = np.ptp(d.ppf(np.array([[0.01, 0.99]])), axis=1)[:, None] + 1e3 * np.spacing(np.abs(y))[:, None]
     knots = [d.base.from_normal_score(one.w[None]) for one in getattr(d, "maps", ())]  # where densities jump
-    jumps = [y[:, None], *knots, d.jumps(), inner.jumps(), getattr(inner, "values", np.empty((len(d), 0)))]
+    kinks = [getattr(inner, name)[:, None] for name in ("loc", "shift") if hasattr(inner, name)]
+    jumps = [y[:, None], *knots, *kinks, d.jumps(), inner.jumps(), getattr(inner, "values", np.empty((len(d), 0)))]
     jumps += [np.full((len(d), 1), bound) for bound in bounds if np.isfinite(bound)]
     places = np.concatenate([np.reshape(part, (len(d), -1)) for part in jumps], axis=1)
     fine = np.geomspace(1e-6, 0.3, 12)

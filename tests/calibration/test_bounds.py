@@ -1,6 +1,7 @@
 """Targets at the bounds of a support: every family and the stack, with and without conformal calibration."""
 
 import warnings
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -10,7 +11,20 @@ from scipy.special import log_ndtr, ndtr
 from ibug._warnings import tell_infinite
 from ibug.calibration import DistributionConformal, ScaleConformal
 from ibug.calibration._score_map import ScoreMap
-from ibug.distributions import Empirical, Lognormal, MixtureParams, Normal, Stack, Truncated, families, resolve_family
+from ibug.distributions import (
+    Empirical,
+    Gumbel,
+    Laplace,
+    Logistic,
+    Lognormal,
+    MixtureParams,
+    Normal,
+    SkewNormal,
+    Stack,
+    Truncated,
+    families,
+    resolve_family,
+)
 from ibug.exceptions import NarrowWarning, TooFewRowsWarning
 from ibug.online import AdaptiveIntervals
 
@@ -292,3 +306,17 @@ def test_the_kernel_at_a_bound_is_as_wide_as_the_calibrated_distribution_asks(fa
     )
     # The probability of the bound is not quite the same, as half of it counts for the score.
     np.testing.assert_allclose(found, right, atol=0.3)
+
+
+LEANING = tuple(partial(SkewNormal, alpha=alpha) for alpha in (1e8, -1e8))
+
+
+@pytest.mark.parametrize("make", [Normal, Laplace, Logistic, Gumbel, *LEANING])
+@pytest.mark.parametrize("calibration", ["scale", "distribution"])
+def test_the_density_of_spreads_that_are_far_too_small_is_the_derivative(make, calibration):
+    # Scores of 1e8 and more: the squares of both scores, before and after, have no digits behind the point.
+    y, d = np.random.default_rng(0).normal(size=300), make(np.zeros(300), np.full(300, 1e-9))
+    d = CALIBRATORS[calibration]().fit(d, y).transform(d[:1])
+    places = np.array([[-1.5, -1.0, -0.6, -0.2, 0.2, 0.6, 1.0, 1.5]])
+    derivative = (d.cdf(places + 1e-6) - d.cdf(places - 1e-6)) / 2e-6
+    np.testing.assert_allclose(d.pdf(places), derivative, rtol=1e-3)

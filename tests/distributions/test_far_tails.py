@@ -125,6 +125,16 @@ def test_the_far_tail_of_the_skew_normal_distribution(alpha):
         assert SkewNormal(0.0, 1.0, 0.0).cdf(-30.0) == pytest.approx(ndtr(-30.0), rel=1e-12, abs=0)
 
 
+@pytest.mark.parametrize("alpha", [1.0, 10.0, 1e3, 1e5, 1e8])
+def test_scores_of_skew_normal_distributions_have_values_in_order_however_far(alpha):
+    # Conformal calibration stretches scores to 1e8 and more where the fitted spread is far too small.
+    scores = np.geomspace(1, 1e12, 400)
+    for d, sign in ((SkewNormal(0.0, 1.0, alpha), -1), (SkewNormal(0.0, 1.0, -alpha), 1)):
+        values = sign * d.from_normal_score(sign * scores)
+        assert np.all(np.diff(values) > 0)
+        np.testing.assert_allclose(sign * d.normal_score(sign * values), scores, rtol=1e-6)
+
+
 def test_truncated_and_mixed_distributions_have_no_gaps():
     base, y = made("skewnormal", "none", 0.0)
     d = Truncated(base, 0.0, np.inf)

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from ibug import IBUGRegressor
 from ibug._options import Options
 from ibug.calibration import ScaleConformal
-from ibug.distributions import Laplace, Normal, Stack, Truncated
+from ibug.distributions import Laplace, Normal, Stack, Truncated, Weibull
 from ibug.exceptions import InvalidInputError, NotStorableError
 from ibug.neighbors import Batch, CrossFittedSource, ValidationRows
 from ibug.rule import (
@@ -54,6 +54,14 @@ RULES = {
         SingleSpread("targets", 7), Family("normal", Normal), 7, 0.3, stack=make_stack(support=(-1.0, np.inf))
     ),
 }
+
+
+def test_predicted_variances_are_those_of_the_distributions():
+    # A Weibull distribution has a least spread, 1e-8 of its mean: a variance below it is not kept.
+    weibull = Family("weibull", Weibull, learned={"shift": -20.0}, lowest=-15.0)
+    rules = [*RULES.values(), Rule(SingleSpread("targets", 7), weibull, 7, 0.0, 1e-30)]
+    for rule, batch in ((rule, make_batch()) for rule in rules):
+        np.testing.assert_allclose(rule.predicted_variance(batch), rule.distribution(batch).var(), rtol=1e-6)
 
 
 def test_the_papers_rule_is_its_formula():

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from ibug._inputs import check_probabilities
 from ibug._typing import Floats
 from ibug.distributions._frame import distribution_frame
-from ibug.distributions._moved import Move, log_slope
+from ibug.distributions._moved import Move, log_moved_density, log_slope
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _NODES, _WEIGHTS = leggauss(48)
 #: Standardised distances are cut here, so that their squares stay finite.
 FARTHEST = 1e150
+# Squares of scores beyond it have less than four digits behind the point.
+_FEW_DIGITS, _STEP = 1e6, 1e-5
 _FAR = 7.9  # beyond it a standard normal value is about as rare as probabilities are precise
 
 
@@ -179,8 +181,17 @@ class Distribution(ABC):
         move : Move
             The map; the score v becomes the score w that this distribution calls v's value.
         """
-        density = self.logpdf(y)
-        return np.where(np.isneginf(density), density, density + log_slope(move, self.normal_score(y)))
+        density, w = self.logpdf(y), self.normal_score(y)
+        moved = np.where(np.isneginf(density), density, density + log_slope(move, w))
+        far = (np.abs(w) > _FEW_DIGITS) & np.isfinite(moved) & np.isfinite(w)
+        if not np.any(far):
+            return moved
+        # There log f and w²/2, which cancel, leave no digits: the slope dw/dx is that between two values nearby.
+        below, above = (self.from_normal_score(np.where(far, w, 0.0) * factor) for factor in (1 - _STEP, 1 + _STEP))
+        apart = np.abs(above - below)
+        far &= apart > 0
+        log_rise = np.log(np.where(far, 2 * _STEP * np.abs(w), 1.0)) - np.log(np.where(far, apart, 1.0))
+        return np.where(far, log_moved_density(move, w) + log_rise, moved)
 
     def censored(self) -> Distribution:
         """Return the distributions that give a value at a bound a probability; these, unless they are truncated.

@@ -38,6 +38,12 @@ def log_slope(move: Move, w: Floats) -> Floats:
     return np.asarray(0.5 * (w - v) * (w + v) - np.log(move.slope_at(v)))
 
 
+def log_moved_density(move: Move, w: Floats) -> Floats:
+    """Return log dΦ(v)/dw: the density of scores w after the move."""
+    v = np.clip(move.inverse(w), -_FARTHEST, _FARTHEST)
+    return np.asarray(-0.5 * np.square(v) - _HALF_LOG_2PI - np.log(move.slope_at(v)))
+
+
 def moved_log_density(stack: Stack, x: Floats, move: Move) -> Floats:
     """Return the log density of stacks after a move, (n, m).
 

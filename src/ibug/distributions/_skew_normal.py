@@ -71,14 +71,19 @@ class SkewNormal(LocationScale):
     @staticmethod
     def _log_tail(z: Floats, alpha: Floats) -> tuple[Floats, Floats]:
         """Return log P(Z ≤ z) for z below zero, where the density has a concave logarithm and rises, and its slope."""
-        here = log_ndtr(np.clip(alpha * z, -FARTHEST, FARTHEST))
+        here = np.clip(alpha * z, -FARTHEST, FARTHEST)
+        below, log_here = np.minimum(here, 0.0), log_ndtr(here)
+        log_below = np.log(erfcx(-below / np.sqrt(2)))
 
         def falls(s: Floats) -> Floats:
+            # log Φ(x − d) − log Φ(x), for x far below zero without the squares, whose difference has no digits.
+            d = np.maximum(alpha * s, 0.0)
+            deep = (below - 0.5 * d) * d + np.log(erfcx((d - below) / np.sqrt(2))) - log_below
             leaning = np.clip(alpha * (z - s), -FARTHEST, FARTHEST)
-            return np.asarray(s * z - 0.5 * np.square(s) + log_ndtr(leaning) - here)
+            return np.asarray(s * z - 0.5 * np.square(s) + np.where(here < 0, deep, log_ndtr(leaning) - log_here))
 
         # φ(x)/Φ(x), which is √(2/π)/erfcx(−x/√2)
-        hazard = np.sqrt(2 / np.pi) / erfcx(-np.clip(alpha * z, -FARTHEST, 30.0) / np.sqrt(2))
+        hazard = np.sqrt(2 / np.pi) / erfcx(-np.minimum(here, 30.0) / np.sqrt(2))
         ratio = log_tail_integral(falls, -z + alpha * hazard)
         return np.asarray(SkewNormal._logpdf(z, alpha) + ratio), np.exp(-ratio)
 

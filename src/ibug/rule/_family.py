@@ -48,8 +48,8 @@ class Family:
 
     @property
     def keeps_variance(self) -> bool:
-        """Whether its distributions have the variance that they are given."""
-        return self.location == "model" and self.support is None
+        """Whether its distributions have the variance that they are given; those above a shift have a least one."""
+        return self.location == "model" and self.support is None and not issubclass(self.cls, Shifted)
 
     @property
     def needs_own_calibration(self) -> bool:
