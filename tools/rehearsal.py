@@ -39,7 +39,7 @@ TESTS = [
     "tests/neighbors/test_index.py",
     "tests/neighbors/test_kernel.py",
     "tests/regressor/test_prediction.py",
-    "tests/rule/stack",
+    "tests/rule/test_stacking.py",
 ]
 
 

@@ -2,7 +2,7 @@
 
     IBUG_DATA=folder python benchmarks/accuracy.py [--jobs 2] [--datasets concrete,wine] [--methods default,normal]
         [--bases lightgbm,catboost,xgboost] [--ways prefit,trained] [--folds 5] [--max-rows 10000]
-        [--results accuracy.jsonl] [--report docs/accuracy.md] [--only-report]
+        [--results accuracy.jsonl] [--report benchmarks/results/accuracy.md] [--only-report]
         [--comparisons]
 
 Each dataset is cut into folds. On each, a fifth of the training rows is held out for validation: it finds the number of

@@ -1,12 +1,24 @@
-"""Tables of a benchmark, written into a document between two marks: no figure is typed by hand."""
+"""Tables of a benchmark, written into a document between two marks: no figure is typed by hand.
+
+The logs of long runs are documents in ``benchmarks/results``. Pages of ``docs`` have excerpts of these, between marks
+that say which: a block of lines that begins with a text and ends before an empty line, or all lines in which a pattern
+is found. They are copied again whenever a log is written.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from pathlib import Path
 
+from benchmarks.common.paths import ROOT
+
 END = "<!-- to here -->"
+LOGS = ROOT / "benchmarks" / "results"
+_EXCERPT = re.compile(
+    r"(?P<mark><!-- from (?P<log>[\w./-]+): (?P<kind>block|lines) \"(?P<pattern>.*?)\" -->)\n.*?" + END, re.DOTALL
+)
 
 
 def begin(script: str) -> str:
@@ -25,6 +37,27 @@ def write_parts(path: Path, parts: dict[str, str]) -> None:
     for mark, part in parts.items():
         text = _placed(text, mark, part.strip("\n"), path)
     path.write_text(text, encoding="utf-8")
+    if path.resolve().parent == LOGS:
+        for page in sorted((ROOT / "docs").glob("*.md")):
+            page.write_text(with_excerpts(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def with_excerpts(text: str) -> str:
+    """Return a page with its excerpts copied from the logs as they are now."""
+    return _EXCERPT.sub(lambda match: f"{match['mark']}\n\n{_excerpt(match)}\n\n{END}", text)
+
+
+def _excerpt(match: re.Match[str]) -> str:
+    lines = [*(ROOT / match["log"]).read_text(encoding="utf-8").splitlines(), ""]
+    if match["kind"] == "lines":
+        found = [line for line in lines if re.search(match["pattern"], line)]
+    else:
+        first = next((number for number, line in enumerate(lines) if line.startswith(match["pattern"])), len(lines))
+        ends = [number for number in range(first, len(lines)) if lines[number] in ("", "```")]
+        found = lines[first : ends[0]] if ends else []
+    if not found:
+        raise SystemExit(f"{match['log']} has no {match['kind']} {match['pattern']!r} any more: correct the mark.")
+    return "\n".join(found if found[0].startswith("|") else ["```", *found, "```"])
 
 
 def _placed(text: str, mark: str, part: str, path: Path) -> str:

@@ -1,7 +1,7 @@
 """Families on MEPS, the number of medical visits in a year: the paper's section 5.4, with what the default does there.
 
     IBUG_DATA=folder python benchmarks/posterior_meps.py [--folds 3] [--max-rows 4000] [--dataset meps]
-        [--report docs/study.md]
+        [--report benchmarks/results/study.md]
 
 The paper reports a test NLL of 3.793 with normal distributions and of -6.887 with Weibull ones. For each fold CatBoost
 is trained on four fifths of the training part; the rest chooses k and calibrates, by NLL. "fitted" families are fitted

@@ -1,7 +1,7 @@
 """Measure full scans by the number of queries at a time, for every instruction set that the machine has.
 
     python benchmarks/sharing.py            Friedman's data, LightGBM
-    python benchmarks/sharing.py --write    and put the table into docs/performance.md
+    python benchmarks/sharing.py --write    and put the table into benchmarks/results/performance.md
 
 Few queries compare their leaf codes with those of the training rows one by one, many share bitmaps of their leaves; the
 star is where that begins. Times are processor times of one thread per query, the best of several rounds.
@@ -24,7 +24,7 @@ from benchmarks.search.indexes import trained_reader, without_bounds
 from ibug import LeafIndex
 from ibug.neighbors import instruction_sets, least_queries
 
-DOCUMENT = ROOT / "docs" / "performance.md"
+DOCUMENT = ROOT / "benchmarks" / "results" / "performance.md"
 ROUNDS = 9
 SIZES = (8, 16, 32, 40, 64, 128, 512)
 K = 100

@@ -3,7 +3,7 @@
     python benchmarks/search.py              real datasets of the folder that IBUG_DATA names, some minutes
     python benchmarks/search.py --growth     10,000 to 1,000,000 rows of made data with five features
     python benchmarks/search.py --growth --grown facebook    the same of a real table, repeated with noise where it ends
-    python benchmarks/search.py --write      either, and put the tables into docs/performance.md
+    python benchmarks/search.py --write      either, and put the tables into benchmarks/results/performance.md
 
 Times are processor times of one thread, the best of several rounds taken in turn. "Full" looks at every row, for many
 queries at a time; "comparing" does so for few, whose codes are compared one by one; "alone" is one row a call.
@@ -41,7 +41,7 @@ FEW = 24  # queries at a time, too few to share bitmaps of their leaves
 CANDIDATES = 10  # for each neighbour, in two stages
 GROWTH = (10_000, 40_000, 160_000, 640_000, 1_000_000)
 Draw = Callable[..., tuple[NDArray[np.float64], NDArray[np.float64]]]
-DOCUMENT = ROOT / "docs" / "performance.md"
+DOCUMENT = ROOT / "benchmarks" / "results" / "performance.md"
 
 LEAST_SPEEDUP, MOST_SLOWDOWN, MOST_GROWTH = 8.0, 1.1, 3.5
 TRAINED = 40_000  # rows of the model whose index grows

@@ -1,7 +1,7 @@
 """The paper's figure of tree sampling: score and time a row against the share τ/T of the trees, for three orders.
 
     IBUG_DATA=folder python benchmarks/tree_fraction.py [--dataset california] [--library LightGBM] [--trees 500]
-        [--image docs/images/tree_fraction_nll.png] [--report docs/performance.md]
+        [--image docs/images/tree_fraction_nll.png] [--report benchmarks/results/performance.md]
 
 A model is trained once. Then, for each share and order, the training rows are indexed by these trees, tuned on the
 validation rows for the NLL, and measured on the test rows, one thread. Points are always predicted with all trees, so

@@ -2,7 +2,7 @@
 
 The other ways are the model's own `predict`, a walk over leaf members, and other packages that predict uncertainty.
 
-    python benchmarks/speed.py --treeffuser results.jsonl --report docs/performance.md    everything but the huge size
+    python benchmarks/speed.py --treeffuser results.jsonl --report benchmarks/results/performance.md
     python benchmarks/speed.py --huge                          500,000 rows of 90 features, 1,000 trees as well
     python benchmarks/speed.py --quick                         small sizes: does it run?
 

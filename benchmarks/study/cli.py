@@ -14,7 +14,7 @@ from benchmarks.study.results import read
 from benchmarks.study.runner import Plan, run, status
 
 RESULTS = Path("study-results/results.jsonl")
-DOCUMENT = Path("docs/study.md")
+DOCUMENT = Path("benchmarks/results/study.md")
 IMAGES = Path("docs/images")
 
 

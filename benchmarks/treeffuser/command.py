@@ -4,7 +4,7 @@
     IBUG_DATA=folder .venv-treeffuser/bin/python benchmarks/treeffuser.py [--jobs 2] [--datasets concrete,wine]
     IBUG_DATA=folder python benchmarks/accuracy.py --folds 3 --max-rows 4000 --bases lightgbm --ways trained
         --methods default,normal --results accuracy-small.jsonl
-    python benchmarks/treeffuser.py --only-report --ours accuracy-small.jsonl [--report docs/accuracy.md]
+    python benchmarks/treeffuser.py --only-report --ours accuracy-small.jsonl [--report benchmarks/results/peers.md]
 
 It lives in an environment of its own, because it wants LightGBM 4.3, scikit-learn 1.5 and NumPy 1. Its CRPS is that of
 100 samples, in the form that is unbiased for any number of samples. Results are appended to a file of JSON lines; what

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "bindings/arrays.hpp"
-#include "bindings/kernel.hpp"
+#include "bindings/common.hpp"
+#include "bindings/search.hpp"
 #include "search/codes.hpp"
 #include "search/full_scan.hpp"
 #include "search/layout.hpp"

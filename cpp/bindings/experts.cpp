@@ -1,11 +1,10 @@
-// The extension module `ibug.rule.stack._experts`. Each function checks that its arrays fit together, releases the GIL
-// and runs in the caller's thread.
+// The experts of the submodule `stack`.
 #include "stack/experts.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include "bindings/arrays.hpp"
+#include "bindings/common.hpp"
 
 namespace nb = nanobind;
 namespace stack = ibug::stack;
@@ -47,8 +46,7 @@ stack::Neighbors neighbors(const Vector& loc, const Table& targets, const Table&
 
 }  // namespace
 
-NB_MODULE(_experts, m) {
-    m.doc() = "What experts say of rows, compiled. Use ibug.rule.stack instead.";
+void ibug::register_experts(nb::module_& m) {
     m.def(
         "all_finite",
         [](Vector loc, Table targets, Table moved, Table shares, Table counts) {

@@ -16,8 +16,8 @@
 #include <variant>
 #include <vector>
 
-#include "bindings/arrays.hpp"
-#include "bindings/kernel.hpp"
+#include "bindings/common.hpp"
+#include "bindings/search.hpp"
 #include "search/layout.hpp"
 #include "search/loops.hpp"
 #include "search/places.hpp"

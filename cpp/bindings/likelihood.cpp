@@ -1,5 +1,4 @@
-// The extension module `ibug.distributions._likelihood`. Each function checks that its arrays fit together, releases
-// the GIL and runs in the caller's thread.
+// The submodule `likelihood`: families fitted to rows of values.
 #include "likelihood/likelihood.hpp"
 
 #include <nanobind/nanobind.h>
@@ -12,7 +11,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "bindings/arrays.hpp"
+#include "bindings/common.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -77,8 +76,7 @@ void register_moments(nb::module_& m, const char* name, MomentsFunction function
 
 }  // namespace
 
-NB_MODULE(_likelihood, m) {
-    m.doc() = "Distributions fitted to rows of values, compiled. Use the families of ibug.distributions instead.";
+void ibug::register_likelihood(nb::module_& m) {
     ibug::register_instruction_sets(m, all_fits());
     register_moments(m, "moments", &ibug::Fits::moments, "Write each row's mean and standard deviation.");
     register_moments(m, "log_moments", &ibug::Fits::log_moments,

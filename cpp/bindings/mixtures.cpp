@@ -1,9 +1,8 @@
-// The extension module `ibug.distributions._mixtures`. Each function checks that its arrays fit together, releases the
-// GIL and runs in the caller's thread.
+// The mixtures of the submodule `stack`.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include "bindings/arrays.hpp"
+#include "bindings/common.hpp"
 #include "stack/density.hpp"
 #include "stack/distances.hpp"
 
@@ -26,9 +25,9 @@ void check_range(std::size_t start, std::size_t stop, std::size_t n) {
 }
 
 // The arrays of a batch of mixtures, checked once and kept alive while it lives.
-class Batch {
+class MixtureArrays {
    public:
-    Batch(Vector loc, Vector scale, Table atoms, Masses masses, Vector errors, Vector weights, Vector support)
+    MixtureArrays(Vector loc, Vector scale, Table atoms, Masses masses, Vector errors, Vector weights, Vector support)
         : loc_(loc), scale_(scale), atoms_(atoms), masses_(masses), errors_(errors) {
         const std::size_t n = loc.shape(0);
         require(scale.shape(0) == n && atoms.shape(0) == n && masses.shape(0) == n,
@@ -94,21 +93,20 @@ class Batch {
 
 }  // namespace
 
-NB_MODULE(_mixtures, m) {
-    m.doc() = "Mixtures of a normal part, pooled errors and atoms, compiled. Use ibug.distributions.Stack instead.";
-    nb::class_<Batch>(m, "Batch")
+void ibug::register_mixtures(nb::module_& m) {
+    nb::class_<MixtureArrays>(m, "Mixtures", "A normal part, pooled errors and atoms for each row; checked once, and kept alive.")
         .def(nb::init<Vector, Vector, Table, Masses, Vector, Vector, Vector>(), "loc"_a.noconvert(),
              "scale"_a.noconvert(), "atoms"_a.noconvert(), "masses"_a.noconvert(), "errors"_a.noconvert(),
              "weights"_a.noconvert(), "support"_a.noconvert())
-        .def("tails", &Batch::tails, "x"_a.noconvert(), "start"_a, "stop"_a, "below"_a.noconvert(),
+        .def("tails", &MixtureArrays::tails, "x"_a.noconvert(), "start"_a, "stop"_a, "below"_a.noconvert(),
              "above"_a.noconvert(), "Write the probabilities of at most x and of more than x.")
-        .def("quantiles", &Batch::quantiles, "p"_a.noconvert(), "q"_a.noconvert(), "start"_a, "stop"_a,
+        .def("quantiles", &MixtureArrays::quantiles, "p"_a.noconvert(), "q"_a.noconvert(), "start"_a, "stop"_a,
              "out"_a.noconvert(), "Write the quantiles with probability p below and q above.")
-        .def("crps", &Batch::crps, "y"_a.noconvert(), "start"_a, "stop"_a, "out"_a.noconvert(),
+        .def("crps", &MixtureArrays::crps, "y"_a.noconvert(), "start"_a, "stop"_a, "out"_a.noconvert(),
              "Write the continuous ranked probability scores at y.")
-        .def("log_densities", &Batch::log_densities, "error_bandwidth"_a, "bandwidth"_a, "least"_a, "tailed"_a,
+        .def("log_densities", &MixtureArrays::log_densities, "error_bandwidth"_a, "bandwidth"_a, "least"_a, "tailed"_a,
              "x"_a.noconvert(), "start"_a, "stop"_a, "out"_a.noconvert(), "Write the smoothed log densities at x.")
-        .def("moments", &Batch::moments, "start"_a, "stop"_a, "mean"_a.noconvert(), "deviation"_a.noconvert(),
+        .def("moments", &MixtureArrays::moments, "start"_a, "stop"_a, "mean"_a.noconvert(), "deviation"_a.noconvert(),
              "Write means and standard deviations.");
     m.def(
         "mean_distances",

@@ -1,9 +1,8 @@
-// The extension module `ibug.training._refit`. Each function checks that its arrays fit together, releases the GIL and
-// runs in the caller's thread.
+// The submodule `refit`: leaf values without the row itself.
 #include <string>
 #include <type_traits>
 
-#include "bindings/arrays.hpp"
+#include "bindings/common.hpp"
 #include "refit/leave_one_out.hpp"
 
 namespace nb = nanobind;
@@ -106,8 +105,7 @@ void register_code(nb::module_& m) {
 
 }  // namespace
 
-NB_MODULE(_refit, m) {
-    m.doc() = "Leaf values without the row itself, compiled. Use ibug.training instead.";
+void ibug::register_refit(nb::module_& m) {
     m.attr("LANES") = refit::lanes;
     register_code<std::uint8_t>(m);
     register_code<std::uint16_t>(m);

@@ -1,5 +1,4 @@
-// The extension module `ibug.leaves.walk._walk`: trees that are walked by many rows at once. A walk checks that its
-// arrays fit together, releases the GIL and runs in the caller's thread.
+// The submodule `walk`: trees that are walked by many rows at once.
 #include "walk/walk.hpp"
 
 #include <nanobind/nanobind.h>
@@ -16,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "bindings/arrays.hpp"
+#include "bindings/common.hpp"
 #include "walk/forest.hpp"
 #include "walk/forest_builder.hpp"
 
@@ -72,7 +71,7 @@ ibug::ChosenTrees chosen_of(const ibug::Forest& forest, const std::optional<Inte
 }
 
 template <class T>
-void register_walk(nb::class_<ibug::Forest>& forest) {
+void register_rows(nb::class_<ibug::Forest>& forest) {
     forest.def(
         "walk",
         [](const ibug::Forest& self, Array<const T, 2> rows, std::size_t start, std::size_t stop,
@@ -102,8 +101,7 @@ void register_walk(nb::class_<ibug::Forest>& forest) {
 
 }  // namespace
 
-NB_MODULE(_walk, m) {
-    m.doc() = "Trees of any library, walked by many rows at once. Use ibug.leaves instead.";
+void ibug::register_walk(nb::module_& m) {
     ibug::register_instruction_sets(m, all_walks());
 
     // In single precision, by the functions of the C library, as XGBoost does it.
@@ -156,6 +154,6 @@ NB_MODULE(_walk, m) {
     forest.def_prop_ro(
         "bits", [](const ibug::Forest& self) { return self.fits_bytes() ? 8 : 16; },
         "The width of ranks and leaf codes in bits.");
-    register_walk<double>(forest);
-    register_walk<float>(forest);
+    register_rows<double>(forest);
+    register_rows<float>(forest);
 }

@@ -90,17 +90,7 @@ class FileFormatError(IBUGError, ValueError):
 
 
 class MissingExtensionError(IBUGError, ImportError):
-    """A compiled part is missing: the package was not built."""
-
-    @classmethod
-    def of(cls, part: str, error: ImportError) -> MissingExtensionError:
-        """Return the error for a part that cannot be loaded, with the way out."""
-        return cls(
-            f"ibug's compiled {part} cannot be loaded ({error}). "
-            "Build it with `pip install .` in the source folder (a C++20 compiler is all it needs), "
-            "or install a wheel with `pip install ibug-learn`. If you are in ibug's source folder, `src/ibug` itself "
-            "is not built: run Python from another folder, or install with `pip install -e .`."
-        )
+    """The compiled extension is missing: the package was not built."""
 
 
 class MissingDependencyError(IBUGError, ImportError):

@@ -1,5 +1,7 @@
 """Tables are written between the marks of a document, and nowhere else."""
 
+import re
+
 import pytest
 
 from benchmarks.common import document
@@ -15,28 +17,34 @@ def test_a_document_without_a_place_for_tables_is_refused(spoil, tmp_path):
     assert page.read_text() == before
 
 
-def test_every_script_has_its_place_in_the_documents():
-    pages = "".join(path.read_text(encoding="utf-8") for path in (document_folder()).glob("*.md"))
-    for script in ("speed.py", "search.py", "search.py --growth", "sharing.py", "tree_fraction.py"):
-        assert pages.count(document.begin(script)) == 1, script
-    assert pages.count(document.begin("accuracy.py")) == 4  # the stack, peers, the spread, residuals
-    assert pages.count(document.begin("accuracy.py --comparisons")) == 1  # shares of the trees
-    for script in (
-        "posterior.py",
-        "posterior_choice.py",
-        "posterior_spike.py",
-        "drift.py",
-        "treeffuser.py",
-        "compare",
-        "posterior_meps.py",
-        "scale_out.py",
-        "serving.py",
-    ):
-        assert pages.count(document.begin(script)) == 1, script
-    assert pages.count(document.begin("report_browser.py")) == 1
+def test_the_marks_of_documents_name_scripts():
+    pages = [*document.LOGS.glob("*.md"), *(document.ROOT / "docs").glob("*.md")]
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    scripts = [
+        name for text in texts for name in re.findall(r"^<!-- benchmarks/(\S+).* writes from here -->", text, re.M)
+    ]
+    assert len(scripts) > 15
+    assert [name for name in scripts if not (document.ROOT / "benchmarks" / name).exists()] in ([], ["compare"])
 
 
-def document_folder():
-    from benchmarks.common.paths import ROOT
+def test_excerpts_are_those_of_the_logs():
+    pages = list((document.ROOT / "docs").glob("*.md"))
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    assert sum("<!-- from benchmarks/results" in text for text in texts) > 3
+    assert [page.name for page, text in zip(pages, texts, strict=True) if document.with_excerpts(text) != text] == []
 
-    return ROOT / "docs"
+
+def test_excerpts_are_blocks_or_lines(tmp_path):
+    log = tmp_path / "log.md"
+    log.write_text("# A log\n\n```\nCRPS: ours\na  1\nb  2\n```\n\n| table |\n| a 3 |\n")
+
+    def page(kind, pattern, inside="stale"):
+        return f'before\n<!-- from {log}: {kind} "{pattern}" -->\n{inside}{document.END}\nafter'
+
+    assert document.with_excerpts(page("block", "CRPS")) == page(
+        "block", "CRPS", "\n```\nCRPS: ours\na  1\nb  2\n```\n\n"
+    )
+    assert document.with_excerpts(page("block", "| table")) == page("block", "| table", "\n| table |\n| a 3 |\n\n")
+    assert document.with_excerpts(page("lines", "^[ab] ")) == page("lines", "^[ab] ", "\n```\na  1\nb  2\n```\n\n")
+    with pytest.raises(SystemExit, match="has no block 'NLL' any more"):
+        document.with_excerpts(page("block", "NLL"))

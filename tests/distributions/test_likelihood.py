@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import optimize, stats
 
-from ibug.distributions import _likelihood as likelihood
+from ibug._compiled import likelihood
 
 SETS = likelihood.instruction_sets()
 FAMILIES = {

@@ -352,10 +352,10 @@ def test_any_stack_keeps_its_promises(seed, k, n_errors, whole, bounded):
 
 
 def test_ranges_write_their_own_rows_only():
-    from ibug.distributions._stack import kernel
+    from ibug._compiled import stack as kernel
 
     d = stack()
-    batch = kernel.Batch(LOC, SCALE, ATOMS, d.masses, d.blend.errors, d.blend.weights, np.array([-np.inf, np.inf]))
+    batch = kernel.Mixtures(LOC, SCALE, ATOMS, d.masses, d.blend.errors, d.blend.weights, np.array([-np.inf, np.inf]))
     out = np.full((4, 1), np.nan)
     p = np.full((4, 1), 0.3)
     batch.quantiles(p, 1 - p, 1, 3, out)

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from ibug.neighbors import _kernel
+from ibug._compiled import search
 from tests.oracles import nearest_rows
 
 LEAVES = np.random.default_rng(0).integers(0, 3, (200, 9))
@@ -29,7 +29,7 @@ QUERIES = LEAVES.astype(np.int32)
 
 
 def index_of(tiles, *bounds):
-    return _kernel.Index(tiles, ORDER, NUMBERING, LEAF_COUNTS, *bounds)
+    return search.Index(tiles, ORDER, NUMBERING, LEAF_COUNTS, *bounds)
 
 
 def codes(leaves, dtype):
@@ -43,10 +43,10 @@ def output(n_queries, k):
 
 
 def test_baseline_is_always_there():
-    assert _kernel.instruction_sets()[0] == "baseline"
+    assert search.instruction_sets()[0] == "baseline"
 
 
-@pytest.mark.parametrize("instruction_set", _kernel.instruction_sets())
+@pytest.mark.parametrize("instruction_set", search.instruction_sets())
 def test_a_range_call_writes_only_its_own_queries(tiles, instruction_set):
     affinities, rows = output(10, 5)
     index_of(tiles).scan(QUERIES[:10], 3, 7, 0, N_TILES, affinities, rows, instruction_set)
@@ -72,14 +72,14 @@ def test_the_benchmark_loop_counts_what_the_search_counts(tiles):
     queries = codes(LEAVES[:3], tiles.dtype)
     expected = (LEAVES[:3, None] == LEAVES[None, :64]).sum(-1).ravel()
     four = np.ascontiguousarray(tiles[:4])
-    for instruction_set in _kernel.instruction_sets():
-        total = _kernel.count_repeatedly(four, queries, expected.size, instruction_set)
+    for instruction_set in search.instruction_sets():
+        total = search.count_repeatedly(four, queries, expected.size, instruction_set)
         assert total == expected.sum()  # pass i adds its i-th count
 
 
 def test_rows_are_moved_where_the_order_says(tiles):
     order = np.random.default_rng(1).permutation(200).astype(np.uint32)
-    _kernel.permute_rows(tiles, 9, order, 4)
+    search.permute_rows(tiles, 9, order, 4)
     moved = tiles.swapaxes(1, 2).reshape(-1, WIDTH)
     np.testing.assert_array_equal(moved[:200, :9], LEAVES[order])
     assert not moved[200:].any()
@@ -88,7 +88,7 @@ def test_rows_are_moved_where_the_order_says(tiles):
 
 def test_the_order_has_every_row_once(tiles):
     order = np.zeros(200, np.uint32)
-    _kernel.order_rows(tiles, 9, 5, order)
+    search.order_rows(tiles, 9, 5, order)
     np.testing.assert_array_equal(np.sort(order), np.arange(200))
     assert np.any(order != np.arange(200))
 
@@ -98,13 +98,13 @@ def test_similar_rows_come_together():
     kinds = np.random.default_rng(2).permutation(np.repeat(np.arange(4), 64))
     tiles = np.ascontiguousarray(np.repeat(kinds, 8).reshape(16, 16, 8).swapaxes(1, 2).astype(np.uint8))
     order = np.zeros(256, np.uint32)
-    _kernel.order_rows(tiles, 8, 8, order)
+    search.order_rows(tiles, 8, 8, order)
     assert all(len(set(kinds[tile])) == 1 for tile in order.reshape(16, 16))
 
 
 def bounds_of(tiles):
     masks, starts = np.empty(9 * 3 + 7, np.uint8), np.empty((27, 1), np.uint32)
-    words = _kernel.find_places(tiles, 200, LEAF_COUNTS, masks, starts, 1000)
+    words = search.find_places(tiles, 200, LEAF_COUNTS, masks, starts, 1000)
     first_leaf = np.arange(0, 30, 3, dtype=np.uint32)
     return {"masks": masks, "starts": starts, "words": words, "first_leaf": first_leaf, "least_row": ORDER[::13].copy()}
 
@@ -126,14 +126,14 @@ def test_places_tell_in_which_tiles_a_leaf_is(tiles):
         expected = [bool(np.any(LEAVES[16 * i : 16 * i + 16, tree] == code)) for i in range(64)]
         found = [bool(int(words[starts[leaf, 0]]) >> i & 1) for i in range(64)]
         assert found == expected
-    assert _kernel.find_places(tiles, 200, LEAF_COUNTS, masks, starts, 26) is None
-    assert _kernel.find_places(tiles, 200, np.full(9, 2, np.int32), np.empty(25, np.uint8),
+    assert search.find_places(tiles, 200, LEAF_COUNTS, masks, starts, 26) is None
+    assert search.find_places(tiles, 200, np.full(9, 2, np.int32), np.empty(25, np.uint8),
                                np.empty((18, 1), np.uint32), 1000) is None  # fmt: skip
 
 
 def test_an_index_keeps_its_arrays_alive():
     numbering, counts = np.zeros((1, 1), np.int32), np.ones(1, np.int32)
-    index = _kernel.Index(np.zeros((4, 4, 16), np.uint8), np.arange(3, dtype=np.uint32)[::-1].copy(), numbering, counts)
+    index = search.Index(np.zeros((4, 4, 16), np.uint8), np.arange(3, dtype=np.uint32)[::-1].copy(), numbering, counts)
     watched = weakref.ref(numbering)
     del numbering, counts
     gc.collect()
@@ -170,9 +170,9 @@ def test_arrays_of_an_index_that_do_not_fit_are_refused(change, message):
         "numbering": NUMBERING,
         "leaf_counts": LEAF_COUNTS,
     }
-    _kernel.Index(**arrays)
+    search.Index(**arrays)
     with pytest.raises(ValueError, match=message):
-        _kernel.Index(**{**arrays, **change})
+        search.Index(**{**arrays, **change})
 
 
 @pytest.mark.parametrize(
@@ -255,13 +255,13 @@ def test_arrays_that_do_not_fit_are_refused(search, change, message):
 def test_what_an_index_cannot_do_is_refused(tiles):
     index, k3 = index_of(tiles), output(1, 3)
     visits = np.zeros(1, np.int64)
-    for search in (
+    for ask in (
         lambda: index.search(QUERIES[:1], 0, 1, 0, 16, 16, *k3),
         lambda: index.count_visits(QUERIES[:1], 3, visits),
         lambda: index.count_visits_of_rows(np.zeros(1, np.int64), 3, visits),
     ):
         with pytest.raises(ValueError, match="the index has no bounds"):
-            search()
+            ask()
     bounded = index_of(tiles, *bounds_of(tiles).values())
     with pytest.raises(ValueError, match="cuts tiles apart"):
         bounded.search(QUERIES[:1], 0, 1, 0, 8, 16, *k3)
@@ -312,23 +312,23 @@ def test_leaves_of_another_type_are_refused(tiles):
 
 def test_a_leaf_outside_the_table_is_refused():
     with pytest.raises(ValueError, match="outside the table"):
-        _kernel.number_leaves(np.array([[5]], np.int32), np.full((1, 5), -1, np.int32), np.zeros(1, np.int32))
+        search.number_leaves(np.array([[5]], np.int32), np.full((1, 5), -1, np.int32), np.zeros(1, np.int32))
 
 
 def test_rows_outside_the_tiles_are_refused():
     leaves, numbering, tiles = np.zeros((3, 1), np.int32), np.zeros((1, 1), np.int32), np.zeros((4, 4, 16), np.uint8)
     for first_row in (62, 2**64 - 1):
         with pytest.raises(ValueError, match="more rows than the tiles hold"):
-            _kernel.pack_rows(leaves, numbering, first_row, tiles)
+            search.pack_rows(leaves, numbering, first_row, tiles)
 
 
 def test_the_benchmark_loop_needs_a_query():
     with pytest.raises(ValueError, match="at least one query"):
-        _kernel.count_repeatedly(np.zeros((4, 12, 16), np.uint8), np.zeros((0, 12), np.uint8), 3)
+        search.count_repeatedly(np.zeros((4, 12, 16), np.uint8), np.zeros((0, 12), np.uint8), 3)
 
 
 def test_without_the_extension_importing_says_how_to_build_it():
-    code = "import sys; sys.modules['ibug.neighbors._kernel'] = None; from ibug import LeafIndex"
+    code = "import sys; sys.modules['ibug._core'] = None; from ibug import LeafIndex"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode != 0
     assert "MissingExtensionError" in run.stderr

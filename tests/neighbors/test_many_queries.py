@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibug import LeafIndex
-from ibug.neighbors import _kernel, _tasks, instruction_sets
+from ibug._compiled import search
+from ibug.neighbors import _tasks, instruction_sets
 from tests.oracles import nearest_rows
 
-MANY = max(200, *map(_kernel.many_queries, instruction_sets()))  # bitmaps are shared by all instruction sets
+MANY = max(200, *map(search.many_queries, instruction_sets()))  # bitmaps are shared by all instruction sets
 
 
 def full_index(train):
@@ -22,7 +23,7 @@ def index_in_order(leaves, n_rows):
     """Return the compiled index of the first rows of leaves (1024, 8), each at its own place."""
     tiles = np.ascontiguousarray(leaves.reshape(64, 16, 8).swapaxes(1, 2))
     numbering = np.tile(np.arange(3, dtype=np.int32), (8, 1))
-    return _kernel.Index(tiles, np.arange(n_rows, dtype=np.uint32), numbering, np.full(8, 3, np.int32))
+    return search.Index(tiles, np.arange(n_rows, dtype=np.uint32), numbering, np.full(8, 3, np.int32))
 
 
 def assert_equals_oracle(train, queries, k, **options):

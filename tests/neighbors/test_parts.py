@@ -25,7 +25,7 @@ def test_parts_are_the_rows_one_after_the_other(n, n_parts):
     assert all(part.n_rows == part.where.stop - part.where.start and part.n_trees == 7 for part in divided)
     for name in ("mean", "affinities", "rows"):
         np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in divided]), getattr(batch, name))
-    for field, name in (("values", "targets"), ("aside", "groups")):
+    for field, name in (("values", "targets"), ("row_context", "groups")):
         found = np.concatenate([getattr(part, field)[name] for part in divided])
         np.testing.assert_array_equal(found, getattr(batch, field)[name])
 
@@ -40,7 +40,7 @@ def test_large_batches_are_divided_and_small_ones_are_not(monkeypatch, n_jobs, n
         return batch.mean * 2
 
     batches = [batch_of(31), batch_of(19, first=31)]
-    found = map_batches(iter(batches), function, n_jobs)
+    found = list(map_batches(iter(batches), function, n_jobs))
     np.testing.assert_array_equal(np.concatenate(found), np.concatenate([batch.mean * 2 for batch in batches]))
     assert len(found) == (2 if n_threads == 1 else n_threads + 1)
     assert {ident for rows, ident in seen if rows in (19, 31)} <= {threading.get_ident()}

@@ -13,8 +13,9 @@ from sklearn.ensemble import GradientBoostingRegressor
 import ibug
 from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
-from ibug.rule.spread import CombinedSpread, SingleSpread
-from ibug.rule.stack import Evidence, Experts, ExpertStatistics, Nearest, Stacked, pool
+from ibug.rule._experts import Evidence, Experts, ExpertStatistics, Nearest, pool
+from ibug.rule._spread import CombinedSpread, SingleSpread
+from ibug.rule._stack import Stacked
 
 
 def repeated(values, weights):

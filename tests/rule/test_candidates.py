@@ -8,9 +8,9 @@ from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import crps, nll
 from ibug.rule import K_CANDIDATES, Family
-from ibug.rule._candidates import best_candidate, smallest_nonzero
+from ibug.rule._choice import best_candidate, smallest_nonzero
 from ibug.rule._plan import candidates
-from ibug.rule.spread import prefix_variances
+from ibug.rule._spread import prefix_variances
 
 TINY = 1e-15
 

@@ -11,7 +11,7 @@ from ibug.neighbors import CrossFittedSource, ValidationRows
 from ibug.rule import Plan, Statistics, TargetRange, TargetSummary
 from ibug.rule._choice import best_factor, combination_features, combined, select
 from ibug.rule._plan import candidates
-from ibug.rule.spread import CombinedSpread
+from ibug.rule._spread import CombinedSpread
 
 SCORES = {"crps": crps, "nll": nll}
 

@@ -24,8 +24,9 @@ from ibug.rule import (
     with_floor,
     without_validation,
 )
-from ibug.rule.spread import SingleSpread
-from ibug.rule.stack import Experts, Nearest, Pooled, Stacked
+from ibug.rule._experts import Experts, Nearest, Pooled
+from ibug.rule._spread import SingleSpread
+from ibug.rule._stack import Stacked
 
 
 def make_batch(seed=0, n=30, k=12, first=0):

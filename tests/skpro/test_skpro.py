@@ -17,7 +17,7 @@ from skpro.utils import check_estimator
 import ibug
 from ibug import distributions
 from ibug.calibration import ScaleConformal
-from ibug.skpro import BatchedDistribution, BatchedLaw, IBUGRegressor, JointDistribution, to_skpro
+from ibug.skpro import BatchedDistribution, IBUGRegressor, JointDistribution, to_skpro
 
 N = 5
 LOC, SCALE = np.array([-2.0, 0.0, 3.0, 100.0, 1e4]), np.array([0.5, 1.0, 2.0, 30.0, 7.0])
@@ -107,10 +107,6 @@ def test_other_distributions_are_wrapped_as_they_are(name):
 def test_the_energy_of_a_wrapped_distribution_is_the_closed_one():
     wrapped = BatchedDistribution(NORMAL)
     np.testing.assert_allclose(wrapped.energy().to_numpy()[:, 0], 2 * SCALE / np.sqrt(np.pi), rtol=1e-6)
-
-
-def test_the_earlier_name_still_works():
-    assert BatchedLaw is BatchedDistribution
 
 
 def test_predictions_are_those_of_ibug(data):

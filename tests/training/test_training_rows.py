@@ -18,11 +18,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ibug import IBUGRegressor
+from ibug._compiled import refit as kernel
 from ibug.exceptions import OtherRowsWarning, SeenRowsWarning
 from ibug.leaves import read_leaves_of
 from ibug.leaves.recipe import Loss
 from ibug.training._diagnostics import fills_leaves, follows_from
-from ibug.training._load import kernel
 
 N, CUT = 3000, 1800
 

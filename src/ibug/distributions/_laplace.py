@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from ibug._compiled import likelihood
 from ibug._typing import Floats
-from ibug.distributions._load import likelihood, per_row
 from ibug.distributions._location_scale import LocationScale, center_and_spread
+from ibug.distributions._rows import per_row
 
 if TYPE_CHECKING:
     from typing import Self  # in typing from Python 3.11 on

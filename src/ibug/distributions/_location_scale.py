@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from ibug._compiled import likelihood
 from ibug._typing import Floats
 from ibug.distributions._base import FARTHEST, Distribution, checked_moments, standardised
-from ibug.distributions._load import likelihood, per_row, rows_of_values
 from ibug.distributions._profile import most_likely_number
+from ibug.distributions._rows import per_row, rows_of_values
 from ibug.distributions._tails import score_of_tails
 from ibug.exceptions import InvalidInputError
 

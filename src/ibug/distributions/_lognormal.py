@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from ibug._compiled import likelihood
 from ibug._typing import Floats
-from ibug.distributions._load import likelihood, per_row
+from ibug.distributions._rows import per_row
 from ibug.distributions._shifted import SMALLEST_VARIATION, Shifted, bounded_exp
 from ibug.exceptions import InvalidInputError
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution, checked_moments
-from ibug.distributions._load import rows_of_values
 from ibug.distributions._profile import most_likely_number
+from ibug.distributions._rows import rows_of_values
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:

@@ -10,17 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr, ndtri_exp
 
+from ibug._compiled import stack as kernel
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution, standardised
 from ibug.distributions._blend import MixtureParams
 from ibug.distributions._moved import Move, moved_log_density
 from ibug.distributions._tails import score_of_tails
-from ibug.exceptions import InvalidInputError, MissingExtensionError
-
-try:
-    from ibug.distributions import _mixtures as kernel
-except ImportError as error:  # pragma: no cover - only without a build
-    raise MissingExtensionError.of("mixtures of distributions", error) from error
+from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from typing import Self  # in typing from Python 3.11 on
@@ -289,9 +285,9 @@ class Stack(Distribution):
         self._batch().log_densities(*widths, tailed, x, 0, len(x), out)
         return out
 
-    def _batch(self) -> kernel.Batch:
+    def _batch(self) -> kernel.Mixtures:
         loc, scale, atoms, masses = self._rows()
-        return kernel.Batch(
+        return kernel.Mixtures(
             np.ascontiguousarray(loc),
             np.ascontiguousarray(scale),
             np.ascontiguousarray(atoms),

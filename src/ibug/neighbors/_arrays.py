@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._compiled import search as kernel
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors._load import kernel
 
 CODE_TYPES = (np.uint8, np.uint16, np.uint32)
 

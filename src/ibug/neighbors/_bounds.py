@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._compiled import search as kernel
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors._load import kernel
 
 # With fewer tiles a search by bounds costs more than it spares.
 _LEAST_TILES = 128

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._compiled import search as kernel
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors._arrays import CODE_TYPES
-from ibug.neighbors._load import kernel
 
 # The look-up table from leaf numbers to codes has 4 bytes per entry, so 4 GiB at the most.
 _MAX_TABLE_ENTRIES = 2**30

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ibug._compiled import search as kernel
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors._arrays import check_arrays, check_sorted, is_mapped
 from ibug.neighbors._bounds import BOUNDS, Bounds, compiled_index, find_bounds, first_leaves, read_only
 from ibug.neighbors._builder import Builder, aligned_zeros, code_type_for, first_to_sort, tiles_shape
 from ibug.neighbors._checks import as_leaves, check_candidates, check_k
-from ibug.neighbors._load import kernel
 from ibug.neighbors._order import Neighbors
 from ibug.neighbors._search import Search
 

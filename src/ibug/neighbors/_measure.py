@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ibug._compiled import search as kernel
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors._index import LeafIndex
-from ibug.neighbors._load import kernel
 
 
 def instruction_sets() -> list[str]:

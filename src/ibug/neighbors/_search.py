@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._compiled import search as kernel
 from ibug._threads import n_threads_of, run_parallel
 from ibug.neighbors._builder import padded_trees
-from ibug.neighbors._load import kernel
 from ibug.neighbors._order import Neighbors, merge_top_k
 from ibug.neighbors._tasks import Task, divide, most_tasks
 

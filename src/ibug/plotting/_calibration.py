@@ -1,21 +1,34 @@
-"""Observed over nominal coverage."""
+"""Calibration curves, and histograms of the probability integral transform."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug._typing import Floats
-from ibug.describe import chance_band, require
-from ibug.metrics import as_targets, calibration_curve, miscalibration_area
-from ibug.plotting._base import axes, named, pyplot
-from ibug.plotting._style import GREY, LIGHT_GREY, add_grid, series_style
+from ibug._typing import Floats, Integers
+from ibug.describe import at_least_one, chance_band, require
+from ibug.metrics import as_targets, calibration_curve, miscalibration_area, pit
+from ibug.plotting._base import (
+    BLACK,
+    BLUE,
+    GREY,
+    LIGHT_GREY,
+    LIGHT_SKY,
+    Display,
+    PredictionDisplay,
+    legend_above,
+    named,
+    percent_axis,
+    pyplot,
+    series_style,
+)
 
 
 @dataclass(eq=False, repr=False)
-class CalibrationDisplay:
+class CalibrationDisplay(Display):
     """Calibration curves: the share of values that the central intervals of each level hold.
 
     Calibrated distributions are on the diagonal. Where the curve is below it, intervals are too narrow; where it is
@@ -47,9 +60,7 @@ class CalibrationDisplay:
         X: Any,
         y: ArrayLike,
         *,
-        n_levels: int = 100,
         name: str | None = None,
-        ax: Any = None,
         **options: Any,
     ) -> CalibrationDisplay:
         """Draw the curve of an estimator with ``predict_dist``, or the curves of several, on rows it has not seen.
@@ -60,13 +71,15 @@ class CalibrationDisplay:
             The estimators.
         X, y
             The rows and their observed values.
-        n_levels, name, ax, **options
+        name
+            The name of a single curve; by default the estimator's class.
+        **options
             As in `from_predictions`.
         """
         pyplot()
         estimators = named(estimator, name, type(estimator).__name__)
         predicted = {key: require(each, "predict_dist").predict_dist(X) for key, each in estimators.items()}
-        return cls.from_predictions(y, predicted, n_levels=n_levels, ax=ax, **options)
+        return cls.from_predictions(y, predicted, **options)
 
     @classmethod
     def from_predictions(
@@ -96,7 +109,6 @@ class CalibrationDisplay:
         **options
             Passed on to `plot`.
         """
-        pyplot()
         values = as_targets(y)
         predicted = named(distribution, name, "predictions")
         curves = {key: calibration_curve(values, each, n_levels=n_levels) for key, each in predicted.items()}
@@ -115,9 +127,7 @@ class CalibrationDisplay:
         band
             Shade the range of 95 % of the points of a calibrated curve, given the number of rows.
         """
-        self.ax_: Any = axes(ax, figsize=(5.4, 5.2))
-        self.figure_: Any = self.ax_.figure
-        add_grid(self.ax_)
+        self._start(ax, figsize=(5.4, 5.2))
         self.band_: Any = None
         if band:
             low, high = chance_band(self.n_rows, self.expected)
@@ -142,7 +152,92 @@ class CalibrationDisplay:
             ylim=(0, 1),
             aspect="equal",
         )
-        self.ax_.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
-        self.ax_.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
+        percent_axis(self.ax_.xaxis, self.ax_.yaxis)
         self.ax_.legend(loc="best", fontsize="small")
+        return self
+
+
+@dataclass(eq=False, repr=False)
+class PITDisplay(PredictionDisplay):
+    """Histogram of F(y), which is flat for calibrated distributions.
+
+    High ends mean that distributions are too narrow, a hump that they are too wide, and a slope that predictions are
+    too low or too high.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows,)
+        The probability integral transform of each row.
+    edges : ndarray of shape (n_bins + 1,)
+        The edges of the bins, from 0 to 1.
+    counts : ndarray of shape (n_bins,)
+        The number of rows in each bin.
+    ax_, figure_, bars_, line_, band_
+        What was drawn.
+    """
+
+    values: Floats
+    edges: Floats
+    counts: Integers
+
+    @classmethod
+    def from_predictions(
+        cls, y: ArrayLike, distribution: Any, *, n_bins: int = 20, ax: Any = None, **options: Any
+    ) -> PITDisplay:
+        """Draw the histogram of predicted distributions.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,)
+            The observed values.
+        distribution : batched distribution, or tuple (means, standard deviations)
+            What ``predict_dist`` returned for the same rows.
+        n_bins
+            The number of bins.
+        ax
+            Axes to draw on; ``None`` makes a new figure.
+        **options
+            Passed on to `plot`.
+        """
+        values = pit(y, distribution)
+        counts, edges = np.histogram(values, bins=at_least_one(n_bins, "n_bins"), range=(0.0, 1.0))
+        return cls(values, edges, counts.astype(np.int64)).plot(ax, **options)
+
+    def plot(self, ax: Any = None, *, band: bool = True) -> PITDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; ``None`` makes a new figure.
+        band
+            Mark the range in which 95 % of the bars of calibrated distributions end, given the number of rows.
+        """
+        n, n_bins = len(self.values), len(self.counts)
+        self._start(ax)
+        self.bars_: Any = self.ax_.bar(
+            self.edges[:-1],
+            self.counts * n_bins / n,
+            width=np.diff(self.edges),
+            align="edge",
+            facecolor=LIGHT_SKY,
+            edgecolor=BLUE,
+            linewidth=1.0,
+            label=f"{n} rows",
+        )
+        self.band_: Any = None
+        if band:
+            low, high = (float(share) * n_bins for share in chance_band(n, 1 / n_bins))
+            self.band_ = self.ax_.axhspan(
+                low,
+                high,
+                facecolor=(0, 0, 0, 0.14),
+                edgecolor=BLACK,
+                linestyle=":",
+                linewidth=0.8,
+                label="ideal, 95 % range",
+            )
+        self.line_: Any = self.ax_.axhline(1.0, color=BLACK, linestyle="--", linewidth=1.4, label="ideal: uniform")
+        self.ax_.set(xlabel="Probability integral transform F(y)", ylabel="Density", xlim=(0, 1))
+        legend_above(self.ax_)
         return self

@@ -1,4 +1,4 @@
-"""Predicted densities of chosen rows, with the neighbours behind them."""
+"""Predicted distributions of chosen rows: densities of one target, samples of two."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from ibug._inputs import check_target_names
 from ibug._typing import Floats, Integers
-from ibug.describe import density_ends, finite, require, with_unit
+from ibug.describe import at_least_one, density_ends, finite, require, with_unit
+from ibug.distributions import JointStack
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import as_distribution, as_targets
-from ibug.plotting._base import axes, pyplot
-from ibug.plotting._style import BLACK, BLUE, LIGHT_SKY, VERMILLION, add_grid, legend_above
+from ibug.plotting._base import BLACK, BLUE, LIGHT_SKY, VERMILLION, Display, legend_above, pyplot
 
 # The density is drawn between these quantiles, and beyond where it has not come down to 1 % of its peak.
 _TAIL = 0.001
@@ -28,7 +29,7 @@ _RUG = (-0.2, -0.03)
 
 
 @dataclass(eq=False, repr=False)
-class DensityDisplay:
+class DensityDisplay(Display):
     """The predicted density of each chosen row, one above the other, over a rug of its neighbours' targets.
 
     It is the paper's posterior figure (section 5.3): does the shape of the distribution fit the training rows that it
@@ -128,7 +129,6 @@ class DensityDisplay:
         **options
             Passed on to `plot`.
         """
-        pyplot()
         shape = np.shape(distribution[0]) if isinstance(distribution, tuple) else getattr(distribution, "shape", ())
         n = shape[0] if shape else 1
         batch = as_distribution(distribution, n)
@@ -156,9 +156,7 @@ class DensityDisplay:
             The unit of y, for the label of the axis.
         """
         n_chosen = len(self.rows)
-        self.ax_: Any = axes(ax, figsize=(6.4, 1.4 + 0.8 * n_chosen))
-        self.figure_: Any = self.ax_.figure
-        add_grid(self.ax_)
+        self._start(ax, figsize=(6.4, 1.4 + 0.8 * n_chosen))
         bases = np.arange(n_chosen)[::-1].astype(np.float64)  # the first row on top
         self.curves_: list[Any] = []
         self.rugs_: list[Any] = []
@@ -246,3 +244,171 @@ def _check_rows(rows: Sequence[int], n: int) -> Integers:
 def _observed(y: ArrayLike, n: int) -> Floats:
     values = as_targets(y)
     return finite(values, "y", size=n)
+
+
+@dataclass(eq=False, repr=False)
+class JointDisplay(Display):
+    """Scatter of samples of two targets of one row, with the box that holds all targets and the observed values.
+
+    Attributes
+    ----------
+    samples : ndarray of shape (n_samples, 2)
+        The samples of both targets.
+    names : tuple of str
+        The names of both targets.
+    box : ndarray of shape (2, 2) or None
+        Lower and upper end of each target.
+    observed : ndarray of shape (2,) or None
+        The observed values.
+    ax_, figure_, points_, box_, mark_
+        What was drawn.
+    """
+
+    samples: Floats
+    names: tuple[str, str] = ("target_0", "target_1")
+    box: Floats | None = None
+    observed: Floats | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        targets: tuple[int | str, int | str] = (0, 1),
+        coverage: float = 0.9,
+        n_samples: int = 1000,
+        random_state: Any = 0,
+        ax: Any = None,
+    ) -> JointDisplay:
+        """Draw the first row of X, by an estimator of several targets.
+
+        Parameters
+        ----------
+        estimator : IBUGRegressor
+            Fitted on several targets.
+        X : rows
+            The rows, of which the first is drawn.
+        y : array-like of shape (n_targets,) or (n_rows, n_targets), optional
+            The observed values of the row.
+        targets : pair of int or str
+            The two targets, by their numbers or names.
+        coverage : float
+            The coverage of the box, which holds all targets, not only these two.
+        n_samples, random_state
+            The number of samples, and their seed.
+        ax
+            Axes to draw on; ``None`` makes a new figure.
+        """
+        pyplot()
+        names = getattr(estimator, "target_names_", None)
+        if names is None:
+            raise InvalidInputError("A scatter of two targets needs an estimator that was fitted on several.")
+        check_target_names(names, y, "y")
+        some = X[:1] if not hasattr(X, "iloc") else X.iloc[:1]
+        distribution = estimator.predict_dist(some)
+        boxes = None
+        if estimator.rule_.boxes is not None:
+            boxes = estimator.predict_interval(some, coverage, joint=True)[0]
+        return cls.from_predictions(
+            distribution,
+            None if y is None else np.atleast_2d(np.asarray(y, np.float64))[0],
+            box=boxes,
+            names=names,
+            targets=targets,
+            n_samples=n_samples,
+            random_state=random_state,
+            ax=ax,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        distribution: JointStack,
+        y: ArrayLike | None = None,
+        *,
+        box: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+        targets: tuple[int | str, int | str] = (0, 1),
+        n_samples: int = 1000,
+        random_state: Any = 0,
+        ax: Any = None,
+    ) -> JointDisplay:
+        """Draw the first row of predicted joint distributions.
+
+        Parameters
+        ----------
+        distribution : JointStack
+            What ``predict_dist`` returned.
+        y : array-like of shape (n_targets,), optional
+            The observed values of the row.
+        box : array-like of shape (n_targets, 2), optional
+            The ends of its box.
+        names : sequence of str, optional
+            The names of all targets.
+        targets : pair of int or str
+            The two targets, by their numbers or names.
+        n_samples, random_state
+            The number of samples, and their seed.
+        ax
+            Axes to draw on; ``None`` makes a new figure.
+        """
+        if not isinstance(distribution, JointStack):
+            raise InvalidInputError(
+                f"A JointStack is expected, as predict_dist returns it of several targets; got "
+                f"{type(distribution).__name__}."
+            )
+        d = distribution.n_targets
+        called = [f"target_{j}" for j in range(d)] if names is None else list(names)
+        chosen = _numbers(targets, called)
+        one = distribution if distribution.shape == (d,) else distribution[0]
+        drawn = one.rvs(at_least_one(n_samples, "n_samples"), random_state=random_state)
+        return cls(
+            drawn[:, chosen],
+            (called[chosen[0]], called[chosen[1]]),
+            None if box is None else np.asarray(box, np.float64)[chosen],
+            None if y is None else np.asarray(y, np.float64)[chosen],
+        ).plot(ax)
+
+    def plot(self, ax: Any = None) -> JointDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax
+            Axes to draw on; ``None`` makes a new figure.
+        """
+        self._start(ax)
+        x, y = self.samples.T
+        label = f"{len(x):,} samples"
+        self.points_: Any = self.ax_.scatter(x, y, s=12, color=BLUE, alpha=0.35, linewidths=0, label=label)
+        self.box_: Any = None
+        if self.box is not None and np.isfinite(self.box).all():
+            from matplotlib.patches import Rectangle
+
+            (left, right), (low, high) = self.box
+            self.box_ = Rectangle((left, low), right - left, high - low, fill=False, edgecolor=BLUE, label="box")
+            self.ax_.add_patch(self.box_)
+        self.mark_: Any = None
+        if self.observed is not None:
+            self.mark_ = self.ax_.plot(*self.observed, "D", color=VERMILLION, label="observed")[0]
+        self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
+        legend_above(self.ax_)
+        return self
+
+
+def _numbers(targets: Any, names: list[str]) -> list[int]:
+    """Return the numbers of two different targets, which are given by number or name."""
+    found: list[int] = []
+    for one in targets if isinstance(targets, (tuple, list, np.ndarray)) else ():
+        if isinstance(one, str) and names.count(one) == 1:
+            found.append(names.index(one))
+        elif isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 0 <= one < len(names):
+            found.append(int(one))
+    if len(found) != 2 or len(targets) != 2 or found[0] == found[1]:
+        raise InvalidInputError(
+            f"targets must be two different numbers from 0 to {len(names) - 1}, or two names of {names}; got "
+            f"{targets!r}."
+        )
+    return found

@@ -15,13 +15,10 @@ from ibug.describe import Predictions, number, percent, require
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scores, as_targets, evaluate
 from ibug.plotting._base import pyplot
-from ibug.plotting._calibration import CalibrationDisplay
+from ibug.plotting._calibration import CalibrationDisplay, PITDisplay
 from ibug.plotting._density import DensityDisplay
-from ibug.plotting._interval import IntervalDisplay
-from ibug.plotting._leaf_density import LeafDensityDisplay
-from ibug.plotting._pit import PITDisplay
-from ibug.plotting._spread_error import SpreadErrorDisplay
-from ibug.plotting._tuning import TuningDisplay
+from ibug.plotting._intervals import IntervalDisplay, SpreadErrorDisplay
+from ibug.plotting._tuning import LeafDensityDisplay, TuningDisplay
 
 _MOSAIC = [
     ["calibration", "pit", "scores"],

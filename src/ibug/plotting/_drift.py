@@ -12,8 +12,7 @@ from ibug._typing import Floats
 from ibug.describe import require
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Drift
-from ibug.plotting._base import axes, one_of, pyplot
-from ibug.plotting._style import BLACK, BLUE, VERMILLION, add_grid, legend_above
+from ibug.plotting._base import BLACK, BLUE, VERMILLION, Display, legend_above, one_of, pyplot
 
 _LABELS = {
     "similarity": "Affinity score: similarity to the training data",
@@ -23,7 +22,7 @@ _LABELS = {
 
 
 @dataclass(eq=False, repr=False)
-class DriftDisplay:
+class DriftDisplay(Display):
     """Shares of rows with at most a value, of new rows and of validation rows: close to one curve without data drift.
 
     The largest distance between them, which the dotted line marks, is what Kolmogorov and Smirnov's test looks at.
@@ -76,7 +75,6 @@ class DriftDisplay:
         kind, ax
             As in `from_estimator`.
         """
-        pyplot()
         one_of(kind, "kind", tuple(_LABELS))
         if kind not in drift.samples:
             have = f"There are samples of: {', '.join(drift.samples)}."
@@ -96,9 +94,7 @@ class DriftDisplay:
         ax
             Axes to draw on; ``None`` makes a new figure.
         """
-        self.ax_: Any = axes(ax)
-        self.figure_: Any = self.ax_.figure
-        add_grid(self.ax_)
+        self._start(ax)
         lines = (self.before, BLUE, "-", "validation rows"), (self.values, VERMILLION, "--", f"{len(self.values)} rows")
         self.curves_: Any = []
         for x, color, dashes, label in lines:

@@ -17,16 +17,15 @@ from ibug.distributions import Distribution, Stack
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import pit
 from ibug.neighbors import Batch, ValidationRows
-from ibug.rule._candidates import smallest_nonzero
-from ibug.rule._choice import Choice, select
-from ibug.rule._facts import TargetSummary
+from ibug.rule._choice import Choice, select, smallest_nonzero
 from ibug.rule._plan import Plan, candidates
 from ibug.rule._reference import Reference, kept
 from ibug.rule._rule import STACK, Rule, tuning_table, with_refused
+from ibug.rule._spread import SingleSpread
+from ibug.rule._stack import Stacked, too_few
 from ibug.rule._stacking import stacked
 from ibug.rule._statistics import Statistics
-from ibug.rule.spread import SingleSpread
-from ibug.rule.stack import Stacked, too_few
+from ibug.rule._targets import TargetSummary
 
 # The share of validation rows below the threshold of the affinity score; one row of a hundred is the least to tell it.
 _SHARE_BELOW_THRESHOLD = 0.01

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ibug._options import Options
-from ibug.rule._facts import TargetSummary
-from ibug.rule.stack import Experts, scaled_k
+from ibug.rule._experts import Experts, scaled_k
+from ibug.rule._targets import TargetSummary
 
 #: The paper's candidates for k (section B.2).
 K_CANDIDATES = (3, 5, 7, 9, 11, 15, 31, 61, 91, 121, 151, 201, 301, 401, 501, 601, 701)

@@ -19,12 +19,13 @@ from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibra
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
+from ibug.rule._experts import Evidence, scaled_k
 from ibug.rule._family import Family
 from ibug.rule._plan import most_needed
 from ibug.rule._reference import Reference
-from ibug.rule._support import TargetRange, TargetSupport
-from ibug.rule.spread import QUANTITIES, SingleSpread, Spread, spread_from_state
-from ibug.rule.stack import Evidence, Stacked, scaled_k
+from ibug.rule._spread import QUANTITIES, SingleSpread, Spread, spread_from_state
+from ibug.rule._stack import Stacked
+from ibug.rule._targets import TargetRange, TargetSupport
 
 _TUNING_COLUMNS: dict[str, Any] = {
     "spread": str,

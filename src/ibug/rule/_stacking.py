@@ -14,11 +14,12 @@ from ibug.distributions import Distribution
 from ibug.metrics import pit, resolve_scoring
 from ibug.neighbors import ValidationRows
 from ibug.rule._choice import Choice
+from ibug.rule._experts import Evidence, Experts, ExpertStatistics, pool, resolution, values_taken
 from ibug.rule._plan import Plan
 from ibug.rule._reference import kept
 from ibug.rule._rule import STACK, Rule
+from ibug.rule._stack import Stacked, fit
 from ibug.rule._statistics import Statistics
-from ibug.rule.stack import Evidence, Experts, ExpertStatistics, Stacked, fit, pool, resolution, values_taken
 
 # About how many validation rows, with their neighbours, tell how fine the target is.
 _ROWS_FOR_RESOLUTION = 5000

@@ -11,9 +11,9 @@ from ibug._typing import Floats
 from ibug._weights import effective_rows
 from ibug.metrics import Scoring, resolve_scoring
 from ibug.neighbors import Batch
+from ibug.rule._experts import Evidence, Experts
 from ibug.rule._plan import Plan
-from ibug.rule.spread import QUANTITIES, prefix_means
-from ibug.rule.stack import Evidence, Experts
+from ibug.rule._spread import QUANTITIES, prefix_means
 
 
 @dataclass(frozen=True)

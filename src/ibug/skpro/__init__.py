@@ -14,6 +14,4 @@ from ibug.skpro._distributions import to_skpro
 from ibug.skpro._joint import JointDistribution
 from ibug.skpro._regressor import IBUGRegressor
 
-BatchedLaw = BatchedDistribution  # its name in earlier versions
-
-__all__ = ["BatchedDistribution", "BatchedLaw", "IBUGRegressor", "JointDistribution", "to_skpro"]
+__all__ = ["BatchedDistribution", "IBUGRegressor", "JointDistribution", "to_skpro"]

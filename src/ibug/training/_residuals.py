@@ -19,11 +19,11 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from ibug._compiled import refit as kernel
 from ibug._progress import Progress
 from ibug._typing import Floats
 from ibug.leaves import Bagging, Boosting, LeafReader, NotRedoneError
 from ibug.neighbors import JoinedIndex, LeafIndex, LeafNumbers, Residuals
-from ibug.training._load import kernel
 
 #: The share of rate · Σ|g|/Σh of a tree, or of the value, by which a value may differ from the model's own: libraries
 #: compute in single precision, a thousand times finer; a row too many or too few is far coarser in most leaves.

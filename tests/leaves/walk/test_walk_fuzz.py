@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from ibug._compiled import walk as kernel
 from ibug.leaves import read_leaves_of
-from ibug.leaves.walk import _walk
 from ibug.leaves.walk._probes import probes
 from ibug.leaves.walk._tree_walk import TreeWalk
 
@@ -38,7 +38,7 @@ def assert_walks(model, X, queries, *, exact=True, by_sum=True):
     assert (link is not None) == by_sum
     for rows in (queries, probes(trees, 60, seed=1)):
         leaves, predictions = reader._ask_library(rows)
-        for instruction_set in _walk.instruction_sets():
+        for instruction_set in kernel.instruction_sets():
             walked, sums = walk(rows, instruction_set=instruction_set)
             assert_array_equal(walked, leaves)
         for i in (0, len(rows) - 1):  # one row goes another way

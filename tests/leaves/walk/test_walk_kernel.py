@@ -1,16 +1,13 @@
 """The compiled walk on random trees, against an oracle that goes down row by row."""
 
-import ast
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-import ibug.leaves.walk
-from ibug.leaves.walk import _tree_walk, _walk
+from ibug._compiled import walk as kernel
+from ibug.leaves.walk import _tree_walk
 from ibug.leaves.walk._tree_walk import TreeWalk
 from ibug.leaves.walk._trees import NODE, NotWalkableError, Trees, new_nodes, offsets
 from tests.oracles import walk_trees
@@ -68,7 +65,7 @@ def random_rows(rng, trees, n_rows):
 def assert_walks(trees, rows):
     expected = walk_trees(trees, rows)
     walk = TreeWalk(trees)
-    for instruction_set in _walk.instruction_sets():
+    for instruction_set in kernel.instruction_sets():
         leaves, sums = walk(rows, instruction_set=instruction_set)
         assert leaves.dtype == np.int32
         assert_array_equal(leaves, expected[0])
@@ -158,7 +155,7 @@ def test_chosen_trees(oblivious, n_rows):
     walk, rows = TreeWalk(trees), random_rows(rng, trees, n_rows)
     every = walk_trees(trees, rows)[0]
     for chosen in (np.arange(300), np.array([299]), rng.permutation(300)[:270], np.array([5, 5, 0])):
-        for instruction_set in _walk.instruction_sets():
+        for instruction_set in kernel.instruction_sets():
             leaves, _ = walk(rows, trees=chosen.astype(np.int32), instruction_set=instruction_set)
             assert_array_equal(leaves, every[:, chosen])
     for wrong in ([300], [-1]):
@@ -255,12 +252,3 @@ def test_arrays_that_do_not_fit_are_refused():
 
 def test_a_node_has_no_unnamed_bytes():
     assert NODE.itemsize == 40 == sum(NODE[name].itemsize for name in NODE.names)
-
-
-def test_stub():
-    stub = ast.parse((Path(ibug.leaves.walk.__file__).parent / "_walk.pyi").read_text())
-    named = {node.name for node in stub.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-    assert named == {name for name in dir(_walk) if not name.startswith("_")}
-    for cls in (node for node in stub.body if isinstance(node, ast.ClassDef)):
-        members = {getattr(node, "name", None) or node.target.id for node in cls.body}
-        assert members - {"__init__"} == {name for name in dir(getattr(_walk, cls.name)) if not name.startswith("_")}

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ibug._compiled import stack as kernel
 from ibug._typing import Floats
-from ibug.exceptions import MissingExtensionError
-
-try:
-    from ibug.distributions import _mixtures as kernel
-except ImportError as error:  # pragma: no cover - only without a build
-    raise MissingExtensionError.of("mixtures of distributions", error) from error
 
 
 def mean_distances(points: Floats, weights: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._compiled import walk
 from ibug._threads import n_threads_of, run_parallel
-from ibug.leaves.walk import _walk
 from ibug.leaves.walk._trees import NotWalkableError, Trees, offsets
 
 # A thread is worth starting only for about a millisecond of work: this number of leaf numbers.
@@ -66,17 +66,17 @@ class TreeWalk:
         return (leaves, sums) if done else None
 
 
-def _compile(trees: Trees) -> _walk.Forest:
-    reading = _walk.Reading()
+def _compile(trees: Trees) -> walk.Forest:
+    reading = walk.Reading()
     for name, value in trees.reading.items():
         setattr(reading, name, value)
     nodes = trees.nodes.view(np.uint8).reshape(len(trees.nodes), trees.nodes.dtype.itemsize)
     try:
         if trees.leaf_values is not None:
-            return _walk.Forest.build_oblivious(trees.first, nodes, trees.leaf_values, reading)
+            return walk.Forest.build_oblivious(trees.first, nodes, trees.leaf_values, reading)
         first_member = offsets([len(members) for members in trees.categories])
         members = np.concatenate([*trees.categories, np.empty(0, np.int32)]).astype(np.int32)
         n_categories = np.array([trees.n_categories.get(i, 0) for i in range(trees.n_features)], np.int32)
-        return _walk.Forest.build(trees.first, nodes, first_member, members, n_categories, reading)
+        return walk.Forest.build(trees.first, nodes, first_member, members, n_categories, reading)
     except ValueError as error:
         raise NotWalkableError(str(error)) from error

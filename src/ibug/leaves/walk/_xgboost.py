@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug.leaves.walk import _walk
+from ibug._compiled import walk
 from ibug.leaves.walk._trees import NAN_IS_MISSING, NotWalkableError, Trees, new_nodes, offsets
 from ibug.leaves.walk._ubjson import parse
 
@@ -27,7 +27,7 @@ class Margin:
         """Return the predictions, (n_rows,)."""
         margins = sums.astype(np.float32)
         if self.log_link:
-            _walk.exp(margins)
+            walk.exp(margins)
         return margins
 
 
@@ -44,7 +44,7 @@ def read_trees(booster: Any, n_rounds: int, missing: float) -> tuple[Trees, Marg
         raise NotWalkableError("it has no trees")
     base = np.array([float(learner["learner_model_param"]["base_score"].strip("[]").split(",")[0])], np.float32)
     if objective in _LOG_LINK:
-        _walk.log(base)
+        walk.log(base)
     reading = {
         "n_features": int(learner["learner_model_param"]["num_feature"]),
         "single": True,

@@ -10,8 +10,7 @@ import numpy as np
 from ibug._options import Options
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError
-from ibug.rule._facts import TargetSummary
-from ibug.rule._support import TargetRange, TargetSupport
+from ibug.rule._targets import TargetRange, TargetSummary, TargetSupport
 
 
 @dataclass(frozen=True, eq=False)

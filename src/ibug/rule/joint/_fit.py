@@ -22,9 +22,10 @@ from ibug.distributions.joint import (
     predicted_plus,
 )
 from ibug.exceptions import InvalidInputError
+from ibug.rule._experts import Experts, Pooled
+from ibug.rule._stack import FEWEST_ROWS, from_distances, least_weight, too_few
 from ibug.rule.joint._joint_stacked import JointStacked
 from ibug.rule.joint._masses import expert_masses
-from ibug.rule.stack import FEWEST_ROWS, Experts, Pooled, from_distances, least_weight, too_few
 
 # Rows whose points and masses are held at a time.
 _ROWS_PER_CHUNK = 128

@@ -21,7 +21,7 @@ from ibug.neighbors import Batch
 from ibug.rule._plan import most_needed
 from ibug.rule._reference import Reference
 from ibug.rule._rule import STACK, Rule, Table
-from ibug.rule._support import TargetRange
+from ibug.rule._targets import TargetRange
 from ibug.rule.joint._joint_stacked import JointStacked
 
 

@@ -16,8 +16,9 @@ from ibug.distributions import MixtureParams, Stack
 from ibug.distributions.joint import JointMixtureParams, JointStack, Neighborhood, local_copulas
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
+from ibug.rule._experts import Experts, Nearest, Pooled
+from ibug.rule._stack import USUAL_BANDWIDTH
 from ibug.rule.joint._masses import combined_masses
-from ibug.rule.stack import USUAL_BANDWIDTH, Experts, Nearest, Pooled
 
 #: What the first expert is called: each target as if it were the only one, and their dependence beside.
 OWN = "own, by copula"

@@ -12,17 +12,18 @@ from ibug._typing import Floats
 from ibug.calibration import BoxCalibrator
 from ibug.distributions.joint import JointStack
 from ibug.neighbors import Batch, ValidationRows
+from ibug.rule._experts import Experts, Pooled, pool, resolution
 from ibug.rule._learning import affinity_threshold, choose, with_floor, without_validation
 from ibug.rule._plan import Plan, most_needed
 from ibug.rule._reference import Reference, kept
 from ibug.rule._rule import Rule
+from ibug.rule._spread import CombinedSpread, SingleSpread, prefix_means
+from ibug.rule._stack import too_few
 from ibug.rule._statistics import Statistics
 from ibug.rule.joint._facts import JointFacts
 from ibug.rule.joint._fit import JointEvidence, fit_joint, normal_only_joint
 from ibug.rule.joint._joint_rule import JointRule
 from ibug.rule.joint._joint_stacked import JointStacked
-from ibug.rule.spread import CombinedSpread, SingleSpread, prefix_means
-from ibug.rule.stack import Experts, Pooled, pool, resolution, too_few
 
 _NORMAL_ONLY = Experts((), (), False)
 

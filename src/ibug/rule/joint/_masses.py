@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-from ibug.rule.stack import Nearest
+from ibug.rule._experts import Nearest
 
 Weighted = Sequence[tuple[Nearest, float]]
 
