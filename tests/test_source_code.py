@@ -64,7 +64,7 @@ def test_what_is_public_or_ones_own_is_not(code):
 
 def test_modules_of_one_package_share_what_is_private():
     code = "from ibug.neighbors._index import Index\nIndex()._widen()"
-    assert uses(code, "ibug.neighbors._order") == []
+    assert uses(code, "ibug.neighbors._search") == []
     assert uses(code, "ibug.neighbors.walk._order") == []
     assert uses(code, "ibug.neighbors.__init__") == []
     assert len(uses(code, "ibug.regressor")) == 2

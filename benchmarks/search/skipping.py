@@ -1,4 +1,4 @@
-"""Measure the exact search that skips rows against the full scan, and the approximate one in two stages.
+"""Measure the exact search that skips rows against the full scan.
 
     python benchmarks/search.py              real datasets of the folder that IBUG_DATA names, some minutes
     python benchmarks/search.py --growth     10,000 to 1,000,000 rows of made data with five features
@@ -7,9 +7,7 @@
 
 Times are processor times of one thread, the best of several rounds taken in turn. "Full" looks at every row, for many
 queries at a time; "comparing" does so for few, whose codes are compared one by one; "alone" is one row a call.
-"Visited" is the share of the tiles of 16 rows that a query has to look at. "Recall" is the share of the exact
-neighbours that the two-stage search finds, with 10 candidates for each neighbour; its time is that of rows alone, and
-its ratio is to skipping.
+"Visited" is the share of the tiles of 16 rows that a query has to look at.
 """
 
 from __future__ import annotations
@@ -38,7 +36,6 @@ DATASETS = ("bike", "california", "obesity", "news")
 KS = (10, 100, 301)
 BATCH, ALONE, ROUNDS = 512, 32, 9
 FEW = 24  # queries at a time, too few to share bitmaps of their leaves
-CANDIDATES = 10  # for each neighbour, in two stages
 GROWTH = (10_000, 40_000, 160_000, 640_000, 1_000_000)
 Draw = Callable[..., tuple[NDArray[np.float64], NDArray[np.float64]]]
 DOCUMENT = ROOT / "benchmarks" / "results" / "performance.md"
@@ -104,7 +101,7 @@ def one_dataset(name: str, library: str, X: Any, y: Any, n_trees: int, bars: lis
         f"memory {index.nbytes / leaves.size:.3f} bytes per row and tree, "
         f"{index.bounds_nbytes / leaves.size:.3f} of them bounds",
         f"  {'k':>5}{'comparing':>12}{'full':>12}{'skipping':>12}{'ratio':>8}{'full alone':>14}{'skipping':>12}"
-        f"{'ratio':>8}{'visited':>10}{'two stages':>13}{'ratio':>8}{'recall':>9}",
+        f"{'ratio':>8}{'visited':>10}",
     ]
     for k in [k for k in KS if 8 * k <= index.n_rows] or [1]:
         figures, line = one_k(index, queries, k)
@@ -139,7 +136,6 @@ def judged(title: str, name: str, figures: dict[str, float]) -> list[str]:
 def one_k(index: LeafIndex, queries: NDArray[Any], k: int) -> tuple[dict[str, float], str]:
     """Return the times per query by name, and a line of the table."""
     full = without_bounds(index)
-    candidates = min(index.n_rows, CANDIDATES * k)
     alone = [queries[i : i + 1] for i in range(min(ALONE, len(queries)))]
     some = [queries[i : i + FEW] for i in range(0, len(queries), FEW)]
     t = shortest(
@@ -147,19 +143,15 @@ def one_k(index: LeafIndex, queries: NDArray[Any], k: int) -> tuple[dict[str, fl
             "comparing": (lambda: [full.query(q, k) for q in some], len(queries)),
             "full batch": (lambda: full.query(queries, k), len(queries)),
             "skipping batch": (lambda: index.query(queries, k), len(queries)),
-            "two stages": (lambda: [index.query(q, k, candidates=candidates) for q in alone], len(alone)),
             "full alone": (lambda: [full.query(q, k) for q in alone], len(alone)),
             "skipping alone": (lambda: [index.query(q, k) for q in alone], len(alone)),
         }
     )
-    exact, found = index.query(queries, k)[1], index.query(queries, k, candidates=candidates)[1]
-    recall = np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(exact, found, strict=True)])
     line = (
         f"  {k:5}{t['comparing'] * 1e6:9.1f} us{t['full batch'] * 1e6:9.1f} us{t['skipping batch'] * 1e6:9.1f} us"
         f"{t['full batch'] / t['skipping batch']:6.1f} x{t['full alone'] * 1e6:11.1f} us"
         f"{t['skipping alone'] * 1e6:9.1f} us{t['full alone'] / t['skipping alone']:6.1f} x"
-        f"{index.visited(queries, k).mean():10.1%}{t['two stages'] * 1e6:10.1f} us"
-        f"{t['skipping alone'] / t['two stages']:6.1f} x{recall:9.1%}"
+        f"{index.visited(queries, k).mean():10.1%}"
     )
     return t, line
 

@@ -1,5 +1,5 @@
-// The extension module `ibug._core`. Its kernels take arrays, start, stop and out, check that these fit together, release
-// the GIL and run in the caller's thread: threads, chunks and shards are made in Python.
+// The extension module `ibug._core`. Its kernels take arrays, start, stop and out, check that these fit together,
+// release the GIL and run in the caller's thread: threads, chunks and shards are made in Python.
 #include <nanobind/nanobind.h>
 
 #include "bindings/common.hpp"

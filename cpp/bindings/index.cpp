@@ -189,23 +189,6 @@ void register_searches(nb::class_<PythonIndex>& index) {
         "affinities"_a.noconvert(), "rows"_a.noconvert(), "instruction_set"_a = "",
         "Find what `scan` finds, but skip the tiles that cannot have a row among the best; a query that seems to "
         "need more than `most_visits` further tiles is answered by a scan.");
-    index.def(
-        "two_stage",
-        [](const PythonIndex& self, Leaves leaves, std::size_t query_start, std::size_t query_stop,
-           std::size_t first_trees, std::size_t n_candidates, Affinities affinities, Rows rows,
-           const std::string& instruction_set) {
-            const Task task(self, leaves, {query_start, query_stop, 0, self.n_tiles()}, affinities, rows, quad_tiles);
-            require(first_trees > 0 && first_trees % tree_step == 0, "first_trees must be a multiple of 4");
-            require(n_candidates >= rows.shape(1) && n_candidates <= self.n_rows(),
-                    "from k to n_rows candidates are expected");
-            const Loops& loops = all_loops().choose(instruction_set);
-            ask(self, [&](const auto& codes) {
-                codes.two_stage(leaves.data(), task.range, first_trees, n_candidates, task.out, loops);
-            });
-        },
-        "leaves"_a.noconvert(), "query_start"_a, "query_stop"_a, "first_trees"_a, "n_candidates"_a,
-        "affinities"_a.noconvert(), "rows"_a.noconvert(), "instruction_set"_a = "",
-        "Find k rows of high affinity among candidates that the first trees propose.");
 }
 
 void register_answers(nb::class_<PythonIndex>& index) {

@@ -94,7 +94,8 @@ class MixtureArrays {
 }  // namespace
 
 void ibug::register_mixtures(nb::module_& m) {
-    nb::class_<MixtureArrays>(m, "Mixtures", "A normal part, pooled errors and atoms for each row; checked once, and kept alive.")
+    nb::class_<MixtureArrays>(m, "Mixtures",
+                              "A normal part, pooled errors and atoms for each row; checked once, and kept alive.")
         .def(nb::init<Vector, Vector, Table, Masses, Vector, Vector, Vector>(), "loc"_a.noconvert(),
              "scale"_a.noconvert(), "atoms"_a.noconvert(), "masses"_a.noconvert(), "errors"_a.noconvert(),
              "weights"_a.noconvert(), "support"_a.noconvert())

@@ -1,12 +1,11 @@
 // The submodule `spread`: variances of neighbours' values.
-#include "spread/spreads.hpp"
-
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
 
 #include "bindings/common.hpp"
+#include "spread/spreads.hpp"
 
 namespace nb = nanobind;
 namespace spread = ibug::spread;

@@ -27,10 +27,10 @@ class BitmapScan {
         return std::min<std::size_t>(512, (std::size_t{1} << 25) / (TopK::bytes(k, n_trees) + numbers + planes));
     }
 
-    // Arguments here and below are those of scan(); the first n_trees are counted.
-    BitmapScan(const Tiles<std::uint8_t>& tiles, std::size_t n_trees, std::size_t k, const Loops& loops)
-        : tiles_(tiles), n_trees_(n_trees), k_(k), loops_(loops),
-          n_planes_(std::max(block_planes, static_cast<std::size_t>(std::bit_width(n_trees)))) {}
+    // Arguments here and below are those of scan().
+    BitmapScan(const Tiles<std::uint8_t>& tiles, std::size_t k, const Loops& loops)
+        : tiles_(tiles), n_trees_(tiles.n_trees), k_(k), loops_(loops),
+          n_planes_(std::max(block_planes, static_cast<std::size_t>(std::bit_width(n_trees_)))) {}
 
     void find(const Queries<std::uint8_t>& queries, const std::uint32_t* outputs, std::size_t tile_start,
               std::size_t tile_stop, std::int32_t* affinities, std::int64_t* rows) {
@@ -119,8 +119,7 @@ class BitmapScan {
         bitmaps_.assign(most_bitmaps, Bitmap{});
         if (queries.first_uncoded == nullptr) return;
         for (std::size_t q = 0; q < n_queries; ++q)
-            for (const std::uint32_t tree : queries[q].uncoded)
-                if (tree < n_trees_) places_[q * width_ + tree] = 0;
+            for (const std::uint32_t tree : queries[q].uncoded) places_[q * width_ + tree] = 0;
     }
 
     // The affinities of the rows of some tiles to all queries.

@@ -23,16 +23,15 @@ inline std::size_t query_block_size(std::size_t code_bytes, std::size_t best_byt
     return std::clamp<std::size_t>(fitting / group * group, group, 64);
 }
 
-// counts: (n_queries, quad_rows), overwritten with the affinities of the rows of four tiles, by the first `n_trees` of
-// the `width` trees, multiples of tree_step.
+// counts: (n_queries, quad_rows), overwritten with the affinities of the rows of four tiles of `width` trees.
 template <class Code>
-void count_quad(const Code* tiles, std::size_t width, std::size_t n_trees, const Code* queries, std::size_t n_queries,
-                std::uint16_t* counts, const Loops& loops) {
+void count_quad(const Code* tiles, std::size_t width, const Code* queries, std::size_t n_queries, std::uint16_t* counts,
+                const Loops& loops) {
     const Counters<Code>& functions = counters<Code>(loops);
     const std::size_t tile_stride = width * tile_rows;
     std::fill(counts, counts + n_queries * quad_rows, std::uint16_t{0});
-    for (std::size_t first = 0; first < n_trees; first += tree_block) {
-        const std::size_t n_lines = std::min(tree_block, n_trees - first) / trees_per_line<Code>;
+    for (std::size_t first = 0; first < width; first += tree_block) {
+        const std::size_t n_lines = std::min(tree_block, width - first) / trees_per_line<Code>;
         for (std::size_t q = 0; q < n_queries;) {
             const bool in_group = q + loops.group_size <= n_queries;
             (in_group ? functions.group : functions.single)(tiles + first * tile_rows, tile_stride, n_lines,
@@ -46,7 +45,7 @@ void count_quad(const Code* tiles, std::size_t width, std::size_t n_trees, const
 template <class Code>
 void scan_by_comparisons(const Tiles<Code>& tiles, const Queries<Code>& queries, const std::uint32_t* outputs,
                          std::size_t k, std::size_t tile_start, std::size_t tile_stop, std::int32_t* affinities,
-                         std::int64_t* rows, const Loops& loops, std::size_t n_trees) {
+                         std::int64_t* rows, const Loops& loops) {
     const std::size_t width = tiles.width();
     const std::size_t block_size =
         query_block_size(width * sizeof(Code), TopK::bytes(k, tiles.n_trees), loops.group_size);
@@ -59,10 +58,10 @@ void scan_by_comparisons(const Tiles<Code>& tiles, const Queries<Code>& queries,
             const std::size_t place = tile * tile_rows;
             const std::uint64_t valid = tiles.valid(place, quad_rows);
             if (valid == 0) break;
-            count_quad(tiles.tile(tile), width, n_trees, block.codes, block.n, counts.data(), loops);
+            count_quad(tiles.tile(tile), width, block.codes, block.n, counts.data(), loops);
             for (std::size_t q = 0; q < block.n; ++q) {
                 std::uint16_t* own = counts.data() + q * quad_rows;
-                if (block.first_uncoded != nullptr) take_back(tiles, tile, quad_tiles, block[q], n_trees, own);
+                if (block.first_uncoded != nullptr) take_back(tiles, tile, quad_tiles, block[q], own);
                 const std::uint64_t mask = loops.at_least(own, static_cast<std::uint16_t>(best[q].needed())) & valid;
                 if (mask != 0) best[q].offer(own, tiles.order + place, mask);
             }
@@ -73,18 +72,17 @@ void scan_by_comparisons(const Tiles<Code>& tiles, const Queries<Code>& queries,
 }
 
 // The k nearest of the rows in tiles [tile_start, tile_stop), both multiples of quad_tiles, for some queries, and for
-// each its row of `affinities` and `rows`, both (..., k). Only the first `first_trees` are counted, a multiple of
-// tree_step, if there are more.
+// each its row of `affinities` and `rows`, both (..., k).
 template <class Code>
 void scan(const Tiles<Code>& tiles, const Queries<Code>& queries, const std::uint32_t* outputs, std::size_t k,
           std::size_t tile_start, std::size_t tile_stop, std::int32_t* affinities, std::int64_t* rows,
-          const Loops& loops, std::size_t first_trees = ~std::size_t{0}) {
+          const Loops& loops) {
     if constexpr (sizeof(Code) == 1) {
-        const std::size_t n_trees = std::min(tiles.n_trees, first_trees), most = BitmapScan::most_queries(k, n_trees);
+        const std::size_t most = BitmapScan::most_queries(k, tiles.n_trees);
         // Blocks of the same size, as far as possible.
         const std::size_t n_blocks = most > 0 ? (queries.n + most - 1) / most : queries.n;
         if (n_blocks > 0 && queries.n / n_blocks >= loops.least_queries) {
-            BitmapScan by_bitmaps(tiles, n_trees, k, loops);
+            BitmapScan by_bitmaps(tiles, k, loops);
             for (std::size_t b = 0; b < n_blocks; ++b) {
                 const std::size_t first = b * queries.n / n_blocks, last = (b + 1) * queries.n / n_blocks;
                 by_bitmaps.find(queries.part(first, last), outputs + first, tile_start, tile_stop, affinities, rows);
@@ -92,8 +90,7 @@ void scan(const Tiles<Code>& tiles, const Queries<Code>& queries, const std::uin
             return;
         }
     }
-    scan_by_comparisons(tiles, queries, outputs, k, tile_start, tile_stop, affinities, rows, loops,
-                        std::min(tiles.width(), first_trees));
+    scan_by_comparisons(tiles, queries, outputs, k, tile_start, tile_stop, affinities, rows, loops);
 }
 
 // Comparisons made by `repeats` passes of the counting loop over four tiles and one tree block, which fit the
@@ -105,7 +102,7 @@ std::uint64_t count_repeatedly(const Code* tiles, std::size_t width, const Code*
     std::vector<std::uint16_t> counts(n_queries * quad_rows);
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < repeats; ++i) {
-        count_quad(tiles, width, width, queries, n_queries, counts.data(), loops);
+        count_quad(tiles, width, queries, n_queries, counts.data(), loops);
         sum += counts[i % counts.size()];
     }
     return sum;

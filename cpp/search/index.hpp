@@ -19,7 +19,6 @@
 #include "search/pruned_search.hpp"
 #include "search/queries.hpp"
 #include "search/tiles.hpp"
-#include "search/two_stage.hpp"
 
 namespace ibug {
 
@@ -42,8 +41,7 @@ struct Results {
 template <class Code>
 class Index {
    public:
-    // numbering and leaf_counts, (n_trees,), make codes of leaf numbers. Without bounds only scan() and two_stage()
-    // work.
+    // numbering and leaf_counts, (n_trees,), make codes of leaf numbers. Without bounds only scan() works.
     Index(const Tiles<Code>& tiles, const Numbering& numbering, const std::int32_t* leaf_counts,
           const std::optional<Bounds>& bounds)
         : tiles_(tiles), numbering_(numbering), leaf_counts_(leaf_counts), bounds_(bounds) {
@@ -76,14 +74,6 @@ class Index {
         const Results own = out.from(range.query_start);
         ibug::search(tiles_, *bounds_, queries.view(), out.k, range.tile_start, range.tile_stop, most_visits,
                      own.affinities, own.rows, nullptr, loops);
-    }
-
-    // k rows of high affinity among candidates that the first trees propose.
-    void two_stage(const std::int32_t* leaves, const Range& range, std::size_t first_trees, std::size_t n_candidates,
-                   const Results& out, const Loops& loops) const {
-        const EncodedQueries<Code> queries = encode(leaves, range);
-        const Results own = out.from(range.query_start);
-        ibug::two_stage(tiles_, queries.view(), out.k, first_trees, n_candidates, own.affinities, own.rows, loops);
     }
 
     // The number of tiles that search() visits for each query, if it never gives up.

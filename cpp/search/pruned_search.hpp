@@ -254,7 +254,7 @@ class PrunedSearch {
                                                                     chunk_tiles, bound, best.needed(), counts);
         if (reaching == 0) return;
         // Counts of uncoded trees are taken back at the end: until then they are too high, as any bound may be.
-        if (!query.uncoded.empty()) take_back(tiles_, tile, 1, query, tiles_.n_trees, counts);
+        if (!query.uncoded.empty()) take_back(tiles_, tile, 1, query, counts);
         const std::size_t place = tile * tile_rows;
         best.offer(counts, tiles_.order + place, reaching & tiles_.valid(place, tile_rows));
     }

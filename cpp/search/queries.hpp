@@ -46,20 +46,18 @@ struct Queries {
     }
 };
 
-// Takes back what the loops have counted in the query's uncoded trees, of the first `n_trees`. counts: the rows of
-// `n_tiles` tiles, one after the other.
+// Takes back what the loops have counted in the query's uncoded trees. counts: the rows of `n_tiles` tiles, one after
+// the other.
 template <class Code>
 void take_back(const Tiles<Code>& tiles, std::size_t first_tile, std::size_t n_tiles, const Query<Code>& query,
-               std::size_t n_trees, std::uint16_t* counts) {
-    for (const std::uint32_t tree : query.uncoded) {
-        if (tree >= n_trees) break;
+               std::uint16_t* counts) {
+    for (const std::uint32_t tree : query.uncoded)
         for (std::size_t i = 0; i < n_tiles; ++i) {
             const Code* rows = tiles.tile(first_tile + i) + tree * tile_rows;
             std::uint16_t* own = counts + i * tile_rows;
             for (std::size_t r = 0; r < tile_rows; ++r)
                 own[r] = static_cast<std::uint16_t>(own[r] - (rows[r] == query.codes[tree]));
         }
-    }
 }
 
 template <class Code>

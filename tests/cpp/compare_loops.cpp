@@ -140,14 +140,6 @@ void check(const char* name, const Leaves& train, const Leaves& queries, std::si
                 compare(hasty, expected, "search by bounds that gives up", name, set);
             }
         }
-        // Which candidates there are is another matter, but they must not depend on the loops.
-        Neighbors plain(n_queries, k), fast(n_queries, k);
-        const Range all{0, n_queries, 0, n_tiles};
-        made.index().two_stage(queries.data(), all, tree_step, k, {plain.affinities.data(), plain.rows.data(), k},
-                               scalar::loops);
-        made.index().two_stage(queries.data(), all, tree_step, k, {fast.affinities.data(), fast.rows.data(), k},
-                               baseline::loops);
-        compare(fast, plain, "two stages", name, "baseline");
     }
 }
 

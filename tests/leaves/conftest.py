@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from ibug import IBUGRegressor
 from ibug.leaves import read_leaves_of
-from ibug.neighbors import _leaf_numbers, _tasks, instruction_sets
+from ibug.neighbors import _leaf_numbers, _search, instruction_sets
 from tests.oracles import nearest_rows
 
 
@@ -127,7 +127,7 @@ def check_neighbors():
         shuffled = np.random.default_rng(0).permutation(_num_samples(rows.queries))
         small = (
             patch.object(_leaf_numbers, "_NUMBERS_PER_CHUNK", 500),
-            patch.object(_tasks, "COMPARISONS_PER_TASK", 100),
+            patch.object(_search, "COMPARISONS_PER_TASK", 100),
         )
         with small[0], small[1]:  # many chunks, and threads for each
             found = regressor.set_params(n_jobs=3).kneighbors(_safe_indexing(rows.queries, shuffled))

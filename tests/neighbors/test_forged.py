@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibug import LeafIndex
-from ibug.neighbors import _bounds, instruction_sets
+from ibug.neighbors import _build, instruction_sets
 
 MANY = 200  # more than any instruction set needs to share bitmaps
 TYPES = {9: np.uint8, 300: np.uint16, 70_000: np.uint32}  # code types by the number of leaves
@@ -20,9 +20,9 @@ def arrays_of(n_rows, n_trees, n_leaves):
     rng = np.random.default_rng(0)
     leaves = rng.integers(0, 9, (7, n_trees))[rng.integers(0, 7, n_rows)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_bounds, "_LEAST_TILES", 4)
-        patched.setattr(_bounds, "_MOST_MEMORY", 1e9)
-        patched.setattr(_bounds, "_MOST_VISITED", 2.0)
+        patched.setattr(_build, "_LEAST_TILES", 4)
+        patched.setattr(_build, "_MOST_MEMORY", 1e9)
+        patched.setattr(_build, "_MOST_VISITED", 2.0)
         arrays = LeafIndex.build(leaves).arrays()
     tiles = arrays["tiles"].astype(TYPES[n_leaves])
     return leaves.astype(np.int32), {**{name: array.copy() for name, array in arrays.items()}, "tiles": tiles}
@@ -36,12 +36,11 @@ def ask(arrays, queries, ks):
     for instruction_set in instruction_sets():
         for index in (bounded, full):
             for k in ks:
-                for options in ({}, {"candidates": n_rows}):
-                    affinities, rows = index.query(queries, k, instruction_set=instruction_set, **options)
-                    assert np.all((rows >= -1) & (rows < n_rows))
-                    assert np.all((affinities >= -1) & (affinities <= most))
-                    if index is full:
-                        assert np.all(np.diff(np.sort(rows, axis=1), axis=1) > 0)
+                affinities, rows = index.query(queries, k, instruction_set=instruction_set)
+                assert np.all((rows >= -1) & (rows < n_rows))
+                assert np.all((affinities >= -1) & (affinities <= most))
+                if index is full:
+                    assert np.all(np.diff(np.sort(rows, axis=1), axis=1) > 0)
         bounded.visited(queries, ks[0], instruction_set=instruction_set)
     full.leaf_sizes(queries)
 

@@ -7,8 +7,7 @@ import pytest
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors._bounds import find_bounds
-from ibug.neighbors._builder import first_to_sort
+from ibug.neighbors._build import find_bounds, first_to_sort
 
 
 def structured(n_rows, n_trees=24, depth=4, seed=0):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibug import LeafIndex
-from ibug.neighbors import _bounds, _tasks, instruction_sets
+from ibug.neighbors import _build, _search, instruction_sets
 from tests.oracles import nearest_rows
 
 MANY = 200  # more than any instruction set needs to share bitmaps
@@ -18,9 +18,9 @@ MANY = 200  # more than any instruction set needs to share bitmaps
 def bounded(train):
     """Return an index with bounds, which small ones, and those where they do not pay, would not keep."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_bounds, "_LEAST_TILES", 4)
-        patched.setattr(_bounds, "_MOST_MEMORY", 1e9)
-        patched.setattr(_bounds, "_MOST_VISITED", 2.0)
+        patched.setattr(_build, "_LEAST_TILES", 4)
+        patched.setattr(_build, "_MOST_MEMORY", 1e9)
+        patched.setattr(_build, "_MOST_VISITED", 2.0)
         index = LeafIndex.build(train)
     assert "words" in index.arrays()
     return index
@@ -56,7 +56,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("n_leaves", [255, 256, 257])
 @pytest.mark.parametrize("n_queries", [1, 5, MANY])
 def test_queries_in_unseen_leaves_equal_brute_force(n_queries, n_leaves, instruction_set, monkeypatch):
-    monkeypatch.setattr(_tasks, "COMPARISONS_PER_TASK", 1000)
+    monkeypatch.setattr(_search, "COMPARISONS_PER_TASK", 1000)
     train = full_trees(900, 130, 40, n_leaves)
     index = bounded(train)
     assert index.code_type == (np.uint8 if n_leaves <= 256 else np.uint16)
@@ -68,8 +68,6 @@ def test_queries_in_unseen_leaves_equal_brute_force(n_queries, n_leaves, instruc
             for one in (index, without_bounds(index)):
                 assert_same(one.query(queries, k, instruction_set=instruction_set), expected)
                 assert_same(one.query(queries, k, n_jobs=3, instruction_set=instruction_set), expected)
-                found = one.query(queries, k, candidates=900, instruction_set=instruction_set)
-                assert_same(found, expected)
 
 
 @pytest.mark.parametrize("instruction_set", instruction_sets())
@@ -82,7 +80,6 @@ def test_16_bit_codes_that_are_all_taken(n_queries, instruction_set):
     expected = nearest_rows(train, queries, 4)
     for one in (index, without_bounds(index)):
         assert_same(one.query(queries, 4, instruction_set=instruction_set), expected)
-        assert_same(one.query(queries, 4, candidates=66_000, instruction_set=instruction_set), expected)
     assert index.code_type == np.uint16
 
 
@@ -103,15 +100,6 @@ def test_any_queries_equal_brute_force(seed, n_trees, full, n_queries, share, k,
     index = bounded(train)
     assert_same(index.query(queries, k, instruction_set=instruction_set), expected)
     assert_same(without_bounds(index).query(queries, k, instruction_set=instruction_set), expected)
-
-
-@pytest.mark.parametrize("n_queries", [1, MANY])
-def test_two_stages_of_unseen_leaves_find_rows_with_their_true_affinity(n_queries):
-    train = full_trees(900, 130, 130)
-    queries = strange(train, n_queries, share=0.3)
-    affinities, rows = LeafIndex.build(train).query(queries, 5, candidates=40)
-    for query, own_affinities, own_rows in zip(queries, affinities, rows, strict=True):
-        np.testing.assert_array_equal(own_affinities, (train[own_rows] == query).sum(axis=1))
 
 
 def state(index):
@@ -137,7 +125,6 @@ def test_nothing_changes(n_leaves):
         queries = strange(train, n_queries, n_leaves)
         index.query(queries, 7)
         index.query(queries, 7, n_jobs=2)
-        index.query(queries, 7, candidates=50)
         index.leaf_sizes(queries)
         index.visited(queries, 7)
     assert_unchanged(index, before, pickled)
@@ -168,7 +155,6 @@ def test_threads_that_ask_at_once():
             for i in range(2 * len(batches)):
                 queries, (affinities, rows, sizes) = batches[(first + i) % 12], expected[(first + i) % 12]
                 assert_same(index.query(queries, 9), (affinities, rows))
-                assert_same(index.query(queries, 9, candidates=4000), (affinities, rows))
                 np.testing.assert_array_equal(index.leaf_sizes(queries), sizes)
         except BaseException as error:
             errors.append(error)

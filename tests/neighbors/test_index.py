@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import _tasks, instruction_sets, merge_top_k
+from ibug.neighbors import _search, instruction_sets, merge_top_k
 from tests.oracles import nearest_rows
 
 
@@ -103,7 +103,7 @@ def test_rising_affinities_displace_all_earlier_rows():
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, 7])
 @pytest.mark.parametrize("n_queries", [1, 5, 200])
 def test_threads_do_not_change_the_result(n_jobs, n_queries, monkeypatch):
-    monkeypatch.setattr(_tasks, "COMPARISONS_PER_TASK", 1000)
+    monkeypatch.setattr(_search, "COMPARISONS_PER_TASK", 1000)
     train, queries = random_leaves(0, 1000, 40, 4), random_leaves(1, n_queries, 40, 4)
     assert_equals_oracle(train, queries, 33, n_jobs=n_jobs)
 
@@ -112,7 +112,7 @@ def test_threads_do_not_change_the_result(n_jobs, n_queries, monkeypatch):
 @pytest.mark.parametrize(("n_queries", "n_tiles", "n_threads"), [(1, 100, 4), (500, 100, 4), (100, 1, 8), (130, 9, 3)])
 def test_tasks_cover_every_query_and_tile_once(n_queries, n_tiles, n_threads, unit):
     covered = np.zeros((n_queries, n_tiles), int)
-    tasks = _tasks.divide(n_queries, n_tiles, unit, n_threads, group=16)
+    tasks = _search.divide(n_queries, n_tiles, unit, n_threads, group=16)
     for first_query, last_query, first_tile, last_tile in tasks:
         covered[first_query:last_query, first_tile:last_tile] += 1
         assert first_tile % unit == 0

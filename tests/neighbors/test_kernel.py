@@ -209,7 +209,6 @@ TILES = {"tile_start": 0, "tile_stop": 16}
 SEARCHES = {
     "scan": TILES,
     "search": {**TILES, "most_visits": 16},
-    "two_stage": {"first_trees": 4, "n_candidates": 5},
 }
 WRONG = [
     ({"leaves": np.zeros((1, 8), np.int32)}, "leaves must be"),
@@ -272,11 +271,6 @@ def test_what_an_index_cannot_do_is_refused(tiles):
     for place in (-1, 200):
         with pytest.raises(ValueError, match="a place is not in the index"):
             bounded.count_visits_of_rows(np.full(1, place), 3, visits)
-    for candidates in (2, 201):
-        with pytest.raises(ValueError, match="from k to n_rows candidates"):
-            index.two_stage(QUERIES[:1], 0, 1, 4, candidates, *k3)
-    with pytest.raises(ValueError, match="first_trees must be a multiple of 4"):
-        index.two_stage(QUERIES[:1], 0, 1, 3, 5, *k3)
     with pytest.raises(ValueError, match="codes must be of the shape of leaves"):
         index.number(QUERIES[:2], np.zeros((1, 9), np.int32))
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ibug import LeafIndex
 from ibug._compiled import search
-from ibug.neighbors import _tasks, instruction_sets
+from ibug.neighbors import _search, instruction_sets
 from tests.oracles import nearest_rows
 
 MANY = max(200, *map(search.many_queries, instruction_sets()))  # bitmaps are shared by all instruction sets
@@ -101,7 +101,7 @@ def test_blocks_of_queries_do_not_matter():
 
 @pytest.mark.parametrize("n_jobs", [2, 3, 30])
 def test_threads_do_not_matter(n_jobs, monkeypatch):
-    monkeypatch.setattr(_tasks, "COMPARISONS_PER_TASK", 1000)
+    monkeypatch.setattr(_search, "COMPARISONS_PER_TASK", 1000)
     rng = np.random.default_rng(5)
     train, queries = rng.integers(0, 20, (5000, 200)), rng.integers(0, 20, (400, 200))
     index = full_index(train)
@@ -113,7 +113,7 @@ def test_threads_do_not_matter(n_jobs, monkeypatch):
 @pytest.mark.parametrize("n_queries", [20, 40, 100, 250])
 @pytest.mark.parametrize("k", [3, 40])
 def test_threads_of_an_index_with_bounds(n_queries, k, instruction_set, monkeypatch):
-    monkeypatch.setattr(_tasks, "COMPARISONS_PER_TASK", 1000)
+    monkeypatch.setattr(_search, "COMPARISONS_PER_TASK", 1000)
     rng = np.random.default_rng(12)
     centers = rng.integers(0, 9, (50, 60))
     train = centers[rng.integers(0, 50, 9000)]
@@ -136,18 +136,6 @@ def test_a_range_of_tiles_sees_only_its_own_rows(instruction_set):
         expected = nearest_rows(leaves[first * 16 : min(1000, last * 16)], leaves[:MANY], 5)
         np.testing.assert_array_equal(affinities, expected[0])
         np.testing.assert_array_equal(rows, expected[1] + first * 16)
-
-
-@pytest.mark.parametrize("instruction_set", instruction_sets())
-def test_two_stages_of_many_queries_are_those_of_each_alone(instruction_set):
-    rng = np.random.default_rng(7)
-    train, queries = rng.integers(0, 5, (900, 150)), rng.integers(0, 5, (MANY, 150))
-    index = full_index(train)
-    found = index.query(queries, 3, candidates=20, instruction_set=instruction_set)
-    alone = [index.query(queries[i : i + 1], 3, candidates=20) for i in range(MANY)]
-    for i in (0, 1):
-        np.testing.assert_array_equal(found[i], np.concatenate([a[i] for a in alone]))
-    assert np.any(found[0] != index.query(queries, 3)[0])  # it is an approximation
 
 
 @pytest.mark.parametrize("instruction_set", instruction_sets())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ibug.neighbors import Batch, map_batches
-from ibug.neighbors import _parts as parts
+from ibug.neighbors import _source as source
 
 
 def batch_of(n, first=0):
@@ -32,7 +32,7 @@ def test_parts_are_the_rows_one_after_the_other(n, n_parts):
 
 @pytest.mark.parametrize(("n_jobs", "n_threads"), [(None, 1), (1, 1), (3, 3)])
 def test_large_batches_are_divided_and_small_ones_are_not(monkeypatch, n_jobs, n_threads):
-    monkeypatch.setattr(parts, "_ROWS_PER_THREAD", 10)
+    monkeypatch.setattr(source, "_ROWS_PER_THREAD", 10)
     seen = []
 
     def function(batch):

@@ -6,17 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibug import LeafIndex
-from ibug.exceptions import InvalidInputError
-from ibug.neighbors import _bounds, _tasks, instruction_sets
+from ibug.neighbors import _build, _search, instruction_sets
 from tests.oracles import nearest_rows
 
 
 @pytest.fixture(autouse=True)
 def bounds_everywhere(monkeypatch):
     """Keep the bounds of small indexes too, and of those where they do not pay."""
-    monkeypatch.setattr(_bounds, "_LEAST_TILES", 4)
-    monkeypatch.setattr(_bounds, "_MOST_MEMORY", 1e9)
-    monkeypatch.setattr(_bounds, "_MOST_VISITED", 2.0)
+    monkeypatch.setattr(_build, "_LEAST_TILES", 4)
+    monkeypatch.setattr(_build, "_MOST_MEMORY", 1e9)
+    monkeypatch.setattr(_build, "_MOST_VISITED", 2.0)
 
 
 def clustered(seed, n_rows, n_trees, n_leaves, n_kinds, noise):
@@ -134,7 +133,7 @@ def test_bounds_are_not_kept_where_they_do_not_pay(monkeypatch):
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
 @pytest.mark.parametrize("n_queries", [1, 40])
 def test_threads_do_not_change_the_result(n_jobs, n_queries, monkeypatch):
-    monkeypatch.setattr(_tasks, "COMPARISONS_PER_TASK", 1000)
+    monkeypatch.setattr(_search, "COMPARISONS_PER_TASK", 1000)
     train, queries = clustered(8, 30_000, 20, 5, 40, 0.1), clustered(9, n_queries, 20, 5, 40, 0.1)
     index = LeafIndex.build(train)
     assert index._bounds is not None
@@ -148,30 +147,3 @@ def test_the_index_does_not_depend_on_the_chunks():
     assert whole.keys() == parts.keys()
     for name, array in whole.items():
         np.testing.assert_array_equal(parts[name], array)
-
-
-@pytest.mark.parametrize("instruction_set", instruction_sets())
-@pytest.mark.parametrize("n_leaves", [5, 300, 70_000])
-def test_two_stages_with_all_rows_as_candidates_are_exact(n_leaves, instruction_set):
-    train, queries = clustered(11, 700, 50, n_leaves, 9, 0.2), clustered(12, 70, 50, n_leaves, 9, 0.2)
-    found = LeafIndex.build(train).query(queries, 9, candidates=700, instruction_set=instruction_set)
-    assert_same(found, nearest_rows(train, queries, 9))
-
-
-@pytest.mark.parametrize("n_jobs", [1, 3])
-def test_two_stages_find_most_rows_with_their_true_affinity(n_jobs, monkeypatch):
-    monkeypatch.setattr(_tasks, "COMPARISONS_PER_TASK", 1000)
-    train, queries = clustered(13, 4000, 100, 8, 40, 0.2), clustered(14, 50, 100, 8, 40, 0.2)
-    affinities, rows = LeafIndex.build(train).query(queries, 10, candidates=200, n_jobs=n_jobs)
-    expected, nearest = nearest_rows(train, queries, 10)
-    assert np.mean([len(set(one) & set(other)) / 10 for one, other in zip(rows, nearest, strict=True)]) > 0.7
-    assert np.all(affinities <= expected)
-    for query, own_affinities, own_rows in zip(queries, affinities, rows, strict=True):
-        np.testing.assert_array_equal(own_affinities, (train[own_rows] == query).sum(axis=1))
-        assert len(set(own_rows)) == 10
-
-
-@pytest.mark.parametrize("candidates", [9, 301, 10.5, True, "many"])
-def test_wrong_candidates(candidates):
-    with pytest.raises(InvalidInputError, match="candidates must be None or an integer from k=10 to the number of"):
-        LeafIndex.build(np.zeros((300, 3), int)).query([[0, 0, 0]], 10, candidates=candidates)

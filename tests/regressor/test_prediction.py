@@ -8,7 +8,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage, crps, nll
-from ibug.neighbors import _tasks
+from ibug.neighbors import _search
 from tests.oracles import calibrate_by_grid, nearest_rows
 
 
@@ -139,7 +139,7 @@ def test_threads_and_row_order_do_not_change_the_result(fitted, diabetes, rng, m
     expected = fitted.predict_var(X)
     np.testing.assert_array_equal(fitted.predict_var(X[shuffled]), expected[shuffled])
     np.testing.assert_array_equal(fitted.predict_var(X[:1]), expected[:1])
-    monkeypatch.setattr(_tasks, "COMPARISONS_PER_TASK", 1000)  # so that these few rows are worth threads
+    monkeypatch.setattr(_search, "COMPARISONS_PER_TASK", 1000)  # so that these few rows are worth threads
     fitted.set_params(n_jobs=3)
     np.testing.assert_array_equal(fitted.predict_var(X), expected)
 

@@ -1,8 +1,8 @@
-"""The index of the training rows' leaves, and the search for the rows that share most of them with a query."""
+"""The index of the training rows' leaves, to find the rows that share most of them with a query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,48 @@ from numpy.typing import ArrayLike, NDArray
 
 from ibug._compiled import search as kernel
 from ibug._typing import Floats
-from ibug.exceptions import InvalidInputError
-from ibug.neighbors._arrays import check_arrays, check_sorted, is_mapped
-from ibug.neighbors._bounds import BOUNDS, Bounds, compiled_index, find_bounds, first_leaves, read_only
-from ibug.neighbors._builder import Builder, aligned_zeros, code_type_for, first_to_sort, tiles_shape
-from ibug.neighbors._checks import as_leaves, check_candidates, check_k
-from ibug.neighbors._order import Neighbors
-from ibug.neighbors._search import Search
+from ibug.exceptions import InvalidInputError, NotStorableError
+from ibug.neighbors._build import (
+    BOUNDS,
+    Bounds,
+    Builder,
+    aligned_zeros,
+    check_arrays,
+    check_sorted,
+    code_type_for,
+    compiled_index,
+    find_bounds,
+    first_leaves,
+    first_to_sort,
+    is_mapped,
+    read_only,
+    tiles_shape,
+)
+from ibug.neighbors._search import Search, TopK, merge_top_k
+
+
+def check_k(k: int, n_rows: int) -> None:
+    """Raise InvalidInputError unless k is an integer from 1 to n_rows."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= n_rows:
+        raise InvalidInputError(f"k must be an integer from 1 to the number of training rows, {n_rows}; got {k!r}.")
+
+
+def as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:
+    """Return leaf numbers, (n_rows, n_trees), as int32; raise InvalidInputError for what is none."""
+    array = np.asarray(leaves)
+    if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
+        raise InvalidInputError(
+            f"Leaf numbers must be integers of shape (n_rows, n_trees); got {array.dtype} of shape {array.shape}."
+        )
+    if array.dtype.itemsize < 4:
+        array = array.astype(np.int32)
+    # As unsigned numbers of the same width, negative ones are the largest: one look at the array instead of two.
+    if array.size and array.view(array.dtype.str.replace("i", "u")).max() > np.iinfo(np.int32).max - 1:
+        raise InvalidInputError(
+            f"Leaf numbers must be from 0 to 2**31 - 2; got numbers from {array.min()} to {array.max()}."
+        )
+    return np.require(array, np.int32, ["C_CONTIGUOUS", "ALIGNED"])
+
 
 # Rows that were added are brought into one order with the others once they are more than this share of these. Until
 # then searches take about a quarter longer (`python benchmarks/drift.py`), with a quarter of new rows as with a half;
@@ -86,18 +121,8 @@ class LeafIndex:
         self._leaf_counts = read_only(leaf_counts)  # (n_trees,)
         self._bounds = None if bounds is None else bounds.read_only()
         self._sizes: NDArray[np.int64] | None = None  # see _sizes_by_code
-        self._bind()
-
-    def _bind(self) -> None:
         self._kernel = compiled_index(self._tiles, self._order, self._numbering, self._leaf_counts, self._bounds)
-        self._search = Search(
-            self._kernel,
-            n_rows=self.n_rows,
-            n_trees=self.n_trees,
-            tiles_shape=self._tiles.shape,
-            one_byte=self._tiles.itemsize == 1,
-            has_bounds=self._bounds is not None,
-        )
+        self._search = Search(self._kernel, self._tiles, self.n_rows, has_bounds=bounds is not None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = self._tiles, self._order, self._numbering, self._leaf_counts, self._bounds, self._n_sorted
@@ -299,10 +324,9 @@ class LeafIndex:
         leaves: ArrayLike,
         k: int,
         *,
-        candidates: int | None = None,
         n_jobs: int | None = None,
         instruction_set: str | None = None,
-    ) -> Neighbors:
+    ) -> TopK:
         """Find the k training rows of highest affinity for each query.
 
         Parameters
@@ -312,12 +336,6 @@ class LeafIndex:
             matches none.
         k
             From 1 to ``n_rows``.
-        candidates
-            ``None`` finds the nearest rows exactly. A number from k to ``n_rows`` asks for an approximation in two
-            stages: the first quarter of the trees proposes that many candidates, all trees decide among them (and the
-            rows stored beside them). Affinities are exact, but a nearer row may be missing. It helps single rows where
-            the exact search has to look at most training rows, and hardly ever batches, which share that work;
-            ``python benchmarks/search.py`` measures the recall.
         n_jobs
             Threads, in joblib's convention: ``None`` is one, ``-1`` all. The result does not depend on it.
         instruction_set
@@ -331,13 +349,9 @@ class LeafIndex:
             Row numbers of the training rows; equal affinities are in ascending order of the row number.
         """
         check_k(k, self.n_rows)
-        if candidates is not None:
-            candidates = check_candidates(candidates, int(k), self.n_rows)
         queries = self._check_queries(leaves)
         try:
-            return self._search(
-                queries, int(k), candidates=candidates, n_jobs=n_jobs, instruction_set=instruction_set or ""
-            )
+            return self._search(queries, int(k), n_jobs=n_jobs, instruction_set=instruction_set or "")
         except ValueError:
             as_leaves(queries)  # tells what is wrong
             raise
@@ -415,3 +429,56 @@ def _check_filled(builder: Builder | None, n_before: int, n_rows: int) -> None:
     filled = 0 if builder is None else builder.filled - n_before
     if filled != n_rows or n_rows == 0:
         raise InvalidInputError(f"The chunks hold {filled} rows, but n_rows={n_rows} were announced, at least 1.")
+
+
+class JoinedIndex:
+    """The indexes of several shards, with the methods of one ``LeafIndex`` of all their rows, in their order.
+
+    Parameters
+    ----------
+    parts : sequence of LeafIndex
+        The indexes.
+    """
+
+    def __init__(self, parts: Sequence[LeafIndex]) -> None:
+        self._parts = list(parts)
+        self._starts = np.cumsum([0, *(part.n_rows for part in self._parts)]).tolist()
+
+    @property
+    def n_rows(self) -> int:
+        """The number of training rows in all indexes."""
+        return int(self._starts[-1])
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return self._parts[0].n_trees
+
+    @property
+    def nbytes(self) -> int:
+        """The memory in bytes."""
+        return sum(part.nbytes for part in self._parts)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def query(
+        self, leaves: ArrayLike, k: int, *, n_jobs: int | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Find the k training rows of highest affinity for each query; see ``LeafIndex.query``."""
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= self.n_rows:
+            raise InvalidInputError(f"k must be an integer from 1 to the number of training rows, {self.n_rows}.")
+        found = []
+        for part, start in zip(self._parts, self._starts, strict=False):
+            affinities, rows = part.query(leaves, min(int(k), part.n_rows), n_jobs=n_jobs)
+            found.append((affinities, rows + start))
+        return merge_top_k(found, int(k))
+
+    def leaf_sizes(self, leaves: ArrayLike) -> NDArray[np.int64]:
+        """Count the training rows in each query's leaves, (n_queries, n_trees)."""
+        sizes: NDArray[np.int64] = np.add.reduce([part.leaf_sizes(leaves) for part in self._parts])
+        return sizes
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Raise NotStorableError: the shards are saved already, as a folder."""
+        raise NotStorableError("This regressor was loaded from a folder of shards: copy the folder to save it again.")

@@ -1,17 +1,81 @@
-"""How a query is answered: by a scan of all rows, by bounds that skip most of them, or in two stages; by threads."""
+"""How a query is answered: by a scan of all rows, or by bounds that skip most of them; the order of neighbours."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ibug._compiled import search as kernel
 from ibug._threads import n_threads_of, run_parallel
-from ibug.neighbors._builder import padded_trees
-from ibug.neighbors._order import Neighbors, merge_top_k
-from ibug.neighbors._tasks import Task, divide, most_tasks
+from ibug._typing import Integers
+from ibug.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from ibug.neighbors._index import LeafIndex
+
+#: Affinities and rows of the nearest, both (n_queries, k), in descending order of affinity, then of ascending row.
+TopK = tuple[NDArray[np.int32], NDArray[np.int64]]
+
+
+def merge_top_k(parts: Sequence[TopK], k: int) -> TopK:
+    """Merge the top-k lists of disjoint sets of training rows into one."""
+    affinities, rows = merge_columns(parts, k)
+    return affinities, rows
+
+
+def merge_columns(parts: Sequence[Sequence[NDArray[Any]]], k: int) -> tuple[NDArray[Any], ...]:
+    """Do what `merge_top_k` does with lists of more columns: the neighbours' targets, say, go along."""
+    columns = [np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True)]
+    affinities, rows = columns[:2]
+    # -1 marks an empty place and is below every affinity, so that empty places come last.
+    best = np.lexsort((rows, -affinities), axis=1)[:, :k]
+    return tuple(np.take_along_axis(column, best, axis=1) for column in columns)
+
+
+def not_self(rows: Integers, first: int) -> NDArray[np.bool_]:
+    """Tell which k of each row's k + 1 nearest rows are other rows, (n_rows, k + 1). Shapes: rows (n_rows, k + 1)."""
+    self_: NDArray[np.bool_] = rows == np.arange(first, first + len(rows))[:, None]
+    # With more than k twins of lower number a row is not among its own nearest: then the last one is left out.
+    self_[~self_.any(axis=1), -1] = True
+    return ~self_
+
+
+# A thread is worth starting only for a millisecond of work or more: about this many code comparisons.
+COMPARISONS_PER_TASK = 2**28
+
+
+class Task(NamedTuple):
+    """Ranges of queries and tiles; the stops are exclusive."""
+
+    first_query: int
+    last_query: int
+    first_tile: int
+    last_tile: int
+
+
+def divide(n_queries: int, n_tiles: int, unit: int, n_tasks: int, group: int) -> list[Task]:
+    """Divide the queries among tasks, and where they are too few, the rows of the index too.
+
+    Tiles are divided at multiples of `unit`. Queries of a task share work, so each should have a `group` of them before
+    tiles are divided.
+    """
+    if n_tasks == 1:
+        return [Task(0, n_queries, 0, n_tiles)]
+    by_query = min(n_tasks, max(1, n_queries // group))
+    n_units = -(-n_tiles // unit)
+    tile_ranges = [(a * unit, min(b * unit, n_tiles)) for a, b in _ranges(n_units, min(n_tasks // by_query, n_units))]
+    return [Task(*q, *t) for q in _ranges(n_queries, by_query) for t in tile_ranges]
+
+
+def _ranges(n: int, parts: int) -> Iterator[tuple[int, int]]:
+    edges = [n * i // parts for i in range(parts + 1)]
+    return pairwise(edges)
+
 
 # A search by bounds gives up in favour of a full scan when it seems to need another share of the tiles as large as
 # this. A tile that is visited alone costs three to five times one in a scan of several queries, and about ten times one
@@ -29,57 +93,27 @@ _GROUP = 16
 
 
 class Search:
-    """Searches in the compiled index, which they do not change.
+    """Searches in the compiled index, which they do not change."""
 
-    Parameters
-    ----------
-    index
-        The compiled index.
-    n_rows, n_trees
-        Of the index.
-    tiles_shape : tuple of int
-        The shape of the tiles, (n_tiles, n_padded_trees, 16).
-    one_byte
-        Whether leaf codes have one byte, so that many queries share bitmaps of their leaves.
-    has_bounds
-        Whether rows can be skipped.
-    """
+    def __init__(self, index: kernel.Index, tiles: NDArray[Any], n_rows: int, *, has_bounds: bool) -> None:
+        self._index, self._n_rows, self._has_bounds = index, n_rows, has_bounds
+        self._n_tiles, self._n_codes = len(tiles), tiles.size
+        self._one_byte = tiles.dtype == np.uint8  # then many queries share bitmaps of their leaves
 
-    def __init__(
-        self,
-        index: kernel.Index,
-        *,
-        n_rows: int,
-        n_trees: int,
-        tiles_shape: tuple[int, int, int],
-        one_byte: bool,
-        has_bounds: bool,
-    ) -> None:
-        self._index = index
-        self._n_rows, self._n_trees, self._n_tiles = n_rows, n_trees, tiles_shape[0]
-        self._n_codes = tiles_shape[0] * tiles_shape[1] * tiles_shape[2]
-        self._one_byte, self._has_bounds = one_byte, has_bounds
-
-    def __call__(
-        self,
-        leaves: NDArray[np.int32],
-        k: int,
-        *,
-        candidates: int | None,
-        n_jobs: int | None,
-        instruction_set: str,
-    ) -> Neighbors:
+    def __call__(self, leaves: NDArray[np.int32], k: int, *, n_jobs: int | None, instruction_set: str) -> TopK:
         """Return affinities and rows of the nearest, both (n_queries, k); see ``LeafIndex.query``."""
         n_queries = len(leaves)
         # Decided once: the tiles of a search by bounds are divided otherwise than those of a scan.
-        prunes = candidates is None and self._prunes(k, self._are_many(n_queries, instruction_set))
-        tasks = self._tasks(n_queries, candidates, prunes, n_jobs, instruction_set)
+        prunes = self._prunes(k, self._are_many(n_queries, instruction_set))
+        tasks = self._tasks(n_queries, prunes, n_jobs, instruction_set)
         if len(tasks) == 1:
-            return self._run(leaves, tasks[0], k, candidates, prunes, instruction_set)
+            return self._run(leaves, tasks[0], prunes, instruction_set, _empty(n_queries, k))
         parts = {(task.first_tile, task.last_tile): _empty(n_queries, k) for task in tasks}
-        settings = k, candidates, prunes, instruction_set
         run_parallel(
-            [partial(self._run, leaves, task, *settings, parts[task.first_tile, task.last_tile]) for task in tasks]
+            [
+                partial(self._run, leaves, task, prunes, instruction_set, parts[task.first_tile, task.last_tile])
+                for task in tasks
+            ]
         )
         return next(iter(parts.values())) if len(parts) == 1 else merge_top_k(list(parts.values()), k)
 
@@ -89,59 +123,31 @@ class Search:
         self._index.count_visits(leaves, k, visits, instruction_set)
         return visits
 
-    def _shares_bitmaps(self, n_queries: int, instruction_set: str) -> bool:
-        """Whether a full scan of n_queries queries shares bitmaps of their leaves."""
-        return self._one_byte and n_queries > 1 and n_queries >= kernel.least_queries(instruction_set)
-
     def _are_many(self, n_queries: int, instruction_set: str) -> bool:
-        """Whether such a scan is so fast that bounds must spare much to be faster."""
+        """Whether a scan of n_queries queries is so fast that bounds must spare much to be faster."""
         return self._one_byte and n_queries > 1 and n_queries >= kernel.many_queries(instruction_set)
 
     def _prunes(self, k: int, many: bool) -> bool:
         """Whether bounds can help: not if a large part of all rows is asked for, or by many queries a small one."""
         return self._has_bounds and k <= (_MOST_ROWS_OF_MANY if many else _MOST_ROWS) * self._n_rows
 
-    def _tasks(
-        self,
-        n_queries: int,
-        candidates: int | None,
-        prunes: bool,
-        n_jobs: int | None,
-        instruction_set: str,
-    ) -> list[Task]:
+    def _tasks(self, n_queries: int, prunes: bool, n_jobs: int | None, instruction_set: str) -> list[Task]:
         comparisons = n_queries * self._n_codes * (_ALONE if n_queries == 1 else 1)
         unit, group = kernel.QUAD_TILES, _GROUP
         if prunes:
             comparisons, unit = comparisons // _SPARED, kernel.CHUNK_TILES
-        elif self._shares_bitmaps(n_queries, instruction_set):
-            group = kernel.least_queries(instruction_set)
-        if candidates is not None:
-            comparisons, unit = comparisons // 4, self._n_tiles
-        return divide(n_queries, self._n_tiles, unit, n_threads_of(n_jobs, most_tasks(comparisons)), group)
+        elif self._one_byte and n_queries > 1 and n_queries >= (least := kernel.least_queries(instruction_set)):
+            group = least  # a scan that shares bitmaps
+        n_tasks = n_threads_of(n_jobs, comparisons // COMPARISONS_PER_TASK)
+        return divide(n_queries, self._n_tiles, unit, n_tasks, group)
 
-    def _run(
-        self,
-        leaves: NDArray[np.int32],
-        task: Task,
-        k: int,
-        candidates: int | None,
-        prunes: bool,
-        instruction_set: str,
-        out: Neighbors | None = None,
-    ) -> Neighbors:
+    def _run(self, leaves: NDArray[np.int32], task: Task, prunes: bool, instruction_set: str, out: TopK) -> TopK:
         """Search for a range of queries in a range of tiles, and write the results into the queries' rows of `out`."""
-        affinities, rows = _empty(len(leaves), k) if out is None else out
-        queries = task.first_query, task.last_query
         if prunes:
-            most_visits = self._most_visits(task, instruction_set)
-            tiles = task.first_tile, task.last_tile
-            self._index.search(leaves, *queries, *tiles, most_visits, affinities, rows, instruction_set)
-        elif candidates is None:
-            self._index.scan(leaves, *queries, task.first_tile, task.last_tile, affinities, rows, instruction_set)
+            self._index.search(leaves, *task, self._most_visits(task, instruction_set), *out, instruction_set)
         else:
-            first_trees = padded_trees(-(-self._n_trees // 4))
-            self._index.two_stage(leaves, *queries, first_trees, candidates, affinities, rows, instruction_set)
-        return affinities, rows
+            self._index.scan(leaves, *task, *out, instruction_set)
+        return out
 
     def _most_visits(self, task: Task, instruction_set: str) -> int:
         """Return the number of tiles that a query may visit before a full scan is likely to be faster."""
@@ -151,5 +157,76 @@ class Search:
         return int(share * (task.last_tile - task.first_tile))
 
 
-def _empty(n_queries: int, k: int) -> Neighbors:
+def _empty(n_queries: int, k: int) -> TopK:
     return np.empty((n_queries, k), np.int32), np.empty((n_queries, k), np.int64)
+
+
+def instruction_sets() -> list[str]:
+    """Return the instruction sets that the kernel can use on this machine, best last."""
+    return kernel.instruction_sets()
+
+
+def least_queries(instruction_set: str | None = None) -> int:
+    """Return the number of queries from which on a full scan of one-byte codes shares bitmaps of their leaves."""
+    return kernel.least_queries(instruction_set or "")
+
+
+class CountingLoop:
+    """The innermost loop of a full scan on codes that fit the first-level cache: the peak of comparing code by code.
+
+    Calling it compares the first 64 rows of the index with some of its rows, as queries, `passes` times.
+
+    Parameters
+    ----------
+    index
+        Where the codes come from. The speed depends on their width, not on their values.
+    passes
+        How often the loop runs in one call.
+    n_queries
+        Queries at a time.
+    n_trees
+        The first trees of the index, at most 252: more do not fit the cache. Fewer where the index has fewer.
+    instruction_set
+        A name from :func:`instruction_sets`; ``None`` is the best of the machine.
+
+    Attributes
+    ----------
+    comparisons : int
+        The comparisons of leaf codes in one call.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ibug.neighbors import CountingLoop, LeafIndex
+    >>> loop = CountingLoop(LeafIndex.build(np.zeros((64, 8), int)), passes=10, n_queries=2)
+    >>> loop.comparisons
+    10240
+    >>> loop()
+    80
+    """
+
+    def __init__(
+        self,
+        index: LeafIndex,
+        *,
+        passes: int,
+        n_queries: int = 8,
+        n_trees: int = 252,
+        instruction_set: str | None = None,
+    ) -> None:
+        if not 1 <= n_queries <= index.n_rows or passes < 1 or n_trees < 1:
+            raise InvalidInputError(
+                f"A counting loop needs passes and trees, and from 1 to {index.n_rows} queries; "
+                f"got passes={passes}, n_trees={n_trees}, n_queries={n_queries}."
+            )
+        tiles = index.arrays()["tiles"]
+        width = min(-(-n_trees // kernel.TREE_STEP) * kernel.TREE_STEP, tiles.shape[1], kernel.TREE_BLOCK)
+        places = np.arange(n_queries)
+        self._tiles = np.ascontiguousarray(tiles[: kernel.QUAD_TILES, :width])
+        self._codes = np.ascontiguousarray(tiles[places // kernel.TILE_ROWS, :width, places % kernel.TILE_ROWS])
+        self._passes, self._instruction_set = passes, instruction_set or ""
+        self.comparisons = passes * self._tiles.size * n_queries
+
+    def __call__(self) -> int:
+        """Run the loop; return a checksum of the counts."""
+        return kernel.count_repeatedly(self._tiles, self._codes, self._passes, self._instruction_set)

@@ -1,16 +1,19 @@
-"""Where neighbours come from: the contract, and what it yields."""
+"""Where neighbours come from: the contract, the batches that it yields, and what belongs to their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._inputs import require
+from ibug._threads import n_threads_of, run_parallel
 from ibug._typing import Floats, Integers
 
 
@@ -169,3 +172,167 @@ def weights_of(weights: Floats | None, rows: NDArray[Any], needs: Mapping[str, i
     Shapes: weights (n_train,); rows (n_rows, k).
     """
     return {} if weights is None else {quantity: weights[rows[:, :n]] for quantity, n in needs.items()}
+
+
+Part = TypeVar("Part")
+
+# A thread is worth starting only for a millisecond of work: a rule takes some microseconds for a row.
+_ROWS_PER_THREAD = 256
+
+
+def map_batches(batches: Iterable[Batch], function: Callable[[Batch], Part], n_jobs: int | None) -> Iterator[Part]:
+    """Yield what a function makes of batches, in the order of their rows; large batches are divided among threads."""
+    for batch in batches:
+        n_parts = n_threads_of(n_jobs, batch.n_rows // _ROWS_PER_THREAD)
+        if n_parts == 1:
+            yield function(batch)
+        else:
+            yield from run_parallel([partial(function, part) for part in batch.divided(n_parts)])
+
+
+# The kinds that a model makes of its own training rows; their level is too low.
+_OWN = ("leave-one-out", "out-of-bag")
+_KINDS = ("none", "clones", *_OWN, "validation")
+
+
+def root_mean_square(errors: Floats) -> Any:
+    """Return the root mean square of errors; of several targets one for each, (n_targets,).
+
+    Shapes: errors (n_rows,).
+    """
+    found = np.sqrt(np.mean(np.square(errors), axis=0))
+    return float(found) if errors.ndim == 1 else found
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Honest residuals of rows, or the reason why there are none.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,) or None; (n_rows, n_targets) of several targets
+        Target minus prediction.
+    kind : {"none", "clones", "leave-one-out", "out-of-bag", "validation"}
+        Who has made them: clones that have not seen the row, the model itself without the row in its leaves, those of
+        its trees that have not seen the row, or the model on validation rows.
+    reason
+        Why the model itself could not make them, if it was asked; else empty.
+    """
+
+    values: Floats | None = None
+    kind: str = "none"
+    reason: str = ""
+
+    @property
+    def are_own(self) -> bool:
+        """Whether the model itself has made them: their level is too low."""
+        return self.kind in _OWN
+
+    @property
+    def level(self) -> Any:
+        """Their root mean square, (n_targets,) of several targets; NaN without values."""
+        return np.nan if self.values is None else root_mean_square(self.values)
+
+    def at_level(self, level: Any) -> Residuals:
+        """Return them with another root mean square; as they are where there are none, or all are zero."""
+        size = self.level
+        if self.values is None or not np.any(size > 0):
+            return self
+        if self.values.ndim > 1:
+            return replace(self, values=self.values * np.where(size > 0, level / np.where(size > 0, size, 1.0), 1.0))
+        return replace(self, values=self.values * (level / size))
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values, which `from_state` takes."""
+        return {"residuals": self.values, "residual_kind": self.kind, "residual_reason": self.reason}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], *, of_validation: bool) -> Residuals:
+        """Return the residuals that have this state."""
+        values = None if state["residuals"] is None else plain_floats(state["residuals"], several=True)
+        usual = "none" if values is None else "validation" if of_validation else "clones"
+        kind, reason = state.get("residual_kind", usual), state.get("residual_reason", "")
+        known = kind in _KINDS and isinstance(reason, str)
+        fits = (kind == "none") == (values is None) and (kind == "validation") == of_validation
+        require(known and fits, "its kind of residuals is impossible")
+        return cls(values, kind, reason)
+
+
+def plain_floats(array: Any, *, several: bool = False) -> Floats:
+    """Return targets or residuals, (n_rows,); of several targets (n_rows, n_targets), where that may be."""
+    floats = np.asarray(array)
+    columns = floats.ndim == 1 or (several and floats.ndim == 2 and floats.shape[1] >= 2)
+    require(floats.dtype == np.float64 and columns, "its targets or residuals are no numbers")
+    return floats
+
+
+_VALUES_PER_BATCH = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFittedSource:
+    """Training rows, each predicted by a clone that was not trained on it, with that clone's neighbours.
+
+    `batches` takes positions among these rows in place of X.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        Out-of-fold predictions.
+    affinities, neighbors : ndarray of shape (n_rows, k)
+        Neighbours among the rows that the clone of the row's fold was trained on, as numbers of training rows, and
+        their affinities as shares of that clone's trees.
+    targets, residuals : ndarray of shape (n_train,), or (n_train, n_targets) of several targets
+        Of all training rows.
+    weights : ndarray of shape (n_train,) or None
+        What they count for as neighbours; None where they count alike.
+    own : tuple of OwnNeighbors
+        Of several targets that have trees of their own: neighbours by these, as shares; else empty.
+    """
+
+    mean: Floats
+    affinities: NDArray[np.float32]
+    neighbors: NDArray[np.int32]
+    targets: Floats
+    residuals: Floats
+    weights: Floats | None = None
+    own: tuple[OwnNeighbors, ...] = ()
+
+    @property
+    def n_trees(self) -> int:
+        """The affinity of twins: affinities are shares."""
+        return 1
+
+    def n_neighbors(self, quantity: str) -> int:
+        """Return the number of neighbours that were found for each row."""
+        return int(self.neighbors.shape[1])
+
+    def batches(
+        self,
+        X: NDArray[np.intp],
+        needs: Mapping[str, int],
+        *,
+        predict: bool = True,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> Iterator[Batch]:
+        """Yield one batch of rows after another. Shapes: X (n_rows,)."""
+        known = {"targets": self.targets, "residuals": self.residuals}
+        k = max(needs.values())
+        size = max(1, _VALUES_PER_BATCH // k)
+        for start in range(0, len(X), size):
+            chosen = X[start : start + size]
+            rows = self.neighbors[chosen, :k]
+            if self.targets.ndim > 1:
+                where, near = slice(start, start + len(chosen)), self.affinities[chosen, :k]
+                tables = {quantity: known[quantity] for quantity in needs}
+                own = tuple(
+                    OwnNeighbors(one.affinities[chosen, :k], one.rows[chosen, :k].astype(np.int64), 1)
+                    for one in self.own
+                )
+                yield Batch(where, self.mean[chosen], near, rows.astype(np.int64), {}, 1, tables=tables, own=own)
+                continue
+            values = {quantity: known[quantity][rows[:, :n]] for quantity, n in needs.items()}
+            weights = weights_of(self.weights, rows, needs)
+            where, near = slice(start, start + len(chosen)), self.affinities[chosen, :k]
+            yield Batch(where, self.mean[chosen], near, rows.astype(np.int64), values, 1, weights=weights)
