@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_array, check_consistent_length, column_or_1d
@@ -126,6 +127,35 @@ def check_count(value: Any, least: int, most: int, name: str) -> int:
             f"{name} must be an integer from {least} to the {most} training rows in the index; got {value!r}."
         )
     return int(value)
+
+
+def check_at_least_one(value: Any, name: str) -> int:
+    """Return an integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InvalidInputError(f"{name} must be an integer of at least 1; got {value!r}.")
+    return int(value)
+
+
+def check_finite(values: ArrayLike, name: str, *, size: int | None = None) -> Floats:
+    """Return numbers of shape (n,), all finite, at least one. Shapes: values (n,)."""
+    array = np.asarray(values, np.float64)
+    if array.ndim != 1 or not array.size or (size is not None and array.size != size):
+        expected = "(n,), n of at least 1" if size is None else f"({size},)"
+        raise InvalidInputError(f"{name} must have shape {expected}; got shape {array.shape}.")
+    if not np.all(np.isfinite(array)):
+        raise InvalidInputError(f"{name} contains {np.sum(~np.isfinite(array))} NaN or infinite values.")
+    return array
+
+
+def check_methods(estimator: Any, *methods: str) -> Any:
+    """Return the estimator if it has all these methods or attributes."""
+    missing = [method for method in methods if not hasattr(estimator, method)]
+    if missing:
+        raise InvalidInputError(
+            f"A fitted estimator with {' and '.join(methods)} is expected (IBUGRegressor, say); this "
+            f"{type(estimator).__name__} has no {' and no '.join(missing)}."
+        )
+    return estimator
 
 
 def check_flags(**flags: Any) -> None:

@@ -8,7 +8,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 
 from ibug import IBUGRegressor
-from ibug.describe import model_facts, model_lines, plain
+from ibug.describe import json_values, model_facts, model_lines
 
 EXPERTS = [
     {"expert": "normal", "k": 0, "weight": 0.4, "score": 1.0},
@@ -43,7 +43,7 @@ def test_the_trees_that_count():
 
 def test_the_facts_of_a_stack_are_json():
     u = fitted()
-    experts = json.loads(json.dumps(plain(model_facts(u))))["stack"]
+    experts = json.loads(json.dumps(json_values(model_facts(u))))["stack"]
     assert [expert["expert"] for expert in experts] == u.stack_["expert"].tolist()
     assert sum(expert["weight"] for expert in experts) == pytest.approx(1.0)
 

@@ -8,7 +8,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 import ibug.neighbors._leaf_numbers as module
 from ibug import IBUGRegressor, LeafIndex
-from ibug.describe import Predictions
+from ibug.describe import predict_rows
 from ibug.metrics import evaluate
 
 
@@ -46,7 +46,8 @@ def same(found, expected):
 def test_they_are_the_estimators_own(u, rows, at_a_time, monkeypatch):
     monkeypatch.setattr(module, "_NUMBERS_PER_CHUNK", at_a_time)
     X, kept = rows[0][350:], np.array([0, 3, 4, 40, 91])
-    found, near = Predictions.with_neighbors(u, X, 5, kept)
+    found = predict_rows(u, X, 5, kept)
+    near = found.nearest
     same(found.distribution, u.predict_dist(X))
     np.testing.assert_array_equal(found.points, u.predict(X))
     np.testing.assert_array_equal(found.training_targets_, rows[1][:250])
@@ -59,7 +60,7 @@ def test_they_are_the_estimators_own(u, rows, at_a_time, monkeypatch):
 def test_all_neighbours_are_kept_by_default(u, rows):
     X = rows[0][350:]
     most = u.k_ + 3
-    _, near = Predictions.with_neighbors(u, X, most)
+    near = predict_rows(u, X, most).nearest
     np.testing.assert_array_equal(near.indices, u.kneighbors(X, most)[1])
 
 
@@ -75,13 +76,13 @@ def test_both_with_and_without_calibration_by_one_search(u, rows, monkeypatch):
     expected, plain, points = u.predict_dist(X), u.uncalibrated().predict_dist(X), u.predict(X)
     before = LeafIndex.query
     monkeypatch.setattr(LeafIndex, "query", lambda *a, **o: searched.append(len(a[1])) or before(*a, **o))
-    found = Predictions.of(u, X, both=True)
+    found = predict_rows(u, X, uncalibrated=True)
     assert sum(searched) == len(X)
     same(found.distribution, expected)
-    same(found.before_calibration().distribution, plain)
-    np.testing.assert_array_equal(found.before_calibration().points, points)
-    assert Predictions.of(u, X).before_calibration() is None  # it was not asked for
-    assert Predictions.of(Without(u), X, both=True).before_calibration() is None
+    same(found.plain_neighbors().distribution, plain)
+    np.testing.assert_array_equal(found.plain_neighbors().points, points)
+    assert predict_rows(u, X).plain_neighbors() is None  # it was not asked for
+    assert predict_rows(Without(u), X, uncalibrated=True).plain_neighbors() is None
 
 
 def test_the_library_predicts_once(u, rows, monkeypatch):
@@ -89,13 +90,13 @@ def test_the_library_predicts_once(u, rows, monkeypatch):
     expected, model = u.predict(X), type(u.estimator_)
     before = model.predict
     monkeypatch.setattr(model, "predict", lambda self, X: asked.append(len(X)) or before(self, X))
-    np.testing.assert_array_equal(Predictions.of(u, X).points, expected)
+    np.testing.assert_array_equal(predict_rows(u, X).points, expected)
     assert asked == [len(X)]
 
 
 def test_scores_need_no_second_search(u, rows, monkeypatch):
     X, y = rows[0][350:], rows[1][350:]
     expected = evaluate(u, X, y)
-    found = Predictions.of(u, X)
+    found = predict_rows(u, X)
     monkeypatch.setattr(LeafIndex, "query", None)
     assert dict(evaluate(found, X, y)) == dict(expected)

@@ -14,7 +14,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 import ibug.report
 from ibug import IBUGRegressor
-from ibug.describe import Predictions, number
+from ibug.describe import number, predict_rows
 from ibug.distributions import MixtureParams, Stack, families
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import evaluate
@@ -320,9 +320,9 @@ def test_time_for_the_widths_is_bounded(model, monkeypatch):
 
 def test_words_are_honest(model):
     u, X, _, y = model
-    found = scored(Predictions.of(u, X[300:]), X[300:], y[300:], 0.9)
-    wrong = scored(Predictions.of(u, X[300:]), X[300:], y[300:] + 100, 0.9)
-    few = scored(Predictions.of(u, X[300:320]), X[300:320], y[300:320], 0.9)
+    found = scored(predict_rows(u, X[300:]), X[300:], y[300:], 0.9)
+    wrong = scored(predict_rows(u, X[300:]), X[300:], y[300:] + 100, 0.9)
+    few = scored(predict_rows(u, X[300:320]), X[300:320], y[300:320], 0.9)
     assert headlines(wrong, None, None)[0]["tone"] == "bad"
     assert "too narrow" in headlines(wrong, None, None)[0]["text"]
     assert "only 20 rows" in " ".join(caveats(few, found, 0.0))
@@ -338,7 +338,7 @@ def test_few_rows_promise_nothing(model, tmp_path, n):
     rows = X[300:]
     lower, upper = u.predict_dist(rows).interval(0.9)
     inside = np.flatnonzero((lower <= y[300:]) & (y[300:] <= upper))[:n]
-    few = scored(Predictions.of(u, rows.iloc[inside]), rows.iloc[inside], y[300:][inside], 0.9)
+    few = scored(predict_rows(u, rows.iloc[inside]), rows.iloc[inside], y[300:][inside], 0.9)
     (line, *_) = headlines(few, None, None)
     assert line["figure"] == "100.0 %"
     assert line["tone"] == "plain"

@@ -20,7 +20,7 @@ from ibug.cli._reading import open_table
 from ibug.cli._rows import LabelledRows, groups_of, read_labelled, with_groups
 from ibug.cli._terminal import Session, done, plain_table, words
 from ibug.cli._writing import atomic
-from ibug.describe import Predictions, group_lines, number, percent
+from ibug.describe import Predictions, group_lines, number, percent, predict_rows
 from ibug.exceptions import InvalidInputError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -122,15 +122,16 @@ def _answer(
     from ibug.metrics import evaluate as all_scores
 
     with_densities = np.arange(min(ROWS_OF_DENSITIES, len(rows.y)))
-    found, neighbors = Predictions.with_neighbors(estimator, rows.X, estimator.k_, with_densities, both=True)
-    plain = found.before_calibration()
-    assert plain is not None, "the command works with IBUGRegressor, which has an uncalibrated form"
+    found = predict_rows(estimator, rows.X, listed=with_densities, uncalibrated=True)
+    plain, nearest = found.plain_neighbors(), found.nearest
+    assert plain is not None, "a model file has an IBUGRegressor"
+    assert nearest is not None, "as above"
     scores = all_scores(found, rows.X, rows.y, levels=coverages, groups=groups_of(rows, groups))
     before = all_scores(plain, rows.X, rows.y, levels=coverages)
     if plots is None:
         return scores, before, []
     folder = Path(plots)
-    return scores, before, draw_all(estimator, rows.X, rows.y, found, plain, neighbors.indices, folder, session)
+    return scores, before, draw_all(estimator, rows.X, rows.y, found, plain, nearest.indices, folder, session)
 
 
 #: The number of rows whose densities are drawn: the first ones.

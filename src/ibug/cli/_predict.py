@@ -21,7 +21,7 @@ from ibug.cli._reading import STANDARD_STREAM, InputTable, format_of, open_table
 from ibug.cli._rows import ModelRows, Unseen, rows_of
 from ibug.cli._terminal import Session, words
 from ibug.cli._writing import check_output, writing
-from ibug.describe import Predictions, percent
+from ibug.describe import Predictions, percent, predict_rows
 from ibug.exceptions import InvalidInputError
 
 _LEVEL = 0.9  # of the interval, where nothing is asked for
@@ -231,9 +231,10 @@ class Predictor:
     def predict(self, rows: ModelRows, kept: dict[str, Any]) -> Any:
         """Return the table of predictions for a chunk, after the columns to keep."""
         u, wanted = self.estimator, self.wanted
-        found, neighbors = Predictions.with_neighbors(u, rows.X, wanted.neighbors)
+        found = predict_rows(u, rows.X, wanted.neighbors)
+        assert found.nearest is not None, "a model file has an IBUGRegressor"
         columns = several_columns(u.rule_, wanted, found) if wanted.targets else self._of_one(found)
-        score, indices, affinities = neighbors.similarity, neighbors.indices, neighbors.affinities
+        score, indices, affinities = found.nearest.similarity, found.nearest.indices, found.nearest.affinities
         unfamiliar = score < self._threshold  # which is NaN where it is not known
         unseen = self.unseen.add(rows.unseen, rows.texts, self.n_rows)
         if wanted.flags:

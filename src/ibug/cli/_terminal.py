@@ -16,7 +16,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from ibug import _progress
-from ibug.describe import plain
+from ibug.describe import json_values
 
 _THEME = Theme(
     {"label": "dim", "note": "yellow", "error": "bold red", "good": "green", "value": "bold", "bar.complete": "cyan"}
@@ -151,7 +151,7 @@ class Session:
 
     def report(self, result: dict[str, Any], *, to_stderr: bool = False) -> None:
         """Print a result for machines: one line of JSON, with the notes; NaN and infinity become null."""
-        text = json.dumps(plain({**result, "notes": self.notes}), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(json_values({**result, "notes": self.notes}), ensure_ascii=False, allow_nan=False)
         stream = sys.stderr if to_stderr else sys.stdout
         stream.write(visible_json(text) + "\n")
         stream.flush()

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ibug.describe._numbers import number, percent
+from ibug.describe._text import number, percent
 
-_LEAST_WEIGHT = 0.005  # of an expert that is told of in words
+_LEAST_WEIGHT = 0.005  # of an expert that is named
 _EXPERTS = {
     "own, by copula": "each target's own",
     "normal": "normal",
@@ -81,7 +81,7 @@ def model_lines(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def _trees(facts: dict[str, Any]) -> str:
-    """Say how many trees there are, and how many of them count for affinities."""
+    """Return how many trees there are, and how many of them count for affinities."""
     counting = f"{facts['trees']:,}"
     if facts["tree_fraction"] == 1:
         return f"{counting} trees"
@@ -89,7 +89,7 @@ def _trees(facts: dict[str, Any]) -> str:
 
 
 def _distribution(facts: dict[str, Any]) -> str:
-    """Say which family it is, or what the stack is made of."""
+    """Return which family it is, or what the stack is made of."""
     support = facts["support"]
     text = str(facts["distribution"])
     if support is not None and not isinstance(facts["support_reason"], list):
@@ -98,7 +98,7 @@ def _distribution(facts: dict[str, Any]) -> str:
 
 
 def _support(facts: dict[str, Any]) -> str:
-    """Say which bounds the distributions have, and how they were found; alike ones of several targets once."""
+    """Return which bounds the distributions have, and how they were found; the same ones of several targets once."""
     several = isinstance(facts["support_reason"], list)
     pairs = (
         [*zip(facts["support"], facts["support_reason"], strict=True)]
@@ -110,7 +110,7 @@ def _support(facts: dict[str, Any]) -> str:
 
 
 def _calibration(facts: dict[str, Any]) -> str:
-    """Say how the variance is calibrated."""
+    """Return how the variance is calibrated."""
     if isinstance(facts["gamma"], list):
         text = "of each target by itself"
     elif facts["spread"] == "combination":
@@ -131,11 +131,11 @@ def _experts(table: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _parts(experts: list[dict[str, Any]]) -> str:
-    """Say what a stack is made of, the largest part first."""
-    told = [expert for expert in experts if expert["weight"] > _LEAST_WEIGHT]
+    """Return what a stack is made of, the largest part first."""
+    named = [expert for expert in experts if expert["weight"] > _LEAST_WEIGHT]
     parts = []
     for kind, words in _EXPERTS.items():
-        ours = [expert for expert in told if expert["expert"].split(" of ")[0] == kind]
+        ours = [expert for expert in named if expert["expert"].split(" of ")[0] == kind]
         ks = sorted({expert["k"] for expert in ours} - {0})
         nearest = f" ({', '.join(str(k) for k in ks)})" if ks else ""
         parts.append((sum(expert["weight"] for expert in ours), f"{words}{nearest}"))

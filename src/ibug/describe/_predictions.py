@@ -1,32 +1,30 @@
-"""Predictions of rows and the neighbours behind them, each row searched once."""
+"""Predictions of rows with the training rows behind them, each row searched once, and in which features they differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats, Integers
 
-if TYPE_CHECKING:
-    from typing import Self  # in typing from Python 3.11 on
+_FARTHEST = 100.0  # standard deviations: a single extreme value must not hide the rest
 
 
 @dataclass(frozen=True)
-class Neighbors:
+class NearestRows:
     """The training rows behind predictions.
 
     Attributes
     ----------
     similarity : ndarray of shape (n_rows,)
-        What ``affinity_score`` says of all rows.
+        What ``affinity_score`` returns for all rows.
     means : ndarray of shape (n_rows,) or (n_rows, n_targets)
         The model's predictions of all rows, as ``monitor`` compares them.
-    affinities, indices : ndarray of shape (n_kept, k)
-        What ``kneighbors`` says of the rows whose neighbours are kept.
+    affinities, indices : ndarray of shape (n_listed, k)
+        What ``kneighbors`` returns for the rows whose neighbours are listed.
     """
 
     similarity: Floats
@@ -42,79 +40,42 @@ class Predictions:
     They have the methods ``predict_dist`` and ``predict`` of the estimator that made them, so that scores of the same
     rows need no second search.
 
-    Parameters
+    Attributes
     ----------
     distribution : batched distribution of n_rows rows
-        What ``predict_dist`` says.
-    points : ndarray of shape (n_rows,), or (n_rows, d) of several targets
-        What ``predict`` says.
-    training_targets_ : ndarray of shape (n_train,) or (n_train, d), or None
+        What ``predict_dist`` returns.
+    points : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        What ``predict`` returns.
+    training_targets_ : ndarray of shape (n_train,) or (n_train, n_targets), or None
         The targets that the estimator was fitted on, where it keeps them.
     uncalibrated : batched distribution of n_rows rows, or None
-        What it would say without calibration, if that was asked for and the estimator has such a form.
+        What the plain neighbours predict, where that was asked for and the estimator has such a form.
+    nearest : NearestRows or None
+        The training rows behind the predictions of an ``IBUGRegressor``.
     """
 
     distribution: Any
     points: Floats
     training_targets_: Floats | None = None
     uncalibrated: Any = None
+    nearest: NearestRows | None = None
 
-    @classmethod
-    def of(cls, estimator: Any, X: Any, *, both: bool = False) -> Self:
-        """Predict rows. Shapes: X (n_rows, n_features)."""
-        if hasattr(estimator, "batches"):
-            return cls.with_neighbors(estimator, X, 1, np.arange(0), both=both)[0]
-        plain = estimator.uncalibrated().predict_dist(X) if both and hasattr(estimator, "uncalibrated") else None
-        targets = getattr(estimator, "training_targets_", None)
-        return cls(estimator.predict_dist(X), _points(estimator, X), targets, plain)
-
-    @classmethod
-    def with_neighbors(
-        cls, estimator: Any, X: Any, n_neighbors: int, kept: Integers | None = None, *, both: bool = False
-    ) -> tuple[Self, Neighbors]:
-        """Predict rows and find their neighbours by one search, batch by batch, which bounds the memory.
-
-        Shapes: X (n_rows, n_features).
-        """
-        from sklearn.utils.validation import _num_samples  # takes long to import
-
-        n_rows, k = _num_samples(X), max(n_neighbors, estimator.k_)
-        kept = np.arange(n_rows) if kept is None else kept
-        rules = [estimator.rule_, estimator.rule_.uncalibrated()] if both else [estimator.rule_]
-        parts: list[list[Any]] = [[] for _ in rules]
-        points, similarity = np.empty((n_rows, *estimator.training_targets_.shape[1:])), np.empty(n_rows)
-        affinities, indices = np.empty((len(kept), k), np.int32), np.empty((len(kept), k), np.int64)
-        for batch in estimator.batches(X, _most([*(rule.needs for rule in rules), {"targets": k}])):
-            for part, rule in zip(parts, rules, strict=True):
-                part.append(rule.distribution(batch))
-            where = batch.where
-            points[where] = batch.mean
-            similarity[where] = batch.affinities[:, : estimator.k_].mean(axis=1) / batch.n_trees
-            first, last = np.searchsorted(kept, [where.start, where.stop])
-            inside = kept[first:last] - where.start
-            affinities[first:last], indices[first:last] = batch.affinities[inside, :k], batch.rows[inside, :k]
-        means = points
-        if estimator.source_.leaves.reader.predicts_by_walk:  # equal to the library's own, but not to the last bit
-            points = _points(estimator, X)
-        found = [type(part[0]).concatenate(part) for part in parts]
-        predictions = cls(found[0], points, estimator.training_targets_, found[1] if both else None)
-        return predictions, Neighbors(similarity, means, affinities, indices)
-
-    def before_calibration(self) -> Self | None:
-        """Return the same rows as predicted without calibration; None where that is not known.
-
-        Point predictions are the same ones.
-        """
+    def plain_neighbors(self) -> Predictions | None:
+        """Return the same rows, with the same point predictions, as the plain neighbours predict them."""
         return None if self.uncalibrated is None else replace(self, distribution=self.uncalibrated)
 
-    def by_target(self, rule: Any) -> list[Self]:
-        """Return the predictions of each of several targets, with its conformal calibration if there is one."""
-        after = rule.marginals(self.distribution)
-        plain = self.uncalibrated
-        before = [None] * len(after) if plain is None else rule.uncalibrated().marginals(plain)
+    def by_target(self, rule: Any) -> list[Predictions]:
+        """Return the predictions of each target of a multioutput rule, with its conformal calibration."""
+        distributions = rule.marginals(self.distribution)
+        plain = [None] * len(distributions)
+        if self.uncalibrated is not None:
+            plain = rule.uncalibrated().marginals(self.uncalibrated)
         targets = self.training_targets_
-        assert targets is not None, "a rule of several targets comes with them"
-        return [type(self)(one, self.points[:, j], targets[:, j], before[j]) for j, one in enumerate(after)]
+        assert targets is not None, "an estimator of several targets keeps them"
+        return [
+            Predictions(one, self.points[:, j], targets[:, j], plain[j], self.nearest)
+            for j, one in enumerate(distributions)
+        ]
 
     def predict_dist(self, X: Any) -> Any:
         """Return the distributions of the rows that were predicted."""
@@ -125,10 +86,91 @@ class Predictions:
         return self.points
 
 
-def _most(needs: list[Mapping[str, int]]) -> dict[str, int]:
-    """Return the largest number of neighbours, by quantity."""
-    return {name: max(one.get(name, 0) for one in needs) for name in {name: 0 for one in needs for name in one}}
+def predict_rows(
+    estimator: Any, X: Any, n_neighbors: int = 0, listed: Integers | None = None, *, uncalibrated: bool = False
+) -> Predictions:
+    """Predict rows and find their neighbours by one search, batch by batch, which bounds the memory.
+
+    Parameters
+    ----------
+    estimator
+        An ``IBUGRegressor``, or another estimator with ``predict_dist`` and ``predict``, which has no neighbours.
+    X
+        The rows.
+    n_neighbors
+        The number of neighbours to list; ``k_`` if that is more.
+    listed : ndarray of shape (n_listed,), ascending
+        The rows whose neighbours are listed; by default all.
+    uncalibrated
+        Whether to predict what the plain neighbours say, too.
+    """
+    from sklearn.utils.validation import _num_samples  # takes long to import
+
+    from ibug.regressor import IBUGRegressor
+    from ibug.rule import most_needed
+
+    if not isinstance(estimator, IBUGRegressor):
+        has_plain = uncalibrated and hasattr(estimator, "uncalibrated")
+        plain = estimator.uncalibrated().predict_dist(X) if has_plain else None
+        targets = getattr(estimator, "training_targets_", None)
+        return Predictions(estimator.predict_dist(X), _points(estimator, X), targets, plain)
+    n_rows, k, targets = _num_samples(X), max(n_neighbors, estimator.k_), estimator.training_targets_
+    listed = np.arange(n_rows) if listed is None else listed
+    rules = [estimator.rule_, estimator.rule_.uncalibrated()] if uncalibrated else [estimator.rule_]
+    parts: list[list[Any]] = [[] for _ in rules]
+    means, similarity = np.empty((n_rows, *targets.shape[1:])), np.empty(n_rows)
+    affinities, indices = np.empty((len(listed), k), np.int32), np.empty((len(listed), k), np.int64)
+    for batch in estimator.batches(X, most_needed(*(rule.needs for rule in rules), {"targets": k})):
+        for part, rule in zip(parts, rules, strict=True):
+            part.append(rule.distribution(batch))
+        where = batch.where
+        means[where] = batch.mean
+        similarity[where] = batch.affinities[:, : estimator.k_].mean(axis=1) / batch.n_trees
+        first, last = np.searchsorted(listed, [where.start, where.stop])
+        inside = listed[first:last] - where.start
+        affinities[first:last], indices[first:last] = batch.affinities[inside, :k], batch.rows[inside, :k]
+    # The sums of a walk, which come with the leaf numbers, equal the library's predictions, but not to the last bit.
+    points = _points(estimator, X) if estimator.source_.predicts_by_walk else means
+    found = [type(part[0]).concatenate(part) for part in parts]
+    nearest = NearestRows(similarity, means, affinities, indices)
+    return Predictions(found[0], points, targets, found[1] if uncalibrated else None, nearest)
 
 
 def _points(estimator: Any, X: Any) -> Floats:
     return np.asarray(estimator.predict(X), np.float64)
+
+
+def mean_distances(here: NDArray[Any], there: NDArray[Any], scale: float | None) -> Floats:
+    """Return how far rows are from their neighbours in one feature, (n_rows,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mean_distances(np.array([3.0]), np.array([[3.0, 5.0]]), 2.0)
+    array([0.5])
+    >>> mean_distances(np.array(["a"]), np.array([["a", "b"]]), None)
+    array([0.5])
+
+    Shapes: here (n_rows,); there (n_rows, n_neighbors).
+    """
+    one, other = np.broadcast_arrays(here[:, None], there)
+    lacks_one, lacks_other = _is_missing(one), _is_missing(other)
+    differs = np.asarray(one != other, np.bool_) & ~(lacks_one & lacks_other)
+    distance = differs.astype(np.float64)
+    if scale:
+        both = differs & ~lacks_one & ~lacks_other
+        gap = np.abs(one[both].astype(np.float64) - other[both].astype(np.float64))
+        distance[both] = np.minimum(gap / scale, _FARTHEST)
+    return np.asarray(distance.mean(axis=1), np.float64)
+
+
+def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype.kind == "O":
+        return np.array([value is None or value != value for value in values.flat], np.bool_).reshape(values.shape)
+    return np.asarray(values != values, np.bool_)
+
+
+def deviation(values: Floats) -> float:
+    """Return the standard deviation of the finite values; 0 where there are none. Shapes: values (n,)."""
+    finite = values[np.isfinite(values)]
+    return float(finite.std()) if len(finite) else 0.0

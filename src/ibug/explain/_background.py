@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import as_rows
+from ibug._inputs import as_rows, check_at_least_one
 from ibug._typing import Integers
-from ibug.describe import at_least_one
 from ibug.exceptions import InvalidInputError
 
 # With fewer rows of its own, X says little of what is usual.
@@ -30,7 +29,7 @@ def background_of(
     """Choose the rows that each row of X is compared with."""
     if choose not in ("random", "nearest"):
         raise InvalidInputError(f'choose must be "random" or "nearest"; got {choose!r}.')
-    at_least_one(n_background, "n_background")
+    check_at_least_one(n_background, "n_background")
     if background is None:
         if choose == "nearest":
             raise InvalidInputError('choose="nearest" compares with training rows: pass background=X_train.')

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ibug._inputs import check_probability
+from ibug._inputs import check_at_least_one, check_probability
 from ibug._typing import Floats, Integers
-from ibug.describe import at_least_one
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch, LocalSource, with_row_context
 from ibug.rule import Rule
@@ -77,7 +76,7 @@ def influence(
         As in IBUGRegressor.
     """
     level = check_probability(coverage, "coverage")
-    at_least_one(n_most, "n_most")
+    check_at_least_one(n_most, "n_most")
     trained = [quantity for quantity in rule.needs if quantity == "targets" or source.has_training_residuals]
     if not trained:
         raise InvalidInputError("The intervals are made of validation rows: no training row has influence on them.")

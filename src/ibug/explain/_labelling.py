@@ -9,8 +9,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import _num_samples
 
+from ibug._inputs import check_at_least_one
 from ibug._typing import Floats, Integers
-from ibug.describe import at_least_one
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import LocalSource
 
@@ -54,7 +54,7 @@ def rank_for_labelling(
         As in IBUGRegressor.
     """
     n_pool = _num_samples(X_pool)
-    n_chosen = n_pool if n_rows is None else at_least_one(n_rows, "n_rows")
+    n_chosen = n_pool if n_rows is None else check_at_least_one(n_rows, "n_rows")
     if n_chosen > n_pool:
         raise InvalidInputError(f"n_rows must be at most the {n_pool} rows of the pool; got {n_rows}.")
     index = source.leaves.index_of(X_pool, n_jobs=n_jobs, title="indexing the pool", verbose=verbose)

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import as_rows
+from ibug._inputs import as_rows, check_at_least_one, check_methods
 from ibug._progress import Progress
 from ibug._typing import Floats, Integers
-from ibug.describe import at_least_one, require
 from ibug.exceptions import IBUGError, InvalidInputError
 from ibug.explain._background import background_of
 from ibug.explain._cells import table_of
@@ -55,7 +54,7 @@ class Attributor:
         random_state: int = 0,
     ) -> None:
         shap_package()  # first: a missing library is an error before anything takes time
-        quiet = _quiet(require(estimator, "predict_dist", "predict_var"))
+        quiet = _quiet(check_methods(estimator, "predict_dist", "predict_var"))
         X = as_rows(X)
         self.value = value_of(quiet, of, coverage)
         self.expected = _finite(self.value.predict(X), self.value.name)  # which checks X, too
@@ -184,7 +183,7 @@ def _checked_evaluations(n_evaluations: int | None, n_features: int) -> int:
     least: int = min(2 * n_features + 1, 2**n_features)  # one order, forwards and backwards; or all sets
     if n_evaluations is None:
         return max(_EVALUATIONS, least)
-    if at_least_one(n_evaluations, "n_evaluations") < least:
+    if check_at_least_one(n_evaluations, "n_evaluations") < least:
         raise InvalidInputError(
             f"n_evaluations must be at least {least}, for one order of {n_features} features; got {n_evaluations}."
         )

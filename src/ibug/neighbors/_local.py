@@ -65,6 +65,11 @@ class LocalSource:
     own: tuple[LeafIndex | JoinedIndex, ...] = ()
     tree_tuning: Mapping[str, NDArray[Any]] = field(default_factory=tree_table)
 
+    @property
+    def predicts_by_walk(self) -> bool:
+        """Whether the means of its batches are sums of a walk: the model's own but for the last bit."""
+        return self.leaves.reader.predicts_by_walk
+
     @classmethod
     def build(
         cls,

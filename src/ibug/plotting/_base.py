@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._inputs import check_methods
 from ibug._typing import Integers
-from ibug.describe import require
 from ibug.exceptions import InvalidInputError, MissingDependencyError
 
 
@@ -55,7 +55,7 @@ class PredictionDisplay(Display):
             As in `from_predictions`.
         """
         pyplot()
-        return cls.from_predictions(y, require(estimator, "predict_dist").predict_dist(X), **options)
+        return cls.from_predictions(y, check_methods(estimator, "predict_dist").predict_dist(X), **options)
 
     @classmethod
     @abstractmethod

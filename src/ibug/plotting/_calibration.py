@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._inputs import check_at_least_one, check_methods
 from ibug._typing import Floats, Integers
-from ibug.describe import at_least_one, chance_band, require
+from ibug.describe import chance_band
 from ibug.metrics import as_targets, calibration_curve, miscalibration_area, pit
 from ibug.plotting._base import (
     BLACK,
@@ -78,7 +79,7 @@ class CalibrationDisplay(Display):
         """
         pyplot()
         estimators = named(estimator, name, type(estimator).__name__)
-        predicted = {key: require(each, "predict_dist").predict_dist(X) for key, each in estimators.items()}
+        predicted = {key: check_methods(each, "predict_dist").predict_dist(X) for key, each in estimators.items()}
         return cls.from_predictions(y, predicted, **options)
 
     @classmethod
@@ -200,7 +201,7 @@ class PITDisplay(PredictionDisplay):
             Passed on to `plot`.
         """
         values = pit(y, distribution)
-        counts, edges = np.histogram(values, bins=at_least_one(n_bins, "n_bins"), range=(0.0, 1.0))
+        counts, edges = np.histogram(values, bins=check_at_least_one(n_bins, "n_bins"), range=(0.0, 1.0))
         return cls(values, edges, counts.astype(np.int64)).plot(ax, **options)
 
     def plot(self, ax: Any = None, *, band: bool = True) -> PITDisplay:

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import check_target_names
+from ibug._inputs import check_at_least_one, check_finite, check_methods, check_target_names
 from ibug._typing import Floats, Integers
-from ibug.describe import at_least_one, density_ends, finite, require, with_unit
+from ibug.describe import density_ends, with_unit
 from ibug.distributions import JointStack
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import as_distribution, as_targets
@@ -89,15 +89,15 @@ class DensityDisplay(Display):
             As in `from_predictions`.
         """
         pyplot()
-        require(estimator, "predict_dist")
+        check_methods(estimator, "predict_dist")
         chosen = _check_rows(rows, _num_samples(X))
         X_chosen = _safe_indexing(X, chosen)
         distribution, indices = _predicted(estimator, X_chosen)
         neighbors = None
         if indices is not None:
             if targets is None:
-                targets = require(estimator, "training_targets_").training_targets_
-            neighbors = finite(targets, "targets")[indices]
+                targets = check_methods(estimator, "training_targets_").training_targets_
+            neighbors = check_finite(targets, "targets")[indices]
         observed = None if y is None else _observed(y, _num_samples(X))[chosen]
         return cls._of(chosen, distribution, neighbors, observed).plot(ax, **options)
 
@@ -243,7 +243,7 @@ def _check_rows(rows: Sequence[int], n: int) -> Integers:
 
 def _observed(y: ArrayLike, n: int) -> Floats:
     values = as_targets(y)
-    return finite(values, "y", size=n)
+    return check_finite(values, "y", size=n)
 
 
 @dataclass(eq=False, repr=False)
@@ -363,7 +363,7 @@ class JointDisplay(Display):
         called = [f"target_{j}" for j in range(d)] if names is None else list(names)
         chosen = _numbers(targets, called)
         one = distribution if distribution.shape == (d,) else distribution[0]
-        drawn = one.rvs(at_least_one(n_samples, "n_samples"), random_state=random_state)
+        drawn = one.rvs(check_at_least_one(n_samples, "n_samples"), random_state=random_state)
         return cls(
             drawn[:, chosen],
             (called[chosen[0]], called[chosen[1]]),

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug._inputs import as_rows
-from ibug.describe import Predictions, number, percent, require
+from ibug._inputs import as_rows, check_methods
+from ibug.describe import Predictions, number, percent, predict_rows
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scores, as_targets, evaluate
 from ibug.plotting._base import pyplot
@@ -89,7 +89,7 @@ def diagnose(
         A figure of matplotlib to draw on; ``None`` makes a new one.
     """
     plt = pyplot()
-    require(estimator, "predict_dist", "predict")
+    check_methods(estimator, "predict_dist", "predict")
     X, values = as_rows(X), as_targets(y)
     found, indices = _predict(estimator, X, len(values))
     scores = evaluate(found, X, values, levels=sorted({*_LEVELS, float(coverage)}))
@@ -112,18 +112,16 @@ def diagnose(
 
 def _predict(estimator: Any, X: Any, n_rows: int) -> tuple[Predictions, Any]:
     """Return the predictions with and without calibration, and the neighbours of the first rows, if it has some."""
-    if not hasattr(estimator, "batches"):
-        return Predictions.of(estimator, X, both=True), None
     first = np.arange(min(_ROWS_OF_DENSITIES, n_rows))
-    found, near = Predictions.with_neighbors(estimator, X, estimator.k_, first, both=True)
-    return found, near.indices[:, : estimator.k_]
+    found = predict_rows(estimator, X, listed=first, uncalibrated=True)
+    return found, None if found.nearest is None else found.nearest.indices[:, : estimator.k_]
 
 
 def _makers(
     estimator: Any, X: Any, y: Any, found: Predictions, indices: Any, coverage: float, unit: str | None
 ) -> dict[str, Callable[[Any], Any]]:
     """Return a function of axes for each display."""
-    distribution, plain = found.distribution, found.before_calibration()
+    distribution, plain = found.distribution, found.plain_neighbors()
     curves = {"predicted": distribution} if plain is None else {"after": distribution, "before": plain.distribution}
     rows = range(min(_ROWS_OF_DENSITIES, len(y)))
     targets = None if indices is None else estimator.training_targets_[indices]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._inputs import check_methods
 from ibug._typing import Floats
-from ibug.describe import require
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Drift
 from ibug.plotting._base import BLACK, BLUE, VERMILLION, Display, legend_above, one_of, pyplot
@@ -62,7 +62,7 @@ class DriftDisplay(Display):
             Axes to draw on; ``None`` makes a new figure.
         """
         pyplot()
-        return cls.from_results(require(estimator, "monitor").monitor(X, y), kind=kind, ax=ax)
+        return cls.from_results(check_methods(estimator, "monitor").monitor(X, y), kind=kind, ax=ax)
 
     @classmethod
     def from_results(cls, drift: Drift, *, kind: str = "prediction", ax: Any = None) -> DriftDisplay:

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from ibug._inputs import check_at_least_one, check_methods
 from ibug._typing import Floats
-from ibug.describe import at_least_one, number, require
+from ibug.describe import number
 from ibug.exceptions import InvalidInputError
 from ibug.explain import Drivers, drivers, explain_width
 from ibug.plotting._base import BLACK, BLUE, ORANGE, VERMILLION, Display, legend_above, percent_axis, pyplot
@@ -71,7 +72,7 @@ class WidthDisplay(Display):
             Of `ibug.explain.explain_width`.
         """
         pyplot()
-        require(estimator, "predict_dist")
+        check_methods(estimator, "predict_dist")
         chosen = _safe_indexing(X, [_checked_row(row, _num_samples(X))])
         found = explain_width(estimator, chosen, X if background is None else background, **options)
         return cls.from_results(found, n_features=n_features, ax=ax)
@@ -107,7 +108,7 @@ class WidthDisplay(Display):
             The number of features that have a bar of their own, those with the largest effect; the others share one.
         """
         order = np.argsort(-np.abs(self.values), kind="stable")
-        own, rest = order[: at_least_one(n_features, "n_features")], order[n_features:]
+        own, rest = order[: check_at_least_one(n_features, "n_features")], order[n_features:]
         labels = [f"{self.names[j]} = {self.shown[j]}" for j in own]
         values = list(self.values[own])
         if len(rest):
@@ -234,7 +235,7 @@ class DriversDisplay(Display):
             The number of features, those that matter most to either.
         """
         most = np.argsort(-np.maximum(self.spread, self.prediction), kind="stable")
-        chosen = most[: at_least_one(n_features, "n_features")]
+        chosen = most[: check_at_least_one(n_features, "n_features")]
         chosen = chosen[np.argsort(-self.spread[chosen], kind="stable")]
         places = np.arange(len(chosen), dtype=np.float64)[::-1]
         self._start(ax, figsize=(6.4, 1.5 + 0.42 * len(chosen)))

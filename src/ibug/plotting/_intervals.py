@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ibug._inputs import check_at_least_one, check_methods
 from ibug._typing import Floats, Integers
-from ibug.describe import at_least_one, percent, require, with_unit
+from ibug.describe import percent, with_unit
 from ibug.metrics import as_interval, as_points, as_targets, mae, sharpness
 from ibug.metrics import coverage as coverage_of
 from ibug.plotting._base import (
@@ -87,7 +88,7 @@ class IntervalDisplay(Display):
             As in `from_predictions`.
         """
         pyplot()
-        require(estimator, "predict", "predict_interval")
+        check_methods(estimator, "predict", "predict_interval")
         return cls.from_predictions(
             y,
             estimator.predict_interval(X, coverage=coverage),
@@ -138,7 +139,7 @@ class IntervalDisplay(Display):
             prediction = distribution if hasattr(distribution, "cdf") else ends.mean(axis=1)
         points = as_points(prediction, len(values))
         order = np.argsort(points if sort_by == "prediction" else values, kind="stable")
-        drawn = evenly(len(values), at_least_one(n_rows, "n_rows"))
+        drawn = evenly(len(values), check_at_least_one(n_rows, "n_rows"))
         rows = order[drawn]
         return cls(
             rows=rows,
@@ -259,7 +260,9 @@ class SpreadErrorDisplay(PredictionDisplay):
         """
         variance = sharpness(y, distribution, reduce=None)
         error = mae(y, distribution, reduce=None)
-        bins = np.array_split(np.argsort(variance, kind="stable"), min(at_least_one(n_bins, "n_bins"), len(error)))
+        bins = np.array_split(
+            np.argsort(variance, kind="stable"), min(check_at_least_one(n_bins, "n_bins"), len(error))
+        )
         return cls(
             std=np.sqrt(variance),
             error=error,
@@ -287,7 +290,7 @@ class SpreadErrorDisplay(PredictionDisplay):
         one_of(scale, "scale", SCALES)
         positive = bool(np.all(self.std > 0) and np.all(self.bin_rmse > 0) and np.median(self.error) > 0)
         logarithmic = scale == "log" or (scale == "auto" and positive)
-        drawn = evenly(len(self.std), at_least_one(n_points, "n_points"))
+        drawn = evenly(len(self.std), check_at_least_one(n_points, "n_points"))
         floor = _LEAST_ERROR * float(np.median(self.error)) if logarithmic else 0.0
         self._start(ax)
         (self.points_,) = self.ax_.plot(

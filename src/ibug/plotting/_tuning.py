@@ -12,18 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples
 
+from ibug._inputs import check_at_least_one, check_finite, check_methods
 from ibug._typing import Floats, Integers
-from ibug.describe import (
-    at_least_one,
-    curve_name,
-    finite,
-    highest_drawn,
-    named_curves,
-    percent,
-    require,
-    scoring_label,
-    tuning_curves,
-)
+from ibug.describe import curve_name, highest_drawn, named_curves, percent, scoring_label, tuning_curves
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import resolve_scoring
 from ibug.plotting._base import (
@@ -82,7 +73,7 @@ class TuningDisplay(Display):
             Passed on to `plot`.
         """
         pyplot()
-        require(estimator, "tuning_", "k_", "scoring")
+        check_methods(estimator, "tuning_", "k_", "scoring")
         if not np.any(estimator.tuning_["k"]):
             raise InvalidInputError(
                 f"k={estimator.k_} was given, not tuned, so there is no curve: "
@@ -272,8 +263,8 @@ class TreeFractionDisplay(Display):
             As in `from_results`.
         """
         pyplot()
-        require(estimator, "estimator_", "get_params", "predict_dist")
-        at_least_one(n_repeats, "n_repeats")
+        check_methods(estimator, "estimator_", "get_params", "predict_dist")
+        check_at_least_one(n_repeats, "n_repeats")
         shares = _check_fractions(fractions)
         if isinstance(orders, str) or not len(orders):
             raise InvalidInputError(f'orders must be a list of "first", "random" and "last"; got {orders!r}.')
@@ -336,7 +327,7 @@ class TreeFractionDisplay(Display):
         order = np.argsort(shares)
 
         def column(values: ArrayLike, name: str) -> Floats:
-            return finite(values, name, size=len(shares))[order]
+            return check_finite(values, name, size=len(shares))[order]
 
         return cls(
             fractions=shares[order],
@@ -406,7 +397,7 @@ def _two_axes(ax: Any) -> tuple[Any, Any]:
 
 
 def _check_fractions(fractions: ArrayLike) -> Floats:
-    shares = finite(fractions, "fractions")
+    shares = check_finite(fractions, "fractions")
     if np.any((shares <= 0) | (shares > 1)):
         raise InvalidInputError(f"fractions must be above 0 and up to 1; got {fractions!r}.")
     return shares
@@ -466,7 +457,9 @@ class LeafDensityDisplay(Display):
         one_of(per, "per", WHAT)
         model = getattr(estimator, "estimator_", estimator)
         estimators = named(estimator, name, type(model).__name__)
-        density = {key: require(each, "leaf_density").leaf_density(X, per=per) for key, each in estimators.items()}
+        density = {
+            key: check_methods(each, "leaf_density").leaf_density(X, per=per) for key, each in estimators.items()
+        }
         return cls.from_results(density, per=per, ax=ax, **options)
 
     @classmethod
@@ -487,7 +480,7 @@ class LeafDensityDisplay(Display):
             Passed on to `plot`.
         """
         one_of(per, "per", WHAT)
-        shares = {key: finite(values, f"density[{key!r}]") for key, values in named(density, None, "").items()}
+        shares = {key: check_finite(values, f"density[{key!r}]") for key, values in named(density, None, "").items()}
         return cls(shares, per).plot(ax, **options)
 
     def plot(self, ax: Any = None, *, n_bins: int = 30) -> LeafDensityDisplay:
@@ -500,7 +493,7 @@ class LeafDensityDisplay(Display):
         n_bins
             The number of bins of the histogram with ``per="row"``.
         """
-        at_least_one(n_bins, "n_bins")
+        check_at_least_one(n_bins, "n_bins")
         self._start(ax)
         self.lines_: list[Any] = []
         edges = np.linspace(0, max(float(shares.max()) for shares in self.density.values()), n_bins + 1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug.describe import plain
+from ibug.describe import json_values
 
 #: What is escaped inside a script element: `<`, `>` and `&` could end it or begin a comment; U+2028 and U+2029 end
 #: lines in old scripts.
@@ -45,4 +45,4 @@ def shortest(values: NDArray[Any]) -> str:
 
 def to_json(data: Any) -> str:
     """Return JSON for a script element; NaN and infinity become null."""
-    return json.dumps(plain(data), ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
+    return json.dumps(json_values(data), ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)

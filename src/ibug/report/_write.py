@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import as_rows, check_count, check_probabilities, check_targets
+from ibug._inputs import as_rows, check_at_least_one, check_count, check_methods, check_probabilities, check_targets
 from ibug._progress import Progress
 from ibug._typing import Floats, Integers
-from ibug.describe import Predictions, at_least_one, require
+from ibug.describe import Predictions, predict_rows
 from ibug.exceptions import InvalidInputError
 from ibug.persistence import replacing
 from ibug.report import _rows as explorer
@@ -123,7 +123,7 @@ def write(
     '<!doctype html>'
     """
     plotly = plotly_script()  # first: a missing library is an error before anything takes time
-    require(estimator, "predict_dist", "predict")
+    check_methods(estimator, "predict_dist", "predict")
     X = as_rows(X)
     names = getattr(estimator, "target_names_", None)
     targets = check_targets(X, y, "y", several=names is not None, names=names)
@@ -132,7 +132,7 @@ def write(
     if X_train is not None and X_shown is None and hasattr(estimator, "kneighbors"):
         check_train(X_train, shown.shape[1], len(estimator.training_targets_))
         check_same_rows(estimator, X_train)
-    at_least_one(max_rows, "max_rows")
+    check_at_least_one(max_rows, "max_rows")
     with Progress("report", 3, enabled=bool(getattr(estimator, "verbose", 0))) as progress:
         rows = explorer.choose(len(targets), max_rows)
         predictions, near = _predict(estimator, X, rows, n_neighbors, train_ids)
@@ -210,7 +210,7 @@ class _Known:
 
     def of_target(self, predictions: Predictions, y: Floats, target: int | None) -> _OfTarget:
         """Return what the page says of one target. Shapes: y (n_rows,)."""
-        plain, near = predictions.before_calibration(), self.near
+        plain, near = predictions.plain_neighbors(), self.near
         found = scored(predictions, self.shown, y, self.coverage, self.groups)
         before = None if plain is None else scored(plain, self.shown, y, self.coverage)
         training = predictions.training_targets_
@@ -256,15 +256,16 @@ def _predict(
 ) -> tuple[Predictions, Near | None]:
     """Predict all rows by one search, which finds the neighbours of the explorer's rows as well."""
     if not hasattr(estimator, "predict_with_neighbors"):
-        return Predictions.of(estimator, X, both=True), None
+        return predict_rows(estimator, X, uncalibrated=True), None
     n_train = len(estimator.training_targets_)
     if train_ids is not None and len(train_ids) != n_train:
         raise InvalidInputError(f"train_ids must name the {n_train} training rows; there are {len(train_ids)}.")
     count = min(check_count(n_neighbors, 1, 10**9, "n_neighbors"), _MOST_NEIGHBORS, estimator.index_.n_rows)
-    predictions, neighbors = Predictions.with_neighbors(estimator, X, count, rows, both=True)
-    familiar = Familiarity(neighbors.similarity, float(estimator.affinity_threshold_))
-    k, means = int(estimator.k_), neighbors.means
-    return predictions, Near(neighbors.affinities, neighbors.indices, count, k, familiar, means)
+    predictions = predict_rows(estimator, X, count, rows, uncalibrated=True)
+    nearest = predictions.nearest
+    assert nearest is not None, "an IBUGRegressor has neighbours"
+    familiar = Familiarity(nearest.similarity, float(estimator.affinity_threshold_))
+    return predictions, Near(nearest.affinities, nearest.indices, count, int(estimator.k_), familiar, nearest.means)
 
 
 def _about(estimator: Any, title: str, target: str, data: str | None, n_rows: int, n_shown: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The table of candidates that were scored, as curves over the number of neighbours."""
+"""Curves for charts: scores over the number of neighbours, and where a density is drawn."""
 
 from __future__ import annotations
 
@@ -9,13 +9,35 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ibug._typing import Floats, Integers
-from ibug.describe._checks import finite
 from ibug.exceptions import InvalidInputError
+
+_PLACES = np.linspace(0.01, 0.99, 25)  # probabilities of the quantiles at which the peak is looked for
+_LOW = 0.01  # of the peak: a density that has come down to it may end
+_STEP, _STEPS = 0.1, 10
+
+
+def density_ends(distribution: Any, tail: float) -> tuple[Floats, Floats]:
+    """Return where the drawing of each density starts and stops, (n_rows,) each; infinite ends stay infinite.
+
+    These are quantiles, moved outwards where the density is not yet low there: a stack has its last quantiles at single
+    values, and half of a kernel beyond.
+    """
+    start, stop = np.array(distribution.ppf(tail)), np.array(distribution.ppf(1 - tail))
+    step = _STEP * (stop - start)
+    with np.errstate(all="ignore"):
+        peak = np.nan_to_num(distribution.pdf(distribution.ppf(_PLACES[None, :])), posinf=0.0).max(axis=1)
+        for _ in range(_STEPS):
+            high = [np.nan_to_num(distribution.pdf(end), posinf=0.0) > _LOW * peak for end in (start, stop)]
+            if not (high[0].any() or high[1].any()):
+                break
+            start, stop = np.where(high[0], start - step, start), np.where(high[1], stop + step, stop)
+    return start, stop
+
 
 # With few neighbours of equal targets the NLL can be astronomical, and nothing else could be seen. Where a score is
 # further above the best one than _FAR times the median distance, only scores up to _NEAR times are drawn in place.
 _FAR, _NEAR = 30.0, 4.0
-_MOST_NAMED = 6  # more colours and dashes nobody tells apart
+_MOST_NAMED = 6  # more colours and dashes cannot be distinguished
 
 
 def curve_name(family: str, spread: str | None) -> str:
@@ -40,9 +62,11 @@ def tuning_curves(tuning: Mapping[str, ArrayLike]) -> dict[str, tuple[Integers, 
 
 def _columns(tuning: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], Integers, Floats]:
     """Return curve, k and score of each candidate, (n,) each."""
+    from ibug._inputs import check_finite  # takes long to import
+
     if "k" not in tuning or "score" not in tuning:
         raise InvalidInputError(f'The columns "k" and "score" are expected; got {sorted(tuning)}.')
-    k = finite(tuning["k"], "k").astype(np.int64)
+    k = check_finite(tuning["k"], "k").astype(np.int64)
     score = np.asarray(tuning["score"], np.float64)
     names = np.asarray(tuning.get("distribution", np.full(len(k), "all")))
     spreads = np.asarray(tuning.get("spread", np.full(len(k), "")))
@@ -60,7 +84,7 @@ def _columns(tuning: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], Integers, F
 
 
 def named_curves(curves: Mapping[str, tuple[Integers, Floats]], chosen: str) -> list[str]:
-    """Return the curves that are to be told apart: all, or where there are many the best ones and the chosen one."""
+    """Return the curves that get a name: all, or the best ones and the chosen one where there are many."""
     if len(curves) <= _MOST_NAMED:
         return list(curves)
     best = sorted(curves, key=lambda name: (name != chosen, float(np.nanmin(curves[name][1]))))
