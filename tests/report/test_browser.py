@@ -254,7 +254,7 @@ def test_what_a_search_does_not_understand_is_named(searching, text, note):
 
 def test_columns_without_room_are_named(driver, model, tmp_path, monkeypatch):
     u, encoded, _, y = model
-    monkeypatch.setattr("ibug.report._rows._MOST_FEATURE_BYTES", 700)
+    monkeypatch.setattr("ibug.report._explorer._MOST_FEATURE_BYTES", 700)
     path = tmp_path / "report.html"
     ibug.report.write(u, encoded[300:], y[300:], path)
     page = Page(driver, path)

@@ -18,12 +18,10 @@ from ibug.describe import number, predict_rows
 from ibug.distributions import MixtureParams, Stack, families
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import evaluate
-from ibug.report._densities import densities
-from ibug.report._features import differences, feature
-from ibug.report._pack import pack, to_json
-from ibug.report._predicted import scored
-from ibug.report._summary import Familiarity, caveats, headlines
-from ibug.report._widths import widths
+from ibug.report._charts import densities
+from ibug.report._explorer import differences, feature, widths
+from ibug.report._page import pack, to_json
+from ibug.report._summary import Familiarity, caveats, headlines, scored
 
 
 def unpack(packed):
@@ -312,7 +310,7 @@ def test_time_for_the_widths_is_bounded(model, monkeypatch):
     u, X, _, _ = model
     std = u.predict_dist(X[300:]).std()
     clock = iter(range(1000))
-    monkeypatch.setattr("ibug.report._widths.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("ibug.report._explorer.monotonic", lambda: float(next(clock)))
     assert unpack(widths(u, X[300:], np.arange(120), std, 2.5)["place"]).shape == (3,)
     assert "width_seconds=0" in widths(u, X[300:], np.arange(120), std, 0)["reason"]
     assert "too few" in widths(u, X[300:310], np.arange(10), std[:10], 5)["reason"]

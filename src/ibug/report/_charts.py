@@ -1,4 +1,4 @@
-"""The data of the charts: calibration curve, PIT, intervals, spread against error, tuning."""
+"""The data of the charts: calibration curve, PIT, intervals, spread against error, tuning, and densities of rows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-from ibug.describe import chance_band, curve_name, highest_drawn, named_curves, scoring_label, tuning_curves
+from ibug.describe import (
+    chance_band,
+    curve_name,
+    density_ends,
+    highest_drawn,
+    named_curves,
+    scoring_label,
+    tuning_curves,
+)
+from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import calibration_curve, pit
-from ibug.report._pack import pack
-from ibug.report._predicted import Predicted
+from ibug.report._page import pack
+from ibug.report._summary import Predicted
 
 _LEVELS = 51
 _PIT_BINS = 20
@@ -51,13 +60,13 @@ def pit_histogram(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
     n = len(found.y)
     low, high = (float(share) * _PIT_BINS for share in chance_band(n, 1 / _PIT_BINS))
 
-    def densities(each: Predicted) -> Floats:
+    def heights(each: Predicted) -> Floats:
         counts, _ = np.histogram(pit(each.y, each.distribution), bins=_PIT_BINS, range=(0.0, 1.0))
         return counts * _PIT_BINS / n
 
     return {
-        "after": densities(found),
-        "before": None if plain is None else densities(plain),
+        "after": heights(found),
+        "before": None if plain is None else heights(plain),
         "low": low,
         "high": high,
     }
@@ -108,3 +117,51 @@ def tuning(estimator: Any, target: int | None = None) -> dict[str, Any]:
 def intervals(found: Predicted, rows: NDArray[np.int64]) -> dict[str, Any]:
     """Return the order in which the rows of the explorer are drawn: by their point predictions."""
     return {"order": pack(np.argsort(found.points[rows], kind="stable"), "int32")}
+
+
+# A density is drawn between these quantiles, and beyond where it has not come down yet.
+_TAIL = 0.003
+_EVEN, _BY_QUANTILE = 49, 23
+_STEPS = 2**16 - 1
+
+
+def densities(distribution: Distribution, lower: Floats, upper: Floats) -> dict[str, Any]:
+    """Return the density of each row on a grid of its own.
+
+    The grid is even, with more points where the distribution has its mass, so that narrow peaks over long tails are
+    seen. Points are stored as 65535ths of the grid's length, densities as 65535ths of their peak.
+
+    Shapes: lower, upper (n_rows,).
+    """
+    start, stop = _ends(distribution, lower, upper)
+    length = np.where(stop > start, stop - start, 1.0)
+    quantiles = distribution.ppf(np.linspace(0.02, 0.98, _BY_QUANTILE)[None, :])
+    even = start[:, None] + (stop - start)[:, None] * np.linspace(0, 1, _EVEN)[None, :]
+    inside = np.where(np.isfinite(quantiles), quantiles, start[:, None])
+    grid = np.sort(np.clip(np.hstack([even, inside]), start[:, None], stop[:, None]), axis=1)
+    # The density is taken where it is drawn, at a whole number of steps.
+    steps = np.round((grid - start[:, None]) / length[:, None] * _STEPS)
+    grid = start[:, None] + steps / _STEPS * length[:, None]
+    with np.errstate(all="ignore"):
+        density = np.nan_to_num(distribution.pdf(grid), nan=0.0, posinf=np.inf)
+    peak = np.max(np.where(np.isfinite(density), density, 0.0), axis=1)
+    height = np.minimum(density / np.where(peak > 0, peak, 1.0)[:, None], 1.0)
+    return {
+        "start": pack(start, "float64"),
+        "length": pack(length, "float64"),
+        "peak": pack(peak, "float64"),
+        "steps": pack(steps, "uint16"),
+        "heights": pack(np.round(height * _STEPS), "uint16"),
+    }
+
+
+def _ends(distribution: Distribution, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """Return where each grid starts and stops: finite even where quantiles are not."""
+    centre = np.nan_to_num(distribution.ppf(0.5), posinf=0.0, neginf=0.0)
+    quartiles = np.nan_to_num(distribution.ppf(0.75) - distribution.ppf(0.25), nan=1.0, posinf=1.0)
+    around = 4 * np.where(quartiles > 0, quartiles, 1.0)
+    first, last = density_ends(distribution, _TAIL)
+    start, stop = np.minimum(first, lower), np.maximum(last, upper)
+    start = np.where(np.isfinite(start), start, centre - around)
+    stop = np.where(np.isfinite(stop), stop, centre + around)
+    return start, np.maximum(start, stop)

@@ -11,9 +11,8 @@ from ibug._typing import Floats, Integers
 from ibug.describe import Predictions, number, percent
 from ibug.distributions import JointStack
 from ibug.metrics import energy_score, variogram_score
-from ibug.report._pack import pack
-from ibug.report._predicted import LEVELS, Predicted
-from ibug.report._summary import Familiarity, held, typical_width
+from ibug.report._page import pack
+from ibug.report._summary import LEVELS, Familiarity, Predicted, held, typical_width
 
 _MOST_SAMPLES, _FEWEST_SAMPLES = 200, 30
 _SAMPLE_BYTES = 1_500_000

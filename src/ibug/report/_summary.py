@@ -2,15 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-from ibug.describe import chance_band, group_lines, model_facts, model_lines, number, percent
-from ibug.metrics import drift, pit
-from ibug.report._predicted import Predicted
+from ibug.describe import Predictions, chance_band, group_lines, model_facts, model_lines, number, percent
+from ibug.distributions import Distribution
+from ibug.metrics import Scores, drift, evaluate, pit
+
+#: Coverages of the intervals that are scored, beside the one that was asked for.
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Predictions of all rows, with their scores.
+
+    Attributes
+    ----------
+    distribution
+        One distribution per row.
+    points, lower, upper, y : ndarray of shape (n_rows,)
+        Point predictions, ends of the central interval, observed values.
+    coverage
+        The coverage of that interval.
+    scores
+        All scores.
+    """
+
+    distribution: Distribution
+    points: Floats
+    lower: Floats
+    upper: Floats
+    y: Floats
+    coverage: float
+    scores: Scores
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Whether the interval holds the observed value, (n_rows,)."""
+        return (self.lower <= self.y) & (self.y <= self.upper)
+
+    @property
+    def width(self) -> Floats:
+        """The width of the interval, (n_rows,)."""
+        return self.upper - self.lower
+
+
+def scored(predictions: Predictions, X: Any, y: Floats, coverage: float, groups: Any = None) -> Predicted:
+    """Score the predictions of rows X with the observed values y, (n_rows,); also by group, as in `evaluate`."""
+    lower, upper = predictions.distribution.interval(coverage)
+    levels = sorted({*LEVELS, coverage})
+    with np.errstate(invalid="ignore"):  # means of infinite widths
+        scores = evaluate(predictions, X, y, levels=levels, groups=groups)
+    return Predicted(predictions.distribution, predictions.points, lower, upper, y, coverage, scores)
+
 
 _FEW_ROWS = 100
 _VAGUE = 0.2  # the width of the range of chance from which on a coverage within it says nothing

@@ -19,15 +19,14 @@ from ibug._typing import Floats, Integers
 from ibug.describe import Predictions, predict_rows
 from ibug.exceptions import InvalidInputError
 from ibug.persistence import replacing
-from ibug.report import _rows as explorer
+from ibug.report import _explorer as explorer
 from ibug.report._charts import all_charts
-from ibug.report._features import check_same_rows, check_train
+from ibug.report._explorer import Near, check_same_rows, check_train, widths
 from ibug.report._joint import joint_section, listed
 from ibug.report._page import page, plotly_script
-from ibug.report._predicted import Predicted, scored
-from ibug.report._rows import Near
 from ibug.report._summary import (
     Familiarity,
+    Predicted,
     caveats,
     described,
     drift_section,
@@ -35,8 +34,8 @@ from ibug.report._summary import (
     headlines,
     interval_table,
     score_table,
+    scored,
 )
-from ibug.report._widths import widths
 
 _MOST_NEIGHBORS = 100
 
