@@ -7,10 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
-
-if TYPE_CHECKING:
-    from typing import Self  # in typing from Python 3.11 on
+from typing import Any, Protocol, Self, TextIO
 
 _WIDTH = 30
 _SECONDS_BETWEEN_UPDATES = 0.1

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from ibug.distributions import KDE, Empirical, Lognormal, Normal, SkewNormal, Truncated, Weibull
-from ibug.distributions._tilted import Tilted
+from ibug.distributions._truncated import Tilted
 from ibug.exceptions import InvalidInputError
 
 LOC = np.array([-3.0, 0.0, 4.0, 2.5])

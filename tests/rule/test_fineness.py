@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 
 from ibug import IBUGRegressor
-from ibug._grid import DiscreteSupport
+from ibug.distributions import DiscreteSupport
 from ibug.exceptions import InvalidInputError
 from ibug.rule._experts import Evidence, Experts, Nearest, Pooled, resolution, values_taken
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
@@ -12,19 +12,14 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
+from ibug._frames import check_output, frame, index_of, interval_columns, quantile_columns
 from ibug._inputs import check_probabilities
 from ibug._typing import Floats
-from ibug.distributions._frame import distribution_frame
-from ibug.distributions._moved import Move, log_moved_density, log_slope
+from ibug.distributions._normal_scores import Move, log_moved_density, log_slope
+from ibug.distributions._numerics import gauss_nodes
 from ibug.exceptions import InvalidInputError
 
-if TYPE_CHECKING:
-    from typing import Self  # in typing from Python 3.11 on
-
-
-_NODES, _WEIGHTS = leggauss(48)
-#: Standardised distances are cut here, so that their squares stay finite.
-FARTHEST = 1e150
+_RULE = leggauss(48)
 # Squares of scores beyond it have less than four digits behind the point.
 _FEW_DIGITS, _STEP = 1e6, 1e-5
 _FAR = 7.9  # beyond it a standard normal value is about as rare as probabilities are precise
@@ -152,11 +147,9 @@ class Distribution(ABC):
         middle = np.clip(self.normal_score(x), -_FAR, _FAR)
         total = np.zeros(middle.shape)
         for start, stop, above in ((-_FAR, middle, 0.0), (middle, _FAR, 1.0)):
-            half, center = (stop - start) / 2, (stop + start) / 2
-            for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-                v = center + half * node
+            for v, weight in gauss_nodes(start, stop, _RULE):
                 density = np.exp(-0.5 * np.square(v)) / np.sqrt(2 * np.pi)
-                total += weight * half * density * (above - ndtr(v)) * (self.from_normal_score(v) - x)
+                total += weight * density * (above - ndtr(v)) * (self.from_normal_score(v) - x)
         return 2 * total
 
     def normal_score(self, y: ArrayLike) -> Floats:
@@ -277,7 +270,18 @@ class Distribution(ABC):
         a   0.0  1.0     0.0  -0.67   0.67
         b   1.0  2.0     1.0  -0.35   2.35
         """
-        return distribution_frame(self, coverage, quantiles, index, output)
+        check_output(output)
+        values = {"mean": self.mean(), "std": self.std(), "median": self.median()}
+        columns = {name: np.atleast_1d(value) for name, value in values.items()}
+        n = len(columns["mean"])  # 1 for the distribution of one row
+        if coverage is not None:
+            ends = [np.reshape(end, (n, *np.shape(coverage))) for end in self.interval(coverage)]
+            columns |= interval_columns(np.stack(ends, axis=1), coverage)
+        if quantiles is not None:
+            alpha = np.atleast_1d(check_probabilities(quantiles, "quantiles"))
+            columns |= quantile_columns(self.ppf(alpha[None, :]), alpha)
+        known = index_of(index)
+        return frame(columns, output, index if known is None else known)
 
     def rvs(self, size: int | None = None, random_state: Any = None) -> Floats:
         """Draw samples.
@@ -306,10 +310,10 @@ class Distribution(ABC):
         # Exactly 0 has an infinite quantile in distributions without a lower end.
         return self.ppf(np.maximum(uniform, np.finfo(float).tiny))
 
-    def _match(self, argument: ArrayLike) -> tuple[Floats, ...]:
-        """Return the argument and the parameters, ready to be broadcast against each other."""
+    def _match(self, argument: ArrayLike, *arrays: Floats) -> tuple[Floats, ...]:
+        """Return the argument and arrays, (n,), by default the parameters, ready to be broadcast against each other."""
         x = np.asarray(argument, np.float64)
-        own = tuple(getattr(self, name) for name in self.parameters)
+        own = arrays or tuple(getattr(self, name) for name in self.parameters)
         self._check_argument(x)
         if self._shape and x.ndim == 2:
             return (x, *(p[:, None] for p in own))
@@ -332,30 +336,3 @@ class Distribution(ABC):
         if np.any((matched[0] < 0) | (matched[0] > 1)):
             raise InvalidInputError("A probability must be from 0 to 1.")
         return matched
-
-
-def standardised(x: Floats, center: Floats, scale: Floats) -> Floats:
-    """Return (x − center)/scale, cut where squares would overflow; infinite x is cut, too."""
-    with np.errstate(over="ignore"):
-        z = np.asarray(x - center)
-        np.divide(z, scale, out=z)
-    return np.clip(z, -FARTHEST, FARTHEST, out=z)
-
-
-def checked_moments(n: int, loc: ArrayLike | None, scale: ArrayLike | None) -> tuple[Floats | None, Floats | None]:
-    """Return the means and standard deviations to keep, each of shape ``(n,)`` or None."""
-    mean, spread = _per_row("means to keep (loc)", n, loc), _per_row("standard deviations to keep (scale)", n, scale)
-    if mean is not None and not np.isfinite(mean).all():
-        raise InvalidInputError("The means to keep (loc) must be finite.")
-    if spread is not None and not ((spread > 0).all() and np.isfinite(spread).all()):
-        raise InvalidInputError("The standard deviations to keep (scale) must be finite and above zero.")
-    return mean, spread
-
-
-def _per_row(what: str, n: int, given: ArrayLike | None) -> Floats | None:
-    if given is None:
-        return None
-    array = np.asarray(given, np.float64)
-    if array.shape not in ((), (1,), (n,)):
-        raise InvalidInputError(f"Expected one number for each of {n} rows as {what}; got the shape {array.shape}.")
-    return np.broadcast_to(array, (n,))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from math import isqrt
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from ibug._typing import Floats
-from ibug.distributions._base import checked_moments, standardised
+from ibug.distributions._fitting import checked_moments
+from ibug.distributions._normal_scores import standardised
 from ibug.distributions._sample import SampleDistribution, checked_sample, least_width, resolution
-
-if TYPE_CHECKING:
-    from typing import Self
 
 _LEAST_GAP = 1e-6  # of the distance between the smallest and the largest value
 
@@ -45,8 +43,7 @@ class Empirical(SampleDistribution):
 
     Examples
     --------
-    >>> from ibug.distributions._empirical import Empirical
-    >>> d = Empirical([[1.0, 2.0, 5.0], [10.0, 40.0, 20.0]])
+    >>>     >>> d = Empirical([[1.0, 2.0, 5.0], [10.0, 40.0, 20.0]])
     >>> d.ppf([[0.25, 0.5, 0.75]])
     array([[ 1.,  2.,  5.],
            [10., 20., 40.]])
@@ -136,10 +133,6 @@ class Empirical(SampleDistribution):
     def mean(self) -> Floats:
         """Return the means."""
         return _mean(self._table, self._tails).reshape(self._shape)
-
-    def var(self) -> Floats:
-        """Return the variances."""
-        return np.square(self.std())
 
     def std(self) -> Floats:
         """Return the standard deviations."""

@@ -1,23 +1,68 @@
-"""The kernel density estimate."""
+"""Rules for the bandwidth of kernel density estimates."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 
 from ibug._typing import Floats
-from ibug.distributions._bandwidth import BANDWIDTHS
-from ibug.distributions._base import checked_moments, standardised
+from ibug.distributions._fitting import checked_moments
+from ibug.distributions._normal_scores import HALF_LOG_2PI, standardised
 from ibug.distributions._sample import SampleDistribution, blocks, checked_sample, deviation, least_width, resolution
 from ibug.exceptions import InvalidInputError
 
-if TYPE_CHECKING:
-    from typing import Self
+_LARGEST, _HALVINGS = 4.0, 10  # the bandwidths tried: 4, 4/√2, 2, … 1/8 of Silverman's
 
-_HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
+
+def _unbiased_deviation(values: Floats) -> Floats:
+    k = values.shape[1]
+    return np.asarray(deviation(values) * np.sqrt(k / max(k - 1, 1)))
+
+
+def _scott(values: Floats) -> Floats:
+    return np.asarray(_unbiased_deviation(values) * values.shape[1] ** -0.2)
+
+
+def _silverman(values: Floats) -> Floats:
+    return np.asarray(_unbiased_deviation(values) * (0.75 * values.shape[1]) ** -0.2)
+
+
+def _likelihood(values: Floats) -> Floats:
+    """Return the bandwidths of the highest leave-one-out likelihood, for values of shape ``(n, k)`` about 1 wide."""
+    k = values.shape[1]
+    largest = _LARGEST * _silverman(values)
+    if k == 1:
+        return largest
+    best = np.zeros(len(values), np.intp)
+    own = np.arange(k)
+    for block in blocks(len(values), k * k):
+        x = values[block]
+        h = np.where(largest[block] > 0, largest[block], 1.0)
+        squares = np.square((x[:, :, None] - x[:, None, :]) / h[:, None, None])
+        squares[:, own, own] = np.inf  # a value does not count for itself
+        nearest = squares.min(axis=2)
+        squares -= nearest[:, :, None]
+        squares *= -0.5
+        # Relative to the nearest value, so that the sum cannot underflow, however far away an outlier lies.
+        kernels, nearest_total = np.exp(squares, out=squares), nearest.sum(axis=1)
+        scores = np.empty((_HALVINGS + 1, len(x)))
+        for i in range(_HALVINGS + 1):
+            scores[i] = np.log(kernels.sum(axis=2)).sum(axis=1) - 0.5 * 2**i * nearest_total + 0.5 * k * i * np.log(2)
+            if i % 2 == 0:
+                np.maximum(kernels, 1e-60, out=kernels)  # beside sums above 1 this is nothing; subnormals are slow
+            np.square(kernels, out=kernels)  # half the squared bandwidth
+        best[block] = scores.argmax(axis=0)
+    return np.asarray(largest * 2 ** (-0.5 * best))
+
+
+#: Each takes values of shape ``(n, k)`` and returns bandwidths of shape ``(n,)``, 0 where all values are the same.
+BANDWIDTHS = {"silverman": _silverman, "scott": _scott, "likelihood": _likelihood}
+
+
 _SQRT_2PI = np.sqrt(2 * np.pi)
 _LEAST_UNIFORM = 2.0**-53  # a random number of 0 would be an infinite deviate
 _STEPS = 200  # of Newton's method or bisection; a dozen is usual
@@ -35,8 +80,7 @@ class KDE(SampleDistribution):
 
     Examples
     --------
-    >>> from ibug.distributions._kde import KDE
-    >>> d = KDE(values=[[0.0, 0.0, 1.0], [10.0, 20.0, 30.0]], bandwidth=[0.1, 5.0])
+    >>>     >>> d = KDE(values=[[0.0, 0.0, 1.0], [10.0, 20.0, 30.0]], bandwidth=[0.1, 5.0])
     >>> d.cdf(0.5).round(3)
     array([0.667, 0.01 ])
     >>> d.mean().round(3)
@@ -98,20 +142,15 @@ class KDE(SampleDistribution):
     def logpdf(self, y: ArrayLike) -> Floats:
         """Return the log density at y, finite for every finite y."""
         x, rows, shape = self._elements(self._match(y)[0])
-        out = np.empty(len(x))
-        for block in blocks(len(x), self.values.shape[-1]):
-            out[block] = _log_mean_exp(_log_kernel(self._distances(x[block], rows[block])))
-        out -= np.log(np.reshape(self.bandwidth, -1))[rows] + _HALF_LOG_2PI
+        out = self._per_element(lambda z: _log_mean_exp(_log_kernel(z)), x, rows)
+        out -= np.log(np.reshape(self.bandwidth, -1))[rows] + HALF_LOG_2PI
         out[np.isinf(x)] = -np.inf
         return out.reshape(shape)
 
     def cdf(self, y: ArrayLike) -> Floats:
         """Return the probability of a value of at most y."""
         x, rows, shape = self._elements(self._match(y)[0])
-        out = np.empty(len(x))
-        for block in blocks(len(x), self.values.shape[-1]):
-            out[block] = ndtr(self._distances(x[block], rows[block])).mean(axis=1)
-        return out.reshape(shape)
+        return self._per_element(lambda z: ndtr(z).mean(axis=1), x, rows).reshape(shape)
 
     def ppf(self, q: ArrayLike) -> Floats:
         """Return the quantile at probability q, by Newton's method, to about 1e-12 of the bandwidth."""
@@ -139,12 +178,8 @@ class KDE(SampleDistribution):
         first = self.values[..., 0]
         return np.asarray(first + (self.values - first[..., None]).mean(axis=-1))
 
-    def var(self) -> Floats:
-        """Return the variances: those of the values plus the squared bandwidth."""
-        return np.square(self.std())
-
     def std(self) -> Floats:
-        """Return the standard deviations."""
+        """Return the standard deviations, √(variance of the values + bandwidth²)."""
         return np.hypot(deviation(self._table).reshape(self._shape), self.bandwidth)
 
     def from_uniform(self, uniform: Floats) -> Floats:
@@ -165,9 +200,7 @@ class KDE(SampleDistribution):
         :math:`A(x_i - x_j, \sqrt 2 h)` (Grimit et al., 2006, Eq. 5).
         """
         x, rows, shape = self._elements(self._match(y)[0])
-        out = np.empty(len(x))
-        for block in blocks(len(x), self.values.shape[-1]):
-            out[block] = _mean_size(self._distances(x[block], rows[block])).mean(axis=1)
+        out = self._per_element(lambda z: _mean_size(z).mean(axis=1), x, rows)
         out *= self._widths[rows]
         out -= 0.5 * _mean_difference(self._table, self._widths)[rows]
         out[np.isinf(x)] = np.inf
@@ -180,6 +213,13 @@ class KDE(SampleDistribution):
     def _distances(self, x: Floats, rows: NDArray[np.intp], sign: Floats | float = 1.0) -> Floats:
         """Return the distances from x to the row's kernels in bandwidths, of shape ``(n_elements, k)``."""
         return standardised(x[:, None], self._table[rows], (sign * self._widths[rows])[:, None])
+
+    def _per_element(self, function: Callable[[Floats], Floats], x: Floats, rows: NDArray[np.intp]) -> Floats:
+        """Return a function of the distances to the kernels, (n_elements, k) → (n_elements,), block after block."""
+        out = np.empty(len(x))
+        for block in blocks(len(x), self.values.shape[-1]):
+            out[block] = function(self._distances(x[block], rows[block]))
+        return out
 
     def _log_tail(self, x: Floats, rows: NDArray[np.intp], sign: Floats) -> tuple[Floats, Floats]:
         """Return log F(x) where the sign is 1 and log(1 − F(x)) where it is −1, and the size of their slope times h."""

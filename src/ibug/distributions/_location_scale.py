@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import exp1, expit, log_ndtr, logit, ndtr, ndtri
 
 from ibug._compiled import likelihood
 from ibug._typing import Floats
-from ibug.distributions._base import FARTHEST, Distribution, checked_moments, standardised
-from ibug.distributions._profile import most_likely_number
-from ibug.distributions._rows import per_row, rows_of_values
-from ibug.distributions._tails import score_of_tails
+from ibug.distributions._base import Distribution
+from ibug.distributions._fitting import (
+    center_and_spread,
+    checked_moments,
+    most_likely_number,
+    most_likely_spread,
+    per_row,
+    rows_of_values,
+)
+from ibug.distributions._normal_scores import FARTHEST, HALF_LOG_2PI, score_of_tails, standardised
 from ibug.exceptions import InvalidInputError
 
-if TYPE_CHECKING:
-    from typing import Self  # in typing from Python 3.11 on
-
-# Equal values have no spread: they get this share of their own size, or a number whose square can still be divided by.
-_LEAST_RELATIVE_SPREAD = 1e-8
-_LEAST_SPREAD = 1e-100
-# Where a mean or a standard deviation is looked for while the other one is given: the logarithm of the latter, relative
-# to the root mean square, and how far beyond the values the mean may be, in standard deviations.
-_LOG_RATIOS = (-6.0, 3.0)
-_BEYOND = 3.0
+_BEYOND = 3.0  # standard deviations that a mean may be beyond the values, where it is looked for
 # Beyond these scores probabilities underflow, or soon will: tails are known by their logarithms.
 _FAR_SCORE = 30.0
 _LEAST_TAIL = 1e-300
 _LARGEST_VALUE = 1e299  # so that a finite score has a finite value
-
-
-def center_and_spread(values: Floats) -> tuple[Floats, Floats]:
-    """Return means and standard deviations of each row, (n,) each; the latter always above zero."""
-    center, spread = per_row(likelihood.moments, values)
-    return center, np.maximum(spread, np.maximum(_LEAST_RELATIVE_SPREAD * np.abs(center), _LEAST_SPREAD))
 
 
 class LocationScale(Distribution):
@@ -57,6 +48,9 @@ class LocationScale(Distribution):
     compiled: ClassVar[str] = ""
     #: Whether Z and −Z have the same distribution; then one tail tells the other.
     symmetric: ClassVar[bool] = False
+    #: Mean and variance of Z, unless they depend on the shape.
+    standard_mean: ClassVar[float] = 0.0
+    standard_var: ClassVar[float] = 1.0
     loc: Floats
     scale: Floats
 
@@ -220,13 +214,13 @@ class LocationScale(Distribution):
         """Return the continuous ranked probability score of the standard distribution, None without a closed form."""
         return None
 
-    @staticmethod
-    @abstractmethod
-    def _mean(*shape: Floats) -> Floats | float: ...
+    @classmethod
+    def _mean(cls, *shape: Floats) -> Floats | float:
+        return cls.standard_mean
 
-    @staticmethod
-    @abstractmethod
-    def _var(*shape: Floats) -> Floats | float: ...
+    @classmethod
+    def _var(cls, *shape: Floats) -> Floats | float:
+        return cls.standard_var
 
     @classmethod
     def _fit_all(cls, values: Floats) -> Self:
@@ -242,14 +236,12 @@ class LocationScale(Distribution):
         center, spread = center_and_spread(values)
         if mean is not None:
             # The root mean square around the mean, for which a normal distribution is best, is a scale for the others.
-            unit, fixed = np.hypot(spread, center - mean), mean
-            ends = (np.full(len(values), end) for end in (*_LOG_RATIOS, 0.0))
-            log_ratio = most_likely_number(lambda t: cls._fit_shape(values, fixed, unit * np.exp(t)), values, *ends)
-            return mean, unit * np.exp(log_ratio)
+            kept, unit = mean, np.hypot(spread, center - mean)
+            return mean, most_likely_spread(lambda s: cls._fit_shape(values, kept, s), values, unit)
         assert std is not None
-        kept = std
+        width = std
         distance = most_likely_number(
-            lambda t: cls._fit_shape(values, center + kept * t, kept),
+            lambda t: cls._fit_shape(values, center + width * t, width),
             values,
             (values.min(axis=1) - center) / std - _BEYOND,
             (values.max(axis=1) - center) / std + _BEYOND,
@@ -266,3 +258,221 @@ class LocationScale(Distribution):
         shape = np.empty(len(values))
         likelihood.most_likely_shape(cls.compiled, values, mean, std, shape)
         return cls.from_moments(mean, std, shape)
+
+
+class Normal(LocationScale):
+    """Normal distributions.
+
+    Parameters
+    ----------
+    loc : array-like of shape (n,) or scalar
+        The means.
+    scale : array-like of shape (n,) or scalar
+        The standard deviations, above zero.
+
+    Examples
+    --------
+    >>> from ibug.distributions import Normal
+    >>> d = Normal(loc=[0.0, 10.0], scale=[1.0, 2.0])
+    >>> d.ppf([[0.05, 0.5, 0.95]]).round(2)
+    array([[-1.64,  0.  ,  1.64],
+           [ 6.71, 10.  , 13.29]])
+    >>> d[1]
+    Normal(loc=10, scale=2)
+    """
+
+    symmetric: ClassVar[bool] = True
+
+    @staticmethod
+    def _logpdf(z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(-0.5 * np.square(z) - HALF_LOG_2PI)
+
+    @staticmethod
+    def _cdf(z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(ndtr(z))
+
+    @staticmethod
+    def _ppf(p: Floats, *shape: Floats) -> Floats:
+        return np.asarray(ndtri(p))
+
+    def normal_score(self, y: ArrayLike) -> Floats:
+        """Return (y − μ)/σ, exact however far from the mean."""
+        x, loc, scale = self._match(y)
+        with np.errstate(over="ignore"):  # infinitely far, as floating point numbers tell it
+            return np.asarray((x - loc) / scale)
+
+    def from_normal_score(self, w: ArrayLike) -> Floats:
+        """Return μ + σw."""
+        score, loc, scale = self._match(w)
+        return np.asarray(loc + scale * score)
+
+    @staticmethod
+    def _crps(z: Floats, *shape: Floats) -> Floats:
+        # Gneiting and Raftery, 2007, Eq. 21.
+        density = np.exp(Normal._logpdf(z))
+        return np.asarray(z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
+
+    @classmethod
+    def _fit_moment(cls, values: Floats, mean: Floats | None, std: Floats | None) -> tuple[Floats, Floats]:
+        center, spread = center_and_spread(values)
+        if mean is None:
+            assert std is not None
+            return center, std
+        return mean, np.hypot(spread, center - mean)
+
+    @classmethod
+    def _fit_all(cls, values: Floats) -> Self:
+        return cls(*center_and_spread(values))
+
+
+_LOG_2 = np.log(2.0)
+
+
+class Laplace(LocationScale):
+    """Laplace distributions, density exp(−|z|)/2: sharper in the middle and heavier in the tails than normal."""
+
+    symmetric: ClassVar[bool] = True
+    standard_var: ClassVar[float] = 2.0
+
+    @staticmethod
+    def _logpdf(z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(-np.abs(z) - _LOG_2)
+
+    @staticmethod
+    def _cdf(z: Floats, *shape: Floats) -> Floats:
+        tail = 0.5 * np.exp(-np.abs(z))
+        return np.where(z < 0, tail, 1 - tail)
+
+    @staticmethod
+    def _ppf(p: Floats, *shape: Floats) -> Floats:
+        with np.errstate(divide="ignore"):  # the quantiles of 0 and 1 are infinite
+            return np.where(p < 0.5, np.log(2 * p), -np.log(2 * (1 - p)))
+
+    @classmethod
+    def _log_cdf(cls, z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(z - _LOG_2)  # below the middle, as all far tails are
+
+    @classmethod
+    def _from_log_cdf(cls, log_p: Floats, *shape: Floats) -> Floats:
+        return np.asarray(log_p + _LOG_2)
+
+    @staticmethod
+    def _crps(z: Floats, *shape: Floats) -> Floats:
+        distance = np.abs(z)  # Jordan et al., 2019
+        return np.asarray(distance + np.exp(-distance) - 0.75)
+
+    @classmethod
+    def _fit_moment(cls, values: Floats, mean: Floats | None, std: Floats | None) -> tuple[Floats, Floats]:
+        if mean is None:
+            assert std is not None
+            return per_row(likelihood.median_deviation, values)[0], std
+        return mean, np.sqrt(2) * cls._above_zero(np.abs(values - mean[:, None]).mean(axis=1), values)
+
+    @classmethod
+    def _fit_all(cls, values: Floats) -> Self:
+        median, deviation = per_row(likelihood.median_deviation, values)
+        return cls(median, cls._above_zero(deviation, values))
+
+    @staticmethod
+    def _above_zero(deviation: Floats, values: Floats) -> Floats:
+        if np.all(deviation > 0):
+            return deviation
+        return np.where(deviation > 0, deviation, center_and_spread(values)[1])
+
+
+class Logistic(LocationScale):
+    """Logistic distributions: like normal ones with somewhat heavier tails."""
+
+    compiled: ClassVar[str] = "logistic"
+    symmetric: ClassVar[bool] = True
+    standard_var: ClassVar[float] = float(np.pi**2 / 3)
+
+    @staticmethod
+    def _logpdf(z: Floats, *shape: Floats) -> Floats:
+        distance = np.abs(z)
+        return np.asarray(-distance - 2 * np.log1p(np.exp(-distance)))
+
+    @staticmethod
+    def _cdf(z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(expit(z))
+
+    @staticmethod
+    def _ppf(p: Floats, *shape: Floats) -> Floats:
+        return np.asarray(logit(p))
+
+    @classmethod
+    def _log_cdf(cls, z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(z - np.log1p(np.exp(z)))  # below the middle, as all far tails are
+
+    @classmethod
+    def _from_log_cdf(cls, log_p: Floats, *shape: Floats) -> Floats:
+        return np.asarray(log_p - np.log1p(-np.exp(log_p)))
+
+    @staticmethod
+    def _crps(z: Floats, *shape: Floats) -> Floats:
+        distance = np.abs(z)  # Jordan et al., 2019
+        return np.asarray(distance + 2 * np.log1p(np.exp(-distance)) - 1)
+
+
+# exp(700) is near the largest double: with it log densities stay finite however far below the distribution y is.
+_LARGEST_EXPONENT = 700.0
+
+
+class Gumbel(LocationScale):
+    """Gumbel distributions (of maxima), skewed to the right: the distribution function is exp(−exp(−z))."""
+
+    compiled: ClassVar[str] = "gumbel"
+    standard_mean: ClassVar[float] = float(np.euler_gamma)
+    standard_var: ClassVar[float] = float(np.pi**2 / 6)
+
+    @staticmethod
+    def _logpdf(z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(-z - _exp(-z))
+
+    @staticmethod
+    def _cdf(z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(np.exp(-_exp(-z)))
+
+    @staticmethod
+    def _ppf(p: Floats, *shape: Floats) -> Floats:
+        with np.errstate(divide="ignore"):  # the quantiles of 0 and 1 are infinite
+            return np.asarray(-np.log(-np.log(p)))
+
+    @classmethod
+    def _sf(cls, z: Floats, *shape: Floats) -> Floats:
+        return np.asarray(-np.expm1(-_exp(-z)))
+
+    @classmethod
+    def _isf(cls, p: Floats, *shape: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(-np.log(-np.log1p(-p)))
+
+    @classmethod
+    def _log_cdf(cls, z: Floats, *shape: Floats) -> Floats:
+        return -_exp(-z)
+
+    @classmethod
+    def _log_sf(cls, z: Floats, *shape: Floats) -> Floats:
+        return -z  # log(1 − exp(−e^{−z})) to rounding, far above
+
+    @classmethod
+    def _from_log_cdf(cls, log_p: Floats, *shape: Floats) -> Floats:
+        return np.asarray(-np.log(-log_p))
+
+    @classmethod
+    def _from_log_sf(cls, log_p: Floats, *shape: Floats) -> Floats:
+        return -log_p
+
+    @staticmethod
+    def _crps(z: Floats, *shape: Floats) -> Floats:
+        # Friederichs and Thorarinsdottir, 2012.
+        # Far above the distribution exp1 grows like z − γ, and z itself cancels half of it; from 36 on the rest is
+        # rounded away.
+        above = z > 36
+        inner = np.where(above, 0.0, z)
+        near = -inner + np.euler_gamma - np.log(2) + 2 * exp1(_exp(-inner))
+        return np.asarray(np.where(above, z - np.euler_gamma - np.log(2), near))
+
+
+def _exp(x: Floats) -> Floats:
+    return np.asarray(np.exp(np.minimum(x, _LARGEST_EXPONENT)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
@@ -13,18 +13,15 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution
-from ibug.distributions._normal import Normal
-from ibug.distributions._roots import solve_increasing
-from ibug.distributions._tails import score_of_tails
+from ibug.distributions._location_scale import Normal
+from ibug.distributions._normal_scores import score_of_tails
+from ibug.distributions._numerics import gauss_nodes, solve_increasing
 from ibug.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    from typing import Self  # in typing from Python 3.11 on
 
 # Normal scores of the quantiles of both distributions that divide the line for ∫(F − G)²; beyond the last nothing is
 # left.
 _SCORES = np.linspace(-8.0, 8.0, 33)
-_NODES, _WEIGHTS = leggauss(4)
+_RULE = leggauss(4)
 
 
 class Mixture(Distribution):
@@ -136,7 +133,7 @@ class Mixture(Distribution):
         saved = np.zeros(self._shape)
         for i, j in combinations(range(len(self.components)), 2):
             saved += self.weights[i] * self.weights[j] * _square_distance(self.components[i], self.components[j])
-        return np.maximum(score - (saved[:, None] if self._shape and x.ndim == 2 else saved), 0.0)
+        return np.maximum(score - self._match(x, saved)[1], 0.0)
 
     def _sum(self, parts: Iterator[Floats]) -> Floats:
         return np.asarray(sum(weight * part for weight, part in zip(self.weights, parts, strict=True)))
@@ -195,7 +192,6 @@ def _by_panels(function: Callable[[Floats], Floats], one: Distribution, other: D
     edges = np.sort(np.stack([each.ppf(p) for each in (one, other) for p in levels]), axis=0)
     total = np.zeros(one.shape)
     for start, stop in pairwise(edges):
-        half, center = (stop - start) / 2, (stop + start) / 2
-        for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-            total += weight * half * function(center + half * node)
+        for x, weight in gauss_nodes(start, stop, _RULE):
+            total += weight * function(x)
     return total

@@ -6,12 +6,9 @@ from typing import Any
 
 from ibug.distributions._base import Distribution
 from ibug.distributions._empirical import Empirical
-from ibug.distributions._gumbel import Gumbel
 from ibug.distributions._kde import KDE
-from ibug.distributions._laplace import Laplace
-from ibug.distributions._logistic import Logistic
-from ibug.distributions._lognormal import Lognormal
-from ibug.distributions._normal import Normal
+from ibug.distributions._location_scale import Gumbel, Laplace, Logistic, Normal
+from ibug.distributions._shifted import Lognormal
 from ibug.distributions._skew_normal import SkewNormal
 from ibug.distributions._student_t import StudentT
 from ibug.distributions._weibull import Weibull

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution
+from ibug.distributions._fitting import rows_of_values
 from ibug.exceptions import InvalidInputError
 
 _CHUNK = 2**17  # doubles held at a time: few enough for a processor's cache, so that more would be slower
@@ -36,6 +37,10 @@ class SampleDistribution(Distribution):
             if self._shape
             else f"<{type(self).__name__}: {count}>"
         )
+
+    def var(self) -> Floats:
+        """Return the variances."""
+        return np.square(self.std())
 
     def _parameter(self, name: str, value: Any, shape: tuple[int, ...]) -> Floats:
         """Return a further parameter, above zero, in the given shape."""
@@ -85,9 +90,7 @@ def resolution(values: Floats) -> Floats:
 
 def checked_sample(values: ArrayLike) -> Floats:
     """Return the values to fit to, of shape ``(n, k)``."""
-    x = np.asarray(values, np.float64)
-    if x.ndim != 2 or x.shape[1] == 0:
-        raise InvalidInputError(f"The values to fit to must be of shape (n, k) with k of at least 1; got {x.shape}.")
+    x = rows_of_values(values)
     if not np.all(np.isfinite(x)):
         raise InvalidInputError("The values to fit to must be finite.")
     return x

@@ -9,13 +9,10 @@ from numpy.typing import ArrayLike
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp, owens_t
 
 from ibug._typing import Floats
-from ibug.distributions._base import FARTHEST
 from ibug.distributions._location_scale import LocationScale
-from ibug.distributions._roots import solve_increasing
-from ibug.distributions._tails import log_tail_integral
+from ibug.distributions._normal_scores import FARTHEST, HALF_LOG_2PI
+from ibug.distributions._numerics import log_tail_integral, solve_increasing
 from ibug.exceptions import InvalidInputError
-
-_HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
 _FAR_TAIL = 1e-9  # below it the distribution function is known by its logarithm
 _TOLERANCE, _MOST_STEPS = 1e-14, 60
@@ -45,7 +42,7 @@ class SkewNormal(LocationScale):
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:
         leaning = np.clip(shape[0] * z, -FARTHEST, FARTHEST)
-        return np.asarray(np.log(2) - 0.5 * np.square(z) - _HALF_LOG_2PI + log_ndtr(leaning))
+        return np.asarray(np.log(2) - 0.5 * np.square(z) - HALF_LOG_2PI + log_ndtr(leaning))
 
     @staticmethod
     def _cdf(z: Floats, *shape: Floats) -> Floats:
@@ -155,12 +152,12 @@ class SkewNormal(LocationScale):
         half_difference = (1 + 2 / np.pi * arc) / np.sqrt(np.pi) - mean * 2 / np.pi * np.arctan(alpha / np.sqrt(2))
         return np.asarray(distance - half_difference)
 
-    @staticmethod
-    def _mean(*shape: Floats) -> Floats:
+    @classmethod
+    def _mean(cls, *shape: Floats) -> Floats:
         return np.asarray(np.sqrt(2 / np.pi) * _delta(shape[0]))
 
-    @staticmethod
-    def _var(*shape: Floats) -> Floats:
+    @classmethod
+    def _var(cls, *shape: Floats) -> Floats:
         return np.asarray(1 - 2 / np.pi * np.square(_delta(shape[0])))
 
 

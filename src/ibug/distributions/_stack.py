@@ -3,28 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtr, ndtri_exp
+from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from ibug._compiled import stack as kernel
 from ibug._typing import Floats
-from ibug.distributions._base import Distribution, standardised
-from ibug.distributions._blend import MixtureParams
-from ibug.distributions._moved import Move, moved_log_density
-from ibug.distributions._tails import score_of_tails
+from ibug.distributions._base import Distribution
+from ibug.distributions._normal_scores import FARTHEST, HALF_LOG_2PI, Move, log_slope, score_of_tails, standardised
 from ibug.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    from typing import Self  # in typing from Python 3.11 on
 
 Masses = NDArray[np.float32]
 
 # Below it a probability is too small to be divided by a weight without loss, and the logarithms take over.
 _LEAST_TAIL = 1e-280
+
+
+@dataclass(frozen=True)
+class MixtureParams:
+    """What all rows of a stack have in common.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (3,)
+        The shares of the normal part, the pooled errors and the atoms; they sum to 1.
+    errors : ndarray of shape (n_errors,)
+        Standardised errors (y − μ)/σ of validation rows, ascending.
+    bandwidth, error_bandwidth : float
+        The widths of the kernels that smooth atoms and errors to a density, relative to the scale of the row.
+    resolution : float
+        The distance between neighbouring values that the target can take, 0 for a continuous one. No kernel is narrower
+        than resolution/√(2π): with this width, the density at a value is its probability divided by the resolution.
+    support : pair of float
+        The bounds of the target.
+    """
+
+    weights: Floats
+    errors: Floats = field(default_factory=lambda: np.empty(0))
+    bandwidth: float = 0.25
+    error_bandwidth: float = 0.25
+    resolution: float = 0.0
+    support: tuple[float, float] = (-np.inf, np.inf)
+
+    def __post_init__(self) -> None:
+        weights, errors = np.array(self.weights, np.float64), np.sort(np.array(self.errors, np.float64).reshape(-1))
+        if weights.shape != (3,) or not (np.all(weights >= 0) and 0 < weights.sum() < np.inf):
+            raise InvalidInputError(
+                "A stack needs three weights of at least zero, for the normal part, the errors and the atoms; "
+                f"got {self.weights!r}."
+            )
+        if not np.isfinite(errors).all() or (weights[1] > 0 and errors.size == 0):
+            raise InvalidInputError("A stack with a weight for errors needs errors, which must be finite.")
+        widths = np.array([self.bandwidth, self.error_bandwidth])
+        if not (np.all((widths > 0) & np.isfinite(widths)) and 0 <= self.resolution < np.inf):
+            raise InvalidInputError("The bandwidths of a stack must be above zero, and the resolution at least zero.")
+        lower, upper = (float(bound) for bound in self.support)
+        if not lower < upper:
+            raise InvalidInputError(f"The lower bound of the support must be below the upper one; got {self.support}.")
+        object.__setattr__(self, "weights", weights / weights.sum())
+        object.__setattr__(self, "errors", errors)
+        object.__setattr__(self, "support", (lower, upper))
+
+    @cached_property
+    def bounds(self) -> Floats:
+        """The support as an array, (2,)."""
+        return np.array(self.support)
+
+    @property
+    def least_bandwidth(self) -> float:
+        """The narrowest width of a kernel, in the unit of the target."""
+        return max(self.resolution / float(np.sqrt(2 * np.pi)), float(np.finfo(float).tiny))
+
+    def equals(self, other: MixtureParams) -> bool:
+        """Tell whether both say the same."""
+        names = ("bandwidth", "error_bandwidth", "resolution", "support")
+        return (
+            np.array_equal(self.weights, other.weights)
+            and np.array_equal(self.errors, other.errors)
+            and all(getattr(self, name) == getattr(other, name) for name in names)
+        )
 
 
 class Stack(Distribution):
@@ -55,13 +116,14 @@ class Stack(Distribution):
         The values x of the neighbours' view; they are kept sorted.
     masses : array-like of shape (n, k) or (k,)
         Their probabilities m, up to a factor for each row; kept in single precision.
-    blend : Blend
+    blend : MixtureParams
         The weights of the three parts, the errors, bandwidths and the support, which all rows share.
 
     Examples
     --------
-    >>> from ibug.distributions import Blend, Stack
-    >>> d = Stack([5.0, 6.0], [0.5, 1.0], [[5, 5, 6], [6, 7, 8]], [[1, 1, 2], [1, 1, 1]], Blend([0.2, 0.0, 0.8]))
+    >>> from ibug.distributions import MixtureParams, Stack
+    >>> shared = MixtureParams([0.2, 0.0, 0.8])
+    >>> d = Stack([5.0, 6.0], [0.5, 1.0], [[5, 5, 6], [6, 7, 8]], [[1, 1, 2], [1, 1, 1]], shared)
     >>> d.ppf([[0.05, 0.5, 0.95]]).round(3)
     array([[4.663, 5.   , 6.   ],
            [5.326, 7.   , 8.   ]])
@@ -112,7 +174,7 @@ class Stack(Distribution):
             The atoms, ascending in each row.
         masses : ndarray of float32, shape (n, k)
             Their masses.
-        blend : Blend
+        blend : MixtureParams
             What all rows share.
         """
         stack = cls.__new__(cls)
@@ -214,7 +276,7 @@ class Stack(Distribution):
         """Return the log density at y after a move of the normal scores; see the base class."""
         x, shape = self._elements(y)
         batch = self if self._shape else type(self).of_sorted(*self._rows(), self.blend)
-        return moved_log_density(batch, x, move).reshape(shape)
+        return _moved_log_density(batch, x, move).reshape(shape)
 
     def kernel_logpdf(self, places: Floats, masses: Floats, bandwidth: float, x: Floats, *, tailed: bool) -> Floats:
         """Return the log densities of kernels in place of the stacks, (n, m).
@@ -374,3 +436,79 @@ class Stack(Distribution):
         mean, deviation = np.empty(n), np.empty(n)
         self._batch().moments(0, n, mean, deviation)
         return mean.reshape(self._shape), deviation.reshape(self._shape)
+
+
+def _moved_log_density(stack: Stack, x: Floats, move: Move) -> Floats:
+    """Return the log density of stacks after a move, (n, m).
+
+    F has jumps. Each of them gets the probability that it has after the move, and becomes a kernel as in ``Stack.pdf``;
+    between them, the density of the normal part is changed by the move.
+
+    Shapes: x (n, m).
+    """
+    blend, (low, high) = stack.blend, stack.blend.support
+    loc, scale = stack.loc[:, None], stack.scale[:, None]
+    impossible = (x < low) | (x > high) | np.isinf(x)
+    x = np.where(impossible, np.clip(loc, low, high), x)
+    jumps = _jumps_of(stack)
+    z = (jumps.places - loc) / scale
+    normal = blend.weights[0]
+    masses = _moved_masses(jumps, normal * ndtr(z), normal * ndtr(-z), move, (low > -np.inf, high < np.inf))
+    with np.errstate(divide="ignore"):
+        log_normal = np.log(normal)
+    z = np.clip((x - loc) / scale, -FARTHEST, FARTHEST)
+    total = log_normal - 0.5 * np.square(z) - np.log(scale) - HALF_LOG_2PI
+    total = np.where(np.isneginf(total), total, total + log_slope(move, stack.middle_score(x)))
+    for errors, bandwidth in ((True, blend.error_bandwidth), (False, blend.bandwidth)):
+        part = np.where(jumps.is_error == errors, masses, 0.0)
+        share = part.sum(axis=1, keepdims=True)
+        if (share > 0).any():
+            part[share[:, 0] == 0] = 1.0  # of a row without such jumps: any, as their share is none
+            found = stack.kernel_logpdf(jumps.places, part, bandwidth, x, tailed=errors)
+            with np.errstate(divide="ignore"):
+                total = np.logaddexp(total, np.log(share) + found)
+    return np.where(impossible, -np.inf, total)
+
+
+class _Jumps(NamedTuple):
+    """The jumps of distribution functions, (n, j) each, ascending in each row."""
+
+    places: Floats
+    masses: Floats  # probabilities, without those of the normal part beyond the ends of the support
+    is_error: NDArray[np.bool_]  # from pooled errors; the others are atoms, or ends of the support
+
+
+def _jumps_of(stack: Stack) -> _Jumps:
+    blend, n = stack.blend, len(stack)
+    ends = [end for end in blend.support if np.isfinite(end)]
+    errors = stack.loc[:, None] + stack.scale[:, None] * blend.errors
+    share = stack.masses.astype(np.float64)
+    share *= blend.weights[2] / np.maximum(share.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    places = np.concatenate([np.tile(ends, (n, 1)), errors, stack.atoms], axis=1)
+    each = blend.weights[1] / max(errors.shape[1], 1)
+    masses = np.concatenate([np.zeros((n, len(ends))), np.full(errors.shape, each), share], axis=1)
+    is_error = np.zeros(places.shape, np.bool_)
+    is_error[:, len(ends) : len(ends) + errors.shape[1]] = True
+    places = np.clip(places, *blend.support)
+    order = np.argsort(places, axis=1, kind="stable")
+    return _Jumps(*(np.take_along_axis(part, order, 1) for part in (places, masses, is_error)))
+
+
+def _moved_masses(jumps: _Jumps, below: Floats, above: Floats, move: Move, bounded: tuple[bool, bool]) -> Floats:
+    """Return the probabilities of the jumps after the move, (n, j). Shapes: below, above (n, j)."""
+    up, down = np.cumsum(jumps.masses, axis=1), np.cumsum(jumps.masses[:, ::-1], axis=1)[:, ::-1]
+    before = _scores(below + up - jumps.masses, above + down)
+    after = _scores(below + up, above + down - jumps.masses)
+    if bounded[0]:
+        before[:, 0] = -np.inf
+    if bounded[1]:
+        after[:, -1] = np.inf
+    first, last = move.inverse(before), move.inverse(after)
+    moved = np.where(last < 0, ndtr(last) - ndtr(first), ndtr(-first) - ndtr(-last))
+    return np.asarray(np.maximum(moved, 0.0))
+
+
+def _scores(below: Floats, above: Floats) -> Floats:
+    """Return the normal scores from the smaller one of both tails; rounding may have made it negative."""
+    tail = ndtri(np.clip(np.minimum(below, above), 0.0, 0.5))
+    return np.asarray(np.where(below < above, tail, -tail))

@@ -10,7 +10,7 @@ from scipy.special import beta, gammaln, stdtr, stdtrit
 
 from ibug._typing import Floats
 from ibug.distributions._location_scale import LocationScale
-from ibug.distributions._tails import log_tail_integral
+from ibug.distributions._numerics import log_tail_integral
 from ibug.exceptions import InvalidInputError
 
 _LEAST_EXACT = 1e-50  # SciPy's inverse of the distribution function is exact from here on
@@ -95,12 +95,8 @@ class StudentT(LocationScale):
                 break
         return -np.exp(log_t)
 
-    @staticmethod
-    def _mean(*shape: Floats) -> float:
-        return 0.0
-
-    @staticmethod
-    def _var(*shape: Floats) -> Floats:
+    @classmethod
+    def _var(cls, *shape: Floats) -> Floats:
         df = np.asarray(shape[0])
         return np.where(df > 2, df / np.maximum(df - 2, 1e-12), np.inf)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,9 +11,6 @@ from scipy.special import digamma, gammainc, gammaln, log_ndtr, ndtri_exp, zeta
 from ibug._typing import Floats
 from ibug.distributions._shifted import Shifted, bounded_exp
 from ibug.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    from typing import Self  # in typing from Python 3.11 on
 
 _SMALLEST, _LARGEST = 0.02, 2e8
 _FAR = 690.0  # the log density stays a finite number beyond it
@@ -130,10 +127,6 @@ class Weibull(Shifted):
     def mean(self) -> Floats:
         """Return the means, shift + scale Γ(1 + 1/power)."""
         return self.shift + self._mean_above()
-
-    def var(self) -> Floats:
-        """Return the variances."""
-        return np.square(self.std())
 
     def std(self) -> Floats:
         """Return the standard deviations."""

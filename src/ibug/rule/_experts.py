@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ibug._compiled import stack as kernel
-from ibug._grid import DiscreteSupport
 from ibug._typing import Floats
 from ibug._weights import effective_rows, mean, quantile
 from ibug._weights import mean as average
+from ibug.distributions import DiscreteSupport
 from ibug.exceptions import InvalidInputError
 
 Table = tuple[NDArray[np.int64], Floats]  # k and sharpness of each expert

@@ -1,10 +1,15 @@
 """Batched distributions of several targets at once."""
 
-from ibug.distributions.joint._blend import JointMixtureParams, copula_points, normal_points
-from ibug.distributions.joint._copulas import local_copulas, log_densities, points_of_copulas
-from ibug.distributions.joint._distances import mean_distances, variogram
 from ibug.distributions.joint._neighborhood import Neighborhood, predicted_plus
-from ibug.distributions.joint._stack import JointStack
+from ibug.distributions.joint._params import (
+    JointMixtureParams,
+    copula_points,
+    local_copulas,
+    log_densities,
+    normal_points,
+    points_of_copulas,
+)
+from ibug.distributions.joint._stack import JointStack, mean_distances, variogram
 
 __all__ = [
     "JointMixtureParams",

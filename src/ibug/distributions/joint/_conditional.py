@@ -9,11 +9,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ibug._typing import Floats
-from ibug.distributions._base import FARTHEST, standardised
+from ibug.distributions._normal_scores import FARTHEST, HALF_LOG_2PI, standardised
 from ibug.distributions._stack import Stack
 
 if TYPE_CHECKING:
-    from ibug.distributions.joint._blend import JointMixtureParams
+    from ibug.distributions.joint._params import JointMixtureParams
     from ibug.distributions.joint._stack import JointStack
 
 # Normal scores that stand for a normal distribution, and their probabilities: tails reach to 4 deviations.
@@ -34,7 +34,6 @@ _TINY = float(np.finfo(float).tiny)
 _LEAST_BANDWIDTH = 0.25
 _LEAST_WIDTH = 1e-3  # of a kernel, relative to the scale of the row
 _LEAST_VARIANCE = 1e-6  # of a standardised target given others, or of a combination of the given ones
-_HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 
 
 def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Floats, factor: float) -> Stack:
@@ -150,7 +149,7 @@ class _Conditioned:
     def log_density(self, z: Floats) -> Floats:
         """Return the log densities of the given values, (n,)."""
         away = (z[:, None, :] @ self.white)[:, 0]
-        return np.asarray(-0.5 * np.square(away).sum(axis=1) - self.log_volume - z.shape[1] * _HALF_LOG_2PI)
+        return np.asarray(-0.5 * np.square(away).sum(axis=1) - self.log_volume - z.shape[1] * HALF_LOG_2PI)
 
 
 def _even(n: int) -> Floats:
@@ -165,7 +164,7 @@ def _own(joint: JointStack, target: int, columns: list[int], y: Floats) -> _Said
     scores = np.clip(scores, -_LARGEST_SCORE, _LARGEST_SCORE)
     copula = _Conditioned.of(joint.blend.copula if joint.copulas is None else joint.copulas, target, columns)
     density = sum(one.logpdf(column) for one, column in pairs)
-    density = density + copula.log_density(scores) + (0.5 * np.square(scores) + _HALF_LOG_2PI).sum(axis=1)
+    density = density + copula.log_density(scores) + (0.5 * np.square(scores) + HALF_LOG_2PI).sum(axis=1)
     moved = copula.middle(scores)[:, None] + copula.deviation[:, None] * _SCORES
     return _Said(density, joint.own[target].from_normal_score(moved), _even(len(y)))
 
@@ -195,7 +194,7 @@ class _Kernels:
         given = points[:, :, self.columns]
         width = np.maximum(np.array(bandwidths) * self.scale, self.least)
         square = np.square(_away(given, self.y, width))
-        kernels = -1.5 * np.log(2 + square) if tailed else -0.5 * square - _HALF_LOG_2PI
+        kernels = -1.5 * np.log(2 + square) if tailed else -0.5 * square - HALF_LOG_2PI
         with np.errstate(divide="ignore"):
             total = logsumexp(np.log(masses) + kernels.sum(axis=2), axis=1)
         density = total - np.log(width).sum(axis=1)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug._grid import DiscreteSupport
 from ibug._typing import Floats, Integers
+from ibug.distributions._discrete import DiscreteSupport
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Neighborhood:
         Their honest residuals; None where no mass is on them.
     n_targets : int
         The number of neighbours whose targets count, k_targets.
-    grids : tuple of Grid
+    grids : tuple of DiscreteSupport
         For each target the values that it takes; or an empty tuple. Predictions plus residuals are moved to the
         nearest.
     """

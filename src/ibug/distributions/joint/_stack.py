@@ -1,28 +1,49 @@
-"""Joint stacks: mixtures of what a model says of all targets of a row, and of what the row's neighbours had."""
+"""Distances between weighted points, row by row: what energy and variogram scores are made of."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from ibug._compiled import stack as kernel
 from ibug._typing import Floats
-from ibug.distributions._blend import MixtureParams
-from ibug.distributions._stack import Stack
-from ibug.distributions.joint._blend import JointMixtureParams, matrix_roots
+from ibug.distributions._stack import MixtureParams, Stack
 from ibug.distributions.joint._conditional import conditional_stack, kernel_factor
-from ibug.distributions.joint._copulas import points_of_copulas
-from ibug.distributions.joint._distances import mean_distances, variogram
 from ibug.distributions.joint._neighborhood import Neighborhood
-from ibug.distributions.joint._refused import check_size, no_attribute
+from ibug.distributions.joint._params import JointMixtureParams, matrix_roots, points_of_copulas
 from ibug.exceptions import InvalidInputError
 
-if TYPE_CHECKING:
-    from typing import Self  # in typing from Python 3.11 on
+
+def mean_distances(points: Floats, weights: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return E|X − y| of each measure on a row's points, and E|X − X'| of each two of them.
+
+    Shapes: points (n, m, d); weights (n, J, m); y (n, d); to_target (n, J); to_each_other (n, J, J).
+    """
+    n, j = weights.shape[:2]
+    to_target, to_each_other = np.empty((n, j)), np.empty((n, j, j))
+    places, masses, values = (np.ascontiguousarray(part, np.float64) for part in (points, weights, y))
+    kernel.mean_distances(places, masses, values, 0, n, to_target, to_each_other)
+    return to_target, to_each_other
+
+
+def variogram(points: Floats, weights: Floats, y: Floats, p: float) -> Floats:
+    """Return Σᵢ<ⱼ (|yᵢ − yⱼ|ᵖ − E|Xᵢ − Xⱼ|ᵖ)² over pairs of targets, (n,).
+
+    Shapes: points (n, m, d); weights (n, m); y (n, d).
+    """
+    total = np.zeros(len(points))
+    d = y.shape[1]
+    for i in range(d):
+        for j in range(i + 1, d):
+            expected = np.sum(weights * np.abs(points[:, :, i] - points[:, :, j]) ** p, axis=1)
+            total += np.square(np.abs(y[:, i] - y[:, j]) ** p - expected)
+    return total
+
 
 # Rows whose points are made at a time: 128 points, 127 errors and 84 neighbours of 6 targets are 16 KB.
 _ROWS_PER_CHUNK = 512
@@ -54,7 +75,7 @@ class JointStack:
         The neighbours, and the values that training rows have.
     own : tuple of Stack
         The targets' own distributions, d of them.
-    blend : JointBlend
+    blend : JointMixtureParams
         What all rows share: weights, errors, correlations.
     copulas : ndarray of shape (n, d, d), optional
         The correlations of each row's copula, in place of that of the blend.
@@ -474,3 +495,28 @@ def _moments(points: Floats, masses: Floats) -> tuple[Floats, Floats]:
     mean = (masses[:, None, :] @ points)[:, 0]
     away = points - mean[:, None, :]
     return mean, (away * masses[:, :, None]).transpose(0, 2, 1) @ away
+
+
+_OF_ONE_TARGET = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf", "isf")
+
+
+def no_attribute(name: str) -> AttributeError:
+    """Return the error of an attribute that a JointStack does not have: densities, say, which one target has."""
+    if name not in _OF_ONE_TARGET:
+        return AttributeError(f"'JointStack' object has no attribute {name!r}")
+    return AttributeError(
+        f"A JointStack has no {name}: density and distribution function of all targets together are not offered. Use "
+        f"marginal(j).{name} for one target, conditional(j, given) for one once others are known, and energy_score(y) "
+        "to score all together."
+    )
+
+
+def check_size(size: Any) -> None:
+    """Raise InvalidInputError for an impossible number of samples."""
+    if size is None:
+        return
+    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
+        raise InvalidInputError(
+            f"size must be None or one number m, for samples of shape (m, n, d); got {size!r}. Reshape what one number "
+            "gives."
+        )

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug._grid import DiscreteSupport
 from ibug._typing import Floats
-from ibug.distributions import MixtureParams, Stack
+from ibug.distributions import DiscreteSupport, MixtureParams, Stack
 from ibug.distributions.joint import JointMixtureParams, JointStack, Neighborhood, local_copulas
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch

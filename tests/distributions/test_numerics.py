@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from ibug.distributions._roots import solve_increasing
+from ibug.distributions._numerics import solve_increasing
 
 FUNCTIONS = {
     "line": lambda x: 3 * x - 1,
