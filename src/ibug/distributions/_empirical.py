@@ -43,7 +43,8 @@ class Empirical(SampleDistribution):
 
     Examples
     --------
-    >>>     >>> d = Empirical([[1.0, 2.0, 5.0], [10.0, 40.0, 20.0]])
+    >>> from ibug.distributions import Empirical
+    >>> d = Empirical([[1.0, 2.0, 5.0], [10.0, 40.0, 20.0]])
     >>> d.ppf([[0.25, 0.5, 0.75]])
     array([[ 1.,  2.,  5.],
            [10., 20., 40.]])

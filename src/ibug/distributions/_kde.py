@@ -1,4 +1,4 @@
-"""Rules for the bandwidth of kernel density estimates."""
+"""Kernel density estimates, and rules for their bandwidth."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ class KDE(SampleDistribution):
 
     Examples
     --------
-    >>>     >>> d = KDE(values=[[0.0, 0.0, 1.0], [10.0, 20.0, 30.0]], bandwidth=[0.1, 5.0])
+    >>> from ibug.distributions import KDE
+    >>> d = KDE(values=[[0.0, 0.0, 1.0], [10.0, 20.0, 30.0]], bandwidth=[0.1, 5.0])
     >>> d.cdf(0.5).round(3)
     array([0.667, 0.01 ])
     >>> d.mean().round(3)

@@ -1,4 +1,4 @@
-"""Families of distributions μ + σZ, where Z has a standard distribution, with or without a shape."""
+"""Families μ + σZ, where Z has a standard distribution; those without a shape are here."""
 
 from __future__ import annotations
 

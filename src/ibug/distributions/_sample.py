@@ -1,4 +1,4 @@
-"""What the distributions have in common that keep the neighbours' values themselves."""
+"""What distributions share that keep the values of the neighbours themselves."""
 
 from __future__ import annotations
 

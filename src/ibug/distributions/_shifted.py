@@ -1,4 +1,4 @@
-"""What distributions above a shift have in common: where the support begins, and which moments can be kept."""
+"""Families above a shift: where the support begins, which moments can be kept; and the lognormal distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all rows of a joint stack have in common."""
+"""What all rows of a joint stack have in common, and Gaussian copulas that differ from row to row."""
 
 from __future__ import annotations
 

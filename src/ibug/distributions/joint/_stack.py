@@ -1,4 +1,4 @@
-"""Distances between weighted points, row by row: what energy and variogram scores are made of."""
+"""Joint stacks: mixtures of what a model says of all targets of a row, and of what the neighbours of the row had."""
 
 from __future__ import annotations
 
