@@ -19,7 +19,7 @@ from ibug.neighbors._index import JoinedIndex, LeafIndex
 from ibug.neighbors._leaf_numbers import LeafNumbers
 from ibug.neighbors._sampling import Sampling, TreeShare, tree_table
 from ibug.neighbors._search import not_self
-from ibug.neighbors._source import Batch, OwnNeighbors, Residuals, plain_floats, weights_of
+from ibug.neighbors._source import Batch, OwnNeighbors, Residuals, plain_floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,28 +171,31 @@ class LocalSource:
         verbose: bool = False,
     ) -> Iterator[Batch]:
         """Yield one batch of rows after another, with predictions, neighbours and their values."""
-        own, others = dict(needs), {}
+        own, k_others = dict(needs), 0
         if self.residual_index is not None and "residuals" in own:
-            others["residuals"] = own.pop("residuals")
-        k, k_others = max(own.values(), default=0), max(others.values(), default=0)
+            k_others = own.pop("residuals")
+        k = max(own.values(), default=0)
+        quantities = {quantity: self._values(quantity) for quantity in own}
         chunks = self.leaves.chunks(
             X, k + k_others, predict=predict, n_jobs=n_jobs, title="finding neighbours", verbose=verbose
         )
         for where, leaves, mean in chunks:
-            affinities, rows = self._query(leaves, k, n_jobs)
-            if self.targets.ndim > 1:  # the rule takes from tables what it needs
-                predictions = np.full((len(leaves), self.targets.shape[1]), np.nan)
-                predictions = predictions if mean is None else np.asarray(mean, np.float64)
-                tables = {quantity: self._values(quantity) for quantity in own}
-                near = tuple(self._own_neighbors(leaves, k, n_jobs))
-                yield Batch(where, predictions, affinities, rows, {}, self.n_trees, tables=tables, own=near)
-                continue
-            values = {quantity: self._values(quantity).take(rows[:, :n]) for quantity, n in own.items()}
-            if others:
-                values["residuals"] = self._values("residuals")[self._validation_rows(leaves, k_others, where, n_jobs)]
-            predictions = np.full(len(leaves), np.nan) if mean is None else np.asarray(mean, np.float64)
-            weights = weights_of(self.weights, rows, own)
-            yield Batch(where, predictions, affinities, rows, values, self.n_trees, weights=weights)
+            batch = Batch.of(
+                where,
+                np.full((len(leaves), *self.targets.shape[1:]), np.nan)
+                if mean is None
+                else np.asarray(mean, np.float64),
+                *self._query(leaves, k, n_jobs),
+                self.n_trees,
+                quantities,
+                own,
+                weights=self.weights,
+                own=tuple(self._own_neighbors(leaves, k, n_jobs)),
+            )
+            if k_others:
+                near = self._validation_rows(leaves, k_others, where, n_jobs)
+                batch = batch._replace(values={**batch.values, "residuals": self._values("residuals")[near]})
+            yield batch
 
     def leaves_of(self, X: Any) -> Iterator[NDArray[np.int32]]:
         """Yield the leaves of the rows X, chunk after chunk, (n_chunk_rows, n_trees)."""

@@ -42,14 +42,34 @@ class Batch(NamedTuple):
     rows: Integers  # (n_rows, k) the training rows
     values: Mapping[str, Floats]  # by quantity ("targets", "residuals"), (n_rows, k of the quantity)
     n_trees: int  # the affinity of twins
-    row_context: Mapping[str, NDArray[Any]] = MappingProxyType(
-        {}
-    )  # what a rule needs of the rows themselves, (n_rows, …)
+    row_context: Mapping[str, NDArray[Any]] = MappingProxyType({})  # what a rule needs of the rows, (n_rows, …)
     weights: Mapping[str, Floats] = MappingProxyType({})  # of neighbours, shaped as values; none where all count alike
     # Of several targets: by quantity, (n_train, n_targets), the values of all training rows in place of `values`; and
     # for each target the neighbours in its own trees, where it has some.
     tables: Mapping[str, Floats] = MappingProxyType({})
     own: tuple[OwnNeighbors, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        where: slice,
+        mean: Floats,
+        affinities: NDArray[Any],
+        rows: Integers,
+        n_trees: int,
+        quantities: Mapping[str, Floats],
+        needs: Mapping[str, int],
+        *,
+        weights: Floats | None = None,
+        own: tuple[OwnNeighbors, ...] = (),
+    ) -> Batch:
+        """Return rows with the values that their neighbours have, of quantities and weights of all training rows."""
+        if mean.ndim > 1:  # a rule takes from the tables what it needs
+            tables = {quantity: quantities[quantity] for quantity in needs}
+            return cls(where, mean, affinities, rows, {}, n_trees, tables=tables, own=own)
+        values = {quantity: quantities[quantity].take(rows[:, :k]) for quantity, k in needs.items()}
+        counts = {} if weights is None else {quantity: weights.take(rows[:, :k]) for quantity, k in needs.items()}
+        return cls(where, mean, affinities, rows, values, n_trees, weights=counts)
 
     @property
     def n_rows(self) -> int:
@@ -161,17 +181,9 @@ class ValidationRows:
 
 
 def with_row_context(batches: Iterable[Batch], row_context: Mapping[str, NDArray[Any]]) -> Iterator[Batch]:
-    """Yield the batches with what belongs to their rows, of arrays for all rows. Shapes: aside (n_rows, ...)."""
+    """Yield the batches with what belongs to their rows, of arrays for all rows. Shapes: row_context (n_rows, …)."""
     for batch in batches:
         yield batch._replace(row_context={name: values[batch.where] for name, values in row_context.items()})
-
-
-def weights_of(weights: Floats | None, rows: NDArray[Any], needs: Mapping[str, int]) -> Mapping[str, Floats]:
-    """Return the weights of neighbours by quantity, (n_rows, k of the quantity); none where rows count alike.
-
-    Shapes: weights (n_train,); rows (n_rows, k).
-    """
-    return {} if weights is None else {quantity: weights[rows[:, :n]] for quantity, n in needs.items()}
 
 
 Part = TypeVar("Part")
@@ -317,22 +329,22 @@ class CrossFittedSource:
         verbose: bool = False,
     ) -> Iterator[Batch]:
         """Yield one batch of rows after another. Shapes: X (n_rows,)."""
-        known = {"targets": self.targets, "residuals": self.residuals}
+        quantities = {"targets": self.targets, "residuals": self.residuals}
         k = max(needs.values())
         size = max(1, _VALUES_PER_BATCH // k)
         for start in range(0, len(X), size):
             chosen = X[start : start + size]
-            rows = self.neighbors[chosen, :k]
-            if self.targets.ndim > 1:
-                where, near = slice(start, start + len(chosen)), self.affinities[chosen, :k]
-                tables = {quantity: known[quantity] for quantity in needs}
-                own = tuple(
+            yield Batch.of(
+                slice(start, start + len(chosen)),
+                self.mean[chosen],
+                self.affinities[chosen, :k],
+                self.neighbors[chosen, :k].astype(np.int64),
+                1,
+                quantities,
+                needs,
+                weights=self.weights,
+                own=tuple(
                     OwnNeighbors(one.affinities[chosen, :k], one.rows[chosen, :k].astype(np.int64), 1)
                     for one in self.own
-                )
-                yield Batch(where, self.mean[chosen], near, rows.astype(np.int64), {}, 1, tables=tables, own=own)
-                continue
-            values = {quantity: known[quantity][rows[:, :n]] for quantity, n in needs.items()}
-            weights = weights_of(self.weights, rows, needs)
-            where, near = slice(start, start + len(chosen)), self.affinities[chosen, :k]
-            yield Batch(where, self.mean[chosen], near, rows.astype(np.int64), values, 1, weights=weights)
+                ),
+            )
