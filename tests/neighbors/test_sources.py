@@ -25,7 +25,7 @@ def build(data, residuals=None, **sampling):
     X, y, _, _, model = data
     rng = np.random.RandomState(0)
     honest = None if residuals is None else Residuals(residuals, "clones")
-    return LocalSource.build(model, read_leaves_of(model), X, y, Sampling(**sampling), rng, honest=honest)
+    return LocalSource.build(model, read_leaves_of(model), X, y, Sampling(**sampling), rng, residuals=honest)
 
 
 def test_a_batch_has_all_that_belongs_to_its_rows(data):

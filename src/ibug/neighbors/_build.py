@@ -152,13 +152,6 @@ class Builder:
     """Makes the arrays of an index; ``LeafIndex.build`` and ``LeafIndex.from_chunks`` use it.
 
     Leaves get their codes in order of appearance. Codes become wider when a tree has more leaves than they can tell.
-
-    Parameters
-    ----------
-    n_rows
-        The number of rows that will be added.
-    n_trees
-        The number of trees.
     """
 
     def __init__(self, n_rows: int, n_trees: int) -> None:

@@ -432,13 +432,7 @@ def _check_filled(builder: Builder | None, n_before: int, n_rows: int) -> None:
 
 
 class JoinedIndex:
-    """The indexes of several shards, with the methods of one ``LeafIndex`` of all their rows, in their order.
-
-    Parameters
-    ----------
-    parts : sequence of LeafIndex
-        The indexes.
-    """
+    """The indexes of several shards, with the methods of one ``LeafIndex`` of all their rows, in their order."""
 
     def __init__(self, parts: Sequence[LeafIndex]) -> None:
         self._parts = list(parts)

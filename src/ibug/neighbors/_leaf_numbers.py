@@ -32,21 +32,11 @@ class LeafChunk(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LeafNumbers:
-    """The leaves of any row that the model can predict, in the trees that count for affinities.
+    """The leaves of any row that the model can predict, in the trees that count for affinities."""
 
-    Parameters
-    ----------
-    reader
-        The fitted model's leaf reader.
-    n_model_trees
-        The number of trees that the reader reads.
-    trees : ndarray of shape (n_index_trees,) or None
-        The trees of the model that count; ``None`` for all.
-    """
-
-    reader: LeafReader
-    n_model_trees: int
-    trees: NDArray[np.intp] | None = None
+    reader: LeafReader  # of the fitted model
+    n_model_trees: int  # the number of trees that it reads
+    trees: NDArray[np.intp] | None = None  # (n_index_trees,) those that count, ascending; None for all
 
     @classmethod
     def of(

@@ -24,46 +24,21 @@ from ibug.neighbors._source import Batch, OwnNeighbors, Residuals, plain_floats
 
 @dataclass(frozen=True, eq=False)
 class LocalSource:
-    """The training rows of a model, indexed by their leaves, and what belongs to each of them.
+    """The training rows of a model, indexed by their leaves, and what belongs to each of them."""
 
-    Parameters
-    ----------
-    model
-        The fitted model.
-    leaves
-        The leaves of any row that the model can predict.
-    index
-        The leaves of the training rows.
-    rows : ndarray of shape (n_index_rows,) or None
-        Those that the index has, ascending; ``None`` for all.
-    targets : ndarray of shape (n_train,), or (n_train, n_targets) of several targets
-        Their targets.
-    honest, residual_index
-        Honest residuals of the training rows; or of validation rows, which have an index of their own.
-    leaves_out_self
-        The rows that are asked for are those of `residual_index`: none is its own neighbour there.
-    weights : ndarray of shape (n_train,) or None
-        What the training rows count for as neighbours, all above zero; None where they count alike.
-    new_errors : ndarray of shape (n_new,) or (n_new, d), or None
-        The model's errors on the latest rows that were added later, 1,000 at most.
-    own : tuple of LeafIndex
-        Of several targets that have trees of their own: for each target an index of its trees; else empty.
-    tree_tuning
-        The shares of the trees that validation rows chose from, as columns; empty where nothing was chosen.
-    """
-
-    model: Any
-    leaves: LeafNumbers
-    index: LeafIndex | JoinedIndex
-    rows: NDArray[np.intp] | None
-    targets: Floats
-    honest: Residuals = field(default_factory=Residuals)
+    model: Any  # fitted
+    leaves: LeafNumbers  # of any row that the model can predict
+    index: LeafIndex | JoinedIndex  # of the training rows' leaves
+    rows: NDArray[np.intp] | None  # (n_index_rows,) the rows in the index, ascending; None for all
+    targets: Floats  # (n_train,), or (n_train, n_targets) of several targets
+    # Out-of-sample residuals of the training rows; or of validation rows, which have an index of their own.
+    out_of_sample: Residuals = field(default_factory=Residuals)
     residual_index: LeafIndex | JoinedIndex | None = None
-    leaves_out_self: bool = False
-    weights: Floats | None = None
-    new_errors: Floats | None = None
-    own: tuple[LeafIndex | JoinedIndex, ...] = ()
-    tree_tuning: Mapping[str, NDArray[Any]] = field(default_factory=tree_table)
+    leaves_out_self: bool = False  # the rows asked for are those of residual_index: none is its own neighbour there
+    weights: Floats | None = None  # (n_train,) of the rows as neighbours, all above zero; None where they count alike
+    new_errors: Floats | None = None  # (n_new,) or (n_new, d), the model's on the latest rows added, 1,000 at most
+    own: tuple[LeafIndex | JoinedIndex, ...] = ()  # an index for each of several targets that have trees of their own
+    tree_tuning: Mapping[str, NDArray[Any]] = field(default_factory=tree_table)  # the shares tried, as columns
 
     @property
     def predicts_by_walk(self) -> bool:
@@ -80,7 +55,7 @@ class LocalSource:
         sampling: Sampling,
         rng: np.random.RandomState,
         *,
-        honest: Residuals | None = None,
+        residuals: Residuals | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> LocalSource:
@@ -92,7 +67,7 @@ class LocalSource:
             one.index_of(X, rows, n_jobs=n_jobs, title=f"indexing the trees of target {j}", verbose=verbose)
             for j, one in enumerate(leaves.of_outputs())
         )
-        source = cls(model, leaves, index, rows, y, honest or Residuals(), own=own)
+        source = cls(model, leaves, index, rows, y, residuals or Residuals(), own=own)
         return source.with_share(sampling.share, rng) if sampling.takes_gains else source
 
     def with_share(self, share: TreeShare, rng: np.random.RandomState) -> LocalSource:
@@ -132,12 +107,12 @@ class LocalSource:
 
     @property
     def residuals(self) -> Floats | None:
-        """The values of `honest`."""
-        return self.honest.values
+        """The values of the out-of-sample residuals."""
+        return self.out_of_sample.values
 
     @property
     def has_training_residuals(self) -> bool:
-        """Whether each training row has an honest residual."""
+        """Whether each training row has an out-of-sample residual."""
         return self.residuals is not None and self.residual_index is None
 
     def n_neighbors(self, quantity: str) -> int:
@@ -151,11 +126,12 @@ class LocalSource:
     ) -> LocalSource:
         """Return a source whose residuals are the errors on validation rows: the model has not seen them."""
         index = self.leaves.index_of(X_val, n_jobs=n_jobs, verbose=verbose)
-        return replace(self, honest=Residuals(errors, "validation", self.honest.reason), residual_index=index)
+        residuals = Residuals(errors, "validation", self.out_of_sample.reason)
+        return replace(self, out_of_sample=residuals, residual_index=index)
 
-    def with_training_residuals(self, honest: Residuals) -> LocalSource:
+    def with_training_residuals(self, residuals: Residuals) -> LocalSource:
         """Return a source with these residuals of the training rows, or with none."""
-        return replace(self, honest=honest, residual_index=None)
+        return replace(self, out_of_sample=residuals, residual_index=None)
 
     def leaving_out_self(self) -> LocalSource:
         """Return the source for the very rows that have residuals."""
@@ -267,8 +243,8 @@ class LocalSource:
             f"its model does not match its index: it has {reader.n_trees} trees, and {n_trees!r:.50} were indexed",
         )
         leaves = LeafNumbers(reader, n_trees, ascending(rest["trees"]))
-        honest = Residuals.from_state(rest, of_validation=residual_index is not None)
-        known = ascending(rest["rows"]), plain_floats(rest["targets"], several=True), honest
+        residuals = Residuals.from_state(rest, of_validation=residual_index is not None)
+        known = ascending(rest["rows"]), plain_floats(rest["targets"], several=True), residuals
         weights = None if rest.get("weights") is None else plain_floats(rest["weights"])  # which older files have not
         new = None if rest.get("new_errors") is None else plain_floats(rest["new_errors"], several=True)
         more: dict[str, Any] = {
@@ -293,7 +269,7 @@ class LocalSource:
             "trees": self.leaves.trees,
             "rows": self.rows,
             "targets": self.targets,
-            **self.honest.state(),
+            **self.out_of_sample.state(),
             **({} if self.weights is None else {"weights": self.weights}),
             **({} if self.new_errors is None else {"new_errors": self.new_errors}),
             "reader": self.leaves.reader.state(),
@@ -422,7 +398,7 @@ def updated(
             residual_index = _moved(residual_index, source.leaves, X, np.arange(len(y)), first, **options)
         residuals = residuals[first:]
     sample = None if source.rows is None else rows[rows >= gone] - gone
-    honest = replace(source.honest, values=residuals)
+    out_of_sample = replace(source.out_of_sample, values=residuals)
     if source.weights is not None:
         counts = np.concatenate([source.weights, np.ones(len(y)) if weights is None else weights])[gone:]
         source = replace(source, weights=counts)
@@ -432,7 +408,13 @@ def updated(
         for one, leaves in zip(source.own, source.leaves.of_outputs() if source.own else (), strict=True)
     )
     return replace(
-        source, index=index, rows=sample, targets=targets, honest=honest, residual_index=residual_index, own=own
+        source,
+        index=index,
+        rows=sample,
+        targets=targets,
+        out_of_sample=out_of_sample,
+        residual_index=residual_index,
+        own=own,
     )
 
 

@@ -174,35 +174,8 @@ def least_queries(instruction_set: str | None = None) -> int:
 class CountingLoop:
     """The innermost loop of a full scan on codes that fit the first-level cache: the peak of comparing code by code.
 
-    Calling it compares the first 64 rows of the index with some of its rows, as queries, `passes` times.
-
-    Parameters
-    ----------
-    index
-        Where the codes come from. The speed depends on their width, not on their values.
-    passes
-        How often the loop runs in one call.
-    n_queries
-        Queries at a time.
-    n_trees
-        The first trees of the index, at most 252: more do not fit the cache. Fewer where the index has fewer.
-    instruction_set
-        A name from :func:`instruction_sets`; ``None`` is the best of the machine.
-
-    Attributes
-    ----------
-    comparisons : int
-        The comparisons of leaf codes in one call.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ibug.neighbors import CountingLoop, LeafIndex
-    >>> loop = CountingLoop(LeafIndex.build(np.zeros((64, 8), int)), passes=10, n_queries=2)
-    >>> loop.comparisons
-    10240
-    >>> loop()
-    80
+    Calling it compares the first 64 rows of the index with `n_queries` of its rows in the first `n_trees` trees (252 at
+    most: more do not fit the cache), `passes` times: these are `comparisons` of leaf codes.
     """
 
     def __init__(

@@ -141,37 +141,17 @@ class NeighborSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ValidationRows:
-    """Rows that the model has not seen, with their targets: they choose and calibrate.
+    """Rows that the model has not seen, with their targets: they choose and calibrate."""
 
-    Parameters
-    ----------
-    source
-        Finds their neighbours.
-    X
-        The rows, in the form that the source takes.
-    y : ndarray of shape (n_rows,)
-        Their targets.
-    n_jobs, verbose
-        As in IBUGRegressor.
-    weights : ndarray of shape (n_rows,) or None
-        Of the rows, all above zero; None where they count alike.
-    features
-        The rows themselves, where X is something else; None where it is X.
-    share
-        The number of training rows among which neighbours are found here, over that of the model which the rule is for.
-    mean : ndarray of shape (n_rows,) or (n_rows, n_targets), or None
-        Their predictions, where these are known already.
-    """
-
-    source: NeighborSource
-    X: Any
-    y: Floats
+    source: NeighborSource  # finds their neighbours
+    X: Any  # the rows, in the form that the source takes
+    y: Floats  # (n_rows,), or (n_rows, n_targets)
     n_jobs: int | None = None
     verbose: bool = False
-    weights: Floats | None = None
-    features: Any = None
-    share: float = 1.0
-    mean: Floats | None = None
+    weights: Floats | None = None  # (n_rows,) all above zero; None where they count alike
+    features: Any = None  # the rows themselves, where X is something else
+    share: float = 1.0  # the number of training rows among which neighbours are found, over that of the final model
+    mean: Floats | None = None  # of the shape of y, their predictions where these are known already
 
     def batches(self, needs: Mapping[str, int]) -> Iterator[Batch]:
         """Yield the neighbours of one batch of rows after another."""
@@ -218,22 +198,13 @@ def root_mean_square(errors: Floats) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Honest residuals of rows, or the reason why there are none.
+    """Out-of-sample residuals of rows, or the reason why there are none."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows,) or None; (n_rows, n_targets) of several targets
-        Target minus prediction.
-    kind : {"none", "clones", "leave-one-out", "out-of-bag", "validation"}
-        Who has made them: clones that have not seen the row, the model itself without the row in its leaves, those of
-        its trees that have not seen the row, or the model on validation rows.
-    reason
-        Why the model itself could not make them, if it was asked; else empty.
-    """
-
-    values: Floats | None = None
+    values: Floats | None = None  # target minus prediction, (n_rows,); (n_rows, n_targets) of several targets
+    # Who has made them: clones that have not seen the row ("clones"), the model itself without the row in its leaves
+    # ("leave-one-out"), those of its trees that have not seen the row ("out-of-bag"), or the model on validation rows.
     kind: str = "none"
-    reason: str = ""
+    reason: str = ""  # why the model itself could not make them, if it was asked
 
     @property
     def are_own(self) -> bool:
@@ -286,29 +257,15 @@ class CrossFittedSource:
     """Training rows, each predicted by a clone that was not trained on it, with that clone's neighbours.
 
     `batches` takes positions among these rows in place of X.
-
-    Parameters
-    ----------
-    mean : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        Out-of-fold predictions.
-    affinities, neighbors : ndarray of shape (n_rows, k)
-        Neighbours among the rows that the clone of the row's fold was trained on, as numbers of training rows, and
-        their affinities as shares of that clone's trees.
-    targets, residuals : ndarray of shape (n_train,), or (n_train, n_targets) of several targets
-        Of all training rows.
-    weights : ndarray of shape (n_train,) or None
-        What they count for as neighbours; None where they count alike.
-    own : tuple of OwnNeighbors
-        Of several targets that have trees of their own: neighbours by these, as shares; else empty.
     """
 
-    mean: Floats
-    affinities: NDArray[np.float32]
-    neighbors: NDArray[np.int32]
-    targets: Floats
-    residuals: Floats
-    weights: Floats | None = None
-    own: tuple[OwnNeighbors, ...] = ()
+    mean: Floats  # (n_rows,) or (n_rows, n_targets), out-of-fold predictions
+    affinities: NDArray[np.float32]  # (n_rows, k), as shares of the trees of the clone of the row's fold
+    neighbors: NDArray[np.int32]  # (n_rows, k), rows that this clone was trained on, as numbers of training rows
+    targets: Floats  # (n_train,), or (n_train, n_targets) of several targets
+    residuals: Floats  # of the same shape
+    weights: Floats | None = None  # (n_train,) of the rows as neighbours; None where they count alike
+    own: tuple[OwnNeighbors, ...] = ()  # neighbours of each of several targets that have trees of their own, as shares
 
     @property
     def n_trees(self) -> int:

@@ -177,7 +177,7 @@ class FitRequest:
         check_feature_names(reader.feature_names, given, self.columns)
         work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
         honest = None if residuals is None else Residuals(residuals, "clones")
-        source = LocalSource.build(model, reader, self.X, self.y, options.sampling, self.rng, honest=honest, **work)
+        source = LocalSource.build(model, reader, self.X, self.y, options.sampling, self.rng, residuals=honest, **work)
         source = replace(source, weights=self.neighbor_weight)
         if not own:
             return source
@@ -343,10 +343,10 @@ def _split(request: FitRequest) -> SourceAndRule:
     if not options.refit:
         return SourceAndRule(source, rule)
     final = request.source(request.trained(), own=options.asks_model).with_tuned_share(source.tree_tuning, request.rng)
-    if source.honest.are_own and final.honest.are_own:
-        final = final.with_training_residuals(final.honest.at_level(source.honest.level))
+    if source.out_of_sample.are_own and final.out_of_sample.are_own:
+        final = final.with_training_residuals(final.out_of_sample.at_level(source.out_of_sample.level))
     elif "residuals" in rule.needs:  # the final model cannot tell residuals, or not even the first one could
-        _require_residuals(options, final.honest.reason or source.honest.reason)
+        _require_residuals(options, final.out_of_sample.reason or source.out_of_sample.reason)
         assert part.validation is not None, "which the held out rows are"
         known = part.validation, options, part.facts, part.rng, part.validation_weight
         rule = learn_from(source.with_training_residuals(Residuals()), *known).rule
@@ -513,20 +513,20 @@ def learn_from(
     if from_rows:
         _require_one_target(y)
         options.check_residual_rows(len(rows.y))
-    if from_rows or source.honest.are_own:
+    if from_rows or source.out_of_sample.are_own:
         predictions = np.asarray(reader.predict(rows.X), np.float64)
         errors = rows.y - predictions
         if from_rows:
             source = source.with_residuals_of(rows.X, errors, **work)
         else:  # their level is that of the errors on rows that the model has not seen
-            source = source.with_training_residuals(source.honest.at_level(root_mean_square(errors)))
+            source = source.with_training_residuals(source.out_of_sample.at_level(root_mean_square(errors)))
         # Predictions of a walk come with the leaves, and may differ from the library's in the last digits.
         rows = replace(
             rows,
             source=source.leaving_out_self() if from_rows else source,
             mean=None if reader.predicts_by_walk else predictions,
         )
-    own, has_residuals, maker = source.honest.are_own, source.has_training_residuals, maker_of(facts)
+    own, has_residuals, maker = source.out_of_sample.are_own, source.has_training_residuals, maker_of(facts)
 
     def rule_of(rows: ValidationRows) -> AnyRule:
         return maker.learn(rows, options, facts, has_residuals=has_residuals, own_residuals=own)
