@@ -234,3 +234,14 @@ def test_slopes_are_those_of_the_kernel(loss):
     rows = (y, np.empty(0), False, loss.name, loss.parameter)
     kernel.leaf_sums(codes, first, np.zeros(n), *rows, raw, 0, n, sums, sizes)
     np.testing.assert_allclose(np.stack(loss.slopes(raw, y), axis=1), sums.sum(axis=1), rtol=1e-12, atol=1e-12)
+
+
+def test_targets_of_any_unit():
+    X, y = make_friedman1(500, n_features=6, random_state=0)
+    usual = follows_from(read_leaves_of(GradientBoostingRegressor(n_estimators=10).fit(X, y)), (X, y))
+    for unit in (1e-3, 1e150):
+        model = GradientBoostingRegressor(n_estimators=10).fit(X, unit * y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = follows_from(read_leaves_of(model), (X, unit * y))
+        np.testing.assert_allclose(found, usual, rtol=1e-6)

@@ -216,6 +216,6 @@ def _batch(
     if others:
         _, numbers, residuals = merge(others, k_other)
         if first is not None and len(mean):
-            residuals = residuals[not_self(numbers, first)].reshape(len(mean), -1)
+            residuals = residuals[not_self(numbers, first + np.arange(len(mean)))].reshape(len(mean), -1)
         values["residuals"] = residuals
     return Batch(slice(0, len(mean)), mean, affinities, rows, values, leaves.shape[1])

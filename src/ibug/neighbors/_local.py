@@ -325,7 +325,7 @@ class LocalSource:
         if not self.leaves_out_self:
             return self.residual_index.query(leaves, k, n_jobs=n_jobs)[1]
         rows = self.residual_index.query(leaves, k + 1, n_jobs=n_jobs)[1]
-        return rows[not_self(rows, where.start)].reshape(len(rows), k)
+        return rows[not_self(rows, np.arange(where.start, where.stop))].reshape(len(rows), k)
 
     def _values(self, quantity: str) -> Floats:
         values = self.targets if quantity == "targets" else self.residuals

@@ -37,9 +37,12 @@ def merge_columns(parts: Sequence[Sequence[NDArray[Any]]], k: int) -> tuple[NDAr
     return tuple(np.take_along_axis(column, best, axis=1) for column in columns)
 
 
-def not_self(rows: Integers, first: int) -> NDArray[np.bool_]:
-    """Tell which k of each row's k + 1 nearest rows are other rows, (n_rows, k + 1). Shapes: rows (n_rows, k + 1)."""
-    self_: NDArray[np.bool_] = rows == np.arange(first, first + len(rows))[:, None]
+def not_self(rows: Integers, numbers: Integers) -> NDArray[np.bool_]:
+    """Return which k of each row's k + 1 nearest rows are other rows, (n_rows, k + 1).
+
+    Shapes: rows (n_rows, k + 1); numbers (n_rows,), those of the rows themselves.
+    """
+    self_: NDArray[np.bool_] = rows == numbers[:, None]
     # With more than k twins of lower number a row is not among its own nearest: then the last one is left out.
     self_[~self_.any(axis=1), -1] = True
     return ~self_

@@ -559,8 +559,9 @@ def follows_from(reader: LeafReader, rows: Rows, weights: Floats | None = None) 
         known = np.allclose(ends, predicted[:, j], rtol=1e-3, atol=1e-3 * np.std(predicted[:, j]))
         errors = column - predicted[:, j]
         if known and steps.sum() > 0 and abs(np.mean(errors)) <= _OFF * np.std(errors):
-            share = pulls.sum() / steps.sum()
-            error = np.sqrt(np.sum((pulls - share * steps) ** 2)) / steps.sum()
+            unit = np.abs(steps).max()  # whose square may be beyond the largest number
+            share, steps = pulls.sum() / steps.sum(), steps / unit
+            error = np.sqrt(np.sum((pulls / unit - share * steps) ** 2)) / steps.sum()
             least = recipe.drawn if isinstance(recipe, Bagging) else float(not recipe.sampled)
             found.append(Follows(float(share), float(error), least))
     return max(found, default=None)

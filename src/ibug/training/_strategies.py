@@ -30,6 +30,7 @@ from ibug.neighbors import (
     LocalSource,
     Residuals,
     ValidationRows,
+    not_self,
     root_mean_square,
     updated,
 )
@@ -579,19 +580,10 @@ def with_own_threshold(
 
     Shapes: affinities, rows (n_rows, k + 1); numbers (n_rows,).
     """
-    scores = _without_self(affinities, rows, numbers) / n_trees
+    others = affinities[not_self(rows, numbers)].reshape(len(rows), -1)
+    scores = others.mean(axis=1) / n_trees
     reference = rule.reference.for_other_model()
     return replace(rule, affinity_threshold=affinity_threshold(scores, None), reference=reference)
-
-
-def _without_self(affinities: NDArray[np.int32], rows: Integers, numbers: NDArray[np.intp]) -> Floats:
-    """Return the mean affinity of each row's neighbours, (n_rows,), without the row itself.
-
-    It is not among them where more rows than were asked for share all of its leaves; then the last one is left out.
-    """
-    itself = rows == numbers[:, None]
-    itself[~itself.any(axis=1), -1] = True
-    return np.asarray(affinities[~itself].reshape(len(rows), -1).mean(axis=1))
 
 
 def updated_source(
