@@ -34,7 +34,7 @@ TESTS = [
     "tests/distributions/test_stack.py",
     "tests/leaves/test_sklearn.py",
     "tests/leaves/test_library_imports.py",
-    "tests/leaves/walk/test_walk_kernel.py",
+    "tests/leaves/test_walk_kernel.py",
     "tests/metrics/test_metrics.py",
     "tests/neighbors/test_index.py",
     "tests/neighbors/test_kernel.py",

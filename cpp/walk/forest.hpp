@@ -22,7 +22,7 @@ enum class Missing : std::uint8_t {
     nan = 2,      // NaN goes to the default side
 };
 
-// A node as the libraries' model files have it. Python makes these records with NumPy: see ibug/leaves/walk/_trees.py.
+// A node as the libraries' model files have it. Python makes these records with NumPy: see ibug/leaves/_walk.py.
 struct Node {
     double threshold;  // of a split: rows with feature <= threshold go left
     double value;      // of a leaf

@@ -160,6 +160,7 @@ def test_polars_frames(polars_rows, rows, check_leaf_numbers, check_neighbors):
 
 
 @takes_polars
+@pytest.mark.filterwarnings("ignore::ibug.exceptions.UnknownCategoryWarning")  # a colour that no training row has
 def test_polars_categories(polars_frame_rows, check_leaf_numbers, check_neighbors):
     import polars
 

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ibug.leaves import Boosting, LeafReader, read_leaves_of
-from ibug.leaves.recipe import LeafValues, Loss
+from ibug.leaves._recipe import LeafValues, Loss
 from ibug.neighbors import LeafIndex
 from ibug.training import own_residuals
 from tests.oracles import leave_one_out_by_hand
@@ -161,7 +161,7 @@ class Told(LeafReader):
         super().__init__(None)
         self.given = recipe
 
-    def recipe(self, y, sample_weight):
+    def recipe(self, y, sample_weight, output=0):
         return self.given
 
     def leaves(self, X):
@@ -176,11 +176,8 @@ def by_hand(leaves, values, y, *, weights=None, l2=0.0, rate=1.0, start=0.0):
         np.full(len(values), rate),
         np.asarray(y, float),
         weights,
-        0.0,
-        l2,
-        0.0,
-        False,
         lambda raw: raw,
+        l2=l2,
     )
     return own_residuals(Told(recipe), LeafIndex.build(leaves), np.asarray(y, float), weights)
 
@@ -351,7 +348,7 @@ def test_categories_of_catboost(rows):
 
 def test_what_cannot_be_read_is_a_reason_too():
     class Broken(Told):
-        def recipe(self, y, sample_weight):
+        def recipe(self, y, sample_weight, output=0):
             raise KeyError("eta")
 
     own = own_residuals(Broken(None), LeafIndex.build([[0]]), np.ones(1), None)

@@ -21,7 +21,7 @@ from ibug import IBUGRegressor
 from ibug._compiled import refit as kernel
 from ibug.exceptions import OtherRowsWarning, SeenRowsWarning
 from ibug.leaves import read_leaves_of
-from ibug.leaves.recipe import Loss
+from ibug.leaves._recipe import Loss
 from ibug.training._diagnostics import fills_leaves, follows_from
 
 N, CUT = 3000, 1800
@@ -213,6 +213,13 @@ def test_leaves_are_filled_by_the_training_rows_alone(name, rows):
     assert reader.n_training_rows == CUT
     assert fills_leaves(reader, X[:CUT])
     assert not fills_leaves(reader, X[N - CUT :])
+
+
+def test_leaves_of_dropped_trees_have_sizes(rows):
+    X, y = rows
+    reader = read_leaves_of(xgboost(booster="dart").fit(X[:CUT], y[:CUT]))
+    assert reader.n_training_rows == CUT
+    assert fills_leaves(reader, X[:CUT])
 
 
 @pytest.mark.parametrize(

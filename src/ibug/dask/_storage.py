@@ -12,7 +12,7 @@ import numpy as np
 from ibug._inputs import require
 from ibug.dask._shard import Shard
 from ibug.exceptions import FileFormatError
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_from_state
 from ibug.neighbors import LeafIndex, LeafNumbers
 from ibug.persistence import (
     checksum_of,
@@ -133,9 +133,8 @@ def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]
         regressor, model = restore_with_model(cls, spec, loading)
         learned = loading.decoder.decode(spec["learned"])
         restore_columns(regressor, learned)
-        reader, n_trees = read_leaves_of(model), learned["n_model_trees"]
+        reader, n_trees = reader_from_state(model, learned["reader"]), learned["n_model_trees"]
         require(reader.n_trees == n_trees, f"its model has {reader.n_trees} trees, and {n_trees!r:.50} were indexed")
-        reader.restore(learned["reader"])
         trees = None if learned["trees"] is None else np.asarray(learned["trees"]).astype(np.intp)
         targets = learned["facts"]
         residuals = learned["shards"]["residuals"]

@@ -1,10 +1,17 @@
-"""From a trained model and rows to leaf numbers: one small reader per library."""
+"""From a trained model and rows to leaf numbers: one reader per library."""
 
-from ibug.leaves._base import LeafReader, catboost_training, read_leaves_of, reader_type, require_fitted
 from ibug.leaves._matrix import is_pandas
-from ibug.leaves._names import RenamingReader, names_taken, renamed, renamed_parameters
-from ibug.leaves._repeated import RepeatedReader, weighted_outputs
-from ibug.leaves.recipe import Bagging, Boosting, NotRedoneError
+from ibug.leaves._reader import LeafReader, catboost_training, read_leaves_of, reader_type, require_fitted
+from ibug.leaves._recipe import Bagging, Boosting, NotRedoneError
+from ibug.leaves._wrappers import (
+    RenamingReader,
+    RepeatedReader,
+    names_taken,
+    reader_from_state,
+    renamed,
+    renamed_parameters,
+    weighted_outputs,
+)
 
 __all__ = [
     "Bagging",
@@ -17,6 +24,7 @@ __all__ = [
     "is_pandas",
     "names_taken",
     "read_leaves_of",
+    "reader_from_state",
     "reader_type",
     "renamed",
     "renamed_parameters",

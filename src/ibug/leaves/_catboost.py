@@ -1,9 +1,10 @@
-"""CatBoost: leaf numbers from ``calc_leaf_indexes``."""
+"""CatBoost: leaf numbers from ``calc_leaf_indexes``; its trees from the JSON of its model file."""
 
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import catboost
@@ -12,19 +13,17 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ibug._typing import Floats
-from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
 from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas, names_of
-from ibug.leaves.recipe import Boosting
-from ibug.leaves.recipe._catboost import boosting
-from ibug.leaves.walk import Answers, Link, NotWalkableError, Trees, WalkingReader
-from ibug.leaves.walk._catboost import read_trees
+from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
+from ibug.leaves._recipe import Boosting, LeafValues, Loss, NotRedoneError, by_tree, identity, in_single, suspected
+from ibug.leaves._walk import NAN_IS_MISSING, Link, NotWalkableError, Trees, WalkingReader, new_nodes, offsets
 
 _NO_REGRESSION = (
     "Logloss", "CrossEntropy", "MultiClass", "MultiLogloss", "MultiCrossEntropy", "MultiQuantile",
     "PairLogit", "YetiRank", "QueryRMSE", "QuerySoftMax", "StochasticRank", "LambdaMart", "Focal", "Cox",
 )  # fmt: skip
 
-_SEVERAL_TARGETS = ("MultiRMSE", "MultiRMSEWithMissingValues")
+_MULTIOUTPUT = ("MultiRMSE", "MultiRMSEWithMissingValues")
 _LOG_LINK = ("Poisson", "Tweedie")
 
 
@@ -53,7 +52,7 @@ class CatBoostReader(WalkingReader):
         if loss.startswith(_NO_REGRESSION):
             raise unsupported(model, f"its loss is {loss!r}, and ibug needs a single-output regression model")
         self._n_outputs = int(len(model.get_leaf_values()) // sum(model.get_tree_leaf_counts()))
-        if self._n_outputs > 1 and not loss.startswith(_SEVERAL_TARGETS):  # as a user's own loss may have it
+        if self._n_outputs > 1 and not loss.startswith(_MULTIOUTPUT):  # as a user's own loss may have it
             raise unsupported(model, "it has several outputs, which are not known to be several targets")
 
         self._names = [str(name) for name in model.feature_names_]
@@ -73,9 +72,8 @@ class CatBoostReader(WalkingReader):
         """Return the number of rows in leaves; files of several targets do not have it."""
         if self._n_outputs > 1:
             return None
-        edges = np.cumsum([0, *self.model.get_tree_leaf_counts()[:n]])
         weights = np.asarray(self.model.get_leaf_weights(), np.float64)
-        return [weights[start:stop] for start, stop in pairwise(edges)] if len(weights) else None
+        return by_tree(weights, self.model.get_tree_leaf_counts()[:n]) if len(weights) else None
 
     @property
     def quantile(self) -> float | None:
@@ -103,7 +101,7 @@ class CatBoostReader(WalkingReader):
     @property
     def feature_names(self) -> list[str] | None:
         """The names of the columns; CatBoost numbers those of arrays."""
-        return _unless_numbered(self._names)
+        return trained_names(self.model)
 
     @property
     def n_trees(self) -> int:
@@ -119,28 +117,26 @@ class CatBoostReader(WalkingReader):
         """Return the leaf numbers, 0 to ``2**depth - 1`` in a symmetric tree."""
         return as_leaf_numbers(self.model.calc_leaf_indexes(X), _num_samples(X), self.model)
 
-    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
-        """Return how the model came to its leaf values."""
-        return boosting(self.model, trained_loss(self.model), y, sample_weight)
-
-    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting:
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
         """Return how the model came to the values that its leaves have for one output."""
-        outputs = {"output": output, "n_outputs": self._n_outputs}
-        return boosting(self.model, trained_loss(self.model), y, sample_weight, **outputs)
+        return _recipe(self.model, output, self._n_outputs, np.asarray(in_single(y)), in_single(sample_weight))
 
     def _trees(self) -> tuple[Trees, Link | None]:
         if self._n_outputs > 1:
             raise NotWalkableError("its leaves hold vectors")
-        return read_trees(self.model, self._has_log_link)
+        scale, bias = self.model.get_scale_and_bias()
+
+        def link(sums: Floats) -> Floats:
+            raw = np.asarray(sums * scale + bias)
+            return np.exp(raw) if self._has_log_link else raw
+
+        return _read_trees(self.model), link
 
     def _matrix(self, X: Any) -> NDArray[Any] | None:
         """Return arrays and pandas frames of numbers; CatBoost itself reads everything else."""
         if not is_pandas(X):
             return None if getattr(X, "dtype", None) == np.bool_ else array_as_floats(X, np.float64)
         return frame_as_floats(X, np.float64, "iuf") if names_of(X) == self._names else None
-
-    def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
-        return self.leaves(matrix), self.predict(matrix)
 
 
 def _level(loss: str) -> float | None:
@@ -154,11 +150,8 @@ def _level(loss: str) -> float | None:
 
 def trained_names(model: Any) -> list[str] | None:
     """Return the names of the columns that a model was trained on; CatBoost numbers those of arrays."""
-    return _unless_numbered([str(name) for name in model.feature_names_])
-
-
-def _unless_numbered(names: list[str]) -> list[str] | None:
-    return None if names == [str(i) for i in range(len(names))] else list(names)
+    names = [str(name) for name in model.feature_names_]
+    return None if names == [str(i) for i in range(len(names))] else names
 
 
 def trained_loss(model: Any) -> str:
@@ -168,3 +161,69 @@ def trained_loss(model: Any) -> str:
         return str(model.get_all_params().get("loss_function", ""))
     # `sum_models` keeps no parameters, and the loss only where all summands have the same.
     return str(json.loads(metadata.get("loss_function", "{}")).get("type", ""))
+
+
+def _read_trees(model: Any) -> Trees:
+    with TemporaryDirectory(prefix="ibug-") as folder:
+        path = Path(folder) / "model.json"
+        model.save_model(str(path), format="json")
+        content = json.loads(path.read_text(encoding="utf-8"))
+    info = content["features_info"]
+    if "oblivious_trees" not in content:
+        raise NotWalkableError("its trees are not symmetric")
+    if set(info) - {"float_features"}:
+        raise NotWalkableError("it has features that are no plain numbers")
+    # A feature that has no borders is in no split.
+    column = {feature["feature_index"]: feature["flat_feature_index"] for feature in info["float_features"]}
+    nan_goes_left = {
+        feature["feature_index"]: feature["nan_value_treatment"] != "AsTrue" for feature in info["float_features"]
+    }
+    trees = content["oblivious_trees"]
+    splits = [split for tree in trees for split in tree["splits"] or ()]
+    if any(split["split_type"] != "FloatFeature" for split in splits):
+        raise NotWalkableError("it has splits that are no thresholds")
+    levels = new_nodes(len(splits))
+    features = [split["float_feature_index"] for split in splits]
+    levels["left"] = levels["right"] = 0
+    levels["feature"] = [column[feature] for feature in features]
+    levels["threshold"] = np.array([split["border"] for split in splits], np.float32)
+    levels["missing"] = NAN_IS_MISSING
+    levels["default_left"] = [nan_goes_left[feature] for feature in features]
+    reading = {"n_features": len(info["float_features"]), "single": True}
+    first = offsets([len(tree["splits"] or ()) for tree in trees])
+    return Trees(first, levels, reading, leaf_values=np.asarray(model.get_leaf_values(), np.float64))
+
+
+def _recipe(model: Any, output: int, n_outputs: int, targets: Floats, weights: Floats | None) -> Boosting:
+    """Return how leaf values were made.
+
+    CatBoost samples rows to find splits only; the values of leaves are made of all rows, in ordered boosting, too.
+
+    Shapes: targets, weights (n_rows,), single precision.
+    """
+    if "params" not in model.get_metadata():
+        raise NotRedoneError("it does not tell its parameters, as sums of models do not")
+    given, loss = model.get_all_params(), trained_loss(model)
+    if loss not in ("RMSE", "MultiRMSE"):
+        raise NotRedoneError(f"its loss, {loss!r}, is another than 'RMSE'")
+    steps = int(given.get("leaf_estimation_iterations", 1))
+    if steps > 1:
+        raise NotRedoneError(f"its leaf values are found in several steps (leaf_estimation_iterations={steps})")
+    if given.get("langevin") or float(given.get("model_shrink_rate", 0)):
+        raise NotRedoneError("its trees are shrunk or made noisy later (langevin, model_shrink_rate)")
+    scale, start = model.get_scale_and_bias()
+    if scale != 1.0:
+        raise NotRedoneError(f"its sum of leaf values is scaled by {scale:g}")
+    every = np.asarray(model.get_leaf_values(), np.float64).reshape(-1, n_outputs)
+    values = by_tree(every[:, output], model.get_tree_leaf_counts())
+    return Boosting(
+        LeafValues.of(values),
+        Loss(),
+        float(np.ravel(start)[output]),
+        np.full(len(values), float(given["learning_rate"])),
+        targets,
+        weights,
+        identity,
+        l2=float(given["l2_leaf_reg"]) * (1.0 if weights is None else float(np.mean(weights))),
+        suspects=suspected(**{"categories, whose codes are others in training": bool(model.get_cat_feature_indices())}),
+    )

@@ -1,8 +1,10 @@
-"""LightGBM: leaf numbers from ``predict(pred_leaf=True)``."""
+"""LightGBM: leaf numbers from ``predict(pred_leaf=True)``; trees and leaf values from the text of its model."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import lightgbm
@@ -11,15 +13,19 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ibug._typing import Floats
-from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
 from ibug.leaves._matrix import array_as_floats, frame_with_codes, is_pandas
-from ibug.leaves.recipe import Boosting
-from ibug.leaves.recipe._lightgbm import boosting
-from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
-from ibug.leaves.walk._lightgbm import read_trees
+from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
+from ibug.leaves._recipe import Boosting, LeafValues, Loss, NotRedoneError, by_tree, identity, in_single, suspected
+from ibug.leaves._walk import Answers, Link, NotWalkableError, Trees, WalkingReader, members_of, new_nodes, offsets
 
-_NONNEGATIVE = {"poisson": "Poisson", "gamma": "gamma", "tweedie": "Tweedie"}
+#: The objectives whose raw predictions are logarithms, and their names.
+_LOG_LINK = {"poisson": "Poisson", "gamma": "gamma", "tweedie": "Tweedie"}
+_MEDIANS = {"regression_l1", "quantile", "mape"}
+_IDENTITY = {"regression", "huber", "fair", "custom"} | _MEDIANS
 _NO_REGRESSION = {"binary", "multiclass", "multiclassova", "lambdarank", "rank_xendcg"}
+
+_ALPHA = 0.9  # LightGBM's default level of a quantile
+_CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of a split's decision type; the next two say what is missing
 
 
 def find(model: Any) -> type[LeafReader]:
@@ -40,9 +46,10 @@ class LightGBMReader(WalkingReader):
         native = isinstance(model, lightgbm.Booster)
         require_fitted(model, model.num_trees() > 0 if native else model.__sklearn_is_fitted__())
         booster = model if native else model.booster_
-        objective = _objective(booster)
-        self._quantile = _alpha(booster) if objective == "quantile" else None
-        self._loss = _NONNEGATIVE.get(objective or "", "")
+        text = ModelText.of(booster, 1)
+        objective = text.objective[0] if text.objective else ""
+        self._quantile = float(text.parameters.get("alpha", _ALPHA)) if objective == "quantile" else None
+        self._nonnegative = _LOG_LINK.get(objective, "")
         if objective in _NO_REGRESSION:
             raise unsupported(model, f"its objective is {objective!r}, and ibug needs a regression model")
         if booster.num_model_per_iteration() != 1:
@@ -70,9 +77,8 @@ class LightGBMReader(WalkingReader):
 
     def leaf_sizes(self, n: int) -> list[Floats] | None:
         """Return the number of rows in leaves; a tree that is one leaf has none in its file."""
-        text = self._booster().model_to_string(num_iteration=min(n, self.n_trees)).partition("\nend of trees")[0]
-        found = re.findall(r"^leaf_count=(.*)$", text, re.MULTILINE)
-        return [np.fromstring(line, sep=" ") for line in found] or None
+        trees = ModelText.of(self._booster(), min(n, self.n_trees)).trees
+        return [_numbers([tree], "leaf_count", np.float64) for tree in trees if "leaf_count" in tree] or None
 
     @property
     def quantile(self) -> float | None:
@@ -81,7 +87,7 @@ class LightGBMReader(WalkingReader):
 
     @property
     def _nonnegative_loss(self) -> str:
-        return self._loss
+        return self._nonnegative
 
     def written_as(self, name: str) -> str:
         """Return a column's name as LightGBM writes it: with underscores for white space."""
@@ -101,17 +107,19 @@ class LightGBMReader(WalkingReader):
         """Return the leaf numbers, 0 to ``num_leaves - 1`` in each tree."""
         return as_leaf_numbers(self.model.predict(X, pred_leaf=True), _num_samples(X), self.model)
 
-    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
         """Return how the booster came to its leaf values."""
         booster = self._booster()
-        return boosting(booster, booster.best_iteration, y, sample_weight)
+        return _recipe(ModelText.of(booster, booster.best_iteration), y, sample_weight)
 
     def _booster(self) -> Any:
         return self.model if isinstance(self.model, lightgbm.Booster) else self.model.booster_
 
     def _trees(self) -> tuple[Trees, Link | None]:
         booster = self._booster()
-        return read_trees(booster, booster.best_iteration)
+        text = ModelText.of(booster, booster.best_iteration)
+        linear = any(tree.get("is_linear", "0") != "0" for tree in text.trees)
+        return _read_trees(text, booster.num_feature()), None if linear else _link(text)
 
     def _matrix(self, X: Any) -> NDArray[Any] | None:
         """Return what LightGBM makes of arrays and pandas frames: integers become single precision in arrays."""
@@ -131,15 +139,173 @@ class LightGBMReader(WalkingReader):
         return leaves, np.asarray(booster.predict(matrix))
 
 
-def _objective(booster: Any) -> str | None:
-    # The header of the model text names the objective also where the booster was loaded from a file; none is named
-    # for a user's own objective function.
-    header = booster.model_to_string(num_iteration=1).partition("\nTree=")[0]
-    found = re.search(r"^objective=(\w+)", header, re.MULTILINE)
-    return found and found[1]
+@dataclass(frozen=True)
+class ModelText:
+    """The text of a model file, its lines ``name=value`` as dicts."""
+
+    header: dict[str, str]
+    trees: list[dict[str, str]]
+    parameters: dict[str, str]  # none where the model was made by other means than training
+
+    @classmethod
+    def of(cls, booster: Any, n_iterations: int) -> ModelText:
+        """Read the text of the first iterations of a booster; of all, if the number is not above zero."""
+        trees, _, rest = booster.model_to_string(num_iteration=n_iterations).partition("\nend of trees")
+        parts = [dict(line.partition("=")[::2] for line in part.split("\n")) for part in trees.split("\nTree=")]
+        return cls(parts[0], parts[1:], dict(re.findall(r"^\[(\w+): (.*)\]$", rest, re.MULTILINE)))
+
+    @property
+    def objective(self) -> list[str]:
+        """The name of the objective and its options, also of a booster from a file; none for a user's own function."""
+        return self.header.get("objective", "").split()
 
 
-def _alpha(booster: Any) -> float:
-    """Return the level of a quantile model, from the parameters at the end of the model text."""
-    found = re.search(r"^\[alpha: ([^\]]+)\]", booster.model_to_string(num_iteration=1), re.MULTILINE)
-    return float(found[1]) if found else 0.9  # LightGBM's default
+def _numbers(trees: list[dict[str, str]], name: str, kind: type) -> NDArray[Any]:
+    """Return the numbers of all trees one after another; a tree of one leaf has none of its splits."""
+    text = " ".join(tree.get(name, "") for tree in trees)
+    return np.fromstring(text, kind, sep=" ") if text.strip() else np.empty(0, kind)
+
+
+def _read_trees(text: ModelText, n_features: int) -> Trees:
+    if not text.trees or text.header.get("num_tree_per_iteration") != "1":
+        raise NotWalkableError("LightGBM's model text is not as expected")
+    n_leaves = np.array([int(tree["num_leaves"]) for tree in text.trees])
+    nodes = _nodes(text.trees, n_leaves)
+    first = offsets(2 * n_leaves - 1)
+    categories = _read_categories(text.trees, nodes, first)
+    return Trees(first, nodes, {"n_features": n_features, "tiny_is_zero": True, "truncated": True}, categories)
+
+
+def _nodes(trees: list[dict[str, str]], n_leaves: NDArray[np.intp]) -> NDArray[Any]:
+    """Return the nodes of all trees, in each the splits first and then the leaves."""
+    n_splits = n_leaves - 1
+    nodes = new_nodes(int((2 * n_leaves - 1).sum()))
+    is_leaf = np.repeat(np.tile([False, True], len(trees)), np.column_stack([n_splits, n_leaves]).ravel())
+    nodes["value"][is_leaf] = _numbers(trees, "leaf_value", np.float64)
+    nodes["number"][is_leaf] = np.arange(n_leaves.sum()) - np.repeat(np.cumsum(n_leaves) - n_leaves, n_leaves)
+    splits = new_nodes(int(n_splits.sum()))
+    decision = _numbers(trees, "decision_type", np.int32)
+    splits["feature"] = _numbers(trees, "split_feature", np.int32)
+    splits["threshold"] = _numbers(trees, "threshold", np.float64)
+    splits["missing"] = decision >> 2 & 3
+    splits["default_left"] = (decision & _DEFAULT_LEFT) > 0
+    splits["categories"] = np.where((decision & _CATEGORICAL) > 0, 0, -1)
+    for side in ("left", "right"):
+        child = _numbers(trees, f"{side}_child", np.int32)
+        leaf = np.repeat(n_splits, n_splits) + ~child  # a leaf is written as the complement of its number
+        splits[side] = np.where(child >= 0, child, leaf)
+    nodes[~is_leaf] = splits
+    return nodes
+
+
+def _read_categories(
+    trees: list[dict[str, str]], nodes: NDArray[Any], first: NDArray[np.int64]
+) -> list[NDArray[np.int32]]:
+    """Return the sets of categories, and let the categorical nodes point to them: their thresholds number them."""
+    categories: list[NDArray[np.int32]] = []
+    for number, tree in enumerate(trees):
+        if int(tree.get("num_cat", "0")) == 0:
+            continue
+        own = nodes[first[number] : first[number + 1]]
+        categorical = own["categories"] == 0
+        own["categories"][categorical] = len(categories) + own["threshold"][categorical].astype(np.int32)
+        own["threshold"][categorical] = 0.0
+        own["missing"][categorical] = own["default_left"][categorical] = 0  # a missing category goes right
+        bitsets = _numbers([tree], "cat_threshold", np.uint32)
+        bounds = _numbers([tree], "cat_boundaries", np.int64)
+        categories += [members_of(bitsets[start:end]) for start, end in pairwise(bounds)]
+    return categories
+
+
+def _link(text: ModelText) -> Link | None:
+    """Return what LightGBM does to a sum of leaf values: the mean for a random forest, and the inverse of the link."""
+    name, *options = text.objective or ["custom"]
+    if name not in _IDENTITY and name not in _LOG_LINK:
+        return None
+    inverse = np.exp if name in _LOG_LINK else _signed_square if "sqrt" in options else identity
+    n_averaged = len(text.trees) if "average_output" in text.header else 1
+    return lambda sums: inverse(sums / n_averaged)
+
+
+def _signed_square(raw: Floats) -> Floats:
+    return np.asarray(np.sign(raw) * raw * raw)
+
+
+def _recipe(text: ModelText, y: Floats, weights: Floats | None) -> Boosting:
+    """Return how leaf values were made. Shapes: y, weights (n_rows,)."""
+    given, trees = text.parameters, text.trees
+    if not given:
+        raise NotRedoneError("its file does not tell its parameters")
+    refusal = _sampling(given)
+    loss, of_roots = _loss(text)
+    counts = [int(tree["num_leaves"]) for tree in trees]
+    values = by_tree(_numbers(trees, "leaf_value", np.float64), counts)
+    rates = np.array([float(tree["shrinkage"]) for tree in trees])
+    if rates[0] == 1.0 and len(set(rates[1:])) > 1:
+        raise NotRedoneError("its learning rate changes, and the first tree does not tell its own")
+    targets, weights = np.asarray(in_single(y)), in_single(weights)
+    if of_roots:
+        targets = np.asarray(in_single(np.sign(targets) * np.sqrt(np.abs(targets))))
+    start = 0.0
+    if int(given["boost_from_average"]) and rates[0] == 1.0:  # which is how the average in the first tree shows
+        start = float(np.average(targets, weights=weights))
+        if loss.has_log_link:
+            start = float(np.log(start))
+        rates[0], values[0] = float(given["learning_rate"]), values[0] - start
+    rates[np.array(counts) == 1] = 0.0
+    return Boosting(
+        LeafValues.of(values),
+        loss,
+        start,
+        rates,
+        targets,
+        weights,
+        _signed_square if of_roots else loss.link,
+        l1=float(given["lambda_l1"]),
+        l2=float(given["lambda_l2"]),
+        max_step=float(given["max_delta_step"]),
+        suspects=suspected(
+            monotone_constraints=bool(given["monotone_constraints"]),
+            use_quantized_grad=given.get("use_quantized_grad", "0") != "0",
+            cat_l2=any(int(tree["num_cat"]) for tree in trees) and float(given.get("cat_l2", 0)) > 0,
+        ),
+        sampled=bool(refusal),
+        refusal=refusal,
+    )
+
+
+def _sampling(given: dict[str, str]) -> str:
+    """Return which samples of the rows trees have seen, if so; raise where leaf values are made in another way."""
+    if given["boosting"] not in ("gbdt", "gbrt"):
+        raise NotRedoneError(f"its boosting is {given['boosting']!r}")
+    if given.get("linear_tree", "0") != "0":
+        raise NotRedoneError("its leaves have linear models")
+    if float(given.get("path_smooth", "0")):
+        raise NotRedoneError("the values of its leaves are smoothed (path_smooth)")
+    if given.get("data_sample_strategy", "bagging") != "bagging":
+        return f"its trees have seen samples of the rows ({given['data_sample_strategy']})"
+    if int(given["bagging_freq"]) and float(given["bagging_fraction"]) < 1:
+        return (
+            f"its trees have seen samples of the rows (bagging_fraction={given['bagging_fraction']}, "
+            f"bagging_freq={given['bagging_freq']})"
+        )
+    return ""
+
+
+def _loss(text: ModelText) -> tuple[Loss, bool]:
+    """Return the loss, and whether it is that of square roots."""
+    if not text.objective:
+        raise NotRedoneError("its loss is a function of its own")
+    name, *options = text.objective
+    if name in _MEDIANS:
+        raise NotRedoneError(f"its loss, {name!r}, makes leaf values of medians or quantiles")
+    losses = {
+        "regression": Loss(),
+        "huber": Loss("huber", float(text.parameters["alpha"])),
+        "poisson": Loss("poisson", float(text.parameters["poisson_max_delta_step"])),
+        "gamma": Loss("gamma"),
+        "tweedie": Loss("tweedie", float(text.parameters["tweedie_variance_power"])),
+    }
+    if name not in losses:
+        raise NotRedoneError(f"its loss, {name!r}, is not known")
+    return losses[name], "sqrt" in options

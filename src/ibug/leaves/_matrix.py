@@ -26,7 +26,7 @@ def is_pandas(X: Any) -> bool:
     return any(cls.__name__ == "DataFrame" and cls.__module__.partition(".")[0] == "pandas" for cls in type(X).__mro__)
 
 
-def some_rows(X: Any, n: int) -> Any:
+def sample_rows(X: Any, n: int) -> Any:
     """Return about n rows from all over X, and the first one of each category of a pandas frame: none is too rare."""
     chosen = [np.linspace(0, _num_samples(X) - 1, n).astype(np.intp)]
     if is_pandas(X):

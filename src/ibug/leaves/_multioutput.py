@@ -1,4 +1,4 @@
-"""Several targets by one model each: scikit-learn's ``MultiOutputRegressor`` and ``RegressorChain``."""
+"""Models with one model for each target: scikit-learn's ``MultiOutputRegressor`` and ``RegressorChain``."""
 
 from __future__ import annotations
 
@@ -9,22 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from ibug._inputs import require
 from ibug._typing import Floats
-from ibug.leaves._base import LeafReader, feature_names_of, read_leaves_of, require_fitted, unsupported
-from ibug.leaves.recipe import Bagging, Boosting, NotRedoneError
-
-
-def is_fitted(model: Any) -> bool:
-    """Tell whether scikit-learn calls a model fitted."""
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        return False
-    return True
+from ibug.leaves._reader import LeafReader, feature_names_of, read_leaves_of, require_fitted, unsupported
+from ibug.leaves._recipe import Bagging, Boosting, NotRedoneError
 
 
 class PerTargetReader(LeafReader):
@@ -38,7 +28,7 @@ class PerTargetReader(LeafReader):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        require_fitted(model, is_fitted(model))
+        require_fitted(model)
         self.inner = [read_leaves_of(member) for member in model.estimators_]
         if len(self.inner) < 2:
             raise unsupported(model, "it has one target; give the model inside of it")
@@ -51,6 +41,8 @@ class PerTargetReader(LeafReader):
         found = getattr(model, "estimator", None)
         if not hasattr(found, "fit"):  # a chain's former name for it
             found = getattr(model, "base_estimator", None)
+        if found is None:
+            raise unsupported(model, "it has no model inside of it")
         return found
 
     @property
@@ -168,7 +160,7 @@ class MultiOutputReader(PerTargetReader):
         leaves, predictions = zip(*(reader.read(X, n_jobs=n_jobs) for reader in self.inner), strict=True)
         return np.concatenate(leaves, axis=1), np.stack(predictions, axis=1)
 
-    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
         """Return how the member of an output came to its leaf values."""
         return self.inner[output].recipe(y, sample_weight)
 
@@ -186,10 +178,9 @@ class ChainReader(PerTargetReader):
     """Reads a ``RegressorChain``: later members see the predictions of earlier ones as further columns.
 
     In its training they may have seen the targets in that place. Rows to predict have none: training rows are read in
-    the same way as these, with predictions, so that both are alike.
+    the same way as these, with predictions.
     """
 
-    #: A chain makes an array of its rows: the names of columns do not come to the members.
     drops_names = True
 
     @property
@@ -201,7 +192,7 @@ class ChainReader(PerTargetReader):
         for reader in self.inner[:-1]:
             leaves, prediction = reader.read(rows, n_jobs=n_jobs)
             yield reader, rows, leaves
-            rows = _beside(rows, np.asarray(prediction, np.float64))
+            rows = _with_column(rows, np.asarray(prediction, np.float64))
         yield self.inner[-1], rows, None
 
     def prepare(self, X: Any = None) -> None:
@@ -213,9 +204,9 @@ class ChainReader(PerTargetReader):
         rows = validate_data(self.model, X, accept_sparse=True, reset=False)
         for reader in self.inner:
             reader.prepare(rows)
-            rows = _beside(rows, np.asarray(reader.predict(rows), np.float64))
+            rows = _with_column(rows, np.asarray(reader.predict(rows), np.float64))
 
-    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
         """Return that of the first member; later ones were trained on other columns than they see now."""
         if output == self._order[0]:
             return self.inner[0].recipe(y, sample_weight)
@@ -233,7 +224,7 @@ def _least_central(levels: list[float | None]) -> float | None:
     return next((level for level in found if level != 0.5), found[0] if found else None)
 
 
-def _beside(rows: Any, column: Floats) -> Any:
+def _with_column(rows: Any, column: Floats) -> Any:
     """Return rows with one column more."""
     more = column[:, None]
     return scipy.sparse.hstack((rows, more), format="csr") if scipy.sparse.issparse(rows) else np.hstack((rows, more))

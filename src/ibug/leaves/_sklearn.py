@@ -1,75 +1,73 @@
-"""scikit-learn: forests and gradient boosting through ``apply``, and what wraps another model."""
+"""scikit-learn: forests and gradient boosting through ``apply``, HistGradientBoosting through its own predictors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import (
     ExtraTreesRegressor,
     GradientBoostingRegressor,
     HistGradientBoostingRegressor,
     RandomForestRegressor,
+    _forest,
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import Pipeline
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils.validation import _num_samples, check_array
 
 from ibug._typing import Floats
-from ibug.leaves._base import (
-    LeafReader,
-    as_leaf_numbers,
-    feature_names_of,
-    read_leaves_of,
-    reader_type,
-    require_fitted,
-    unsupported,
+from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas
+from ibug.leaves._multioutput import ChainReader, MultiOutputReader
+from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
+from ibug.leaves._recipe import Bagging, Boosting, LeafValues, Loss, NotRedoneError, identity, suspected
+from ibug.leaves._walk import (
+    NAN_IS_MISSING,
+    Answers,
+    Link,
+    NotWalkableError,
+    Trees,
+    WalkingReader,
+    members_of,
+    new_nodes,
 )
-from ibug.leaves._hist_gradient_boosting import HistGradientBoostingReader
-from ibug.leaves._matrix import some_rows
-from ibug.leaves._multioutput import ChainReader, MultiOutputReader, PerTargetReader, is_fitted
-from ibug.leaves.recipe import Bagging, Boosting, NotRedoneError
-from ibug.leaves.recipe._sklearn import forest, gradient_boosting
-from ibug.leaves.walk import CHECKED_ROWS
+from ibug.leaves._wrappers import FrozenReader, PipelineReader, TransformedTargetReader
+
+_LOSSES_OF_HISTOGRAMS = {"squared_error": Loss(), "poisson": Loss("poisson"), "gamma": Loss("gamma")}
 
 
 def find(model: Any) -> type[LeafReader]:
     """Return the reader for a scikit-learn model."""
     for cls, reader in _READERS.items():
         if isinstance(model, cls):
-            if issubclass(reader, (WrapperReader, PerTargetReader)):
-                reader_type(reader.wrapped(model))  # so that a pipeline around a classifier is refused right away
             return reader
     if isinstance(model, BaseSearchCV):
         raise unsupported(model, "pass its best_estimator_ with prefit=True, or search around IBUGRegressor instead")
     raise unsupported(model)
 
 
-class SklearnReader(LeafReader):
-    """Reads the estimators that have ``apply``."""
+class ForestReader(LeafReader):
+    """Reads the estimators that have ``apply``: forests, and with some changes gradient boosting."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        require_fitted(model, is_fitted(model))
+        require_fitted(model)
 
     @property
     def n_outputs(self) -> int:
         """The number of targets; every tree is for all of them."""
         return int(getattr(self.model, "n_outputs_", 1))
 
-    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Bagging:
-        """Return how the forest came to the leaf values of one output."""
-        return forest(self.model, y, sample_weight, output)
-
-    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
         """Return how the forest came to its leaf values."""
-        return forest(self.model, y, sample_weight)
+        return _recipe_of_forest(self.model, y, sample_weight, output)
 
     @property
     def n_trees(self) -> int:
@@ -99,12 +97,12 @@ class SklearnReader(LeafReader):
         return nodes
 
 
-class GradientBoostingReader(SklearnReader):
+class GradientBoostingReader(ForestReader):
     """Reads ``GradientBoostingRegressor``."""
 
-    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
         """Return how the model came to its leaf values."""
-        return gradient_boosting(self.model, y, sample_weight)
+        return _recipe_of_boosting(self.model, y, sample_weight)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree."""
@@ -112,201 +110,220 @@ class GradientBoostingReader(SklearnReader):
         return super().leaves(check_array(X, dtype=np.float32, accept_sparse="csr"))
 
 
-class WrapperReader(LeafReader):
-    """Reads a model that wraps another: predictions are the outer one's, leaves the inner one's."""
+class HistGradientBoostingReader(WalkingReader):
+    """Reads ``HistGradientBoostingRegressor``.
+
+    A fitted predictor holds its nodes as an array of records. In a copy of it, each leaf's value is replaced by the
+    leaf's number; scikit-learn's own compiled walk over the copy, with its numeric, missing and categorical splits,
+    then returns the number of the leaf that a row reaches instead of its value.
+    """
+
+    library = "scikit-learn"
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        require_fitted(model, is_fitted(model))
-        self.inner = read_leaves_of(self.wrapped(model))
-        self._agrees = True
+        require_fitted(model, hasattr(model, "_predictors"))
+        if model.n_trees_per_iteration_ != 1:
+            raise unsupported(model, "it has several outputs")
+        self._walks: list[Any] | None = None
 
-    @staticmethod
-    def wrapped(model: Any) -> Any:
-        """Return the wrapped model: fitted, where the wrapper is."""
-        raise NotImplementedError
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_walks": None}  # made from the model again, as the compiled walk is
 
-    @property
-    def feature_names(self) -> list[str] | None:
-        """The names of the wrapped model's columns."""
-        return self.inner.feature_names
-
-    def leaf_sizes(self, n: int) -> list[Floats] | None:
-        """Return the number of rows in leaves of the wrapped model."""
-        return self.inner.leaf_sizes(n)
+    def leaf_sizes(self, n: int) -> list[Floats]:
+        """Return the number of rows in leaves."""
+        nodes = [trees[0].nodes for trees in self.model._predictors[:n]]
+        return [part["count"][part["is_leaf"].astype(bool)].astype(np.float64) for part in nodes]
 
     @property
     def quantile(self) -> float | None:
-        """The level of the quantile that the wrapped model was trained for."""
-        return self.inner.quantile
+        """The level of the quantile."""
+        return float(self.model.quantile) if self.model.loss == "quantile" else None
 
     @property
-    def expectile(self) -> float | None:
-        """The level of the expectile that the wrapped model was trained for."""
-        return self.inner.expectile
-
-    @property
-    def nonnegative_losses(self) -> list[str]:
-        """The loss of each output of the wrapped model."""
-        return self.inner.nonnegative_losses
-
-    @property
-    def n_outputs(self) -> int:
-        """The number of targets of the wrapped model."""
-        return self.inner.n_outputs
-
-    @property
-    def outputs(self) -> NDArray[np.intp] | None:
-        """The output of each of the wrapped model's trees."""
-        return self.inner.outputs
-
-    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
-        """Return how the wrapped model came to the leaf values of one output."""
-        return self.inner.recipe_of(output, y, sample_weight)
-
-    def written_as(self, name: str) -> str:
-        """Return a column's name as the wrapped model's library writes it."""
-        return self.inner.written_as(name)
-
-    def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the inner model's leaf numbers."""
-        return self.inner.leaves(self._inner_rows(X))
+    def _nonnegative_loss(self) -> str:
+        return {"poisson": "Poisson", "gamma": "gamma"}.get(self.model.loss, "")
 
     @property
     def n_trees(self) -> int:
-        """The number of the wrapped model's trees."""
-        return self.inner.n_trees
+        """The number of trees."""
+        return len(self.model._predictors)
 
-    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
-        """Return how the wrapped model came to its leaf values."""
-        return self.inner.recipe(y, sample_weight)
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree."""
+        return self._leaves_of(self.model._preprocess_X(X, reset=False))
 
-    def state(self) -> dict[str, Any]:
-        """Return what the inner reader has found, and whether the outer model's predictions follow from it."""
-        return {"inner": self.inner.state(), "agrees": self._agrees}
+    def _leaves_of(self, rows: NDArray[np.float64]) -> NDArray[np.int32]:
+        model = self.model
+        known_categories, feature_map = model._bin_mapper.make_known_categories_bitsets()
+        n_threads = _openmp_effective_n_threads()
+        if self._walks is None:
+            self._walks = [_numbering_leaves(trees[0]) for trees in model._predictors]
+        numbers = np.empty((len(rows), len(self._walks)), np.int32)
+        for tree, walk in enumerate(self._walks):
+            numbers[:, tree] = walk.predict(rows, known_categories, feature_map, n_threads)
+        return as_leaf_numbers(numbers, len(rows), model)
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Get the inner reader ready."""
-        self.inner.restore(state["inner"])
-        self._agrees = bool(state["agrees"])
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
+        """Return how the model came to its leaf values."""
+        return _recipe_of_histograms(self.model, y, sample_weight)
 
-    def prepare(self, X: Any = None) -> None:
-        """Prepare the inner reader, and see whether the outer model makes of its predictions what is expected."""
-        if X is None:
-            self.inner.prepare()
-            return
-        self._agrees = True  # until the rows show that it does not
-        sample = some_rows(X, CHECKED_ROWS)  # so that not all rows are transformed at once
-        self.inner.prepare(self._inner_rows(sample))
-        if self.inner.predicts_by_walk:
-            self._agrees = np.allclose(self.read(sample)[1], self.predict(sample), rtol=1e-9, atol=0, equal_nan=True)
+    def _trees(self) -> tuple[Trees, Link | None]:
+        return _read_trees(self.model), self.model._loss.link.inverse
 
-    @property
-    def how(self) -> str:  # type: ignore[override]  # a constant of other readers
-        """How the inner reader finds leaf numbers, in words."""
-        return self.inner.how
+    def _matrix(self, X: Any) -> NDArray[Any] | None:
+        """Return what the model makes of the rows; with categories, or for other rows, its own function does that."""
+        plain = None
+        if self.model.is_categorical_ is None:
+            plain = frame_as_floats(X, np.float64) if is_pandas(X) else array_as_floats(X, np.float64)
+        return np.ascontiguousarray(self.model._preprocess_X(X, reset=False)) if plain is None else plain
 
-    @property
-    def predicts_by_walk(self) -> bool:
-        """Whether the inner reader does, and the outer model's predictions follow from its."""
-        return self._agrees and self.inner.predicts_by_walk
-
-    def read(self, X: Any, *, n_jobs: int | None = None) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """Return leaf numbers and predictions, the fastest way."""
-        if not self.predicts_by_walk:
-            return super().read(X, n_jobs=n_jobs)
-        leaves, predictions = self.inner.read(self._inner_rows(X), n_jobs=n_jobs)
-        return leaves, self._outer_predictions(predictions)
-
-    def read_leaves(
-        self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
-    ) -> NDArray[np.int32]:
-        """Return the inner model's leaf numbers, the fastest way."""
-        return self.inner.read_leaves(self._inner_rows(X), n_jobs=n_jobs, trees=trees)
-
-    def _inner_rows(self, X: Any) -> Any:
-        """Return the rows as the wrapped model sees them."""
-        return X
-
-    def _outer_predictions(self, predictions: NDArray[Any]) -> NDArray[Any]:
-        """Return what the wrapper makes of the wrapped model's predictions, (n_rows,)."""
-        return predictions
+    def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
+        model = self.model
+        raw = np.full((len(matrix), 1), model._baseline_prediction, np.float64)
+        model._predict_iterations(matrix, model._predictors, raw, is_binned=False, n_threads=1)
+        return self._leaves_of(matrix), model._loss.link.inverse(raw.ravel())
 
 
-class FrozenReader(WrapperReader):
-    """Reads a ``FrozenEstimator``."""
-
-    @staticmethod
-    def wrapped(model: Any) -> Any:
-        """Return the frozen model."""
-        return model.estimator
+def _numbering_leaves(predictor: Any) -> Any:
+    nodes = predictor.nodes.copy()
+    is_leaf = nodes["is_leaf"].astype(bool)
+    nodes["value"][is_leaf] = np.arange(is_leaf.sum())
+    return type(predictor)(nodes, predictor.binned_left_cat_bitsets, predictor.raw_left_cat_bitsets)
 
 
-class TransformedTargetReader(WrapperReader):
-    """Reads a ``TransformedTargetRegressor``: neighbours and their targets are in the original unit."""
-
-    @staticmethod
-    def wrapped(model: Any) -> Any:
-        """Return the regressor of the transformed target."""
-        if hasattr(model, "regressor_"):
-            return model.regressor_
-        if model.regressor is None:
-            raise unsupported(model, "its regressor is None, which means a linear model")
-        return model.regressor
-
-    @property
-    def nonnegative_losses(self) -> list[str]:
-        """None: the loss is of the transformed target."""
-        return [""] * self.n_outputs
-
-    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
-        """Return how the regressor of the transformed target came to its leaf values."""
-        inner = self.inner.recipe(self.model.transformer_.transform(y.reshape(-1, 1)).reshape(-1), sample_weight)
-        return replace(inner, link=lambda raw: self._outer_predictions(inner.link(raw)))
-
-    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
-        """Say that it is not known: a transformation may mix the targets."""
-        raise NotRedoneError("its targets are transformed together")
-
-    def _outer_predictions(self, predictions: NDArray[Any]) -> NDArray[Any]:
-        columns = predictions.reshape(len(predictions), -1)
-        return np.asarray(self.model.transformer_.inverse_transform(columns)).reshape(predictions.shape)
+def _read_trees(model: Any) -> Trees:
+    categories: list[NDArray[np.int32]] = []
+    nodes = [_nodes(trees[0], categories) for trees in model._predictors]
+    reading = {
+        "n_features": int(model._bin_mapper.n_bins_non_missing_.shape[0]),
+        "others_as_missing": True,
+        "start": float(np.asarray(model._baseline_prediction).item()),
+    }
+    bitsets, places = model._bin_mapper.make_known_categories_bitsets()
+    known = {
+        feature: members_of(bitsets[places[feature]]) for feature in np.flatnonzero(model._bin_mapper.is_categorical_)
+    }
+    if any(not np.array_equal(members, np.arange(len(members))) for members in known.values()):
+        raise NotWalkableError("its categories are not numbered from 0 on")
+    n_categories = {int(feature): len(members) for feature, members in known.items()}
+    return Trees.of(nodes, reading, categories, n_categories)
 
 
-class PipelineReader(WrapperReader):
-    """Reads a ``Pipeline`` whose last step is a supported model."""
+def _nodes(predictor: Any, categories: list[NDArray[np.int32]]) -> NDArray[Any]:
+    """Return the nodes of one tree, its leaves numbered in their order, and add its sets of categories to the list."""
+    given = predictor.nodes
+    nodes = new_nodes(len(given))
+    leaf = given["is_leaf"].astype(bool)
+    nodes["value"] = given["value"]
+    nodes["number"][leaf] = np.arange(leaf.sum())
+    nodes["feature"][~leaf] = given["feature_idx"][~leaf]
+    nodes["threshold"][~leaf] = given["num_threshold"][~leaf]
+    nodes["left"][~leaf], nodes["right"][~leaf] = given["left"][~leaf], given["right"][~leaf]
+    nodes["missing"] = NAN_IS_MISSING
+    nodes["default_left"] = given["missing_go_to_left"]
+    for node in np.flatnonzero(~leaf & given["is_categorical"].astype(bool)):
+        nodes["categories"][node], nodes["threshold"][node] = len(categories), 0.0
+        categories.append(members_of(predictor.raw_left_cat_bitsets[given["bitset_idx"][node]]))
+    return nodes
 
-    @staticmethod
-    def wrapped(model: Any) -> Any:
-        """Return the last step."""
-        last = model.steps[-1][1] if model.steps else None
-        if last is None or last == "passthrough":
-            raise unsupported(model, "its last step is no model")
-        return last
 
-    @property
-    def feature_names(self) -> list[str] | None:
-        """The names of the first step's columns: what comes out of it is named otherwise."""
-        return self.inner.feature_names if len(self.model.steps) == 1 else feature_names_of(self.model)
+def _recipe_of_histograms(model: Any, y: Floats, weights: Floats | None) -> Boosting:
+    """Return how leaf values were made. Shapes: y, weights (n_rows,)."""
+    if model.loss not in _LOSSES_OF_HISTOGRAMS:
+        raise NotRedoneError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
+    held_out = model.do_early_stopping_ and getattr(model, "_use_validation_data", True)
+    nodes = [trees[0].nodes for trees in model._predictors]
+    loss = _LOSSES_OF_HISTOGRAMS[model.loss]
+    return Boosting(
+        LeafValues.of([part["value"][part["is_leaf"].astype(bool)] for part in nodes]),
+        loss,
+        float(np.asarray(model._baseline_prediction).item()),
+        np.full(len(nodes), float(model.learning_rate)),
+        y,
+        weights,
+        loss.link,
+        l2=float(model.l2_regularization),
+        suspects=suspected(monotonic_cst=model.monotonic_cst is not None),
+        refusal="its early stopping has held out a part of the rows (validation_fraction)" if held_out else "",
+    )
 
-    def written_as(self, name: str) -> str:
-        """Return the name as it is, unless the only step is the model."""
-        return self.inner.written_as(name) if len(self.model.steps) == 1 else name
 
-    def _inner_rows(self, X: Any) -> Any:
-        # Step by step, as the pipeline's own `predict` does it: `model[:-1].transform` would ask each transformer
-        # whether it is fitted, and one without a state cannot say yes.
-        for _, step in self.model.steps[:-1]:
-            if step is not None and step != "passthrough":
-                X = step.transform(X)
-        return X
+def _recipe_of_boosting(model: Any, y: Floats, weights: Floats | None) -> Boosting:
+    """Return how leaf values were made. Shapes: y, weights (n_rows,)."""
+    if model.loss != "squared_error":
+        raise NotRedoneError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
+    refusal = ""
+    if model.n_iter_no_change is not None:
+        refusal = "its early stopping has held out a part of the rows (n_iter_no_change)"
+    if model.subsample < 1:
+        refusal = f"its trees have seen samples of the rows (subsample={model.subsample:g})"
+    trees = [estimator.tree_ for estimator in model.estimators_.ravel()]
+    return Boosting(
+        LeafValues.of([model.learning_rate * _leaf_means(tree) for tree in trees]),
+        Loss(),
+        _constant(model.init_),
+        np.full(len(trees), float(model.learning_rate)),
+        y,
+        weights,
+        identity,
+        sampled=model.subsample < 1,
+        refusal=refusal,
+    )
+
+
+def _recipe_of_forest(model: Any, y: Floats, weights: Floats | None, output: int) -> Bagging:
+    """Return how leaf values were made. Shapes: y, weights (n_rows,)."""
+    trees = [estimator.tree_ for estimator in model.estimators_]
+    leaves = LeafValues.of([_leaf_means(tree, output) for tree in trees])
+    parents = LeafValues.of([_means_above_leaves(tree, output) for tree in trees])
+    drawn, refusal = 1.0, ""
+    if model.bootstrap:
+        drawn = float(np.mean([tree.n_node_samples[0] for tree in trees])) / getattr(model, "_n_samples", len(y))
+    else:
+        refusal = "each of its trees has seen all rows (bootstrap=False), so that none are out of bag"
+    # From 1.8 on, scikit-learn draws a row as often as it weighs, and then all draws weigh the same.
+    drawn_by_weight = "sample_weight" in signature(_forest._generate_sample_indices).parameters
+    return Bagging(
+        leaves,
+        parents,
+        lambda: model.estimators_samples_,
+        y,
+        None if drawn_by_weight else weights,
+        identity,
+        drawn=drawn,
+        refusal=refusal,
+    )
+
+
+def _leaf_means(tree: Any, output: int = 0) -> Floats:
+    """Return the values of a tree's leaves for one output, in their order."""
+    return np.asarray(tree.value[tree.children_left == -1, output, 0])
+
+
+def _means_above_leaves(tree: Any, output: int) -> Floats:
+    """Return the value of the node above each leaf, in the order of the leaves; a root has its own."""
+    above = np.arange(tree.node_count)
+    for children in (tree.children_left, tree.children_right):
+        inner = np.flatnonzero(children != -1)
+        above[children[inner]] = inner
+    return np.asarray(tree.value[above[tree.children_left == -1], output, 0])
+
+
+def _constant(init: Any) -> float:
+    """Return what comes before the first tree, if that is one number."""
+    if isinstance(init, str) and init == "zero":
+        return 0.0
+    if not isinstance(init, DummyRegressor):
+        raise NotRedoneError(f"its first prediction is that of another model (init={type(init).__name__})")
+    return float(np.asarray(init.constant_).item())
 
 
 _READERS: dict[type, type[LeafReader]] = {
     HistGradientBoostingRegressor: HistGradientBoostingReader,
     GradientBoostingRegressor: GradientBoostingReader,
-    RandomForestRegressor: SklearnReader,
-    ExtraTreesRegressor: SklearnReader,
+    RandomForestRegressor: ForestReader,
+    ExtraTreesRegressor: ForestReader,
     Pipeline: PipelineReader,
     FrozenEstimator: FrozenReader,
     TransformedTargetRegressor: TransformedTargetReader,

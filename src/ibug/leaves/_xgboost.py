@@ -1,4 +1,4 @@
-"""XGBoost: leaf numbers from ``predict(pred_leaf=True)``."""
+"""XGBoost: leaf numbers from ``predict(pred_leaf=True)``; its trees and leaf values from its model file."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ import xgboost
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
+from ibug._compiled import walk as kernel
 from ibug._typing import Floats
-from ibug.leaves._base import LeafReader, as_leaf_numbers, require_fitted, unsupported
 from ibug.leaves._matrix import array_as_floats, categories_of, frame_as_floats, frame_with_codes, is_pandas, names_of
-from ibug.leaves.recipe import Boosting, NotRedoneError
-from ibug.leaves.recipe._xgboost import boosting
-from ibug.leaves.walk import Answers, Link, Trees, WalkingReader
-from ibug.leaves.walk._ubjson import parse
-from ibug.leaves.walk._xgboost import read_trees
+from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
+from ibug.leaves._recipe import Boosting, LeafValues, Loss, NotRedoneError, in_single, suspected
+from ibug.leaves._ubjson import parse
+from ibug.leaves._walk import NAN_IS_MISSING, Answers, Link, NotWalkableError, Trees, WalkingReader, new_nodes
 
 _LINEAR = "its booster is 'gblinear', which has no trees"
-_NONNEGATIVE = {"count:poisson": "Poisson", "reg:gamma": "gamma", "reg:tweedie": "Tweedie"}
-_UNIT_HESSIANS = ("reg:squarederror", "reg:absoluteerror", "reg:quantileerror")
+#: The objectives whose raw predictions are logarithms, and their names.
+_LOG_LINK = {"count:poisson": "Poisson", "reg:gamma": "gamma", "reg:tweedie": "Tweedie"}
+_UNIT_HESSIANS = {"reg:squarederror", "reg:absoluteerror", "reg:quantileerror"}
+_IDENTITY = {"reg:squaredlogerror", "reg:pseudohubererror"} | _UNIT_HESSIANS
 _NO_REGRESSION = ("binary:", "multi:", "rank:", "survival:cox")
+
+# What nodes show of penalty and rate, in single precision, counts where the configuration differs by more than this.
+_SAME = 1e-3
 
 
 def find(model: Any) -> type[LeafReader]:
@@ -81,25 +85,21 @@ class XGBoostReader(WalkingReader):
         rounds = self._n_rounds or int(self._booster.num_boosted_rounds())
         return np.tile(np.repeat(np.arange(self._n_outputs), self._n_parallel), rounds)
 
-    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting:
-        """Return how the booster came to its leaf values."""
-        return boosting(self._booster, self._n_rounds, y, sample_weight)
-
-    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting:
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
         """Return how the booster came to the leaf values of one output, if it has trees of its own."""
-        if _has_vector_leaves(self._booster):
+        if self._n_outputs > 1 and self.outputs is None:
             raise NotRedoneError("its leaves hold vectors")
-        outputs = {"output": output, "n_outputs": self._n_outputs}
-        return boosting(self._booster, self._n_rounds, y, sample_weight, **outputs)
+        given = self._booster, self._n_rounds, output, self._n_outputs
+        return _recipe(*given, np.asarray(in_single(y)), in_single(sample_weight))
 
     def leaf_sizes(self, n: int) -> list[Floats] | None:
         """Return the number of rows in leaves: the sum of their second derivatives, which are 1 for some losses."""
-        objective = json.loads(self._booster.save_config())["learner"]["objective"]["name"]
+        objective = _config(self._booster)["objective"]["name"]
         if objective not in _UNIT_HESSIANS or (self._n_outputs > 1 and self.outputs is None):
             return None
         rounds = -(-n // (self._n_outputs * self._n_parallel))
-        learner = parse(bytes(self._booster[: min(rounds, self._booster.num_boosted_rounds())].save_raw("ubj")))
-        trees = learner["learner"]["gradient_booster"]["model"]["trees"]
+        first = self._booster[: min(rounds, self._booster.num_boosted_rounds())]
+        trees = _gbtree(_content(first))["model"]["trees"]
         return [
             np.where(np.array(tree["left_children"]) < 0, np.array(tree["sum_hessian"], np.float64), 0.0)
             for tree in trees[:n]
@@ -107,7 +107,7 @@ class XGBoostReader(WalkingReader):
 
     @property
     def _nonnegative_loss(self) -> str:
-        return _NONNEGATIVE.get(json.loads(self._booster.save_config())["learner"]["objective"]["name"], "")
+        return _LOG_LINK.get(_config(self._booster)["objective"]["name"], "")
 
     @property
     def quantile(self) -> float | None:
@@ -115,8 +115,8 @@ class XGBoostReader(WalkingReader):
         return self._quantile
 
     def _trees(self) -> tuple[Trees, Link | None]:
-        trees, margin = read_trees(self._booster, self._n_rounds, self._missing)
-        return trees, margin if self._n_outputs == 1 else None  # one sum does not tell several predictions
+        trees, link = _read_trees(_content(self._booster), self._n_rounds, self._missing)
+        return trees, link if self._n_outputs == 1 else None  # one sum is not several predictions
 
     def prepare(self, X: Any = None) -> None:
         """Compile and check the walk; remember the categories of X, with which it is checked."""
@@ -143,8 +143,7 @@ class XGBoostReader(WalkingReader):
 
     @property
     def _n_parallel(self) -> int:
-        learner = json.loads(self._booster.save_config())["learner"]["gradient_booster"]
-        return int(learner.get("gbtree", learner)["gbtree_model_param"]["num_parallel_tree"])
+        return int(_gbtree(_config(self._booster))["gbtree_model_param"]["num_parallel_tree"])
 
     @property
     def n_features(self) -> int:
@@ -209,7 +208,7 @@ class BoosterReader(XGBoostReader):
     """Reads ``Booster``, whose ``predict`` uses all trees; XGBoost itself checks the names of its columns."""
 
     def __init__(self, model: Any) -> None:
-        require_fitted(model, _rounds_of(model) > 0)
+        require_fitted(model, _has_rounds(model))
         super().__init__(model)
 
     @property
@@ -218,42 +217,61 @@ class BoosterReader(XGBoostReader):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the booster's own predictions, (n_rows,) or (n_rows, n_outputs)."""
-        return np.asarray(self.model.predict(_dmatrix(X)))
+        return np.asarray(self.model.predict(xgboost.DMatrix(X, enable_categorical=True)))
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the numbers of the leaf nodes."""
-        return as_leaf_numbers(self.model.predict(_dmatrix(X), pred_leaf=True), _num_samples(X), self.model)
+        rows = xgboost.DMatrix(X, enable_categorical=True)
+        return as_leaf_numbers(self.model.predict(rows, pred_leaf=True), _num_samples(X), self.model)
 
 
-def _dmatrix(X: Any) -> Any:
-    return xgboost.DMatrix(X, enable_categorical=True)
-
-
-def _rounds_of(booster: Any) -> int:
+def _has_rounds(booster: Any) -> bool:
     try:
-        return int(booster.num_boosted_rounds())
+        return bool(booster.num_boosted_rounds() > 0)
     except xgboost.core.XGBoostError:  # an empty Booster() cannot even count
-        return 0
+        return False
+
+
+def _config(booster: Any) -> dict[str, Any]:
+    """Return the configuration of a booster: its parameters."""
+    config: dict[str, Any] = json.loads(booster.save_config())["learner"]
+    return config
+
+
+def _content(booster: Any) -> dict[str, Any]:
+    """Return what the model file of a booster has: trees, and a few parameters."""
+    content: dict[str, Any] = parse(bytes(booster.save_raw("ubj")))["learner"]
+    return content
+
+
+def _gbtree(learner: dict[str, Any]) -> dict[str, Any]:
+    """Return the part about trees of a configuration or a model file; that of DART is one level further down."""
+    booster = learner["gradient_booster"]
+    part: dict[str, Any] = booster.get("gbtree", booster)
+    return part
+
+
+def _base_scores(content: dict[str, Any]) -> NDArray[np.float32]:
+    """Return the predictions before the first tree, one or one for each output, (n,)."""
+    return np.array(content["learner_model_param"]["base_score"].strip("[]").split(","), np.float32)
 
 
 def _quantile(booster: Any) -> float | None:
     """Return the level of a model with the objective reg:quantileerror, which has one level here."""
-    objective = json.loads(booster.save_config())["learner"]["objective"]
-    levels = objective.get("quantile_loss_param", {}).get("quantile_alpha")
+    levels = _config(booster)["objective"].get("quantile_loss_param", {}).get("quantile_alpha")
     return None if levels is None else float(str(levels).strip("[]()").split(",")[0])
 
 
 def _has_vector_leaves(booster: Any) -> bool:
     """Tell whether a model of several outputs has one tree for all of them (``multi_strategy="multi_output_tree"``)."""
-    model = json.loads(booster.save_config())["learner"]["gradient_booster"]
-    parameters = model.get("gbtree", model)["gbtree_model_param"]
+    parameters = _gbtree(_config(booster))["gbtree_model_param"]
     rounds = int(booster.num_boosted_rounds())
     return int(parameters["num_trees"]) == rounds * int(parameters["num_parallel_tree"])
 
 
 def _check_booster(model: Any, booster: Any) -> int:
     """Return the number of outputs of a booster, after refusing one that is no regression model."""
-    learner = json.loads(booster.save_config())["learner"]
+    learner = _config(booster)
     kind, objective = learner["gradient_booster"]["name"], learner["objective"]["name"]
     if kind == "gblinear":
         raise unsupported(model, _LINEAR)
@@ -264,3 +282,173 @@ def _check_booster(model: Any, booster: Any) -> int:
     if n_classes > 1 or (n_targets > 1 and "quantile" in objective):
         raise unsupported(model, "it has several outputs, which are not several targets")
     return max(n_targets, 1)
+
+
+def _read_trees(content: dict[str, Any], n_rounds: int, missing: float) -> tuple[Trees, Link | None]:
+    """Return the trees of the first rounds, and what turns the sum of leaf values into a prediction."""
+    objective = content["objective"]["name"]
+    categories: list[NDArray[np.int32]] = []
+    nodes = [_nodes(tree, categories) for tree in _trees_of(content, n_rounds)]
+    if not nodes:
+        raise NotWalkableError("it has no trees")
+    base = _base_scores(content)[:1]
+    if objective in _LOG_LINK:
+        kernel.log(base)
+    reading = {
+        "n_features": int(content["learner_model_param"]["num_feature"]),
+        "single": True,
+        "single_sums": True,
+        "refuse_infinite": True,
+        "members_left": False,
+        "missing": float(np.float32(missing)),
+        "start": float(base[0]),
+    }
+    known = content["gradient_booster"]["name"] != "dart" and (objective in _IDENTITY or objective in _LOG_LINK)
+    link = _exp if objective in _LOG_LINK else _in_float32
+    return Trees.of(nodes, reading, categories), link if known else None
+
+
+def _trees_of(content: dict[str, Any], n_rounds: int) -> list[dict[str, Any]]:
+    """Return the trees of the first rounds, of all if the number is 0."""
+    model = _gbtree(content)["model"]
+    trees: list[dict[str, Any]] = model["trees"][: model["iteration_indptr"][n_rounds or -1]]
+    return trees
+
+
+def _in_float32(sums: Floats) -> NDArray[np.float32]:
+    return sums.astype(np.float32)
+
+
+def _exp(sums: Floats) -> NDArray[np.float32]:
+    """Return the exponential as XGBoost computes it: in single precision."""
+    margins = _in_float32(sums)
+    kernel.exp(margins)
+    return margins
+
+
+def _nodes(tree: dict[str, Any], categories: list[NDArray[np.int32]]) -> NDArray[Any]:
+    """Return the nodes of one tree under their numbers, and add its sets of categories to the list."""
+    if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
+        raise NotWalkableError("its leaves hold vectors")
+    nodes = new_nodes(len(tree["left_children"]))
+    nodes["number"] = np.arange(len(nodes))
+    nodes["left"], nodes["right"] = tree["left_children"], tree["right_children"]
+    split = nodes["left"] >= 0
+    conditions = np.array(tree["split_conditions"], np.float32)
+    nodes["value"][~split] = conditions[~split]
+    # x < t, for numbers of single precision, is x <= the next number below t.
+    nodes["threshold"][split] = np.nextafter(conditions[split], np.float32(-np.inf))
+    nodes["feature"][split] = np.array(tree["split_indices"])[split]
+    nodes["missing"] = NAN_IS_MISSING
+    nodes["default_left"] = tree["default_left"]
+    members = np.array(tree["categories"], np.int32)
+    for node, start, size in zip(
+        tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True
+    ):
+        nodes["categories"][node], nodes["threshold"][node] = len(categories), 0.0
+        categories.append(members[start : start + size])
+    return nodes
+
+
+def _recipe(
+    booster: Any, n_rounds: int, output: int, n_outputs: int, targets: Floats, weights: Floats | None
+) -> Boosting:
+    """Return how leaf values of the first rounds were made. Shapes: targets, weights (n_rows,), single precision."""
+    config, content = _config(booster), _content(booster)
+    if config["gradient_booster"]["name"] != "gbtree":
+        raise NotRedoneError(f"its booster is {config['gradient_booster']['name']!r}")
+    given = config["gradient_booster"]["tree_train_param"]
+    if int(config["gradient_booster"]["gbtree_model_param"]["num_parallel_tree"]) > 1:
+        raise NotRedoneError("it grows several trees in each round (num_parallel_tree)")
+    drawn = float(given["subsample"])
+    loss = _loss(config["objective"])
+    trees = [_FittedTree(tree) for tree in _trees_of(content, n_rounds)[output::n_outputs]]
+    starts = _base_scores(content)
+    start = starts[output if len(starts) > 1 else 0]
+    l1, l2, rates = float(given["alpha"]), float(given["lambda"]), np.full(len(trees), float(given["eta"]))
+    max_step = float(given["max_delta_step"])
+    if not l1 and not max_step:
+        l2 = _penalty(trees, l2)
+        rates = np.array([tree.rate(l2, rate) for tree, rate in zip(trees, rates, strict=True)])
+    # A tree whose rows weigh less than min_child_weight all together is a leaf of value 0.
+    rates[[not tree.leaf_values.any() for tree in trees]] = 0.0
+    return Boosting(
+        LeafValues.of([tree.leaf_values for tree in trees]),
+        loss,
+        float(np.log(start) if loss.has_log_link else start),
+        rates,
+        targets,
+        weights,
+        loss.link,
+        l1=l1,
+        l2=l2,
+        max_step=max_step,
+        single=True,
+        suspects=suspected(monotone_constraints=given["monotone_constraints"] not in ("", "()")),
+        sampled=drawn < 1 or loss.name != "squared" or _vary([tree.hessian[0] for tree in trees]),
+        refusal=f"its trees have seen samples of the rows (subsample={given['subsample']})" if drawn < 1 else "",
+    )
+
+
+def _vary(weights: list[float]) -> bool:
+    """Return whether trees have seen rows of different weights: samples, though a file does not have the parameter."""
+    return bool(np.ptp(weights) > _SAME * np.max(weights))
+
+
+def _loss(objective: dict[str, Any]) -> Loss:
+    name = objective["name"]
+    if name == "reg:squarederror":
+        return Loss()
+    if name == "reg:pseudohubererror":
+        return Loss("pseudo_huber", float(objective["pseudo_huber_param"]["huber_slope"]))
+    if name == "count:poisson":
+        return Loss("poisson", float(objective["poisson_regression_param"]["max_delta_step"]))
+    if name == "reg:gamma":
+        return Loss("gamma")
+    if name == "reg:tweedie":
+        return Loss("tweedie", float(objective["tweedie_regression_param"]["tweedie_variance_power"]))
+    raise NotRedoneError(f"its loss, {name!r}, is not known or makes leaf values of medians or quantiles")
+
+
+class _FittedTree:
+    """The nodes of one tree: their values, which are −G/(H + l2), times the rate in leaves, and the sums H.
+
+    A model that comes from a file has no configuration; G of a node is the sum of its children's, which tells both.
+    """
+
+    def __init__(self, tree: dict[str, Any]) -> None:
+        self.left, self.right = np.array(tree["left_children"]), np.array(tree["right_children"])
+        self.weight = np.array(tree["base_weights"], np.float64)
+        self.hessian = np.array(tree["sum_hessian"], np.float64)
+        self.leaf = self.left < 0
+        self.leaf_values = np.where(self.leaf, np.array(tree["split_conditions"], np.float32), 0.0)
+
+    def inner_pairs(self) -> tuple[Floats, Floats]:
+        """Return d and e of all splits above splits, for which d = l2 · e."""
+        above = np.flatnonzero(~self.leaf)
+        above = above[~self.leaf[self.left[above]] & ~self.leaf[self.right[above]]]
+        left, right = self.left[above], self.right[above]
+        total, weight = self.weight * self.hessian, self.weight
+        return total[above] - total[left] - total[right], weight[left] + weight[right] - weight[above]
+
+    def rate(self, l2: float, given: float) -> float:
+        """Return the learning rate that leaves show beside their parents, or the given one if it agrees."""
+        above = np.flatnonzero(~self.leaf)
+        above = above[self.leaf[self.left[above]] & self.leaf[self.right[above]]]
+        gradient = self.weight[above] * (self.hessian[above] + l2)
+        left, right = self.left[above], self.right[above]
+        children = [self.leaf_values[child] * (self.hessian[child] + l2) for child in (left, right)]
+        size, rest = float(gradient @ gradient), _SAME * float(sum(part @ part for part in children))
+        if size <= rest:  # as in the first split of all, where gradients sum to zero: rounding is all that is left
+            return given
+        found = float((children[0] + children[1]) @ gradient) / size
+        return given if abs(found - given) <= _SAME * given else found
+
+
+def _penalty(trees: list[_FittedTree], given: float) -> float:
+    """Return l2 as the nodes show it, or the given one if it agrees."""
+    pairs = [tree.inner_pairs() for tree in trees]
+    d, e = (np.concatenate([pair[i] for pair in pairs]) for i in (0, 1))
+    size = float(e @ e)
+    found = float(d @ e) / size if size > 0 else given
+    return given if abs(found - given) <= 10 * _SAME * max(given, 1.0) else found

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples
 from ibug._inputs import require
 from ibug._typing import Floats, Integers
 from ibug.exceptions import InvalidInputError
-from ibug.leaves import LeafReader, RenamingReader
+from ibug.leaves import LeafReader, reader_from_state
 from ibug.neighbors._index import JoinedIndex, LeafIndex
 from ibug.neighbors._leaf_numbers import LeafNumbers
 from ibug.neighbors._sampling import Sampling, TreeShare, tree_table
@@ -237,7 +237,7 @@ class LocalSource:
         own: tuple[LeafIndex | JoinedIndex, ...] = (),
     ) -> LocalSource:
         """Return the source of a model and its indexes, after checking that they belong together."""
-        reader, n_trees = RenamingReader.from_state(model, rest["reader"]), rest["n_model_trees"]
+        reader, n_trees = reader_from_state(model, rest["reader"]), rest["n_model_trees"]
         require(
             reader.n_trees == n_trees,
             f"its model does not match its index: it has {reader.n_trees} trees, and {n_trees!r:.50} were indexed",
@@ -255,7 +255,6 @@ class LocalSource:
         }
         source = cls(model, leaves, index, *known, residual_index, **more)
         source.check()
-        reader.restore(rest["reader"])
         return source
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -552,7 +552,7 @@ def follows_from(reader: LeafReader, rows: Rows, weights: Floats | None = None) 
     for j, column in enumerate(y.reshape(len(y), -1).T):
         own = leaves if reader.outputs is None else leaves[:, reader.outputs == j]
         try:
-            recipe = recipe_of(reader, column, weights, None if y.ndim == 1 else j)
+            recipe = recipe_of(reader, column, weights, j)
             pulls, steps, ends = _pulls(recipe, own)
         except NotRedoneError:
             continue

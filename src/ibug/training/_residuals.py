@@ -92,12 +92,10 @@ def _residuals(
     return Residuals(y - _leave_one_out(recipe, index, n_jobs, verbose), "leave-one-out")
 
 
-def recipe_of(
-    reader: LeafReader, y: Floats, sample_weight: Floats | None, output: int | None = None
-) -> Boosting | Bagging:
-    """Return how a model came to its leaf values, or to those of one of several outputs."""
+def recipe_of(reader: LeafReader, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
+    """Return how a model came to its leaf values, for one of its outputs."""
     try:
-        given = reader.recipe(y, sample_weight) if output is None else reader.recipe_of(output, y, sample_weight)
+        given = reader.recipe(y, sample_weight, output)
     except NotRedoneError:
         raise
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The protocol of a leaf reader, and its choice by the model's library."""
+"""What ibug asks of a trained model of any library, and which reader answers."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from ibug._typing import Floats
 from ibug.exceptions import ModelNotFittedError, UnsupportedModelError
-from ibug.leaves.recipe import Bagging, Boosting, NotRedoneError
+from ibug.leaves._recipe import Bagging, Boosting, NotRedoneError
 
-# By the name of the library that defines the model's class, so that no library is imported unless the model is of it.
-# To add one, write a module with `find(model) -> type[LeafReader]` and enter it here.
-_MODULES = {
-    "lightgbm": "ibug.leaves._lightgbm",
-    "xgboost": "ibug.leaves._xgboost",
-    "catboost": "ibug.leaves._catboost",
-    "sklearn": "ibug.leaves._sklearn",
+# By the name of the library that defines a model's class: those of its models that are supported. The module
+# `ibug.leaves._<library>` is imported when a model is of it, and has a function `find(model) -> type[LeafReader]`.
+# scikit-learn comes last: the boosters' estimators are also scikit-learn's.
+_LIBRARIES = {
+    "lightgbm": "LightGBM LGBMRegressor and Booster",
+    "xgboost": "XGBoost XGBRegressor, XGBRFRegressor and Booster",
+    "catboost": "CatBoost CatBoostRegressor and CatBoost",
+    "sklearn": "scikit-learn GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor and "
+    "ExtraTreesRegressor",
 }
-
-SUPPORTED = (
-    "LightGBM LGBMRegressor and Booster; XGBoost XGBRegressor, XGBRFRegressor and Booster; CatBoost CatBoostRegressor "
-    "and CatBoost; scikit-learn GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor and "
-    "ExtraTreesRegressor; a Pipeline, FrozenEstimator or TransformedTargetRegressor around one of these; and for "
-    "several targets XGBoost, CatBoost's MultiRMSE, forests, MultiOutputRegressor and RegressorChain"
+_AROUND_THEM = (
+    "a Pipeline, FrozenEstimator or TransformedTargetRegressor around one of these; and for several targets XGBoost, "
+    "CatBoost's MultiRMSE, forests, MultiOutputRegressor and RegressorChain"
 )
 
 
@@ -159,19 +160,23 @@ class LeafReader(ABC):
         """Return a column's name as the library writes it."""
         return name
 
-    def recipe(self, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
-        """Return how the model came to the values of its leaves. Shapes: y, sample_weight (n_rows,)."""
-        raise NotRedoneError("it is not known how its leaf values are made")
-
-    def recipe_of(self, output: int, y: Floats, sample_weight: Floats | None) -> Boosting | Bagging:
-        """Return how a model of several outputs came to the leaf values of one: of the trees that are for it.
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
+        """Return how the model came to the leaf values of one output: of the trees that are for it.
 
         Shapes: y, sample_weight (n_rows,).
         """
-        raise NotRedoneError("it is not known how the leaf values of each of its outputs are made")
+        raise NotRedoneError("it is not known how its leaf values are made")
 
     #: The characters that the library refuses in names of columns, as a class of a regular expression; none by default.
     refused_characters = ""
+
+    #: Whether a model of this kind makes an array of its rows: the model that it wraps does not see names of columns.
+    drops_names = False
+
+    @staticmethod
+    def wrapped(model: Any) -> Any:
+        """Return the model that a model of this kind wraps, fitted where the wrapper is; None if it wraps none."""
+        return None
 
     @classmethod
     def refuses(cls, name: str) -> bool:
@@ -193,9 +198,11 @@ def reader_type(model: Any) -> type[LeafReader]:
     if isinstance(model, type):
         raise unsupported(model, f"it is a class; write {model.__name__}() for a model")
     libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
-    for library, module in _MODULES.items():  # scikit-learn last: the boosters' estimators are also scikit-learn's
+    for library in _LIBRARIES:
         if library in libraries:
-            found: type[LeafReader] = import_module(module).find(model)
+            found: type[LeafReader] = import_module(f"ibug.leaves._{library}").find(model)
+            if (inner := found.wrapped(model)) is not None:
+                reader_type(inner)  # so that a pipeline around a classifier is refused right away
             return found
     raise unsupported(model)
 
@@ -213,7 +220,7 @@ def feature_names_of(model: Any) -> list[str] | None:
 
 def catboost_training(model: Any) -> tuple[str, list[str] | None]:
     """Return the name of the loss that a CatBoost model was trained with, and those of its columns, or None."""
-    library = import_module(_MODULES["catboost"])
+    library = import_module("ibug.leaves._catboost")
     return library.trained_loss(model), library.trained_names(model)
 
 
@@ -221,11 +228,18 @@ def unsupported(model: Any, reason: str = "") -> UnsupportedModelError:
     """Make the error for a model that cannot be used, with the reason and the way out."""
     cls = model if isinstance(model, type) else type(model)
     name = f"{cls.__module__.partition('.')[0]}.{cls.__name__}"
-    return UnsupportedModelError(f"ibug cannot use this {name}{reason and ': ' + reason}. Supported are {SUPPORTED}.")
+    supported = "; ".join([*_LIBRARIES.values(), _AROUND_THEM])
+    return UnsupportedModelError(f"ibug cannot use this {name}{reason and ': ' + reason}. Supported are {supported}.")
 
 
-def require_fitted(model: Any, is_fitted: bool) -> None:
-    """Raise ModelNotFittedError unless the library calls its model fitted."""
+def require_fitted(model: Any, is_fitted: bool | None = None) -> None:
+    """Raise ModelNotFittedError unless the library calls its model fitted; None asks scikit-learn."""
+    if is_fitted is None:
+        try:
+            check_is_fitted(model)
+            is_fitted = True
+        except NotFittedError:
+            is_fitted = False
     if not is_fitted:
         raise ModelNotFittedError(
             f"This {type(model).__name__} is not fitted: fit it before you wrap it, or use prefit=False. If you did, "

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from ibug._compiled import walk as kernel
-from ibug.leaves.walk import _tree_walk
-from ibug.leaves.walk._tree_walk import TreeWalk
-from ibug.leaves.walk._trees import NODE, NotWalkableError, Trees, new_nodes, offsets
+from ibug.leaves._walk import NODE, NotWalkableError, Trees, TreeWalk, new_nodes, offsets
 from tests.oracles import walk_trees
 
 N_FEATURES = 4
@@ -178,7 +176,7 @@ def test_a_range_call_writes_only_its_own_rows():
 
 
 def test_threads_do_not_change_the_result(monkeypatch):
-    monkeypatch.setattr(_tree_walk, "_LEAVES_PER_TASK", 100)
+    monkeypatch.setattr("ibug.leaves._walk._LEAVES_PER_TASK", 100)
     rng = np.random.default_rng(0)
     trees = random_trees(rng, [10] * 20, {})
     rows = random_rows(rng, trees, 333)

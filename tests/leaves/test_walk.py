@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ibug import IBUGRegressor
 from ibug.leaves import LeafReader, read_leaves_of
-from ibug.leaves.walk._trees import NotWalkableError
+from ibug.leaves._walk import NotWalkableError
 
 MODELS = {
     "LightGBM": lambda **o: pytest.importorskip("lightgbm").LGBMRegressor(n_estimators=9, verbose=-1, n_jobs=1, **o),

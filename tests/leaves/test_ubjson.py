@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from ibug.leaves.walk._ubjson import parse
+from ibug.leaves._ubjson import parse
 
 
 def plain(value):

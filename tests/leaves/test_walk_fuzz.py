@@ -11,8 +11,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from ibug._compiled import walk as kernel
 from ibug.leaves import read_leaves_of
-from ibug.leaves.walk._probes import probes
-from ibug.leaves.walk._tree_walk import TreeWalk
+from ibug.leaves._walk import TreeWalk, make_probes
 
 # What rows are made of: missing, zero and nearly zero, huge, infinite, equal to others.
 SPECIAL = np.array([np.nan, 0.0, -0.0, 1e-36, -1e-36, 5e-324, 1e-30, 1e30, -1e30, np.inf, -np.inf, 0.5, 2.0])
@@ -36,7 +35,7 @@ def assert_walks(model, X, queries, *, exact=True, by_sum=True):
     trees, link = reader._trees()
     walk = TreeWalk(trees)
     assert (link is not None) == by_sum
-    for rows in (queries, probes(trees, 60, seed=1)):
+    for rows in (queries, make_probes(trees, 60, seed=1)):
         leaves, predictions = reader._ask_library(rows)
         for instruction_set in kernel.instruction_sets():
             walked, sums = walk(rows, instruction_set=instruction_set)

@@ -1,4 +1,4 @@
-"""The recipe of a model's leaf values, in one form for all libraries."""
+"""How a model came to the values of its leaves, in one form for all libraries: what is needed to leave a row out."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-
-#: The losses whose raw predictions are logarithms.
-LOG_LINK = ("poisson", "gamma", "tweedie")
 
 
 class NotRedoneError(Exception):
@@ -33,6 +30,15 @@ class Loss:
 
     name: str = "squared"
     parameter: float = 0.0
+
+    @property
+    def has_log_link(self) -> bool:
+        """Whether raw predictions are logarithms."""
+        return self.name in ("poisson", "gamma", "tweedie")
+
+    def link(self, raw: Floats) -> Floats:
+        """Return the predictions that raw ones stand for, (n_rows,)."""
+        return np.exp(raw) if self.has_log_link else raw
 
     def slopes(self, raw: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Return gradients and hessians at raw predictions, (n_rows,) each, as cpp/refit/losses.hpp has them."""
@@ -96,29 +102,29 @@ class Boosting:
     leaves : LeafValues
         The model's own values; the first tree's without `start`.
     loss : Loss
-        Tells gradients and hessians.
+        Its gradients and hessians make the values.
     start : float
         The raw prediction before the first tree.
     rates : ndarray of shape (n_trees,)
-        The learning rate of each tree; 0 for a tree that says the same to all rows.
+        The learning rate of each tree; 0 for a tree that has one value for all rows.
     targets : ndarray of shape (n_rows,)
         As the library has them: most keep them in single precision.
     weights : ndarray of shape (n_rows,) or None
         The rows' weights.
-    l1, l2 : float
-        The penalties.
-    max_step : float
-        The largest size of a value before the rate; 0 for any.
-    single : bool
-        Whether the library adds leaf values in single precision.
     link : function of raw predictions, (n_rows,)
         Returns predictions in the unit of the target.
-    suspects : str
-        What may be the cause where the values cannot be redone, as far as the parameters tell.
-    sampled : bool
+    l1, l2 : float, default 0.0
+        The penalties.
+    max_step : float, default 0.0
+        The largest size of a value before the rate; 0 for any.
+    single : bool, default False
+        Whether the library adds leaf values in single precision.
+    suspects : str, default ""
+        What may be the cause where the values cannot be made again, as far as the parameters show.
+    sampled : bool, default False
         Whether trees have seen samples of the rows, or may have.
-    refusal : str
-        Why values cannot be redone without a row, though they are known: trees have seen samples, say. Else empty.
+    refusal : str, default ""
+        Why values cannot be made again without a row, though they are known: trees have seen samples, say.
     """
 
     leaves: LeafValues
@@ -127,11 +133,11 @@ class Boosting:
     rates: Floats
     targets: Floats
     weights: Floats | None
-    l1: float
-    l2: float
-    max_step: float
-    single: bool
     link: Callable[[Floats], Floats]
+    l1: float = 0.0
+    l2: float = 0.0
+    max_step: float = 0.0
+    single: bool = False
     suspects: str = ""
     sampled: bool = False
     refusal: str = ""
@@ -174,19 +180,9 @@ def identity(raw: Floats) -> Floats:
     return raw
 
 
-def link_of(loss: Loss) -> Callable[[Floats], Floats]:
-    """Return what makes predictions of raw ones."""
-    return np.exp if loss.name in LOG_LINK else identity
-
-
 def in_single(values: Floats | None) -> Floats | None:
     """Return numbers as they are after single precision; None stays None."""
     return None if values is None else np.asarray(values, np.float32).astype(np.float64)
-
-
-def mean(values: Floats, weights: Floats | None) -> float:
-    """Return the weighted mean."""
-    return float(np.average(values, weights=weights))
 
 
 def by_tree(values: Floats, counts: Sequence[int]) -> list[Floats]:

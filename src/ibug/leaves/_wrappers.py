@@ -1,0 +1,382 @@
+"""Readers around other readers: models that wrap a model, columns of other names, trees that count several times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibug._inputs import require
+from ibug._typing import Floats
+from ibug.exceptions import InvalidInputError
+from ibug.leaves._matrix import is_pandas, sample_rows
+from ibug.leaves._reader import (
+    LeafReader,
+    feature_names_of,
+    read_leaves_of,
+    reader_type,
+    require_fitted,
+    unsupported,
+)
+from ibug.leaves._recipe import Bagging, Boosting, NotRedoneError
+from ibug.leaves._walk import CHECKED_ROWS, Answers
+
+
+def _of_inner(name: str) -> Any:
+    """Return a property that is the one of the inner reader."""
+    return property(lambda self: getattr(self.inner, name), doc=getattr(LeafReader, name).__doc__)
+
+
+class DelegatingReader(LeafReader):
+    """Reads through another reader: what a subclass does not change is the inner one's.
+
+    Parameters
+    ----------
+    model : fitted model
+        The model that predicts.
+    inner : LeafReader
+        The reader of the model with the trees.
+    """
+
+    how = _of_inner("how")
+    predicts_by_walk = _of_inner("predicts_by_walk")
+    n_trees = _of_inner("n_trees")
+    n_outputs = _of_inner("n_outputs")
+    outputs = _of_inner("outputs")
+    n_features = _of_inner("n_features")
+    feature_names = _of_inner("feature_names")
+    changes_unit = _of_inner("changes_unit")
+    quantile = _of_inner("quantile")
+    expectile = _of_inner("expectile")
+    nonnegative_losses = _of_inner("nonnegative_losses")
+
+    def __init__(self, model: Any, inner: LeafReader) -> None:
+        super().__init__(model)
+        self.inner = inner
+
+    def _inner_rows(self, X: Any) -> Any:
+        """Return the rows as the inner reader's model sees them."""
+        return X
+
+    def prepare(self, X: Any = None) -> None:
+        """Prepare the inner reader."""
+        self.inner.prepare(None if X is None else self._inner_rows(X))
+
+    def read(self, X: Any, *, n_jobs: int | None = None) -> Answers:
+        """Return leaf numbers and predictions, the fastest way."""
+        return self.inner.read(self._inner_rows(X), n_jobs=n_jobs)
+
+    def read_leaves(
+        self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
+    ) -> NDArray[np.int32]:
+        """Return leaf numbers, the fastest way."""
+        return self.inner.read_leaves(self._inner_rows(X), n_jobs=n_jobs, trees=trees)
+
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the leaf numbers by the library."""
+        return self.inner.leaves(self._inner_rows(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the model's own predictions, (n_rows,) or (n_rows, n_outputs)."""
+        return self.inner.predict(self._inner_rows(X))
+
+    def leaf_sizes(self, n: int) -> list[Floats] | None:
+        """Return the number of training rows in each leaf of the first n trees."""
+        return self.inner.leaf_sizes(n)
+
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
+        """Return how the model came to the leaf values of one output."""
+        return self.inner.recipe(y, sample_weight, output)
+
+    def written_as(self, name: str) -> str:
+        """Return a column's name as the library writes it."""
+        return self.inner.written_as(name)
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the inner reader."""
+        return {"inner": self.inner.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Get the inner reader ready."""
+        self.inner.restore(state["inner"])
+
+
+class WrapperReader(DelegatingReader):
+    """Reads a model that wraps another: predictions are the outer one's, leaves the inner one's."""
+
+    changes_unit = False
+
+    def __init__(self, model: Any) -> None:
+        require_fitted(model)
+        super().__init__(model, read_leaves_of(self.wrapped(model)))
+        self._agrees = True
+
+    @property
+    def n_features(self) -> int | None:
+        """The number of columns of the outer model."""
+        return LeafReader.n_features.fget(self)  # type: ignore[attr-defined, no-any-return]
+
+    @property
+    def predicts_by_walk(self) -> bool:
+        """Whether the inner reader does, and the outer model's predictions follow from its."""
+        return self._agrees and self.inner.predicts_by_walk
+
+    def prepare(self, X: Any = None) -> None:
+        """Prepare the inner reader, and see whether the outer model makes of its predictions what is expected."""
+        if X is None:
+            self.inner.prepare()
+            return
+        self._agrees = True  # until the rows show that it does not
+        sample = sample_rows(X, CHECKED_ROWS)  # so that not all rows are transformed at once
+        self.inner.prepare(self._inner_rows(sample))
+        if self.inner.predicts_by_walk:
+            self._agrees = np.allclose(self.read(sample)[1], self.predict(sample), rtol=1e-9, atol=0, equal_nan=True)
+
+    def read(self, X: Any, *, n_jobs: int | None = None) -> Answers:
+        """Return leaf numbers and predictions, the fastest way."""
+        if not self.predicts_by_walk:
+            return self.read_leaves(X, n_jobs=n_jobs), self.predict(X)
+        leaves, predictions = super().read(X, n_jobs=n_jobs)
+        return leaves, self._outer_predictions(predictions)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the outer model's own predictions."""
+        return LeafReader.predict(self, X)
+
+    def _outer_predictions(self, predictions: NDArray[Any]) -> NDArray[Any]:
+        """Return what the wrapper makes of the wrapped model's predictions, (n_rows,)."""
+        return predictions
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the inner reader, and whether the outer model's predictions follow from its."""
+        return {**super().state(), "agrees": self._agrees}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Get the inner reader ready."""
+        super().restore(state)
+        self._agrees = bool(state["agrees"])
+
+
+class FrozenReader(WrapperReader):
+    """Reads a ``FrozenEstimator``."""
+
+    @staticmethod
+    def wrapped(model: Any) -> Any:
+        """Return the frozen model."""
+        return model.estimator
+
+
+class TransformedTargetReader(WrapperReader):
+    """Reads a ``TransformedTargetRegressor``: neighbours and their targets are in the original unit."""
+
+    @staticmethod
+    def wrapped(model: Any) -> Any:
+        """Return the regressor of the transformed target."""
+        if hasattr(model, "regressor_"):
+            return model.regressor_
+        if model.regressor is None:
+            raise unsupported(model, "its regressor is None, which means a linear model")
+        return model.regressor
+
+    @property
+    def nonnegative_losses(self) -> list[str]:
+        """None: the loss is of the transformed target."""
+        return [""] * self.n_outputs
+
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
+        """Return how the regressor of the transformed target came to its leaf values."""
+        if self.n_outputs > 1:  # a transformation may mix them
+            raise NotRedoneError("its targets are transformed together")
+        inner = self.inner.recipe(self.model.transformer_.transform(y.reshape(-1, 1)).reshape(-1), sample_weight)
+        return replace(inner, link=lambda raw: self._outer_predictions(inner.link(raw)))
+
+    def _outer_predictions(self, predictions: NDArray[Any]) -> NDArray[Any]:
+        columns = predictions.reshape(len(predictions), -1)
+        return np.asarray(self.model.transformer_.inverse_transform(columns)).reshape(predictions.shape)
+
+
+class PipelineReader(WrapperReader):
+    """Reads a ``Pipeline`` whose last step is a supported model."""
+
+    @staticmethod
+    def wrapped(model: Any) -> Any:
+        """Return the last step."""
+        last = model.steps[-1][1] if model.steps else None
+        if last is None or last == "passthrough":
+            raise unsupported(model, "its last step is no model")
+        return last
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The names of the first step's columns: what comes out of it is named otherwise."""
+        return self.inner.feature_names if len(self.model.steps) == 1 else feature_names_of(self.model)
+
+    def written_as(self, name: str) -> str:
+        """Return the name as it is, unless the only step is the model."""
+        return self.inner.written_as(name) if len(self.model.steps) == 1 else name
+
+    def _inner_rows(self, X: Any) -> Any:
+        # Step by step, as the pipeline's own `predict` does it: `model[:-1].transform` would ask each transformer
+        # whether it is fitted, and one without a state cannot say yes.
+        for _, step in self.model.steps[:-1]:
+            if step is not None and step != "passthrough":
+                X = step.transform(X)
+        return X
+
+
+class RenamingReader(DelegatingReader):
+    """Reads a model that knows its columns by other names than the user's.
+
+    Parameters
+    ----------
+    inner : LeafReader
+        The model's own reader.
+    names : sequence of str
+        The columns' names as the model knows them.
+    """
+
+    def __init__(self, inner: LeafReader, names: Sequence[str]) -> None:
+        super().__init__(inner.model, inner)
+        self.names = list(names)
+
+    def _inner_rows(self, X: Any) -> Any:
+        return renamed(X, self.names)
+
+    def state(self) -> dict[str, Any]:
+        """Return the names, and the state of the inner reader."""
+        return {**super().state(), "names": self.names}
+
+
+class RepeatedReader(DelegatingReader):
+    """Reads a model in which some trees count several times: their leaves are that many columns.
+
+    Parameters
+    ----------
+    inner : LeafReader
+        The model's own reader.
+    repeats : sequence of int
+        How often each tree counts, at least once.
+    """
+
+    def __init__(self, inner: LeafReader, repeats: Sequence[int]) -> None:
+        super().__init__(inner.model, inner)
+        self.repeats = list(repeats)
+        self._tree_of = np.repeat(np.arange(len(self.repeats)), self.repeats)
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees, each as often as it counts."""
+        return len(self._tree_of)
+
+    @property
+    def outputs(self) -> NDArray[np.intp] | None:
+        """The output of each tree."""
+        outputs = self.inner.outputs
+        return None if outputs is None else outputs[self._tree_of]
+
+    def read(self, X: Any, *, n_jobs: int | None = None) -> Answers:
+        """Return leaf numbers and predictions, the fastest way."""
+        leaves, predictions = super().read(X, n_jobs=n_jobs)
+        return leaves[:, self._tree_of], predictions
+
+    def read_leaves(
+        self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
+    ) -> NDArray[np.int32]:
+        """Return leaf numbers, each tree as often as it counts."""
+        columns = self._tree_of if trees is None else self._tree_of[trees]
+        used, places = np.unique(columns, return_inverse=True)
+        return super().read_leaves(X, n_jobs=n_jobs, trees=used)[:, places]
+
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the leaf numbers by the library."""
+        return super().leaves(X)[:, self._tree_of]
+
+    def state(self) -> dict[str, Any]:
+        """Return how often trees count, and the state of the inner reader."""
+        return {**super().state(), "repeats": self.repeats}
+
+
+def weighted_outputs(reader: LeafReader, weights: Sequence[int] | None) -> LeafReader:
+    """Return a reader in which the trees of each output count as often as its weight says; as it is for None."""
+    if weights is None:
+        return reader
+    outputs = reader.outputs
+    if outputs is None:
+        raise InvalidInputError(
+            f"output_weights weigh the trees of each target, and those of this {type(reader.model).__name__} are for "
+            "all targets at once, or there is one target: leave output_weights out."
+        )
+    if len(weights) != reader.n_outputs:
+        raise InvalidInputError(
+            f"output_weights must be {reader.n_outputs} numbers, one for each target; got {list(weights)}."
+        )
+    return RepeatedReader(reader, np.asarray(weights, np.int64)[outputs].tolist())
+
+
+def reader_from_state(model: Any, state: Mapping[str, Any]) -> LeafReader:
+    """Return the reader of a model that reads as the one with this state did, after checking what a file may claim."""
+    if "repeats" in state:
+        inner, repeats = reader_from_state(model, state["inner"]), state["repeats"]
+        known = isinstance(repeats, list) and all(type(one) is int and 1 <= one <= 100 for one in repeats)
+        require(known and len(repeats) == inner.n_trees, "the weights of its trees are impossible")
+        return RepeatedReader(inner, repeats)
+    reader = read_leaves_of(model)
+    if "names" in state:
+        names = state["names"]
+        known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        require(known and len(set(names)) == len(names), "the names of its model's columns are impossible")
+        require(reader.n_features in (None, len(names)), "the names of its model's columns are too many or too few")
+        reader = RenamingReader(reader, names)
+    reader.restore(state)
+    return reader
+
+
+def names_taken(model: Any, names: Sequence[str]) -> list[str] | None:
+    """Return names that the model's library takes in place of these; None where it takes these as they are.
+
+    A Pipeline gets its columns under their own names, which its steps may ask for.
+    """
+    reader = reader_type(model)
+    while (inner := reader.wrapped(model)) is not None:
+        if len(getattr(model, "steps", ())) > 1 or reader.drops_names:
+            return None
+        model, reader = inner, reader_type(inner)
+    spelled = [reader.spelled(str(name)) for name in names]
+    if len(set(spelled)) == len(spelled) and not any(reader.refuses(str(name)) for name in names):
+        return None
+    taken: list[str] = []
+    for name in spelled:
+        other, n = name, 1
+        while other in taken or (n > 1 and other in spelled):
+            n += 1
+            other = f"{name}_{n}"
+        taken.append(other)
+    return taken
+
+
+def renamed(X: Any, names: Sequence[str]) -> Any:
+    """Return a data frame with other names of its columns, its values shared; arrays as they are."""
+    if X.shape[1] != len(names):
+        return X  # for the model to refuse
+    if is_pandas(X):
+        return X.set_axis(list(names), axis=1)
+    if hasattr(X, "rename") and hasattr(X, "columns"):  # polars
+        return X.rename(dict(zip(X.columns, names, strict=True)))
+    return X
+
+
+def renamed_parameters(parameters: Mapping[str, Any], names: Sequence[str], taken: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of a model's `fit` with other names of columns: in data frames, and in lists of names."""
+    by_name = dict(zip(map(str, names), taken, strict=True))
+
+    def other(value: Any) -> Any:
+        if hasattr(value, "columns") and [str(name) for name in value.columns] == list(by_name):
+            return renamed(value, taken)
+        if isinstance(value, (list, tuple)):
+            return type(value)(by_name.get(item, item) if isinstance(item, str) else other(item) for item in value)
+        return value
+
+    return {key: other(value) for key, value in parameters.items()}
