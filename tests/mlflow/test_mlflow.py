@@ -56,7 +56,7 @@ def saved(u, rows, tmp_path_factory):
     return path
 
 
-def test_the_signature_tells_columns_outputs_and_parameters(saved):
+def test_the_signature_has_columns_outputs_and_parameters(saved):
     signature = mlflow.models.get_model_info(str(saved)).signature
     assert [(c["name"], c["type"]) for c in signature.inputs.to_dict()] == [
         ("size", "double"),

@@ -9,8 +9,12 @@ except ImportError as error:
         f'ibug.mlflow needs MLflow, which cannot be imported ({error}). Install it: pip install "ibug-learn[mlflow]".'
     ) from error
 
-from ibug.mlflow._flavor import load_model, log_model, save_model
-from ibug.mlflow._pyfunc import _load_pyfunc  # noqa: F401 - MLflow calls it by its name
-from ibug.mlflow._signature import infer_signature
+from ibug.mlflow._flavor import (
+    _load_pyfunc,  # noqa: F401 - MLflow calls it by its name
+    infer_signature,
+    load_model,
+    log_model,
+    save_model,
+)
 
 __all__ = ["infer_signature", "load_model", "log_model", "save_model"]

@@ -9,9 +9,7 @@ except ImportError as error:
         f'ibug.skpro needs skpro, which cannot be imported ({error}). Install it: pip install "ibug-learn[skpro]".'
     ) from error
 
-from ibug.skpro._batched import BatchedDistribution
-from ibug.skpro._distributions import to_skpro
-from ibug.skpro._joint import JointDistribution
+from ibug.skpro._distributions import BatchedDistribution, JointDistribution, to_skpro
 from ibug.skpro._regressor import IBUGRegressor
 
 __all__ = ["BatchedDistribution", "IBUGRegressor", "JointDistribution", "to_skpro"]
