@@ -278,8 +278,8 @@ def test_densities_at_bounds_out_of_reach_are_bounded(name):
 
 def test_middle_scores_at_the_bounds_of_a_stack_are_half_of_their_probability():
     for bound in (0.5, 3.0, 60.0):
-        blend = MixtureParams([0.5, 0.0, 0.5], [], support=(-bound, bound))
-        d = Stack([0.0], [1.0], [[-0.1, 0.0, 0.1]], [[1.0, 1.0, 1.0]], blend)
+        mixture = MixtureParams([0.5, 0.0, 0.5], [], support=(-bound, bound))
+        d = Stack([0.0], [1.0], [[-0.1, 0.0, 0.1]], [[1.0, 1.0, 1.0]], mixture)
         score = d.middle_score(np.array([[-bound, bound]]))[0]
         np.testing.assert_allclose(log_ndtr(score * [1, -1]), np.log(0.25) + log_ndtr(-bound), rtol=1e-9)
 

@@ -19,8 +19,8 @@ def stacks(n, seed=0, *, support=(-np.inf, np.inf), grid=0.0):
     atoms = mean[:, None] + rng.normal(0, 0.8, (n, 20))
     if grid:
         y, atoms = (grid * np.round(values / grid) for values in (y, atoms))
-    blend = MixtureParams([0.3, 0.2, 0.5], np.linspace(-2, 2, 11), 0.2, 0.3, grid, support)
-    return Stack(mean, np.full(n, 0.7), atoms, rng.uniform(size=(n, 20)), blend), np.clip(y, *support)
+    mixture = MixtureParams([0.3, 0.2, 0.5], np.linspace(-2, 2, 11), 0.2, 0.3, grid, support)
+    return Stack(mean, np.full(n, 0.7), atoms, rng.uniform(size=(n, 20)), mixture), np.clip(y, *support)
 
 
 def recalibrated(method, n=20, **options):

@@ -32,13 +32,13 @@ class Truth:
     """One row of a stack, spelled out: a normal part and a list of points."""
 
     def __init__(self, d, row):
-        self.weight, error, atom = d.blend.weights
+        self.weight, error, atom = d.mixture.weights
         self.normal = stats.norm(d.loc[row], d.scale[row])
         masses = d.masses[row].astype(float)
-        self.points = np.concatenate([d.loc[row] + d.scale[row] * d.blend.errors, d.atoms[row]])
-        each = np.full(len(d.blend.errors), error / max(len(d.blend.errors), 1))
+        self.points = np.concatenate([d.loc[row] + d.scale[row] * d.mixture.errors, d.atoms[row]])
+        each = np.full(len(d.mixture.errors), error / max(len(d.mixture.errors), 1))
         self.masses = np.concatenate([each, atom * masses / masses.sum()])
-        self.low, self.high = d.blend.support
+        self.low, self.high = d.mixture.support
 
     def cdf(self, x):
         if x < self.low or x >= self.high:
@@ -67,7 +67,7 @@ class Truth:
         return total + max(self.low - y, 0) + max(y - self.high, 0)
 
 
-BLENDS = {
+MIXTURES = {
     "all": {},
     "normal only": {"weights": [1, 0, 0]},
     "errors only": {"weights": [0, 1, 0]},
@@ -76,12 +76,12 @@ BLENDS = {
     "bounded": {"support": (-1.0, 100.0005)},
     "above": {"support": (0.0, np.inf)},
 }
-EACH = pytest.mark.parametrize("case", BLENDS)
+EACH = pytest.mark.parametrize("case", MIXTURES)
 
 
 @EACH
 def test_probabilities_are_sums_over_the_parts(case):
-    d = stack(**BLENDS[case])
+    d = stack(**MIXTURES[case])
     x = np.concatenate([ATOMS, LOC[:, None] + SCALE[:, None] * np.array([-3.0, 0.1, 2.0]), ATOMS + 1e-9], axis=1)
     for row in range(4):
         truth = Truth(d, row)
@@ -91,7 +91,7 @@ def test_probabilities_are_sums_over_the_parts(case):
 
 @EACH
 def test_quantiles_are_the_least_values_with_enough_probability(case):
-    d = stack(**BLENDS[case])
+    d = stack(**MIXTURES[case])
     y = d.ppf(PROBABILITIES[None])
     assert (np.diff(y, axis=1) >= 0).all()
     for row in range(4):
@@ -121,7 +121,7 @@ def test_quantiles_and_samples_of_atoms_are_values_that_occur():
 
 @EACH
 def test_moments_are_those_of_a_large_sample(case):
-    d = stack(**BLENDS[case])
+    d = stack(**MIXTURES[case])
     for row in range(4):
         values, masses = Truth(d, row).sample()
         mean = masses @ values
@@ -132,7 +132,7 @@ def test_moments_are_those_of_a_large_sample(case):
 
 @EACH
 def test_crps_is_its_integral(case):
-    d = stack(**BLENDS[case])
+    d = stack(**MIXTURES[case])
     y = LOC[:, None] + SCALE[:, None] * np.array([-7.0, -1.0, 0.0, 0.3, 2.0, 15.0])
     y[:, 2] = ATOMS[:, 4]
     scores = d.crps(y)
@@ -150,8 +150,8 @@ def test_crps_of_the_normal_part_is_that_of_the_normal_distribution():
 
 @pytest.mark.parametrize("case", ["all", "normal only", "no atoms", "bounded", "above"])
 def test_density_integrates_to_one(case):
-    d = stack(bandwidth=0.3, error_bandwidth=0.2, **BLENDS[case])
-    lower, upper = d.blend.support
+    d = stack(bandwidth=0.3, error_bandwidth=0.2, **MIXTURES[case])
+    lower, upper = d.mixture.support
     for row in range(4):
         grid = np.linspace(max(lower, LOC[row] - 60 * SCALE[row]), min(upper, LOC[row] + 60 * SCALE[row]), 50_001)
         if grid[0] >= grid[-1]:
@@ -222,7 +222,7 @@ def test_stacks_are_gathered_as_they_are_joined():
         np.testing.assert_array_equal(one, other)
         assert one.dtype == other.dtype
     np.testing.assert_array_equal(whole.crps(1.0), d.crps(1.0))
-    fewer = Stack(LOC, SCALE, ATOMS[:, :3], MASSES[:, :3], d.blend)
+    fewer = Stack(LOC, SCALE, ATOMS[:, :3], MASSES[:, :3], d.mixture)
     for parts in ([d[:1], stack()[1:]], [d[:1], fewer[1:]], [d[:1], d], [d[:1], d[1:3]], []):
         with pytest.raises(InvalidInputError):
             Stack.gather(iter(parts), 4)
@@ -250,7 +250,7 @@ def test_shapes_slices_and_joins():
     with pytest.raises(InvalidInputError, match="cannot be joined"):
         Stack.concatenate([d, stack()])
     with pytest.raises(InvalidInputError, match="numbers of atoms"):
-        Stack.concatenate([d, Stack([0.0], [1.0], [[1.0]], [[1.0]], d.blend)])
+        Stack.concatenate([d, Stack([0.0], [1.0], [[1.0]], [[1.0]], d.mixture)])
     with pytest.raises(InvalidInputError, match="does not fit"):
         d.cdf([1.0, 2.0])
     with pytest.raises(InvalidInputError, match="probability"):
@@ -278,7 +278,7 @@ def test_atoms_are_sorted_with_their_masses():
     ],
 )
 def test_bad_rows_are_refused(change, message):
-    given = {"loc": [0.0], "scale": [1.0], "atoms": [[1.0]], "masses": [[1.0]], "blend": MixtureParams([0.5, 0, 0.5])}
+    given = {"loc": [0.0], "scale": [1.0], "atoms": [[1.0]], "masses": [[1.0]], "mixture": MixtureParams([0.5, 0, 0.5])}
     with pytest.raises(InvalidInputError, match=message):
         Stack(**(given | change))
 
@@ -296,7 +296,7 @@ def test_bad_rows_are_refused(change, message):
         ({"weights": [1, 0, 0], "support": (1, 1)}, "support"),
     ],
 )
-def test_bad_blends_are_refused(options, message):
+def test_bad_mixtures_are_refused(options, message):
     with pytest.raises(InvalidInputError, match=message):
         MixtureParams(**options)
 
@@ -304,7 +304,7 @@ def test_bad_blends_are_refused(options, message):
 @pytest.mark.parametrize("factor", [1e-200, 1e-12, 1e12, 1e200])
 def test_units_do_not_matter(factor):
     d = stack()
-    scaled = Stack(factor * LOC, factor * SCALE, factor * ATOMS, MASSES, d.blend)
+    scaled = Stack(factor * LOC, factor * SCALE, factor * ATOMS, MASSES, d.mixture)
     y = LOC + 0.3 * SCALE
     np.testing.assert_allclose(scaled.ppf([[0.1, 0.8]]), factor * d.ppf([[0.1, 0.8]]), rtol=1e-12)
     np.testing.assert_allclose(scaled.crps(factor * y), factor * d.crps(y), rtol=1e-9)
@@ -355,7 +355,9 @@ def test_ranges_write_their_own_rows_only():
     from ibug._compiled import stack as kernel
 
     d = stack()
-    batch = kernel.Mixtures(LOC, SCALE, ATOMS, d.masses, d.blend.errors, d.blend.weights, np.array([-np.inf, np.inf]))
+    batch = kernel.Mixtures(
+        LOC, SCALE, ATOMS, d.masses, d.mixture.errors, d.mixture.weights, np.array([-np.inf, np.inf])
+    )
     out = np.full((4, 1), np.nan)
     p = np.full((4, 1), 0.3)
     batch.quantiles(p, 1 - p, 1, 3, out)

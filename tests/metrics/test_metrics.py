@@ -89,9 +89,9 @@ class Counting(Stack):
 def test_interval_and_check_scores_are_those_of_quantiles_one_by_one(monkeypatch, rows_at_once):
     """Also where jumps are at the quantiles; and blocks of rows are asked for all of them at once."""
     rng, n, percents = np.random.default_rng(0), 50, np.linspace(0.01, 0.99, 99)
-    blend = MixtureParams([0.3, 0.3, 0.4], errors=np.sort(rng.normal(size=40)), support=(-1.0, np.inf))
+    mixture = MixtureParams([0.3, 0.3, 0.4], errors=np.sort(rng.normal(size=40)), support=(-1.0, np.inf))
     atoms, masses = rng.integers(-3, 4, (n, 25)), rng.uniform(size=(n, 25))
-    stack = Counting(rng.normal(size=n), rng.uniform(0.5, 2, n), atoms, masses, blend)
+    stack = Counting(rng.normal(size=n), rng.uniform(0.5, 2, n), atoms, masses, mixture)
     y = rng.normal(size=n)
     monkeypatch.setattr("ibug.metrics._inputs._QUANTILES_AT_ONCE", rows_at_once * 198)
     normal = Normal(y + 1, stack.scale)
@@ -140,8 +140,8 @@ def calibrated_stacks():
     """Return stacks of few atoms, so that jumps are large, and one value drawn from each."""
     rng = np.random.default_rng(3)
     atoms = rng.integers(0, 6, size=(4000, 4))
-    blend = MixtureParams([0.2, 0.1, 0.7], errors=[-1.0, 0.5], support=(0.0, np.inf))
-    d = Stack(rng.normal(3, 1, 4000), 1.0, atoms, rng.uniform(size=(4000, 4)), blend)
+    mixture = MixtureParams([0.2, 0.1, 0.7], errors=[-1.0, 0.5], support=(0.0, np.inf))
+    d = Stack(rng.normal(3, 1, 4000), 1.0, atoms, rng.uniform(size=(4000, 4)), mixture)
     return d.rvs(random_state=1), d
 
 

@@ -40,10 +40,10 @@ def test_the_energy_score_of_one_target_is_the_crps():
     """With a second target that is always right, only the first one counts."""
     own = (MixtureParams([0.0, 1.0, 0.0], np.array([-1.0, 0.0, 2.0])), MixtureParams([0.0, 1.0, 0.0], np.zeros(3)))
     errors = np.array([[-1.0, 0.0], [0.0, 0.0], [2.0, 0.0]])
-    blend = JointMixtureParams(np.array([0.0, 0.0, 1.0, 0.0]), own, errors, np.eye(2), np.eye(2), np.ones(2))
+    mixture = JointMixtureParams(np.array([0.0, 0.0, 1.0, 0.0]), own, errors, np.eye(2), np.eye(2), np.ones(2))
     alone = tuple(Stack(np.zeros(4), np.ones(4), np.empty((4, 0)), np.empty((4, 0)), one) for one in own)
     near = Neighborhood(np.empty((4, 0), int), np.empty((4, 0), np.float32), np.empty((0, 2)), None, 0)
-    d = JointStack(np.zeros((4, 2)), np.ones((4, 2)), near, alone, blend)
+    d = JointStack(np.zeros((4, 2)), np.ones((4, 2)), near, alone, mixture)
     y = np.column_stack([[-2.0, 0.0, 0.5, 3.0], np.zeros(4)])
     np.testing.assert_allclose(energy_score(y, d, reduce=None), crps(y[:, 0], d.marginal(0), reduce=None))
     halved = energy_score(y, d, unit=[2.0, 1.0], reduce=None)
@@ -54,10 +54,12 @@ def test_the_energy_score_of_one_target_is_the_crps():
 @pytest.mark.parametrize("metric", [energy_score, variogram_score])
 def test_another_unit_leaves_each_row_its_copula(metric):
     own, copulas = (MixtureParams([1.0, 0.0, 0.0], np.empty(0)),) * 2, np.array([[[1.0, 0.9], [0.9, 1.0]]] * 4)
-    blend = JointMixtureParams(np.array([1.0, 0.0, 0.0, 0.0]), own, np.empty((0, 2)), np.eye(2), np.eye(2), np.ones(2))
+    mixture = JointMixtureParams(
+        np.array([1.0, 0.0, 0.0, 0.0]), own, np.empty((0, 2)), np.eye(2), np.eye(2), np.ones(2)
+    )
     alone = tuple(Stack(np.zeros(4), np.ones(4), np.empty((4, 0)), np.empty((4, 0)), one) for one in own)
     near = Neighborhood(np.empty((4, 0), int), np.empty((4, 0), np.float32), np.empty((0, 2)), None, 0)
-    d = JointStack(np.zeros((4, 2)), np.ones((4, 2)), near, alone, blend, copulas)
+    d = JointStack(np.zeros((4, 2)), np.ones((4, 2)), near, alone, mixture, copulas)
     y = np.column_stack([[-2.0, 0.0, 0.5, 3.0], np.zeros(4)])
     assert metric(y, d, unit=[1.0, 1.0]) == metric(y, d)
 
@@ -65,10 +67,12 @@ def test_another_unit_leaves_each_row_its_copula(metric):
 @pytest.mark.parametrize("metric", [crps, nll, coverage, pit, rmse])
 def test_metrics_of_one_target_say_what_to_do_with_several(metric):
     own = (MixtureParams([1.0, 0.0, 0.0], np.empty(0)),) * 2
-    blend = JointMixtureParams(np.array([0.0, 1.0, 0.0, 0.0]), own, np.empty((0, 2)), np.eye(2), np.eye(2), np.ones(2))
+    mixture = JointMixtureParams(
+        np.array([0.0, 1.0, 0.0, 0.0]), own, np.empty((0, 2)), np.eye(2), np.eye(2), np.ones(2)
+    )
     alone = tuple(Stack(np.zeros(4), np.ones(4), np.empty((4, 0)), np.empty((4, 0)), one) for one in own)
     near = Neighborhood(np.empty((4, 0), int), np.empty((4, 0), np.float32), np.empty((0, 2)), None, 0)
-    d = JointStack(np.zeros((4, 2)), np.ones((4, 2)), near, alone, blend)
+    d = JointStack(np.zeros((4, 2)), np.ones((4, 2)), near, alone, mixture)
     for y in (np.zeros((4, 2)), np.zeros(4)):
         with pytest.raises(InvalidInputError, match=r"one target.*d\.marginal\(j\).*evaluate\(u, X, y\).*JointDisplay"):
             metric(y, d)

@@ -288,7 +288,7 @@ def test_normal_and_uncalibrated(u, model):
     normal.fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID])
     assert normal.distribution_ == "normal"
     plain = u.uncalibrated().predict_dist(X[NEW])
-    assert plain.blend.weights.tolist() == [0, 1, 0, 0]
+    assert plain.mixture.weights.tolist() == [0, 1, 0, 0]
     np.testing.assert_allclose(plain.mean(), model.predict(X[NEW]), rtol=1e-6)
 
 

@@ -144,7 +144,9 @@ def test_joint_experts_of_one_target_are_those_of_its_stack():
             evidence.residuals[:, :, j],
         )
         np.testing.assert_array_equal(np.sort(found.errors[:, j]), found.pooled[j].errors)
-        stacked = Stacked(EXPERTS, weights, np.full(5, np.nan), np.nan, "crps", found.pooled[j], own[j].blend.bandwidth)
+        stacked = Stacked(
+            EXPERTS, weights, np.full(5, np.nan), np.nan, "crps", found.pooled[j], own[j].mixture.bandwidth
+        )
         expected, marginal = stacked.distribution(one), joint.marginal(j)
         values = np.linspace(-2, 2, 300)
         np.testing.assert_allclose(marginal.cdf(values), expected.cdf(values), atol=1e-6)

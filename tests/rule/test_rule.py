@@ -355,8 +355,8 @@ def test_a_stretched_stack_is_the_stack_of_stretched_values():
     away = plain.atoms - plain.loc[:, None]
     np.testing.assert_allclose(found.atoms, plain.loc[:, None] + np.where(away < 0, 0.5, 2.0) * away)
     np.testing.assert_allclose(found.scale, plain.scale)  # the geometric mean of both sides is 1
-    errors = plain.blend.errors
-    np.testing.assert_allclose(found.blend.errors, np.where(errors < 0, 0.5, 2.0) * errors)
+    errors = plain.mixture.errors
+    np.testing.assert_allclose(found.mixture.errors, np.where(errors < 0, 0.5, 2.0) * errors)
     state = rule.state()
     state["stack"]["sides"] = [0.0, 1.0]
     with pytest.raises(InvalidInputError, match="factors above zero"):

@@ -116,7 +116,7 @@ class Stack(Distribution):
         The values x of the neighbours' view; they are kept sorted.
     masses : array-like of shape (n, k) or (k,)
         Their probabilities m, up to a factor for each row; kept in single precision.
-    blend : MixtureParams
+    mixture : MixtureParams
         The weights of the three parts, the errors, bandwidths and the support, which all rows share.
 
     Examples
@@ -139,7 +139,7 @@ class Stack(Distribution):
     masses: Masses
 
     def __init__(
-        self, loc: ArrayLike, scale: ArrayLike, atoms: ArrayLike, masses: ArrayLike, blend: MixtureParams
+        self, loc: ArrayLike, scale: ArrayLike, atoms: ArrayLike, masses: ArrayLike, mixture: MixtureParams
     ) -> None:
         place, width = np.broadcast_arrays(np.asarray(loc, np.float64), np.asarray(scale, np.float64))
         if place.ndim > 1:
@@ -155,15 +155,15 @@ class Stack(Distribution):
         if not np.isfinite(values).all():
             raise InvalidInputError("The atoms of a stack must be finite.")
         positive = bool((weights >= 0).all()) and bool(np.isfinite(weights).all())
-        if not positive or (blend.weights[2] > 0 and not (weights.sum(axis=-1) > 0).all()):
+        if not positive or (mixture.weights[2] > 0 and not (weights.sum(axis=-1) > 0).all()):
             raise InvalidInputError("The masses of a stack must be at least zero, and one of each row above zero.")
         if values.shape[-1] > 1 and not (values[..., 1:] >= values[..., :-1]).all():
             order = np.argsort(values, axis=-1, kind="stable")
             values, weights = np.take_along_axis(values, order, -1), np.take_along_axis(weights, order, -1)
-        self._set(place, width, values, weights, blend)
+        self._set(place, width, values, weights, mixture)
 
     @classmethod
-    def of_sorted(cls, loc: Floats, scale: Floats, atoms: Floats, masses: Masses, blend: MixtureParams) -> Self:
+    def of_sorted(cls, loc: Floats, scale: Floats, atoms: Floats, masses: Masses, mixture: MixtureParams) -> Self:
         """Return the stacks of arrays that are known to be as they should be, atoms ascending.
 
         Parameters
@@ -174,15 +174,15 @@ class Stack(Distribution):
             The atoms, ascending in each row.
         masses : ndarray of float32, shape (n, k)
             Their masses.
-        blend : MixtureParams
+        mixture : MixtureParams
             What all rows share.
         """
         stack = cls.__new__(cls)
-        stack._set(loc, scale, atoms, masses, blend)
+        stack._set(loc, scale, atoms, masses, mixture)
         return stack
 
-    def _set(self, loc: Floats, scale: Floats, atoms: Floats, masses: Masses, blend: MixtureParams) -> None:
-        self.loc, self.scale, self.atoms, self.masses, self.blend = loc, scale, atoms, masses, blend
+    def _set(self, loc: Floats, scale: Floats, atoms: Floats, masses: Masses, mixture: MixtureParams) -> None:
+        self.loc, self.scale, self.atoms, self.masses, self.mixture = loc, scale, atoms, masses, mixture
         self._shape = loc.shape
 
     @classmethod
@@ -190,15 +190,15 @@ class Stack(Distribution):
         """Join stacks with the same weights, errors and bandwidths to one."""
         if len(distributions) == 1:
             return distributions[0]
-        blend = distributions[0].blend
-        if any(not blend.equals(one.blend) for one in distributions):
+        mixture = distributions[0].mixture
+        if any(not mixture.equals(one.mixture) for one in distributions):
             raise InvalidInputError("Stacks with different weights, errors or bandwidths cannot be joined.")
         if len({one.atoms.shape[-1] for one in distributions}) > 1:
             raise InvalidInputError("Stacks with different numbers of atoms cannot be joined.")
         loc, scale, atoms = (
             np.concatenate([getattr(one, name) for one in distributions]) for name in cls.parameters[:3]
         )
-        return cls.of_sorted(loc, scale, atoms, np.concatenate([one.masses for one in distributions]), blend)
+        return cls.of_sorted(loc, scale, atoms, np.concatenate([one.masses for one in distributions]), mixture)
 
     @classmethod
     def gather(cls, distributions: Iterator[Self], n_rows: int) -> Self:
@@ -215,9 +215,9 @@ class Stack(Distribution):
         for part in distributions:
             if whole is None:
                 atoms, masses = (np.empty((n_rows, part.atoms.shape[1]), kind) for kind in (np.float64, np.float32))
-                whole = cls.of_sorted(np.empty(n_rows), np.empty(n_rows), atoms, masses, part.blend)
+                whole = cls.of_sorted(np.empty(n_rows), np.empty(n_rows), atoms, masses, part.mixture)
             stop = start + len(part)
-            if not whole.blend.equals(part.blend) or part.atoms.shape[1] != whole.atoms.shape[1] or stop > n_rows:
+            if not whole.mixture.equals(part.mixture) or part.atoms.shape[1] != whole.atoms.shape[1] or stop > n_rows:
                 raise InvalidInputError(f"Stacks of other weights, atoms or rows ({n_rows} in all) cannot be joined.")
             for name in cls.parameters:
                 getattr(whole, name)[start:stop] = getattr(part, name)
@@ -230,11 +230,11 @@ class Stack(Distribution):
         if not self._shape:
             raise TypeError("The distribution of a single row cannot be indexed.")
         loc, scale = np.asarray(self.loc[rows]), np.asarray(self.scale[rows])
-        return type(self).of_sorted(loc, scale, self.atoms[rows], self.masses[rows], self.blend)
+        return type(self).of_sorted(loc, scale, self.atoms[rows], self.masses[rows], self.mixture)
 
     def __repr__(self) -> str:
         rows = f"{len(self)} rows" if self._shape else "one row"
-        weights = self.blend.weights
+        weights = self.mixture.weights
         shares = f"normal {weights[0]:.3g}, errors {weights[1]:.3g}, atoms {weights[2]:.3g}"
         return f"<Stack: {rows}, {self.atoms.shape[-1]} atoms; {shares}>"
 
@@ -269,13 +269,13 @@ class Stack(Distribution):
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return Φ⁻¹(F(y)), finite for every finite y inside the support as long as the normal part has a weight."""
         x, shape = self._elements(y)
-        lower, upper = self.blend.support
+        lower, upper = self.mixture.support
         return self._score(x, *self._tail_arrays(x), (x >= lower) & (x < upper)).reshape(shape)
 
     def moved_logpdf(self, y: ArrayLike, move: Move) -> Floats:
         """Return the log density at y after a move of the normal scores; see the base class."""
         x, shape = self._elements(y)
-        batch = self if self._shape else type(self).of_sorted(*self._rows(), self.blend)
+        batch = self if self._shape else type(self).of_sorted(*self._rows(), self.mixture)
         return _moved_log_density(batch, x, move).reshape(shape)
 
     def kernel_logpdf(self, places: Floats, masses: Floats, bandwidth: float, x: Floats, *, tailed: bool) -> Floats:
@@ -292,8 +292,8 @@ class Stack(Distribution):
         tailed : bool
             Whether they are the kernels of errors, or those of atoms.
         """
-        blend = replace(self.blend, weights=np.array([0.0, 0.0, 1.0]), bandwidth=bandwidth)
-        kernels = type(self).of_sorted(self.loc, self.scale, places, masses.astype(np.float32), blend)
+        mixture = replace(self.mixture, weights=np.array([0.0, 0.0, 1.0]), bandwidth=bandwidth)
+        kernels = type(self).of_sorted(self.loc, self.scale, places, masses.astype(np.float32), mixture)
         return kernels._log_densities(np.ascontiguousarray(x), tailed=tailed)
 
     def middle_score(self, y: ArrayLike) -> Floats:
@@ -301,7 +301,7 @@ class Stack(Distribution):
         x, shape = self._elements(y)
         at, before = self._tail_arrays(x), self._tail_arrays(np.nextafter(x, -np.inf))
         below, above = ((one + other) / 2 for one, other in zip(at, before, strict=True))
-        lower, upper = self.blend.support
+        lower, upper = self.mixture.support
         return self._score(x, below, above, (x >= lower) & (x <= upper), halved=True).reshape(shape)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
@@ -309,17 +309,17 @@ class Stack(Distribution):
         score, shape = self._elements(w)
         out = self._quantile(np.asarray(ndtr(score)), np.asarray(ndtr(-score)))
         deep = (ndtr(-np.abs(score)) < _LEAST_TAIL) & np.isfinite(score)
-        if deep.any() and self.blend.weights[0] > 0:
+        if deep.any() and self.mixture.weights[0] > 0:
             out = np.where(deep, self._far(score), out)
         return out.reshape(shape)
 
     def jumps(self) -> Floats:
         """Return the values that have a probability of their own, (n, m): errors and atoms inside the support."""
-        places = [self.atoms] if self.blend.weights[2] > 0 else []
-        if self.blend.weights[1] > 0:
-            places.append(self.loc[..., None] + self.scale[..., None] * self.blend.errors)
+        places = [self.atoms] if self.mixture.weights[2] > 0 else []
+        if self.mixture.weights[1] > 0:
+            places.append(self.loc[..., None] + self.scale[..., None] * self.mixture.errors)
         found = np.concatenate(places, axis=-1) if places else np.empty((*self._shape, 0))
-        return np.asarray(np.clip(found, *self.blend.support))
+        return np.asarray(np.clip(found, *self.mixture.support))
 
     def mean(self) -> Floats:
         """Return the means. They are another point prediction than the model's, and often a better one."""
@@ -342,8 +342,8 @@ class Stack(Distribution):
 
     def _log_densities(self, x: Floats, *, tailed: bool = False) -> Floats:
         """Return the log densities at x, (n, m); with `tailed`, atoms have the kernels of errors."""
-        out, blend = np.empty(x.shape), self.blend
-        widths = blend.error_bandwidth, blend.bandwidth, blend.least_bandwidth
+        out, mixture = np.empty(x.shape), self.mixture
+        widths = mixture.error_bandwidth, mixture.bandwidth, mixture.least_bandwidth
         self._batch().log_densities(*widths, tailed, x, 0, len(x), out)
         return out
 
@@ -354,9 +354,9 @@ class Stack(Distribution):
             np.ascontiguousarray(scale),
             np.ascontiguousarray(atoms),
             np.ascontiguousarray(masses),
-            self.blend.errors,
-            self.blend.weights,
-            self.blend.bounds,
+            self.mixture.errors,
+            self.mixture.weights,
+            self.mixture.bounds,
         )
 
     def _rows(self) -> tuple[Floats, Floats, Floats, Masses]:
@@ -391,12 +391,12 @@ class Stack(Distribution):
         """
         with np.errstate(divide="ignore"):
             log_below, log_above = np.log(below), np.log(above)
-            log_weight = np.log(self.blend.weights[0])
+            log_weight = np.log(self.mixture.weights[0])
         deep = (np.minimum(below, above) < _LEAST_TAIL) & inside
         if deep.any():  # there only the normal part is left
             z = standardised(x, self.loc.reshape(-1, 1), self.scale.reshape(-1, 1))
             if halved:
-                log_weight = log_weight - np.where(np.isin(x, self.blend.support), np.log(2), 0.0)
+                log_weight = log_weight - np.where(np.isin(x, self.mixture.support), np.log(2), 0.0)
             log_below = np.where(deep & (below < above), log_weight + log_ndtr(z), log_below)
             log_above = np.where(deep & (above < below), log_weight + log_ndtr(-z), log_above)
         return np.where(np.isinf(x), x, score_of_tails(log_below, log_above))
@@ -413,22 +413,22 @@ class Stack(Distribution):
     def _far(self, score: Floats) -> Floats:
         """Return the values with scores so far out that all jumps are nearer, or that the last of them is reached."""
         loc, scale = self.loc.reshape(-1, 1), self.scale.reshape(-1, 1)
-        tail = ndtri_exp(log_ndtr(-np.abs(score)) - np.log(self.blend.weights[0]))
+        tail = ndtri_exp(log_ndtr(-np.abs(score)) - np.log(self.mixture.weights[0]))
         low, high = self._ends()
         value = np.where(score < 0, np.minimum(loc + scale * tail, low), np.maximum(loc - scale * tail, high))
-        return np.asarray(np.clip(value, *self.blend.support))
+        return np.asarray(np.clip(value, *self.mixture.support))
 
     def _ends(self) -> tuple[Floats, Floats]:
         """Return the smallest and the largest jump of each row, (n, 1); ∞ and −∞ where there is none."""
-        loc, scale, blend = self.loc.reshape(-1, 1), self.scale.reshape(-1, 1), self.blend
+        loc, scale, mixture = self.loc.reshape(-1, 1), self.scale.reshape(-1, 1), self.mixture
         low, high = np.full(loc.shape, np.inf), np.full(loc.shape, -np.inf)
-        if blend.weights[2] > 0:
+        if mixture.weights[2] > 0:
             atoms, masses = self.atoms.reshape(len(loc), -1), self.masses.reshape(len(loc), -1)
             low = np.where(masses > 0, atoms, np.inf).min(axis=1, keepdims=True)
             high = np.where(masses > 0, atoms, -np.inf).max(axis=1, keepdims=True)
-        if blend.weights[1] > 0:
-            low = np.minimum(low, loc + scale * blend.errors[0])
-            high = np.maximum(high, loc + scale * blend.errors[-1])
+        if mixture.weights[1] > 0:
+            low = np.minimum(low, loc + scale * mixture.errors[0])
+            high = np.maximum(high, loc + scale * mixture.errors[-1])
         return low, high
 
     def _moments(self) -> tuple[Floats, Floats]:
@@ -446,20 +446,20 @@ def _moved_log_density(stack: Stack, x: Floats, move: Move) -> Floats:
 
     Shapes: x (n, m).
     """
-    blend, (low, high) = stack.blend, stack.blend.support
+    mixture, (low, high) = stack.mixture, stack.mixture.support
     loc, scale = stack.loc[:, None], stack.scale[:, None]
     impossible = (x < low) | (x > high) | np.isinf(x)
     x = np.where(impossible, np.clip(loc, low, high), x)
     jumps = _jumps_of(stack)
     z = (jumps.places - loc) / scale
-    normal = blend.weights[0]
+    normal = mixture.weights[0]
     masses = _moved_masses(jumps, normal * ndtr(z), normal * ndtr(-z), move, (low > -np.inf, high < np.inf))
     with np.errstate(divide="ignore"):
         log_normal = np.log(normal)
     z = np.clip((x - loc) / scale, -FARTHEST, FARTHEST)
     total = log_normal - 0.5 * np.square(z) - np.log(scale) - HALF_LOG_2PI
     total = np.where(np.isneginf(total), total, total + log_slope(move, stack.middle_score(x)))
-    for errors, bandwidth in ((True, blend.error_bandwidth), (False, blend.bandwidth)):
+    for errors, bandwidth in ((True, mixture.error_bandwidth), (False, mixture.bandwidth)):
         part = np.where(jumps.is_error == errors, masses, 0.0)
         share = part.sum(axis=1, keepdims=True)
         if (share > 0).any():
@@ -479,17 +479,17 @@ class _Jumps(NamedTuple):
 
 
 def _jumps_of(stack: Stack) -> _Jumps:
-    blend, n = stack.blend, len(stack)
-    ends = [end for end in blend.support if np.isfinite(end)]
-    errors = stack.loc[:, None] + stack.scale[:, None] * blend.errors
+    mixture, n = stack.mixture, len(stack)
+    ends = [end for end in mixture.support if np.isfinite(end)]
+    errors = stack.loc[:, None] + stack.scale[:, None] * mixture.errors
     share = stack.masses.astype(np.float64)
-    share *= blend.weights[2] / np.maximum(share.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    share *= mixture.weights[2] / np.maximum(share.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     places = np.concatenate([np.tile(ends, (n, 1)), errors, stack.atoms], axis=1)
-    each = blend.weights[1] / max(errors.shape[1], 1)
+    each = mixture.weights[1] / max(errors.shape[1], 1)
     masses = np.concatenate([np.zeros((n, len(ends))), np.full(errors.shape, each), share], axis=1)
     is_error = np.zeros(places.shape, np.bool_)
     is_error[:, len(ends) : len(ends) + errors.shape[1]] = True
-    places = np.clip(places, *blend.support)
+    places = np.clip(places, *mixture.support)
     order = np.argsort(places, axis=1, kind="stable")
     return _Jumps(*(np.take_along_axis(part, order, 1) for part in (places, masses, is_error)))
 

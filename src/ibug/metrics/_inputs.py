@@ -205,5 +205,5 @@ def as_unit(distribution: JointStack, unit: ArrayLike | None) -> JointStack:
     """Return a distribution that measures distances in another unit, if one is given. Shapes: unit (d,)."""
     if unit is None:
         return distribution
-    given, blend = distribution, replace(distribution.blend, unit=np.asarray(unit, np.float64))
-    return JointStack(given.loc, given.scale, given.neighbors, given.own, blend, given.copulas)
+    given, mixture = distribution, replace(distribution.mixture, unit=np.asarray(unit, np.float64))
+    return JointStack(given.loc, given.scale, given.neighbors, given.own, mixture, given.copulas)

@@ -154,9 +154,9 @@ class Stacked:
         return self._active[0].needs
 
     @property
-    def blend(self) -> MixtureParams:
+    def mixture(self) -> MixtureParams:
         """What all rows of the distributions have in common."""
-        return self._blend
+        return self._mixture
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Return each expert with its weight and its own score as columns, ready for a DataFrame."""
@@ -201,7 +201,7 @@ class Stacked:
             scale = scale * self._middle
             if self.moves_neighbors:
                 atoms = loc[:, None] + _stretched(atoms - loc[:, None], self.sides)
-        return Stack.of_sorted(loc, scale, atoms, masses, self._blend)
+        return Stack.of_sorted(loc, scale, atoms, masses, self._mixture)
 
     @property
     def _middle(self) -> float:
@@ -222,7 +222,7 @@ class Stacked:
         return experts, on_targets[on_targets > 0], on_residuals[on_residuals > 0]
 
     @cached_property
-    def _blend(self) -> MixtureParams:
+    def _mixture(self) -> MixtureParams:
         pooled, errors = self.pooled, self.weights[1] if self.experts.errors else 0.0
         atoms = self.weights[1 + self.experts.errors :].sum()
         return MixtureParams(
@@ -269,7 +269,7 @@ class Stacked:
             (below, above),
             bool(state.get("moves_neighbors", True)),
         )
-        stacked._blend  # noqa: B018 - impossible values are refused now, not when a row is predicted
+        stacked._mixture  # noqa: B018 - impossible values are refused now, not when a row is predicted
         return stacked
 
 

@@ -216,12 +216,12 @@ class JointDistribution(BaseDistribution):
         errors = np.array([[-1.0, -1.0], [1.0, 0.5]])
         own = tuple(MixtureParams(np.array([0.5, 0.5, 0.0]), errors[:, j]) for j in range(2))
         half = np.array([[1.0, 0.5], [0.5, 1.0]])
-        blend = JointMixtureParams(np.array([0.4, 0.3, 0.3, 0.0]), own, errors, half, half, np.ones(2))
+        mixture = JointMixtureParams(np.array([0.4, 0.3, 0.3, 0.0]), own, errors, half, half, np.ones(2))
         loc, scale = np.array([[0.0, 1.0], [2.0, -1.0], [5.0, 0.0]]), np.full((3, 2), 0.5)
         nothing = np.empty((3, 0))
         near = Neighborhood(nothing.astype(np.int32), nothing.astype(np.float32), np.empty((0, 2)), None, 0)
         alone = tuple(Stack(loc[:, j], scale[:, j], nothing, nothing, own[j]) for j in range(2))
-        joint = JointStack(loc, scale, near, alone, blend)
+        joint = JointStack(loc, scale, near, alone, mixture)
         return [{"joint": joint, "index": [1, 2, 5], "columns": ["a", "b"]}, {"joint": joint, "targets": [1]}]
 
 

@@ -23,15 +23,15 @@ def made(weights, *, own_weights=(1.0, 0.0, 0.0), copula=COPULA, correlation=COR
         errors = rng.normal(size=(60, D)) @ root.T
     if targets is None:
         targets = 0.7 * rng.normal(size=(80, D)) @ root.T
-    blends = tuple(MixtureParams(np.array(own_weights), errors[:, j], 0.3, 0.2) for j in range(D))
-    blend = JointMixtureParams(np.array(weights), blends, errors, correlation, copula, np.ones(D))
+    mixtures = tuple(MixtureParams(np.array(own_weights), errors[:, j], 0.3, 0.2) for j in range(D))
+    mixture = JointMixtureParams(np.array(weights), mixtures, errors, correlation, copula, np.ones(D))
     rows = np.array([rng.choice(len(targets), K, replace=False) for _ in range(N)])
     masses = rng.random((N, K)).astype(np.float32)
     near = Neighborhood(rows, masses / masses.sum(axis=1, keepdims=True), targets, None, K)
     loc, scale = 0.3 * rng.normal(size=(N, D)), 0.7 + 0.5 * rng.random((N, D))
     atoms, own_masses = rng.normal(size=(N, 5)), rng.random((N, 5))
-    own = tuple(Stack(loc[:, j], scale[:, j], atoms, own_masses, blends[j]) for j in range(D))
-    return JointStack(loc, scale, near, own, blend)
+    own = tuple(Stack(loc[:, j], scale[:, j], atoms, own_masses, mixtures[j]) for j in range(D))
+    return JointStack(loc, scale, near, own, mixture)
 
 
 def by_samples(stack, target, given, width, size=400_000):
@@ -93,7 +93,7 @@ def test_own_distributions_with_jumps_by_samples():
     stack = made([1, 0, 0, 0])
     jumping = made([1, 0, 0, 0], own_weights=(0.3, 0.2, 0.5))
     mixed = JointStack(
-        stack.loc, stack.scale, stack.neighbors, (stack.own[0], jumping.own[1], stack.own[2]), stack.blend
+        stack.loc, stack.scale, stack.neighbors, (stack.own[0], jumping.own[1], stack.own[2]), stack.mixture
     )
     y = np.linspace(-0.8, 0.8, N)
     mean, deviation = by_samples(mixed, 1, {0: y}, 0.03)
@@ -104,7 +104,7 @@ def test_own_distributions_with_jumps_by_samples():
 
 def mean_of_points(found):
     """Return the means without the hundredth that has the tails."""
-    tails = found.loc + 0.5 * found.scale * found.blend.errors.mean()
+    tails = found.loc + 0.5 * found.scale * found.mixture.errors.mean()
     return (found.mean() - TAIL * tails) / (1 - TAIL)
 
 
@@ -113,11 +113,11 @@ def test_vectors_by_loops(part):
     stack = made(np.eye(4)[part])
     y = np.linspace(-1, 1, N)
     found = stack.conditional(2, {1: y})
-    factor = kernel_factor(stack.blend, 2, [1])
-    assert factor == best_factor(stack.blend.errors, 2, [1])
+    factor = kernel_factor(stack.mixture, 2, [1])
+    assert factor == best_factor(stack.mixture.errors, 2, [1])
     for i in range(N):
         if part == 2:
-            points = [stack.loc[i] + stack.scale[i] * e for e in stack.blend.errors]
+            points = [stack.loc[i] + stack.scale[i] * e for e in stack.mixture.errors]
             masses = np.full(len(points), 1 / len(points))
         else:
             points = [stack.neighbors.targets[r] for r in stack.neighbors.rows[i]]
@@ -145,9 +145,9 @@ def test_given_values_have_the_density_of_the_error_part():
     """So that experts are compared by what `pdf` says of each, also beyond the last error."""
     stack = made([0.1, 0, 0.9, 0])
     y = np.array([-1.0, 0.3, 4.0, 300.0])
-    points = stack.loc[:, None] + stack.scale[:, None] * stack.blend.errors
+    points = stack.loc[:, None] + stack.scale[:, None] * stack.mixture.errors
     masses = np.full(points.shape[:2], 1 / points.shape[1])
-    own = stack.blend.own[1]
+    own = stack.mixture.own[1]
     said = _Kernels.of(stack, 2, [1], y[:, None], 1.0).say(points, masses, [own.error_bandwidth], tailed=True)
     nothing = np.empty((N, 0))
     alone = Stack(stack.loc[:, 1], stack.scale[:, 1], nothing, nothing, replace(own, weights=np.array([0.0, 1.0, 0.0])))
@@ -158,7 +158,7 @@ def test_shares_are_those_of_the_densities():
     """Of two experts of which one is far away from the given value, nothing is left of that one."""
     stack = made([0.5, 0, 0, 0.5], targets=np.random.default_rng(0).normal([50.0, 0, 7], size=(80, D)))
     near, far = stack.conditional(2, {0: 0.0}), stack.conditional(2, {0: 50.0})
-    only = replace(stack.blend, weights=np.array([1.0, 0, 0, 0]))
+    only = replace(stack.mixture, weights=np.array([1.0, 0, 0, 0]))
     alone = JointStack(stack.loc, stack.scale, stack.neighbors, stack.own, only).conditional(2, {0: 0.0})
     np.testing.assert_allclose(near.mean(), alone.mean(), atol=1e-6)
     assert np.all(np.abs(far.mean() - 7) < 1)
@@ -182,10 +182,10 @@ def test_perfect_dependence():
     targets = np.repeat(rng.normal(size=(300, 1)), D, axis=1)
     ones = np.ones((D, D))
     stack = made([0.4, 0.2, 0.2, 0.2], copula=ones, correlation=ones, errors=errors, targets=targets)
-    stack = JointStack(np.zeros((N, D)), np.ones((N, D)), stack.neighbors, stack.own, stack.blend)
+    stack = JointStack(np.zeros((N, D)), np.ones((N, D)), stack.neighbors, stack.own, stack.mixture)
     plain = stack.own[0]
-    own = tuple(Stack(np.zeros(N), np.ones(N), plain.atoms, plain.masses, plain.blend) for _ in range(D))
-    stack = JointStack(stack.loc, stack.scale, stack.neighbors, own, stack.blend)
+    own = tuple(Stack(np.zeros(N), np.ones(N), plain.atoms, plain.masses, plain.mixture) for _ in range(D))
+    stack = JointStack(stack.loc, stack.scale, stack.neighbors, own, stack.mixture)
     y = np.array([-1.0, -0.2, 0.4, 1.1])
     for given in ({0: y}, {0: y, 2: y}):
         found = stack.conditional(1, given)

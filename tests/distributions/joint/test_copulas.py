@@ -17,13 +17,13 @@ def copulas():
 
 
 def with_copulas(stack, found):
-    return JointStack(stack.loc, stack.scale, stack.neighbors, stack.own, stack.blend, found)
+    return JointStack(stack.loc, stack.scale, stack.neighbors, stack.own, stack.mixture, found)
 
 
 def with_one(stack, i, found):
     """Return the stack of one row, with the copula of that row for all."""
     one = stack[i : i + 1]
-    return JointStack(one.loc, one.scale, one.neighbors, one.own, replace(stack.blend, copula=found[i]))
+    return JointStack(one.loc, one.scale, one.neighbors, one.own, replace(stack.mixture, copula=found[i]))
 
 
 def test_local_copulas_by_loops():

@@ -26,7 +26,7 @@ def made(apart, supports=((-np.inf, np.inf),) * D):
     correlation = np.array([[1, 0.6, -0.2], [0.6, 1, 0.1], [-0.2, 0.1, 1]])
     copula = np.array([[1, -0.5, 0.3], [-0.5, 1, 0.0], [0.3, 0.0, 1]])
     weights = np.array([apart, *((1 - apart) * WEIGHTS)])
-    blend = JointMixtureParams(weights, own, errors, correlation, copula, np.array([1.0, 2.0, 0.5]))
+    mixture = JointMixtureParams(weights, own, errors, correlation, copula, np.array([1.0, 2.0, 0.5]))
     rows = np.array([rng.choice(N_TRAIN, K, replace=False) for _ in range(N)])
     masses = rng.random((N, K + 3)).astype(np.float32)
     masses /= masses.sum(axis=1, keepdims=True)
@@ -34,7 +34,7 @@ def made(apart, supports=((-np.inf, np.inf),) * D):
     near = Neighborhood(rows, masses, *tables, K)
     loc, scale = rng.normal(size=(N, D)), 0.5 + rng.random((N, D))
     alone = tuple(Stack(loc[:, j], scale[:, j], rng.normal(size=(N, 4)), rng.random((N, 4)), own[j]) for j in range(D))
-    return JointStack(loc, scale, near, alone, blend)
+    return JointStack(loc, scale, near, alone, mixture)
 
 
 @pytest.fixture(params=[0.4, 0.0])
@@ -54,14 +54,14 @@ def plain():
 
 def points_of(stack, i):
     """Return errors and neighbours of one row as points with their probabilities, and the normal part's parameters."""
-    near, blend = stack.neighbors, stack.blend
+    near, mixture = stack.neighbors, stack.mixture
     targets = [near.targets[r] for r in near.rows[i]]
     residuals = [stack.loc[i] + near.residuals[r] for r in near.rows[i, :3]]
-    errors = [stack.loc[i] + stack.scale[i] * e for e in blend.errors]
+    errors = [stack.loc[i] + stack.scale[i] * e for e in mixture.errors]
     points = np.array(errors + targets + residuals)
     masses = np.concatenate([np.full(9, WEIGHTS[1] / 9), WEIGHTS[2] * near.masses[i].astype(float)])
     sizes = np.diag(stack.scale[i])
-    return points, masses, sizes @ blend.correlation @ sizes
+    return points, masses, sizes @ mixture.correlation @ sizes
 
 
 def test_mean_and_covariance_by_definition(plain):
@@ -101,7 +101,7 @@ def test_a_marginal_is_the_stack_of_its_target(plain):
         atoms = np.concatenate(
             [near.targets[near.rows][:, :, j], stack.loc[:, [j]] + near.residuals[near.rows[:, :3]][:, :, j]], axis=1
         )
-        expected = Stack(stack.loc[:, j], stack.scale[:, j], atoms, near.masses, stack.blend.marginals[j])
+        expected = Stack(stack.loc[:, j], stack.scale[:, j], atoms, near.masses, stack.mixture.marginals[j])
         found = stack.marginal(j)
         y = np.linspace(-1, 1, N)
         for name in ("cdf", "logpdf", "crps"):
@@ -125,7 +125,7 @@ def test_samples_have_the_moments_and_the_marginals(any_stack):
             np.testing.assert_allclose(stack.marginal(j).cdf(y)[i], np.mean(samples[:, i, j] <= y), atol=0.02)
     assert stack.rvs(random_state=1).shape == (N, D)
     np.testing.assert_array_equal(stack.rvs(3, random_state=1), stack.rvs(3, random_state=1))
-    lower, upper = np.array([one.support for one in stack.blend.own]).T
+    lower, upper = np.array([one.support for one in stack.mixture.own]).T
     assert np.all((samples >= lower) & (samples <= upper))
     generator = stack.rvs(2, random_state=np.random.default_rng(0))
     assert generator.shape == (2, N, D)
@@ -134,21 +134,21 @@ def test_samples_have_the_moments_and_the_marginals(any_stack):
 def test_energy_score_by_samples(any_stack):
     stack = any_stack
     y = np.random.default_rng(3).normal(size=(N, D))
-    first, second = (stack.rvs(40_000, random_state=seed) / stack.blend.unit for seed in (1, 2))
-    away = np.sqrt(np.square(first - y / stack.blend.unit).sum(axis=2)).mean(axis=0)
+    first, second = (stack.rvs(40_000, random_state=seed) / stack.mixture.unit for seed in (1, 2))
+    away = np.sqrt(np.square(first - y / stack.mixture.unit).sum(axis=2)).mean(axis=0)
     apart = np.sqrt(np.square(first - second).sum(axis=2)).mean(axis=0)
     np.testing.assert_allclose(stack.energy_score(y), away - apart / 2, rtol=0.015)
 
 
 def test_energy_score_of_points_is_exact(stack):
     """Without a continuous part, all is a sum over points."""
-    blend = replace(stack.blend, weights=np.array([0.0, 0.0, 0.4, 0.6]))
-    plain = JointStack(stack.loc, stack.scale, stack.neighbors, stack.own, blend)
+    mixture = replace(stack.mixture, weights=np.array([0.0, 0.0, 0.4, 0.6]))
+    plain = JointStack(stack.loc, stack.scale, stack.neighbors, stack.own, mixture)
     y = np.random.default_rng(3).normal(size=(N, D))
     for i in range(N):
         points, masses, _ = points_of(stack, i)
         masses = np.concatenate([np.full(9, 0.4 / 9), 0.6 * stack.neighbors.masses[i].astype(float)])
-        points, target = points / blend.unit, y[i] / blend.unit
+        points, target = points / mixture.unit, y[i] / mixture.unit
         score = sum(m * np.linalg.norm(p - target) for m, p in zip(masses, points, strict=True))
         for m, p in zip(masses, points, strict=True):
             score -= 0.5 * m * sum(o * np.linalg.norm(p - q) for o, q in zip(masses, points, strict=True))
@@ -198,7 +198,7 @@ def test_points_of_a_copula():
 
 def test_targets_that_are_one(stack):
     """A correlation of 1 has no Cholesky factor, and samples all the same."""
-    ones = replace(stack.blend, correlation=np.ones((D, D)), copula=np.ones((D, D)))
+    ones = replace(stack.mixture, correlation=np.ones((D, D)), copula=np.ones((D, D)))
     samples = JointStack(stack.loc, stack.scale, stack.neighbors, stack.own, ones).rvs(10, random_state=0)
     assert np.isfinite(samples).all()
 
@@ -247,18 +247,18 @@ def test_what_is_refused(stack):
     for size in ((2, 3), -1, 2.0, True):
         with pytest.raises(InvalidInputError, match=r"None or one number m.*\(m, n, d\); got"):
             stack.rvs(size)
-    blend = stack.blend
+    mixture = stack.mixture
     wrong = {
-        "errors": (blend.errors[:, ::-1], "do not agree"),
+        "errors": (mixture.errors[:, ::-1], "do not agree"),
         "correlation": (2 * np.eye(D), "no correlation matrix"),
         "copula": (-np.ones((D, D)) + 2 * np.eye(D), "no correlation matrix"),
         "weights": (np.array([1.0, 0.0, 0.0]), "four weights"),
-        "own": (blend.own[:1], "at least two"),
+        "own": (mixture.own[:1], "at least two"),
         "unit": (np.zeros(D), "above zero"),
     }
     for name, (value, message) in wrong.items():
         with pytest.raises(InvalidInputError, match=message):
-            replace(blend, **{name: value})
+            replace(mixture, **{name: value})
 
 
 @pytest.mark.parametrize("name", ["pdf", "logpdf", "cdf"])

@@ -38,15 +38,15 @@ _LEAST_VARIANCE = 1e-6  # of a standardised target given others, or of a combina
 
 def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Floats, factor: float) -> Stack:
     """Return the distributions of one target, given others. Shapes: y (n, p)."""
-    blend, own = joint.blend, joint.blend.own[target]
-    normal = _Conditioned.of(blend.correlation, target, columns)
+    mixture, own = joint.mixture, joint.mixture.own[target]
+    normal = _Conditioned.of(mixture.correlation, target, columns)
     z = standardised(y, joint.loc[:, columns], joint.scale[:, columns])
     loc = joint.loc[:, target] + joint.scale[:, target] * normal.middle(z)
     scale = joint.scale[:, target] * normal.deviation
-    if blend.weights[1] == 1:
+    if mixture.weights[1] == 1:
         nothing = np.empty((len(loc), 0))
         return Stack(loc, scale, nothing, nothing, replace(own, weights=np.array([1.0, 0.0, 0.0])))
-    apart, around, errors, neighbors = blend.weights
+    apart, around, errors, neighbors = mixture.weights
     said: list[tuple[float, _Said]] = []
     if apart > 0:
         said.append((apart, _own(joint, target, columns, y)))
@@ -55,14 +55,14 @@ def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Flo
         said.append((around, _Said(density, loc[:, None] + scale[:, None] * _SCORES, _even(len(loc)))))
     kernels = _Kernels.of(joint, target, columns, y, factor)
     if errors > 0:
-        points = joint.loc[:, None] + joint.scale[:, None] * blend.errors
-        masses = np.full(points.shape[:2], 1 / len(blend.errors))
-        widths = [blend.own[j].error_bandwidth for j in columns]
+        points = joint.loc[:, None] + joint.scale[:, None] * mixture.errors
+        masses = np.full(points.shape[:2], 1 / len(mixture.errors))
+        widths = [mixture.own[j].error_bandwidth for j in columns]
         said.append((errors, kernels.say(points, masses, widths, tailed=True)))
     if neighbors > 0:
         masses = joint.neighbors.masses / joint.neighbors.masses.sum(axis=1, keepdims=True, dtype=np.float64)
         points = joint.neighbors.atoms(joint.loc)
-        widths = [blend.own[j].bandwidth for j in columns]
+        widths = [mixture.own[j].bandwidth for j in columns]
         said.append((neighbors, kernels.say(points, masses, widths, tailed=False)))
     shares = _posterior(np.array([share for share, _ in said]), np.stack([one.density for _, one in said], axis=1))
     atoms = np.concatenate([one.points for _, one in said], axis=1)
@@ -75,14 +75,14 @@ def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Flo
     return Stack(loc, scale, atoms, masses, replace(own, weights=weights, bandwidth=bandwidth))
 
 
-def kernel_factor(blend: JointMixtureParams, target: int, columns: list[int]) -> float:
-    """Return the `best_factor` of a blend's error vectors, remembered; infinite where no vector has a weight."""
-    if blend.weights[2] == blend.weights[3] == 0:
+def kernel_factor(mixture: JointMixtureParams, target: int, columns: list[int]) -> float:
+    """Return the `best_factor` of the error vectors of a mixture, remembered; infinite where no vector has a weight."""
+    if mixture.weights[2] == mixture.weights[3] == 0:
         return np.inf
     key = target, tuple(columns)
-    if key not in blend.kernel_factors:
-        blend.kernel_factors[key] = best_factor(blend.errors, target, columns)
-    return blend.kernel_factors[key]
+    if key not in mixture.kernel_factors:
+        mixture.kernel_factors[key] = best_factor(mixture.errors, target, columns)
+    return mixture.kernel_factors[key]
 
 
 def best_factor(errors: Floats, target: int, columns: list[int]) -> float:
@@ -162,7 +162,7 @@ def _own(joint: JointStack, target: int, columns: list[int], y: Floats) -> _Said
     pairs = [(joint.own[j], column) for j, column in zip(columns, y.T, strict=True)]
     scores = np.stack([one.middle_score(column) for one, column in pairs], axis=1)
     scores = np.clip(scores, -_LARGEST_SCORE, _LARGEST_SCORE)
-    copula = _Conditioned.of(joint.blend.copula if joint.copulas is None else joint.copulas, target, columns)
+    copula = _Conditioned.of(joint.mixture.copula if joint.copulas is None else joint.copulas, target, columns)
     density = sum(one.logpdf(column) for one, column in pairs)
     density = density + copula.log_density(scores) + (0.5 * np.square(scores) + HALF_LOG_2PI).sum(axis=1)
     moved = copula.middle(scores)[:, None] + copula.deviation[:, None] * _SCORES
@@ -182,7 +182,7 @@ class _Kernels:
 
     @classmethod
     def of(cls, joint: JointStack, target: int, columns: list[int], y: Floats, factor: float) -> _Kernels:
-        least = np.array([joint.blend.own[j].least_bandwidth for j in columns])
+        least = np.array([joint.mixture.own[j].least_bandwidth for j in columns])
         return cls(target, columns, y, joint.scale[:, columns], least, factor)
 
     def say(self, points: Floats, masses: Floats, bandwidths: list[float], *, tailed: bool) -> _Said:

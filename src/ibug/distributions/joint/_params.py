@@ -28,7 +28,7 @@ class JointMixtureParams:
     own : tuple of MixtureParams
         For each of d targets what the rows of its own distribution have in common.
     errors : ndarray of shape (n_errors, d)
-        Standardised error vectors of validation rows; each column has the errors of the target's own blend.
+        Standardised error vectors of validation rows; each column has the errors of the target's own mixture.
     correlation, copula : ndarray of shape (d, d)
         The correlations of the normal part, and of the normal scores of the targets' own distributions.
     unit : ndarray of shape (d,)

@@ -75,10 +75,10 @@ class JointStack:
         The neighbours, and the values that training rows have.
     own : tuple of Stack
         The targets' own distributions, d of them.
-    blend : JointMixtureParams
+    mixture : JointMixtureParams
         What all rows share: weights, errors, correlations.
     copulas : ndarray of shape (n, d, d), optional
-        The correlations of each row's copula, in place of that of the blend.
+        The correlations of each row's copula, in place of that of the mixture.
     """
 
     def __init__(
@@ -87,10 +87,10 @@ class JointStack:
         scale: Floats,
         neighbors: Neighborhood,
         own: tuple[Stack, ...],
-        blend: JointMixtureParams,
+        mixture: JointMixtureParams,
         copulas: Floats | None = None,
     ) -> None:
-        self.loc, self.scale, self.neighbors, self.own, self.blend = loc, scale, neighbors, own, blend
+        self.loc, self.scale, self.neighbors, self.own, self.mixture = loc, scale, neighbors, own, mixture
         self.copulas = copulas
         self._single = False  # whether it is the distribution of one row
 
@@ -103,14 +103,14 @@ class JointStack:
         near = [one.neighbors for one in distributions]
         same = all(one.targets is near[0].targets and one.residuals is near[0].residuals for one in near)
         same = same and len({one.copulas is None for one in distributions}) == 1
-        if not same or any(not first.blend.equals(one.blend) for one in distributions):
+        if not same or any(not first.mixture.equals(one.mixture) for one in distributions):
             raise InvalidInputError("Joint stacks of different models or rules cannot be joined.")
         loc, scale = (np.concatenate([getattr(one, name) for one in distributions]) for name in ("loc", "scale"))
         rows, masses = (np.concatenate([getattr(one, name) for one in near]) for name in ("rows", "masses"))
         joined = replace(near[0], rows=rows, masses=masses)
         own = tuple(Stack.concatenate(parts) for parts in zip(*(one.own for one in distributions), strict=True))
         copulas = [one.copulas for one in distributions if one.copulas is not None]
-        return cls(loc, scale, joined, own, first.blend, np.concatenate(copulas) if copulas else None)
+        return cls(loc, scale, joined, own, first.mixture, np.concatenate(copulas) if copulas else None)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -142,11 +142,11 @@ class JointStack:
     def _some(self, rows: Any) -> Self:
         own = tuple(one[rows] for one in self.own)
         copulas = None if self.copulas is None else self.copulas[rows]
-        return type(self)(self.loc[rows], self.scale[rows], self.neighbors[rows], own, self.blend, copulas)
+        return type(self)(self.loc[rows], self.scale[rows], self.neighbors[rows], own, self.mixture, copulas)
 
     def __repr__(self) -> str:
         rows = "one row" if self._single else f"{len(self)} rows"
-        weights = self.blend.weights
+        weights = self.mixture.weights
         names = ("own", "normal", "errors", "neighbours")
         shares = ", ".join(f"{name} {weight:.3g}" for name, weight in zip(names, weights, strict=True))
         return f"<JointStack: {rows}, {self.n_targets} targets; {shares}>"
@@ -169,14 +169,14 @@ class JointStack:
             The number of the target, from 0.
         """
         j = self._target(target)
-        own, blend = self.own[j], self.blend
-        apart = blend.weights[0] * blend.own[j].weights[2]
+        own, mixture = self.own[j], self.mixture
+        apart = mixture.weights[0] * mixture.own[j].weights[2]
         parts = [(own.atoms, _shared(own.masses, apart))] if apart > 0 else []
-        if blend.weights[3] > 0:
-            parts.append((self.neighbors.atoms(self.loc, j), _shared(self.neighbors.masses, blend.weights[3])))
+        if mixture.weights[3] > 0:
+            parts.append((self.neighbors.atoms(self.loc, j), _shared(self.neighbors.masses, mixture.weights[3])))
         atoms = np.concatenate([part[0] for part in parts], axis=1) if parts else np.empty((len(self.loc), 0))
         masses = np.concatenate([part[1] for part in parts], axis=1) if parts else np.empty((len(self.loc), 0))
-        stack = Stack(self.loc[:, j], self.scale[:, j], atoms, masses, blend.marginals[j])
+        stack = Stack(self.loc[:, j], self.scale[:, j], atoms, masses, mixture.marginals[j])
         return stack[0] if self._single else stack
 
     def marginals(self) -> list[Stack]:
@@ -228,7 +228,7 @@ class JointStack:
                 )
             columns.append(np.broadcast_to(column, (n,)))
         y = np.stack(columns, axis=1)
-        factor = kernel_factor(self.blend, j, list(known))
+        factor = kernel_factor(self.mixture, j, list(known))
         parts = [conditional_stack(self._some(rows), j, list(known), y[rows], factor) for rows in self._chunks()]
         stack = Stack.concatenate(parts) if parts else self.marginal(j)
         return stack[0] if self._single else stack
@@ -252,23 +252,23 @@ class JointStack:
     def cov(self) -> Floats:
         """Return the covariances of the targets, (n, d, d)."""
         n, d = self.loc.shape
-        out, blend = np.empty((n, d, d)), self.blend
-        apart, normal, errors, atoms = blend.weights
-        middle = blend.errors.mean(axis=0) if len(blend.errors) else np.zeros(d)
-        away = blend.errors - middle
-        spread = away.T @ away / max(1, len(blend.errors))
+        out, mixture = np.empty((n, d, d)), self.mixture
+        apart, normal, errors, atoms = mixture.weights
+        middle = mixture.errors.mean(axis=0) if len(mixture.errors) else np.zeros(d)
+        away = mixture.errors - middle
+        spread = away.T @ away / max(1, len(mixture.errors))
         for rows in self._chunks():
             loc, scale, near = self.loc[rows], self.scale[rows], self.neighbors[rows]
             sizes = scale[:, :, None] * scale[:, None, :]
-            if blend.bounds is None:
-                parts = [(normal, loc, sizes * blend.correlation), (errors, loc + scale * middle, sizes * spread)]
+            if mixture.bounds is None:
+                parts = [(normal, loc, sizes * mixture.correlation), (errors, loc + scale * middle, sizes * spread)]
             else:
                 parts = [(normal, *self._normal_moments(rows))]
-            if blend.bounds is not None and len(blend.errors):
-                points = blend.inside(loc[:, None] + scale[:, None] * blend.errors)
-                parts.append((errors, *_moments(points, np.full(points.shape[:2], 1 / len(blend.errors)))))
+            if mixture.bounds is not None and len(mixture.errors):
+                points = mixture.inside(loc[:, None] + scale[:, None] * mixture.errors)
+                parts.append((errors, *_moments(points, np.full(points.shape[:2], 1 / len(mixture.errors)))))
             if atoms > 0:
-                parts.append((atoms, *_moments(blend.inside(near.atoms(loc)), _shared(near.masses, 1.0))))
+                parts.append((atoms, *_moments(mixture.inside(near.atoms(loc)), _shared(near.masses, 1.0))))
             if apart > 0:
                 parts.append((apart, *self._own_moments(rows)))
             mean = sum(weight * center for weight, center, _ in parts)
@@ -286,14 +286,14 @@ class JointStack:
     def _normal_moments(self, rows: slice) -> tuple[Floats, Floats]:
         """Return means and covariances of the normal part inside the bounds; correlations are those of its points."""
         loc, scale, nothing = self.loc[rows], self.scale[rows], np.empty((len(self.loc[rows]), 0))
-        bounded = [MixtureParams(np.array([1.0, 0.0, 0.0]), support=one.support) for one in self.blend.own]
+        bounded = [MixtureParams(np.array([1.0, 0.0, 0.0]), support=one.support) for one in self.mixture.own]
         parts = [Stack(loc[:, j], scale[:, j], nothing, nothing, one) for j, one in enumerate(bounded)]
-        return _coupled(parts, self.blend.inside(loc[:, None] + scale[:, None] * self.blend.normal_points))
+        return _coupled(parts, self.mixture.inside(loc[:, None] + scale[:, None] * self.mixture.normal_points))
 
     def _own_points(self, rows: slice) -> Floats:
         """Return the points that stand for the targets' own distributions under the copula, (n, n_points, d)."""
         if self.copulas is None:
-            probabilities = self.blend.copula_points[None]
+            probabilities = self.mixture.copula_points[None]
         else:
             probabilities = points_of_copulas(self.copulas[rows])
         return np.stack([one[rows].ppf(probabilities[:, :, j]) for j, one in enumerate(self.own)], axis=2)
@@ -361,25 +361,25 @@ class JointStack:
         rng = random_state
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))
-        m, (n, d), blend = 1 if size is None else size, self.loc.shape, self.blend
-        part = rng.choice(4, size=(m, n), p=blend.weights)
+        m, (n, d), mixture = 1 if size is None else size, self.loc.shape, self.mixture
+        part = rng.choice(4, size=(m, n), p=mixture.weights)
         z = rng.standard_normal((m, n, d))
-        out = self.loc + self.scale * (z @ blend.roots[0].T)
-        if blend.weights[0] > 0:
+        out = self.loc + self.scale * (z @ mixture.roots[0].T)
+        if mixture.weights[0] > 0:
             if self.copulas is None:
-                scores = z @ blend.roots[1].T
+                scores = z @ mixture.roots[1].T
             else:
                 scores = np.einsum("nij,mnj->mni", matrix_roots(self.copulas), z)
             for j, one in enumerate(self.own):
                 drawn = one.from_normal_score(scores[:, :, j].T).T
                 out[:, :, j] = np.where(part == 0, drawn, out[:, :, j])
-        if len(blend.errors):
-            drawn = self.loc + self.scale * blend.errors[rng.integers(len(blend.errors), size=(m, n))]
+        if len(mixture.errors):
+            drawn = self.loc + self.scale * mixture.errors[rng.integers(len(mixture.errors), size=(m, n))]
             out[part == 2] = drawn[part == 2]
-        if blend.weights[3] > 0:
+        if mixture.weights[3] > 0:
             draw, row = np.nonzero(part == 3)
             out[draw, row] = self._drawn_atoms(row, rng.random(len(row)))
-        out = blend.inside(out[:, 0] if self._single else out)
+        out = mixture.inside(out[:, 0] if self._single else out)
         return np.asarray(out[0] if size is None else out)
 
     def energy_score(self, y: ArrayLike) -> Floats:
@@ -392,7 +392,7 @@ class JointStack:
         y : array-like of shape (n, d)
             The observed values.
         """
-        values = self._observed(y) / self.blend.unit
+        values = self._observed(y) / self.mixture.unit
         out = np.empty(len(values))
         for rows, points, weights in self._points():
             to_target, to_itself = mean_distances(points, weights[:, None, :], values[rows])
@@ -414,7 +414,7 @@ class JointStack:
         """
         if not p > 0:
             raise InvalidInputError(f"The power of a variogram score must be above zero; got {p!r}.")
-        values = self._observed(y) / self.blend.unit
+        values = self._observed(y) / self.mixture.unit
         out = np.empty(len(values))
         for rows, points, weights in self._points():
             out[rows] = variogram(points, weights, values[rows], p)
@@ -422,18 +422,18 @@ class JointStack:
 
     def _points(self) -> Iterator[tuple[slice, Floats, Floats]]:
         """Yield chunk after chunk: its rows, the points that stand for them in units, and their probabilities."""
-        blend, unit = self.blend, self.blend.unit
-        apart, normal, errors, atoms = blend.weights
-        fixed = [(normal, blend.normal_points), (errors, blend.errors)]
+        mixture, unit = self.mixture, self.mixture.unit
+        apart, normal, errors, atoms = mixture.weights
+        fixed = [(normal, mixture.normal_points), (errors, mixture.errors)]
         fixed = [(weight, points) for weight, points in fixed if weight > 0]
         for rows in self._chunks():
             loc, scale, near = self.loc[rows], self.scale[rows], self.neighbors[rows]
-            parts = [(weight, blend.inside(loc[:, None] + scale[:, None] * points)) for weight, points in fixed]
+            parts = [(weight, mixture.inside(loc[:, None] + scale[:, None] * points)) for weight, points in fixed]
             if apart > 0:
                 parts.append((apart, self._own_points(rows)))
             weights = [np.full(points.shape[:2], weight / points.shape[1]) for weight, points in parts]
             if atoms > 0:
-                parts.append((atoms, blend.inside(near.atoms(loc))))
+                parts.append((atoms, mixture.inside(near.atoms(loc))))
                 weights.append(_shared(near.masses, atoms))
             yield rows, np.concatenate([points for _, points in parts], axis=1) / unit, np.concatenate(weights, axis=1)
 

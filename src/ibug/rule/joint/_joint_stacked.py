@@ -117,8 +117,8 @@ class JointStacked:
         """Return normal distributions of one target in the form of a stack. Shapes: loc, scale (n,)."""
         one, nothing = self.pooled[target], np.empty((len(loc), 0))
         weights = np.array([1.0, 0.0, 0.0])
-        blend = MixtureParams(weights, one.errors, USUAL_BANDWIDTH, one.error_bandwidth, one.resolution, one.support)
-        return Stack.of_sorted(loc, scale, nothing, nothing.astype(np.float32), blend)
+        mixture = MixtureParams(weights, one.errors, USUAL_BANDWIDTH, one.error_bandwidth, one.resolution, one.support)
+        return Stack.of_sorted(loc, scale, nothing, nothing.astype(np.float32), mixture)
 
     def distribution(self, batch: Batch, own: tuple[Stack, ...]) -> JointStack:
         """Return the joint distributions of a batch of rows."""
@@ -136,9 +136,9 @@ class JointStacked:
         if self.pseudo_rows is not None:
             nearest = batch.tables["residuals"][batch.rows[:, : self.n_local]]
             copulas = local_copulas(self.copula, nearest, self.pseudo_rows)
-        return JointStack(batch.mean, scale, near, own, self.blend(tuple(one.blend for one in own)), copulas)
+        return JointStack(batch.mean, scale, near, own, self.mixture(tuple(one.mixture for one in own)), copulas)
 
-    def blend(self, own: tuple[MixtureParams, ...]) -> JointMixtureParams:
+    def mixture(self, own: tuple[MixtureParams, ...]) -> JointMixtureParams:
         """Return what all rows of the distributions have in common."""
         neighbors = sum(weight for some in self.active for _, weight in some)
         errors = self.weights[2] if self.experts.errors else 0.0
@@ -184,6 +184,6 @@ class JointStacked:
             None if pseudo_rows is None else float(pseudo_rows),
         )
         nothing = np.empty(0)
-        own = tuple(stacked.plain(j, nothing, nothing).blend for j in range(stacked.n_targets))
-        stacked.blend(own)  # impossible values are refused now, not when a row is predicted
+        own = tuple(stacked.plain(j, nothing, nothing).mixture for j in range(stacked.n_targets))
+        stacked.mixture(own)  # impossible values are refused now, not when a row is predicted
         return stacked
