@@ -1,4 +1,4 @@
-"""The main job on real data: a trained LightGBM model gets honest intervals, without retraining it.
+"""The main job on real data: a trained LightGBM model gets calibrated intervals, without retraining it.
 
 Run with ``make demo``, or ``python examples/demo.py`` where ``ibug-learn[lightgbm]`` is installed.
 """
@@ -51,7 +51,7 @@ def print_scores(model: LGBMRegressor, raw: IBUGRegressor, u: IBUGRegressor, X: 
         ("CRPS, lower is better", f"{crps(y, before):.2f}", f"{crps(y, after):.2f}"),
         ("NLL, lower is better", f"{nll(y, before):.3f}", f"{nll(y, after):.3f}"),
         (
-            f"truth inside the {LEVEL:.0%} interval",
+            f"inside the {LEVEL:.0%} interval",
             f"{coverage(y, before, LEVEL):.1%}",
             f"{coverage(y, after, LEVEL):.1%}",
         ),
@@ -66,10 +66,10 @@ def print_predictions(u: IBUGRegressor, X: np.ndarray, y: np.ndarray, n: int = 1
     """Print a table of predictions with intervals."""
     intervals = u.predict_interval(X[:n], coverage=LEVEL)
     print(f"Ten predictions with their {LEVEL:.0%} intervals")
-    print("  row   prediction   lower   upper   truth")
-    for row, (mean, (low, high), truth) in enumerate(zip(u.predict(X[:n]), intervals, y[:n], strict=True)):
-        note = "" if low <= truth <= high else "   outside"
-        print(f"  {row:3}   {mean:10.1f} {low:7.1f} {high:7.1f} {truth:7.0f}{note}")
+    print("  row   prediction   lower   upper   observed")
+    for row, (mean, (low, high), observed) in enumerate(zip(u.predict(X[:n]), intervals, y[:n], strict=True)):
+        note = "" if low <= observed <= high else "   outside"
+        print(f"  {row:3}   {mean:10.1f} {low:7.1f} {high:7.1f} {observed:7.0f}{note}")
     print()
 
 

@@ -42,9 +42,9 @@ served = ibug.load(path)
 X_calm, y_calm = sample(200)
 X_rough, y_rough = sample(200, noise=2.5)
 inside = []
-for x, truth in zip(np.vstack([X_calm, X_rough]), np.concatenate([y_calm, y_rough]), strict=True):
+for x, observed in zip(np.vstack([X_calm, X_rough]), np.concatenate([y_calm, y_rough]), strict=True):
     lower, upper = served.predict_interval(x[None], coverage=0.9)[0]
-    inside.append(lower <= truth <= upper)
+    inside.append(lower <= observed <= upper)
 print(f"first half: {np.mean(inside[:200]):.0%} inside, second half: {np.mean(inside[200:]):.0%}")
 
 # %%

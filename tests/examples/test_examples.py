@@ -24,7 +24,7 @@ def test_demo(capsys):
     pytest.importorskip("lightgbm")
     runpy.run_path(str(FOLDER / "demo.py"), run_name="__main__")
     printed = capsys.readouterr().out
-    assert "truth inside the 90% interval" in printed
+    assert "inside the 90% interval" in printed
     assert printed.count(" of 150 ") == 8
 
 

@@ -1,8 +1,8 @@
 """
-Rows unlike the training data
+Rows far from the training data
 =============================
 
-A model predicts a value for every row, even for rows unlike anything it was trained on. The affinity of a row's
+A model predicts a value for every row, even for rows far from anything it was trained on. The affinity of a row's
 neighbours, the share of the trees in which they share its leaf, is a warning that costs nothing.
 """
 
@@ -46,4 +46,4 @@ plt.show()
 
 # %%
 # A low score is a warning; a high score proves nothing. Rows beyond the training data along one feature fall into the
-# outermost leaves, together with the outermost training rows, and may look familiar.
+# outermost leaves, together with the outermost training rows, and may look similar to them.
