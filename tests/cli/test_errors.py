@@ -168,7 +168,7 @@ def test_outputs_that_cannot_be(files):
     model, data = files["model.ibug"], files["test.csv"]
     assert "does not exist" in refused(files, "predict", model, data, "-o", files["no/out.csv"])
     assert "is a folder" in refused(files, "predict", model, data, "-o", str(files.folder))
-    assert "the ending does not tell" in refused(files, "predict", model, data, "-o", files["out.xlsx"])
+    assert "the ending does not name a format" in refused(files, "predict", model, data, "-o", files["out.xlsx"])
     assert "is an input" in refused(files, "predict", model, data, "-o", data)
 
 

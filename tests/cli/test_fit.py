@@ -258,7 +258,7 @@ def test_model_files_that_cannot_be_used(files, training):
         assert result.exit_code == 1
         return " ".join(result.stderr.split())
 
-    assert "does not tell the library" in refused("m.pkl")
+    assert "is not that of a library's model" in refused("m.pkl")
     assert "is no LightGBM model" in refused("m.txt")
     assert "is no XGBoost model" in refused("m.json", b"{}")
     assert "catboost cannot load" in refused("m.cbm")

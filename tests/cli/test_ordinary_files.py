@@ -262,7 +262,7 @@ def test_infinite_ends_are_noted_once(own):
     assert "0.9 needs 9 rows" in notes
     result = own.run("predict", own["m.ibug"], own["test.csv"], "-o", own["out.csv"], "--chunk-rows", "7")
     assert result.stderr.count("have infinite ends") == 1
-    assert "unlike the training data" not in result.stderr
+    assert "low similarity to the training data" not in result.stderr
     assert "have infinite ends" in own.run("evaluate", own["m.ibug"], own["test.csv"]).stderr
     result = own.run("predict", own["m.ibug"], own["test.csv"], "-o", own["no.csv"], "--strict", ok=False)
     assert (result.exit_code, (own.folder / "no.csv").exists()) == (1, False)

@@ -130,7 +130,7 @@ def test_unseen_categories_are_told_and_marked(files, table):
     assert (files.folder / "out2.csv").read_bytes() == (files.folder / "out.csv").read_bytes()
 
 
-def test_rows_unlike_the_training_data_are_told(files, table):
+def test_rows_of_low_similarity_are_noted(files, table):
     numbers = [name for name in files.features if name != "hour"]
     table.loc[2, numbers] = "-1e6"
     table.to_csv(files["odd.csv"], index=False)

@@ -225,9 +225,9 @@ def test_a_training_file_that_is_not_beside_the_model_must_be_confirmed(files, c
     arguments = [command[0], model, files["test.csv"], *command[1:]]
     arguments += [tmp_path / "report.html"] if command[0] == "report" else []
     said = " ".join(files.run(*arguments).stderr.split())
-    assert "not beside it" in said
+    assert "in another folder" in said
     assert "--train" in said
-    assert "not beside it" not in files.run(*arguments, "--train", files["train.csv"]).stderr
+    assert "in another folder" not in files.run(*arguments, "--train", files["train.csv"]).stderr
     shutil.copy(files["train.csv"], tmp_path / "train.csv")
     manifest["metadata"]["ibug.cli"]["train"]["path"] = "train.csv"
     put_together(model, members, manifest)
@@ -236,7 +236,7 @@ def test_a_training_file_that_is_not_beside_the_model_must_be_confirmed(files, c
     if hasattr(os, "symlink"):
         (tmp_path / "train.csv").unlink()
         (tmp_path / "train.csv").symlink_to(files["train.csv"])
-        assert "not beside it" in " ".join(files.run(*arguments).stderr.split())
+        assert "in another folder" in " ".join(files.run(*arguments).stderr.split())
 
 
 def test_a_stranger_s_model_is_tried_first(files, monkeypatch):

@@ -25,7 +25,7 @@ def test_every_diagnosis_is_drawn_in_one_figure_after_one_search(u, data, tmp_pa
     assert not found.reasons
     assert len(plt.get_fignums()) == 1
     assert {display.figure_ for display in found.displays.values()} == {found.figure_}
-    assert set(found.displays["calibration"].observed) == {"calibrated", "uncalibrated"}
+    assert set(found.displays["calibration"].observed) == {"ibug", "plain neighbours"}
     assert dict(found.scores) == dict(evaluate(u, X, y))
     assert found.displays["intervals"].coverage == 0.8
     np.testing.assert_array_equal(found.displays["densities"].neighbors, u.training_targets_[u.kneighbors(X[:5])[1]])

@@ -93,13 +93,13 @@ def test_opens_with_charts_and_the_widest_row(page, written):
         page.run("document.getElementById(arguments[0]).scrollIntoView()", chart)
         page.wait(f"document.querySelector('#{chart} .main-svg') !== null")
     inside = np.mean((interval[:, 0] <= written.y) & (written.y <= interval[:, 1]))
-    assert f"90 % intervals held the truth {100 * inside:.1f} % of the time" in page.find("#headlines").text
+    assert f"{100 * inside:.1f} % of the observed values are inside the 90 % intervals" in page.find("#headlines").text
     assert "corrected for 4 comparisons" in page.find("#drift").text
     assert page.run("return performance.getEntriesByType('resource').length") == 0  # nothing was fetched
 
 
 def test_sorts_by_any_column(page, written):
-    expected = {"prediction": written.u.predict(written.X), "truth": written.y}
+    expected = {"prediction": written.u.predict(written.X), "observed": written.y}
     for key, values in expected.items():
         page.find(f"#head th[data-key={key}] button").click()
         assert page.find(f"#head th[data-key={key}]").get_attribute("aria-sort") == "descending"
@@ -167,7 +167,7 @@ def searched(model, tmp_path_factory):
     ibug.report.write(u, encoded[300:], y[300:], path, X_shown=frame)
     points, interval = u.predict(encoded[300:]), u.predict_interval(encoded[300:], 0.9)
     affinity = u.affinity_score(encoded[300:])
-    shown = frame.assign(prediction=points, width=interval[:, 1] - interval[:, 0], familiar=affinity)
+    shown = frame.assign(prediction=points, width=interval[:, 1] - interval[:, 0], similarity=affinity)
     numbers = {"hour": pd.to_numeric(frame["hr"]), "cost": frame["price"].str.replace(",", ".").astype(float)}
     return path, shown.assign(**numbers)
 
@@ -220,7 +220,7 @@ SEARCHES = [  # what is typed, and what pandas is asked
     ("day>2024-01-04", "day > '2024-01-04'"),
     ("day <= 2024-01-05 hum>0.5", "day <= '2024-01-05' and hum > 0.5"),
     ("width<inf", "width < 1e300"),
-    ("familiar > 50%", "familiar > 0.5"),
+    ("similarity > 50%", "similarity > 0.5"),
     ("hum>", "index >= 0"),
     ("hum > 0.5 hr <", "hum > 0.5"),
 ]
@@ -271,7 +271,7 @@ def test_numbers_on_the_page_are_the_models(page, written):
     assert i == np.argsort(-written.u.predict(written.X), kind="stable")[2]
     assert page.fact("prediction") == number(written.u.predict(X)[0])
     assert page.fact("90 % interval") == f"{number(lower)} … {number(upper)}"
-    assert page.fact("truth") == number(written.y[i])
+    assert page.fact("observed") == number(written.y[i])
     assert page.fact("σ") == number(written.u.predict_dist(X).std()[0])
     affinities, indices = written.u.kneighbors(X, 10)
     cells = page.run(
@@ -371,7 +371,7 @@ def test_narrow_screens_do_not_scroll_sideways(page, written, width):
         page.run("document.getElementById(arguments[0]).scrollIntoView()", chart)
         page.wait(f"document.querySelector('#{chart} .main-svg') !== null")
     assert page.run("return document.documentElement.scrollWidth") <= width
-    assert page.find("#grid td[data-key=truth]").is_displayed()
+    assert page.find("#grid td[data-key=observed]").is_displayed()
 
 
 def test_data_is_inert(page, written):

@@ -21,7 +21,7 @@ from ibug.metrics import evaluate
 from ibug.report._charts import densities
 from ibug.report._explorer import differences, feature, widths
 from ibug.report._page import pack, to_json
-from ibug.report._summary import Familiarity, caveats, headlines, scored
+from ibug.report._summary import Similarity, caveats, headlines, scored
 
 
 def unpack(packed):
@@ -69,7 +69,7 @@ def test_numbers_are_the_librarys_own(written, data):
     np.testing.assert_array_equal(unpack(rows["prediction"]), u.predict(X))
     np.testing.assert_array_equal(unpack(rows["lower"]), interval[:, 0])
     np.testing.assert_array_equal(unpack(rows["upper"]), interval[:, 1])
-    np.testing.assert_array_equal(unpack(rows["truth"]), y)
+    np.testing.assert_array_equal(unpack(rows["observed"]), y)
     np.testing.assert_array_equal(unpack(rows["std"]), u.predict_dist(X).std())
     np.testing.assert_array_equal(unpack(rows["affinity"]), u.affinity_score(X))
     assert rows["id"] == written.ids
@@ -82,17 +82,23 @@ def test_numbers_are_the_librarys_own(written, data):
     np.testing.assert_allclose(unpack(near["std"]), u.training_targets_[indices[:, : u.k_]].std(axis=1), rtol=1e-6)
 
 
-def test_scores_before_and_after(written, data):
-    after = evaluate(written.u, written.X, written.y)
-    before = evaluate(written.u.uncalibrated(), written.X, written.y)
+def said(lines, words):
+    """Return the headline that has these words."""
+    return next(line for line in lines if words in line["text"])
+
+
+def test_scores_of_ibug_and_of_the_plain_neighbours(written, data):
+    ibug_ = evaluate(written.u, written.X, written.y)
+    plain = evaluate(written.u.uncalibrated(), written.X, written.y)
     by_name = {row["name"]: row for row in data["scores"]}
-    assert by_name["CRPS"]["after"] == number(after["crps"])
-    assert by_name["CRPS"]["before"] == number(before["crps"])
+    assert by_name["CRPS"]["ibug"] == number(ibug_["crps"])
+    assert by_name["CRPS"]["plain"] == number(plain["crps"])
     ninety = next(row for row in data["intervals"] if row["level"] == "90 %")
-    assert ninety["after"]["held"] == f"{100 * after['coverage_90']:.1f} %"
-    assert ninety["before"]["width"] == number(before["width_90"])
-    sentence = data["headlines"][0]["text"]
-    assert sentence.startswith(f"90 % intervals held the truth {100 * after['coverage_90']:.1f} % of the time (")
+    assert ninety["ibug"]["inside"] == f"{100 * ibug_['coverage_90']:.1f} %"
+    assert ninety["plain"]["width"] == number(plain["width_90"])
+    assert [row["name"] for row in data["scores"]][:2] == ["CRPS", "width of 90 % intervals"]
+    share = f"{100 * ibug_['coverage_90']:.1f} %"
+    assert said(data["headlines"], f"{share} of the observed values are inside the 90 % intervals (")["figure"] == share
 
 
 def test_how_rows_compare_with_the_validation_rows(written, data):
@@ -257,7 +263,7 @@ def test_more_rows_than_fit_are_drawn_at_random(model, tmp_path):
     np.testing.assert_array_equal(unpack(data["rows"]["prediction"]), u.predict(X[300:])[rows])
     assert (data["about"]["n_rows"], data["about"]["n_shown"]) == (120, 30)
     assert data["features"]["differences"] is None  # no X_train
-    assert "of 120 rows" in data["headlines"][0]["text"]
+    assert said(data["headlines"], "of 120 rows")
 
 
 def test_without_neighbours(model, tmp_path):
@@ -273,7 +279,7 @@ def test_without_neighbours(model, tmp_path):
     path = ibug.report.write(Plain(), X[300:], y[300:], tmp_path / "report.html")
     data = json.loads(Page(path.read_text(encoding="utf-8")).scripts[0])
     assert data["neighbors"] is None
-    assert all(row["before"] is None for row in data["scores"])
+    assert all(row["plain"] is None for row in data["scores"])
     assert "reason" in data["charts"]["tuning"]
     assert data["widths"]["reason"]
     with pytest.raises(InvalidInputError, match="has none"):
@@ -321,13 +327,12 @@ def test_words_are_honest(model):
     found = scored(predict_rows(u, X[300:]), X[300:], y[300:], 0.9)
     wrong = scored(predict_rows(u, X[300:]), X[300:], y[300:] + 100, 0.9)
     few = scored(predict_rows(u, X[300:320]), X[300:320], y[300:320], 0.9)
-    assert headlines(wrong, None, None)[0]["tone"] == "bad"
-    assert "too narrow" in headlines(wrong, None, None)[0]["text"]
+    assert said(headlines(wrong, None, None), "too narrow")["tone"] == "bad"
     assert "only 20 rows" in " ".join(caveats(few, found, 0.0))
     assert "trained on them" in " ".join(caveats(found, found, 0.9))
-    assert Familiarity(np.array([0.1, 0.5]), 0.3).headline()["figure"] == "1"
-    assert "not known" in Familiarity(np.array([0.1]), float("nan")).headline()["text"]
-    assert Familiarity(np.full(100, 0.1), 0.3).headline()["tone"] == "bad"
+    assert Similarity(np.array([0.1, 0.5]), 0.3).headline()["figure"] == "1"
+    assert "not known" in Similarity(np.array([0.1]), float("nan")).headline()["text"]
+    assert Similarity(np.full(100, 0.1), 0.3).headline()["tone"] == "bad"
 
 
 @pytest.mark.parametrize("n", [1, 10])
@@ -337,10 +342,10 @@ def test_few_rows_promise_nothing(model, tmp_path, n):
     lower, upper = u.predict_dist(rows).interval(0.9)
     inside = np.flatnonzero((lower <= y[300:]) & (y[300:] <= upper))[:n]
     few = scored(predict_rows(u, rows.iloc[inside]), rows.iloc[inside], y[300:][inside], 0.9)
-    (line, *_) = headlines(few, None, None)
+    line = said(headlines(few, None, None), "inside the 90 % intervals")
     assert line["figure"] == "100.0 %"
     assert line["tone"] == "plain"
-    assert "too few to tell" in line["text"]
+    assert "too few rows to say" in line["text"]
     assert "promised (" not in line["text"]
     assert ("1 row)" in line["text"]) == (n == 1)
 
@@ -354,7 +359,7 @@ def test_groups_have_a_table(model, tmp_path):
     assert found["by"] == "age"
     assert [line["group"] for line in found["lines"]] == expected["group"].tolist()
     assert found["lines"][-1]["group"] == "missing"
-    assert [line["held"] for line in found["lines"]] == [f"{100 * share:.1f} %" for share in expected["coverage_80"]]
+    assert [line["inside"] for line in found["lines"]] == [f"{100 * share:.1f} %" for share in expected["coverage_80"]]
     assert [line["width"] for line in found["lines"]] == [number(width) for width in expected["width_80"]]
     off = u.predict(X[300:]) + np.where(np.arange(120) < 60, 0.0, 1e6)
     path = ibug.report.write(u, X[300:], off, tmp_path / "report.html", groups=np.arange(120) < 60)

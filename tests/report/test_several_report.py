@@ -33,7 +33,7 @@ def test_each_target_has_the_librarys_own_numbers(several_written, data):
         np.testing.assert_array_equal(unpack(rows["prediction"]), u.predict(X)[:, j])
         np.testing.assert_allclose(unpack(rows["lower"]), interval[:, j, 0])
         np.testing.assert_allclose(unpack(rows["upper"]), interval[:, j, 1])
-        np.testing.assert_array_equal(unpack(rows["truth"]), Y[:, j])
+        np.testing.assert_array_equal(unpack(rows["observed"]), Y[:, j])
         assert unpack(rows["density"]["heights"]).max() == 65535
         targets = unpack(one["neighbors"]["target"])[places[:, :10]]
         np.testing.assert_array_equal(targets, u.training_targets_[indices][:, :, j])
@@ -46,20 +46,21 @@ def test_scores_are_those_of_evaluate(several_written, data):
     scores = evaluate(several_written.u, several_written.X, several_written.y)
     plain = evaluate(several_written.u.uncalibrated(), several_written.X, several_written.y)
     joint = {row["name"]: row for row in data["joint"]["scores"]}
-    assert joint["energy score"]["after"] == number(scores["energy_score"])
-    assert joint["energy score"]["before"] == number(plain["energy_score"])
-    assert joint["variogram score"]["after"] == number(scores["variogram_score"])
+    assert joint["energy score"]["ibug"] == number(scores["energy_score"])
+    assert joint["energy score"]["plain"] == number(plain["energy_score"])
+    assert joint["variogram score"]["ibug"] == number(scores["variogram_score"])
     ninety = next(row for row in data["joint"]["boxes"] if row["level"] == "90 %")
     assert ninety["boxes"] == f"{100 * scores['box_coverage_90']:.1f} %"
     names = several_written.u.target_names_
     for name, line, one in zip(names, data["joint"]["overview"], data["targets"], strict=True):
         assert line["name"] == name
         assert line["mae"] == number(scores[f"{name}_mae"], 3)
-        assert line["held"] == f"{100 * scores[f'{name}_coverage_90']:.1f} %"
+        assert line["inside"] == f"{100 * scores[f'{name}_coverage_90']:.1f} %"
         level = next(row for row in one["intervals"] if row["level"] == "90 %")
-        assert level["after"]["width"] == number(scores[f"{name}_width_90"])
+        assert level["ibug"]["width"] == number(scores[f"{name}_width_90"])
     sentence = data["joint"]["headlines"][0]["text"]
-    assert sentence.startswith(f"90 % boxes held all targets at once {100 * scores['box_coverage_90']:.1f} % of the")
+    share = f"{100 * scores['box_coverage_90']:.1f} %"
+    assert sentence.startswith(f"{share} of the rows have all targets inside the 90 % boxes (")
 
 
 def test_boxes_samples_and_correlations(several_written, data):
@@ -89,7 +90,7 @@ def test_without_validation_rows_there_are_no_boxes(several, tmp_path):
     joint = json.loads(Page(path.read_text(encoding="utf-8")).scripts[0])["joint"]
     assert joint["box"] is None
     assert {row["boxes"] for row in joint["boxes"]} == {"–"}
-    assert [line["figure"] for line in joint["headlines"]] == ["?"]  # how familiar rows are is not known either
+    assert [line["figure"] for line in joint["headlines"]] == ["?"]  # which similarity is low is not known either
     assert unpack(joint["samples"]["steps"]).shape[0] == 20
 
 

@@ -28,13 +28,13 @@ Prediction intervals and whole distributions from gradient-boosted trees, on fil
 
   ibug report model.ibug test.csv -o report.html
 
-[dim]Exit codes: 0 done; 1 a file or model cannot be used; 2 wrong usage; 3 a library is missing; 4 the data have
-moved (ibug monitor); 70 a fault of ibug; 130 interrupted.[/]
+[dim]Exit codes: 0 done; 1 a file or model cannot be used; 2 wrong usage; 3 a library is missing; 4 data drift
+(ibug monitor); 70 a fault of ibug; 130 interrupted.[/]
 """
 
 
 class Commands(TyperGroup):
-    """The commands; what is wrong with their options is told without control characters."""
+    """The commands; errors about their options have no control characters."""
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         """Read the options that stand before the command."""
@@ -80,7 +80,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Tell the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", hidden=True, help="Show tracebacks.")] = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Trained models in their libraries' own files; the ending tells the library."""
+"""Trained models in their libraries' own files; the ending names the library."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def load_model(path: str) -> Any:
     if ending not in _LOADERS:
         hint = " It was saved by ibug already: use it with ibug predict." if ending == ".ibug" else ""
         raise InvalidInputError(
-            f"{path}: the ending does not tell the library. Expected are LightGBM's .txt (booster.save_model), "
-            f"XGBoost's .ubj or .json (save_model), CatBoost's .cbm (save_model).{hint}"
+            f"{path}: the ending of the file is not that of a library's model. Expected are LightGBM's .txt "
+            f"(booster.save_model), XGBoost's .ubj or .json (save_model), CatBoost's .cbm (save_model).{hint}"
         )
     if not Path(path).is_file():
         raise InvalidInputError(f"The model file {path} does not exist.")

@@ -1,8 +1,8 @@
-"""``ibug evaluate``: the scores on rows that the model has not seen, beside those without calibration."""
+"""``ibug evaluate``: the scores on rows that the model has not seen, compared with those of the plain neighbours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,21 +20,21 @@ from ibug.cli._reading import open_table
 from ibug.cli._rows import LabelledRows, groups_of, read_labelled, with_groups
 from ibug.cli._terminal import Session, done, plain_table, words
 from ibug.cli._writing import atomic
-from ibug.describe import Predictions, group_lines, number, percent, predict_rows
+from ibug.describe import Predictions, group_lines, number, ordered_scores, percent, predict_rows
 from ibug.exceptions import InvalidInputError, MissingDependencyError
 
 if TYPE_CHECKING:
     from ibug.metrics import Scores
 
 _LEVELS = "0.5,0.8,0.9,0.95"
-_TOLD = 0.9  # the coverage that is shown for groups, if it is scored
+_MAIN = 0.9  # the coverage whose width is shown first, and that of groups, if it is scored
 _WIDE = 90  # the width of a terminal from which on meanings are shown
 
 HELP = """
 Score the model on TEST: rows that it has not seen, with their targets.
 
-Scores stand beside those of the same model without calibration. --plots draws calibration curve, PIT, intervals and
-more as PNG.
+Scores are compared with those of the plain neighbours: the same model without stack and calibration. --plots draws
+calibration curve, PIT, intervals and more as PNG.
 
 [dim]Examples:[/]
 
@@ -81,7 +81,7 @@ def evaluate(
     columns = with_groups(schema.names, groups, *targets)
     rows, _ = read_labelled(table, columns, schema.types, targets, None, lambda data: schema, session)
     if several:
-        _tell_several(stored.estimator, rows, coverages, table.name, session)
+        _evaluate_several(stored.estimator, rows, coverages, table.name, session)
         return
     with session.stages():
         scores, plain, drawn = _answer(stored.estimator, rows, coverages, groups, plots, session)
@@ -91,13 +91,13 @@ def evaluate(
     else:
         session.show(_scores_text(scores, plain, coverages, table.name, wide=session.out.width >= _WIDE))
         if scores.groups is not None:
-            session.show(_groups_text(scores.groups, _TOLD if _TOLD in coverages else max(coverages), str(groups)))
+            session.show(_groups_text(scores.groups, _main(coverages), str(groups)))
         for path in drawn:
             session.say(done(path))
 
 
-def _tell_several(estimator: Any, rows: LabelledRows, coverages: list[float], file: str, session: Session) -> None:
-    """Report the scores of several targets beside those without calibration."""
+def _evaluate_several(estimator: Any, rows: LabelledRows, coverages: list[float], file: str, session: Session) -> None:
+    """Report the scores of several targets, and those of the plain neighbours."""
     from ibug.metrics import evaluate as all_scores
 
     with session.stages():
@@ -118,7 +118,7 @@ def _answer(
     plots: str | None,
     session: Session,
 ) -> tuple[Scores, Scores, list[str]]:
-    """Return the scores with and without calibration, and the plots; all are made of the same predictions."""
+    """Return the scores of ibug and of the plain neighbours, and the plots; all are made of the same predictions."""
     from ibug.metrics import evaluate as all_scores
 
     with_densities = np.arange(min(ROWS_OF_DENSITIES, len(rows.y)))
@@ -127,11 +127,11 @@ def _answer(
     assert plain is not None, "a model file has an IBUGRegressor"
     assert nearest is not None, "as above"
     scores = all_scores(found, rows.X, rows.y, levels=coverages, groups=groups_of(rows, groups))
-    before = all_scores(plain, rows.X, rows.y, levels=coverages)
+    plain_scores = all_scores(plain, rows.X, rows.y, levels=coverages)
     if plots is None:
-        return scores, before, []
+        return scores, plain_scores, []
     folder = Path(plots)
-    return scores, before, draw_all(estimator, rows.X, rows.y, found, plain, nearest.indices, folder, session)
+    return scores, plain_scores, draw_all(estimator, rows.X, rows.y, found, plain, nearest.indices, folder, session)
 
 
 #: The number of rows whose densities are drawn: the first ones.
@@ -189,7 +189,7 @@ def _makers(
     import ibug.plotting as p  # takes long to import
 
     distribution = found.distribution
-    both = {"calibrated": distribution, "uncalibrated": plain.distribution}
+    both = {"ibug": distribution, "plain neighbours": plain.distribution}
     first = range(len(indices))
     targets = estimator.training_targets_[indices[:, : estimator.k_]]
     return {
@@ -205,40 +205,51 @@ def _makers(
     }
 
 
+def _main(coverages: list[float]) -> float:
+    return _MAIN if _MAIN in coverages else max(coverages)
+
+
 def _scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide: bool) -> Any:
-    """Return the scores beside the uncalibrated ones."""
-    table = plain_table("score", "calibrated", "uncalibrated")
-    if wide:
-        table.add_column("", style="label")
-    for name, value in scores.items():
-        if name.startswith(("coverage_", "width_")):
-            continue
-        cells = [name, Text(number(value), style="value"), number(plain[name])]
-        table.add_row(*cells, *([scores.meanings[name]] if wide else []))
-    intervals = plain_table("interval", "inside", "uncalibrated", "mean width", "uncalibrated")
+    """Return the scores of ibug and of the plain neighbours: CRPS and width first."""
+    names = ordered_scores(scores, _main(levels))
+    intervals = plain_table("interval", "mean width", "plain neighbours", "inside", "plain neighbours")
     for level in [f"{100 * level:g}" for level in levels]:
         inside, width = f"coverage_{level}", f"width_{level}"
         intervals.add_row(
             f"{level} %",
-            Text(percent(scores[inside], 1), style="value"),
-            percent(plain[inside], 1),
             Text(number(scores[width]), style="value"),
             number(plain[width]),
+            Text(percent(scores[inside], 1), style="value"),
+            percent(plain[inside], 1),
         )
-    head = words((f"{scores.n_rows:,}", "value"), " rows of ", (file, "value"))
-    return Group(head, "", table, "", intervals)
+    return Group(_head(scores, file), "", _score_table(names, scores, plain, wide), "", intervals)
 
 
 def _several_scores_text(scores: Any, plain: Any, file: str, *, wide: bool) -> Any:
-    """Return the scores of several targets beside the uncalibrated ones."""
-    table = plain_table("score", "calibrated", "uncalibrated")
+    """Return the same for several targets: scores of all together, then CRPS and widths of each, then the others."""
+
+    def place(name: str) -> int:
+        own = name.startswith(tuple(f"{target}_" for target in targets))
+        return 1 if own and name.endswith("_crps") else 2 if own and "_width_" in name else 3 if own else 0
+
+    targets = [name.removesuffix("_crps") for name in scores if name.endswith("_crps")]
+    return Group(_head(scores, file), "", _score_table(sorted(scores, key=place), scores, plain, wide))
+
+
+def _head(scores: Any, file: str) -> Any:
+    return words((f"{scores.n_rows:,}", "value"), " rows of ", (file, "value"))
+
+
+def _score_table(names: Sequence[str], scores: Any, plain: Any, wide: bool) -> Any:
+    table = plain_table("score", "ibug", "plain neighbours")
     if wide:
         table.add_column("", style="label")
-    for name, value in scores.items():
-        before = "" if plain[name] != plain[name] else number(plain[name])  # boxes need calibration
-        table.add_row(name, Text(number(value), style="value"), before, *([scores.meanings[name]] if wide else []))
-    head = words((f"{scores.n_rows:,}", "value"), " rows of ", (file, "value"))
-    return Group(head, "", table)
+    for name in names:
+        other = "" if plain[name] != plain[name] else number(plain[name])  # boxes need calibration
+        table.add_row(
+            name, Text(number(scores[name]), style="value"), other, *([scores.meanings[name]] if wide else [])
+        )
+    return table
 
 
 def _groups_text(table: dict[str, Any], coverage: float, column: str) -> Any:
@@ -248,9 +259,9 @@ def _groups_text(table: dict[str, Any], coverage: float, column: str) -> Any:
     for line in group_lines(table, coverage):
         marked |= bool(line["mark"])
         mark = Text(line["mark"], style="error" if line["mark"] == "▼" else "note")
-        held = Text(line["held"], style="value")
+        held = Text(line["inside"], style="value")
         lines.add_row(line["group"], line["rows"], held, mark, line["chance"], line["width"])
-    told = Text(
+    legend = Text(
         "▼ fewer inside than chance explains, ▲ more; of twenty groups, one is marked by chance.", style="label"
     )
-    return Group("", lines, *([told] if marked else []))
+    return Group("", lines, *([legend] if marked else []))

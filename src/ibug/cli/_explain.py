@@ -63,7 +63,7 @@ def explain(
     train: o.TrainFile = None,
     features: o.Features = True,
     width: Annotated[
-        bool, typer.Option("--width", help="Tell which features make the distribution wide (extra explain).")
+        bool, typer.Option("--width", help="Show which features make the distribution wide (extra explain).")
     ] = False,
     *,
     loading: o.Loading,
@@ -111,7 +111,7 @@ def explain(
 
 
 def _note_large(features: dict[str, Any], session: Session) -> None:
-    """Say which features are whole numbers that floating-point numbers do not tell from their neighbours."""
+    """Note which features are whole numbers that floating-point numbers round."""
     numbers = {name: value for name, value in features.items() if isinstance(value, (int, float))}
     large = [name for name, value in numbers.items() if abs(value) >= _FIRST_INEXACT and float(value).is_integer()]
     if large:
@@ -263,8 +263,8 @@ def reasons(facts: dict[str, Any], unseen: list[str]) -> list[str]:
     threshold = facts["affinity_threshold"]
     if share < threshold:
         lines.append(
-            f"It is unlike the training data: its neighbours share {percent(share)} of the leaves with it, and all but "
-            f"1 % of the validation rows had {percent(threshold)} or more."
+            f"Its similarity to the training data is low: its neighbours share {percent(share)} of the leaves with it, "
+            f"and all but 1 % of the validation rows had {percent(threshold)} or more."
         )
     else:
         lines.append(f"Its {near['neighbors']} nearest training rows share {percent(share)} of the leaves with it.")

@@ -63,7 +63,7 @@ HELP = """
 Wrap a trained model, or train one, and save it as one file.
 
 With --model the model is used as it is; TRAIN are the rows that it was trained on, --valid rows that it has not seen.
-Without, one is trained: early stopping finds the number of trees, and five clones give honest residuals of all rows.
+Without, one is trained: early stopping finds the number of trees, and five clones give out-of-sample residuals.
 
 [dim]Examples:[/]
 
@@ -142,7 +142,7 @@ def fit(
         Residuals,
         typer.Option(
             "--residuals",
-            help="Who makes honest residuals: clones or the model, the model alone, nobody.",
+            help="The source of out-of-sample residuals: clones or the model, the model alone, none.",
             rich_help_panel=_UNCERTAINTY,
         ),
     ] = _CLONES,
@@ -285,7 +285,7 @@ def _summary(facts: dict[str, Any]) -> Any:
     if scores["calibrated"] is not None:
         name = {"crps": "CRPS", "nll": "NLL", "energy": "energy score"}.get(facts["scoring"], "score")
         where = "validation rows" if facts["validation_rows"] else "out-of-fold predictions"
-        before = "" if scores["uncalibrated"] is None else f" ({number(scores['uncalibrated'])} uncalibrated)"
+        before = "" if scores["uncalibrated"] is None else f" (plain neighbours {number(scores['uncalibrated'])})"
         lines["score"] = f"{name} {number(scores['calibrated'])}{before} on {where}"
     head = done(facts["output"], facts["bytes"])
     return Group(head, facts_table(lines))

@@ -59,7 +59,7 @@ class Request:
     targets: tuple[str, ...] = ()  # the target, or several, as the table has them
 
     def for_columns(self, columns: Sequence[str]) -> Request:
-        """Return the same with the names of columns as the table has them, told apart where they came with commas."""
+        """Return the same with the names of columns as the table has them, separated where they came with commas."""
         ids, drop, categorical = (divided(given, columns) for given in (self.ids, self.drop, self.categorical))
         return replace(self, ids=ids, drop=drop, categorical=categorical, targets=targets_named(self.target, columns))
 
@@ -167,7 +167,7 @@ def train(booster: Booster, training: Training, request: Request, session: Sessi
 
 
 def _untrained(booster: Booster, training: Training, rows: LabelledRows) -> Any:
-    """Return the model to train; of several targets one for each, with as many trees as are best on average."""
+    """Return the model to train; several targets have one each, with the number of trees that is best on average."""
     if rows.y.ndim == 1:
         return booster.estimator(training, rows.X, rows.y, rows.weight)[0]
     found = [booster.estimator(training, rows.X, column, rows.weight) for column in rows.y.T]
@@ -188,10 +188,10 @@ def _open(request: Request, session: Session) -> tuple[Request, InputTable, list
     others = {*request.targets, request.weight, *request.ids, *request.drop}
     names = features(table.columns, others)
     if not names:
-        raise InvalidInputError(f"{table.name} has no column beside the target, {listed(request.targets)}.")
-    aside = [name or "(no name)" for name in table.columns if name not in names and name not in others]
-    if aside:
-        session.note(f"{table.name}: row numbers of pandas are left out: {listed(aside)}.")
+        raise InvalidInputError(f"{table.name} has no column besides the target, {listed(request.targets)}.")
+    left_out = [name or "(no name)" for name in table.columns if name not in names and name not in others]
+    if left_out:
+        session.note(f"{table.name}: row numbers of pandas are left out: {listed(left_out)}.")
     return request, table, names
 
 

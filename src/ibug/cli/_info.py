@@ -47,7 +47,7 @@ def info(session: Session, model: o.ModelFile, trusted: o.AllowedType = None, is
     if origin is not None:
         lines["training file"] = origin.path or "standard input"
     if not math.isnan(facts["affinity_threshold"]):
-        lines["unfamiliar"] = f"rows with an affinity score below {number(facts['affinity_threshold'])}"
+        lines["low similarity"] = f"affinity scores below {number(facts['affinity_threshold'])}"
     lines["written by"] = ", ".join(f"{name} {version}" for name, version in facts["written_by"].items())
     session.show(Group(facts_table(lines), "", _columns_table(stored.schema)))
 

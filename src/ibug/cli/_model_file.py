@@ -84,17 +84,17 @@ class StoredModel:
     def training_file(self, train: str | None, session: Session) -> str | None:
         """Return the path of the training file, or None, with a note, where it is not known.
 
-        A model file of someone else may name any file as its training file. What it names is opened only if it stands
-        beside the model file; a file elsewhere must be named by the user.
+        A model file of someone else may name any file as its training file. What it names is opened only if it is
+        in the folder of the model file; a file elsewhere must be named by the user.
         """
         if train == STANDARD_STREAM:
             raise typer.BadParameter("name a file.", param_hint="--train")
         path = train
         if path is None and self.origin is not None and self.origin.path is not None:
             path = os.path.join(os.path.dirname(self.path), self.origin.path)
-            if not _is_beside(path, self.path):
+            if not _in_same_folder(path, self.path):
                 session.note(
-                    f"The model file names {path} as its training file, which is not beside it: features are not "
+                    f"The model file names {path} as its training file, which is in another folder: features are not "
                     f"compared. If that is the right file, confirm it: --train {path}."
                 )
                 return None
@@ -102,13 +102,13 @@ class StoredModel:
                 session.note(f"The training file {path} is not there: features are not compared. --train names it.")
                 return None
         if path is None or self.schema.target is None:
-            session.note("The model file does not tell its training file: features are not compared. --train names it.")
+            session.note("The model file does not name its training file: features are not compared. --train names it.")
             return None
         return path
 
 
-def _is_beside(path: str, model: str) -> bool:
-    """Tell whether a file is in the folder of the model file, with links followed."""
+def _in_same_folder(path: str, model: str) -> bool:
+    """Return whether a file is in the folder of the model file, with links followed."""
     return os.path.dirname(os.path.realpath(path)) == os.path.dirname(os.path.realpath(model))
 
 
@@ -169,7 +169,7 @@ def _schema_of(estimator: Any) -> Schema:
     names = getattr(estimator, "feature_names_in_", None)
     if columns.unplaced or (any(values is None for values in columns.categories.values()) and not columns.texts):
         raise InvalidInputError(
-            "The model has categorical columns, and its file does not tell their categories. Wrap it with ibug fit "
+            "The model has categorical columns, and its file does not have their categories. Wrap it with ibug fit "
             "--model, which keeps them."
         )
     if names is not None:
@@ -197,7 +197,7 @@ def _known_targets(estimator: Any) -> tuple[str, ...] | None:
 
 
 def _with_types(columns: ModelColumns, types: Sequence[Mapping[str, Any]]) -> ModelColumns:
-    """Take the categories of the training frame, which the model itself may not tell."""
+    """Take the categories of the training frame, which the model itself may not know."""
     found = {i: list(kind["categories"]) for i, kind in enumerate(types) if "categories" in kind}
     if not found or columns.any or columns.texts:
         return columns

@@ -45,7 +45,9 @@ Isolate = Annotated[
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all processors.")]
 InputFormat = Annotated[
     Format | None,
-    typer.Option("--format", help="The input's format, where its name does not tell.", rich_help_panel=_INPUT),
+    typer.Option(
+        "--format", help="The input's format, if the ending of its name does not show it.", rich_help_panel=_INPUT
+    ),
 ]
 Delimiter = Annotated[
     str | None,
@@ -55,7 +57,7 @@ Encoding = Annotated[str, typer.Option("--encoding", help="Of text: latin-1, say
 Missing = Annotated[
     list[str] | None,
     typer.Option(
-        "--missing", help="A text that stands for a missing value, beside '', NA, NaN, null, …", rich_help_panel=_INPUT
+        "--missing", help="A text that stands for a missing value, besides '', NA, NaN, null, …", rich_help_panel=_INPUT
     ),
 ]
 Decimal = Annotated[

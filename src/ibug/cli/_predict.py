@@ -32,7 +32,7 @@ HELP = """
 Predict every row of DATA, in chunks, so that files larger than memory work.
 
 Without --interval, --quantiles and --samples the 90 % interval is written. --joint writes boxes in place of intervals,
-also beside --quantiles. The output has one line per row, in the same order: ids, prediction, std, then the columns
+also with --quantiles. The output has one line per row, in the same order: ids, prediction, std, then the columns
 asked for; those of several targets begin with the target's name. Neighbours are rows of the training file, counted
 from 0.
 
@@ -64,10 +64,10 @@ def predict(
     samples: Annotated[int, typer.Option("--samples", min=0, help="The number of random draws.")] = 0,
     id: Annotated[list[str] | None, typer.Option("--id", help="Columns to keep: a,b.")] = None,
     flags: Annotated[
-        bool, typer.Option("--flags", help="Mark rows unlike the training data, and unseen categories.")
+        bool, typer.Option("--flags", help="Mark rows of low similarity to the training data, and unseen categories.")
     ] = False,
     joint: Annotated[
-        bool, typer.Option("--joint", help="Of several targets: boxes that hold all of them at once.")
+        bool, typer.Option("--joint", help="With several targets: boxes that hold all of them at once.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of --samples.")] = 0,
     *,
@@ -133,7 +133,7 @@ def _of_targets(wanted: OutputSpec, names: list[str] | None) -> OutputSpec:
     """Return what is wanted of the model's targets; refuse what several, or one, cannot have."""
     if names is None:
         if wanted.joint:
-            raise typer.BadParameter("the model has one target: boxes are of several.", param_hint="--joint")
+            raise typer.BadParameter("the model has one target; boxes are for several.", param_hint="--joint")
         return wanted
     if wanted.samples:
         raise typer.BadParameter(
@@ -159,7 +159,8 @@ def _tell(predictor: Predictor, table: InputTable, output: str, seconds: float, 
         assert predictor.first_unfamiliar is not None
         session.note(
             f"{table.name}: {predictor.n_unfamiliar} of {n} rows ({percent(predictor.n_unfamiliar / n, 1)}; 1 % is "
-            f"usual) are unlike the training data, first {table.where(predictor.first_unfamiliar)}. --flags marks them."
+            f"usual) have a low similarity to the training data, first {table.where(predictor.first_unfamiliar)}. "
+            "--flags marks them."
         )
     if session.json:
         session.report(facts, to_stderr=output == STANDARD_STREAM)

@@ -56,7 +56,7 @@ def format_of(path: str) -> str:
         if name.endswith(ending):
             return format
     raise InvalidInputError(
-        f"{path}: the ending does not tell the format. Known are {', '.join(_ENDINGS)}; --format says it for an input."
+        f"{path}: the ending does not name a format. Known are {', '.join(_ENDINGS)}; --format says it for an input."
     )
 
 
@@ -67,12 +67,12 @@ def format_by_content(start: bytes) -> str | None:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How an input is to be read, where its name does not tell."""
+    """How an input is to be read, where its name does not show it."""
 
     format: str | None = None
     delimiter: str | None = None
     encoding: str = "utf-8"
-    missing: tuple[str, ...] = ()  # texts that stand for a missing value, beside the usual ones
+    missing: tuple[str, ...] = ()  # texts that stand for a missing value, besides the usual ones
     decimal: str | None = None  # the decimal mark; None: found out from the first rows
 
 
@@ -94,7 +94,7 @@ class InputTable(ABC):
     size
         The :attr:`position` at the end, in rows or bytes; None where it is not known.
     notes
-        What was found out about the file's form, to be told.
+        What was found out about the file's form, for the user.
     """
 
     name: str
@@ -223,7 +223,7 @@ _WITH_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 
 class TextForm(NamedTuple):
-    """How a table is written, and what is to be told of it."""
+    """How a table is written, and notes about it for the user."""
 
     delimiter: str
     decimal: str
@@ -292,7 +292,7 @@ MISSING = (
 )  # fmt: skip
 _BLOCK = 2**22
 _LONGEST_HEADER = 2**24
-_SAMPLE = 2**16  # bytes, from which the form of the file is told
+_SAMPLE = 2**16  # bytes, by which the form of the file is recognized
 _LOOK_UP = 0.1  # seconds
 
 
@@ -409,7 +409,7 @@ class TextTable(InputTable):
     def _settings(self, columns: Sequence[str], types: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "read_options": pyarrow.csv.ReadOptions(
-                # With a single thread errors tell the row.
+                # With a single thread errors have the row.
                 column_names=self.columns, use_threads=False, block_size=_BLOCK
             ),
             "parse_options": pyarrow.csv.ParseOptions(
@@ -457,8 +457,8 @@ class TextTable(InputTable):
             bad = self._bad_row
             return InvalidInputError(
                 f"{self.name}, {self.where(bad.number - 1)}: the header has {bad.expected_columns} columns, this row "
-                f"{bad.actual_columns}: {_short(bad.text)!r}. Mend the row; a {_named(self._delimiter)} inside a value "
-                "must stand in double quotes."
+                f"{bad.actual_columns}: {_short(bad.text)!r}. Correct the row; a {_named(self._delimiter)} inside a "
+                "value must stand in double quotes."
             )
         found = re.search(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\S+): (.*)", message)
         if found is None:
@@ -470,8 +470,8 @@ class TextTable(InputTable):
         value = re.sub(r"^invalid value ", "", found[4])
         expected = {"double": "a number", "bool": "true or false"}.get(found[3], found[3])
         return InvalidInputError(
-            f"{self.name}, {where}: column {column!r} must be {expected}, and has {_short(value)}. Mend the value; if "
-            f"it stands for a missing one, name it by --missing.{self._hint(value)}"
+            f"{self.name}, {where}: column {column!r} must be {expected}, and has {_short(value)}. Correct the value; "
+            f"if it stands for a missing one, name it by --missing.{self._hint(value)}"
         )
 
     def _hint(self, value: str) -> str:
@@ -562,17 +562,17 @@ def _table_of(stream: Any, path: str, name: str, options: ReadOptions) -> InputT
     if not start:
         raise InvalidInputError(f"{name} is empty: a line with the names of the columns is expected, then rows.")
     binary = format_by_content(start)
-    told = options.format or (None if path == STANDARD_STREAM else format_of(path))
-    if told in ("parquet", "feather") and binary != told:
+    named = options.format or (None if path == STANDARD_STREAM else format_of(path))
+    if named in ("parquet", "feather") and binary != named:
         found = "text" if binary is None else binary
-        raise InvalidInputError(f"{name} is no {told} file, it looks like {found}: --format says what it is.")
+        raise InvalidInputError(f"{name} is no {named} file, it looks like {found}: --format says what it is.")
     if binary is not None:
-        if told in ("csv", "tsv"):
-            raise InvalidInputError(f"{name} is a {binary} file, not {told}: rename it, or say --format {binary}.")
+        if named in ("csv", "tsv"):
+            raise InvalidInputError(f"{name} is a {binary} file, not {named}: rename it, or say --format {binary}.")
         with stream:
             source = pa.BufferReader(stream.read()) if path == STANDARD_STREAM else pa.memory_map(path)
         return ParquetTable(name, source) if binary == "parquet" else FeatherTable(name, source)
-    delimiter = options.delimiter or ("\t" if told == "tsv" else None)
+    delimiter = options.delimiter or ("\t" if named == "tsv" else None)
     again = None if path == STANDARD_STREAM else path
     return TextTable(name, stream, start.startswith(GZIP), delimiter, options, again)
 

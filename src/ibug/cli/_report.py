@@ -25,8 +25,8 @@ from ibug.exceptions import MissingDependencyError
 HELP = """
 Write a report on TEST, rows that the model has not seen: one HTML file that opens in a browser, without a network.
 
-It says in words how good the predictions are, before and after calibration, and draws charts. An explorer shows the
-density, the interval, the nearest training rows and the features that differ, for each row.
+It says in words how good the predictions are, compared with those of the plain neighbours, and draws charts. An
+explorer shows the density, the interval, the nearest training rows and the features that differ, for each row.
 
 [dim]Examples:[/]
 

@@ -56,15 +56,15 @@ class Schema:
     columns
         The features.
     target
-        The target's name, if it is known; those of several targets with commas, for people.
+        The target's name, if it is known; several names have commas between them, for people.
     named
         Whether the model takes a data frame with names, or an array.
     texts
         Whether the model takes categories as texts (CatBoost) or by their place in the list.
     placed
         The model knows no names: columns are taken in the order of the file.
-    several
-        The names of several targets, in the model's order; none of one, nor in files of earlier versions.
+    target_names
+        The names of several targets, in the model's order; none of a single one.
     """
 
     columns: tuple[Column, ...]
@@ -72,16 +72,16 @@ class Schema:
     named: bool = True
     texts: bool = False
     placed: bool = False
-    several: tuple[str, ...] = ()
+    target_names: tuple[str, ...] = ()
 
     def of_targets(self, names: Sequence[str]) -> Schema:
         """Return the same with the names of the targets."""
-        return replace(self, target=", ".join(names), several=tuple(names) if len(names) > 1 else ())
+        return replace(self, target=", ".join(names), target_names=tuple(names) if len(names) > 1 else ())
 
     def targets(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Return the names of the targets; none if they are not known."""
-        if self.several or self.target is None:
-            return self.several
+        if self.target_names or self.target is None:
+            return self.target_names
         return divided([self.target], columns)
 
     @property
@@ -112,7 +112,7 @@ class Schema:
         return {
             "version": _VERSION,
             "target": self.target,
-            **({"targets": list(self.several)} if self.several else {}),
+            **({"targets": list(self.target_names)} if self.target_names else {}),
             "named": self.named,
             "texts": self.texts,
             "columns": columns,
@@ -129,8 +129,8 @@ class Schema:
                 )
             columns = tuple(_column(entry) for entry in data["columns"])
             target = None if data["target"] is None else str(data["target"])
-            several = tuple(str(name) for name in data.get("targets", ()))
-            return cls(columns, target, bool(data["named"]), bool(data["texts"]), several=several)
+            target_names = tuple(str(name) for name in data.get("targets", ()))
+            return cls(columns, target, bool(data["named"]), bool(data["texts"]), target_names=target_names)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, InvalidInputError):
                 raise
@@ -161,7 +161,7 @@ class ModelColumns:
     categories
         By place of a categorical column: its categories, in the model's order; None where the model does not keep them.
     unplaced
-        Lists of categories in the order of their columns, where the model does not tell which columns these are.
+        Lists of categories in the order of their columns, where the model does not name these columns.
     texts
         Whether the model takes categories as texts.
     any
@@ -304,7 +304,7 @@ def names_in_file(model: ModelColumns, written_as: Any, columns: Sequence[str], 
     if model.names is None:
         if len(columns) != model.n:
             raise InvalidInputError(
-                f"The model was trained on {model.n} columns without names; {file} has {len(columns)} beside the "
+                f"The model was trained on {model.n} columns without names; {file} has {len(columns)} besides the "
                 f"target: {listed(columns)}. Leave out those that are no features (--drop)."
             )
         return list(columns)
@@ -354,13 +354,13 @@ def _is_nan(value: Any) -> bool:
 def place_categories(
     model: ModelColumns, names: Sequence[str], categorical: Sequence[str], text_columns: Sequence[str], file: str
 ) -> ModelColumns:
-    """Place the categories whose columns the model does not tell: in those named, or in the texts of the file."""
+    """Place the categories whose columns the model does not name: in those named, or in the texts of the file."""
     if not model.unplaced:
         return model
     chosen = [name for name in names if name in (categorical or text_columns)]
     if len(chosen) != len(model.unplaced):
         raise InvalidInputError(
-            f"The model has {len(model.unplaced)} categorical columns, and does not tell which; {file} has "
+            f"The model has {len(model.unplaced)} categorical columns, and does not name them; {file} has "
             f"{len(chosen)} ({listed(chosen) or 'none'}). Name them all: --categorical a,b,c."
         )
     places = {list(names).index(name): values for name, values in zip(chosen, model.unplaced, strict=True)}

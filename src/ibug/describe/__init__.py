@@ -6,7 +6,16 @@ Nothing here computes a prediction by itself: it asks an estimator, and prepares
 from ibug.describe._curves import curve_name, density_ends, highest_drawn, named_curves, tuning_curves
 from ibug.describe._model import model_facts, model_lines
 from ibug.describe._predictions import NearestRows, Predictions, deviation, mean_distances, predict_rows
-from ibug.describe._text import chance_band, group_lines, json_values, number, percent, scoring_label, with_unit
+from ibug.describe._text import (
+    chance_band,
+    group_lines,
+    json_values,
+    number,
+    ordered_scores,
+    percent,
+    scoring_label,
+    with_unit,
+)
 
 __all__ = [
     "NearestRows",
@@ -23,6 +32,7 @@ __all__ = [
     "model_lines",
     "named_curves",
     "number",
+    "ordered_scores",
     "percent",
     "predict_rows",
     "scoring_label",

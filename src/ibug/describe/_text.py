@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,14 @@ def scoring_label(scoring: Any, unit: str | None) -> str:
     return {"crps": with_unit("CRPS", unit), "nll": "NLL"}.get(scoring, scoring)
 
 
+def ordered_scores(names: Iterable[str], coverage: float) -> list[str]:
+    """Return the names of scores for a table: CRPS and the width at this coverage first, without other intervals."""
+    first = ["crps", f"width_{100 * coverage:g}"]
+    return [*first, *(name for name in names if name not in first and not name.startswith(("coverage_", "width_")))]
+
+
 def group_lines(table: Mapping[str, Any], coverage: float) -> list[dict[str, str]]:
-    """Return a line for each group: its name, ``rows``, ``held``, mean ``width``, the range of ``chance``, and a mark.
+    """Return a line for each group: name, ``rows``, share ``inside``, mean ``width``, range of ``chance``, and a mark.
 
     The mark is ``"▼"`` where intervals hold fewer observed values than chance explains, ``"▲"`` where more, else empty.
     By chance alone, one of twenty groups has one.
@@ -59,10 +65,10 @@ def group_lines(table: Mapping[str, Any], coverage: float) -> list[dict[str, str
     level = f"{100 * coverage:g}"
     columns = (table[name].tolist() for name in ("group", "rows", f"coverage_{level}", f"width_{level}"))
     lines = []
-    for name, n, held, width in zip(*columns, strict=True):
+    for name, n, inside, width in zip(*columns, strict=True):
         low, high = (float(share) for share in chance_band(n, coverage))
-        mark = "▼" if held < low else "▲" if held > high else ""
-        texts = {"group": name, "rows": f"{n:,}", "held": percent(held, 1), "width": number(width), "mark": mark}
+        mark = "▼" if inside < low else "▲" if inside > high else ""
+        texts = {"group": name, "rows": f"{n:,}", "inside": percent(inside, 1), "width": number(width), "mark": mark}
         lines.append({**texts, "chance": f"{percent(low)} to {percent(high)}"})
     return lines
 

@@ -122,14 +122,13 @@ def _makers(
 ) -> dict[str, Callable[[Any], Any]]:
     """Return a function of axes for each display."""
     distribution, plain = found.distribution, found.plain_neighbors()
-    curves = {"predicted": distribution} if plain is None else {"after": distribution, "before": plain.distribution}
+    both = (
+        {"predicted": distribution} if plain is None else {"ibug": distribution, "plain neighbours": plain.distribution}
+    )
     rows = range(min(_ROWS_OF_DENSITIES, len(y)))
     targets = None if indices is None else estimator.training_targets_[indices]
-    names = {"after": "calibrated", "before": "uncalibrated", "predicted": "predicted"}
     return {
-        "calibration": lambda ax: CalibrationDisplay.from_predictions(
-            y, {names[key]: each for key, each in curves.items()}, ax=ax
-        ),
+        "calibration": lambda ax: CalibrationDisplay.from_predictions(y, both, ax=ax),
         "pit": lambda ax: PITDisplay.from_predictions(y, distribution, ax=ax),
         "intervals": lambda ax: IntervalDisplay.from_predictions(
             y, distribution, prediction=found.points, coverage=coverage, ax=ax, unit=unit

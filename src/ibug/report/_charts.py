@@ -42,21 +42,21 @@ def all_charts(
 
 
 def calibration(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
-    """Return observed over nominal coverage, after and before calibration, and the range of chance."""
+    """Return observed over nominal coverage, of ibug and of the plain neighbours, and the range of chance."""
     expected, observed = calibration_curve(found.y, found.distribution, n_levels=_LEVELS)
     low, high = chance_band(len(found.y), expected)
-    before = None if plain is None else calibration_curve(plain.y, plain.distribution, n_levels=_LEVELS)[1]
+    other = None if plain is None else calibration_curve(plain.y, plain.distribution, n_levels=_LEVELS)[1]
     return {
         "expected": expected,
-        "after": observed,
-        "before": before,
+        "ibug": observed,
+        "plain": other,
         "low": np.nan_to_num(low),
         "high": np.nan_to_num(high, nan=0.0),
     }
 
 
 def pit_histogram(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
-    """Return the histogram of F(y) as densities, after and before calibration."""
+    """Return the histogram of F(y) as densities, of ibug and of the plain neighbours."""
     n = len(found.y)
     low, high = (float(share) * _PIT_BINS for share in chance_band(n, 1 / _PIT_BINS))
 
@@ -65,8 +65,8 @@ def pit_histogram(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
         return counts * _PIT_BINS / n
 
     return {
-        "after": heights(found),
-        "before": None if plain is None else heights(plain),
+        "ibug": heights(found),
+        "plain": None if plain is None else heights(plain),
         "low": low,
         "high": high,
     }

@@ -21,7 +21,7 @@ from ibug.exceptions import InvalidInputError, MissingDependencyError
 from ibug.explain import Attributor
 from ibug.report._charts import densities
 from ibug.report._page import pack
-from ibug.report._summary import Familiarity, Predicted
+from ibug.report._summary import Predicted, Similarity
 
 _MOST_TICKS = 100  # of a rug
 _MOST_DIFFERENCES = 8
@@ -35,13 +35,13 @@ def choose(n_rows: int, most: int) -> Integers:
     return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
 
 
-def named(familiar: Familiarity | None, rows: Integers, ids: Sequence[Any] | None) -> dict[str, Any]:
-    """Return what the table says of rows whatever the target: numbers, names, and how familiar they are."""
+def named(similarity: Similarity | None, rows: Integers, ids: Sequence[Any] | None) -> dict[str, Any]:
+    """Return the columns of the table that all targets share: numbers, names, similarity to the training data."""
     return {
         "row": pack(rows, "int32"),
         "id": None if ids is None else [str(ids[row]) for row in rows],
-        "affinity": None if familiar is None else pack(familiar.score[rows], "float64"),
-        "threshold": None if familiar is None else familiar.threshold,
+        "affinity": None if similarity is None else pack(similarity.score[rows], "float64"),
+        "threshold": None if similarity is None else similarity.threshold,
     }
 
 
@@ -52,7 +52,7 @@ def predictions(found: Predicted, rows: Integers) -> dict[str, Any]:
         "prediction": pack(found.points[rows], "float64"),
         "lower": pack(found.lower[rows], "float64"),
         "upper": pack(found.upper[rows], "float64"),
-        "truth": pack(found.y[rows], "float64"),
+        "observed": pack(found.y[rows], "float64"),
         "std": pack(std[rows], "float64"),
         # Compared with all rows, not only with those of the table.
         "wider": pack(np.searchsorted(np.sort(std), std[rows]) / len(std), "float32"),
@@ -72,8 +72,8 @@ class Near:
         The number of neighbours to list; the rug shows more of them.
     k : int
         The number of neighbours that predictions look at.
-    familiar : Familiarity
-        How familiar all rows are.
+    similarity : Similarity
+        The similarity of all rows to the training data.
     means : ndarray of shape (n_rows,) or (n_rows, n_targets)
         The model's predictions of all rows.
     """
@@ -82,7 +82,7 @@ class Near:
     indices: Integers
     count: int
     k: int
-    familiar: Familiarity
+    similarity: Similarity
     means: Floats
 
     @cached_property
@@ -323,7 +323,7 @@ _MOST_FEATURES = 8
 def widths(estimator: Any, X: Any, rows: Integers, std: Floats, seconds: float) -> dict[str, Any]:
     """Return what each feature does to σ, for as many of the explorer's rows as there is time for.
 
-    Rows are compared with a sample of all rows of the report. Where nothing can be told, the reason is.
+    Rows are compared with a sample of all rows of the report. Where this cannot be computed, the reason is returned.
 
     Shapes: rows (n_shown,); std (n_shown,).
     """

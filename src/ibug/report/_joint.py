@@ -12,7 +12,7 @@ from ibug.describe import Predictions, number, percent
 from ibug.distributions import JointStack
 from ibug.metrics import energy_score, variogram_score
 from ibug.report._page import pack
-from ibug.report._summary import LEVELS, Familiarity, Predicted, held, typical_width
+from ibug.report._summary import LEVELS, Predicted, Similarity, coverage_line, typical_width
 
 _MOST_SAMPLES, _FEWEST_SAMPLES = 200, 30
 _SAMPLE_BYTES = 1_500_000
@@ -30,14 +30,14 @@ def joint_section(
     found: list[Predicted],
     names: Sequence[str],
     rows: Integers,
-    familiar: Familiarity | None,
+    similarity: Similarity | None,
 ) -> dict[str, Any]:
     """Return what the page says of all targets together. Shapes: rows (n_shown,)."""
     joint, coverage = predictions.distribution, found[0].coverage
     y = np.stack([one.y for one in found], axis=1)
     boxes = None if rule.boxes is None else np.stack(rule.box(joint, coverage), axis=2)
-    lines = [] if boxes is None else [held(_inside(boxes, y), coverage, "boxes held all targets at once")]
-    lines += [] if familiar is None else [familiar.headline()]
+    lines = [] if boxes is None else [coverage_line(_inside(boxes, y), coverage, "rows have all targets", "boxes")]
+    lines += [] if similarity is None else [similarity.headline()]
     return {
         "names": list(names),
         "headlines": lines,
@@ -63,8 +63,8 @@ def _scores(joint: JointStack, plain: JointStack | None, y: Floats) -> list[dict
     return [
         {
             "name": name,
-            "after": number(score(y, joint)),
-            "before": None if plain is None else number(score(y, plain)),
+            "ibug": number(score(y, joint)),
+            "plain": None if plain is None else number(score(y, plain)),
             "meaning": meaning,
         }
         for name, score, meaning in lines
@@ -90,7 +90,7 @@ def _line(name: str, found: Predicted) -> dict[str, str]:
         "mae": number(found.scores["mae"], 3),
         "crps": number(found.scores["crps"], 3),
         "skill": percent(skill) if np.isfinite(skill) else "–",
-        "held": percent(float(found.inside.mean()), 1),
+        "inside": percent(float(found.inside.mean()), 1),
         "width": number(typical_width(found), 3),
     }
 

@@ -9,11 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-from ibug.describe import Predictions, chance_band, group_lines, model_facts, model_lines, number, percent
+from ibug.describe import (
+    Predictions,
+    chance_band,
+    group_lines,
+    model_facts,
+    model_lines,
+    number,
+    ordered_scores,
+    percent,
+)
 from ibug.distributions import Distribution
 from ibug.metrics import Scores, drift, evaluate, pit
 
-#: Coverages of the intervals that are scored, beside the one that was asked for.
+#: Coverages of the intervals that are scored, besides the one that was asked for.
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
@@ -73,14 +82,10 @@ def described(estimator: Any) -> dict[str, str]:
     return {"model": type(estimator).__name__}
 
 
-def headlines(found: Predicted, plain: Predicted | None, familiar: Familiarity | None) -> list[dict[str, str]]:
+def headlines(found: Predicted, plain: Predicted | None, similarity: Similarity | None) -> list[dict[str, str]]:
     """Return figures, each with a sentence that explains it and a tone: good, bad or plain."""
-    skill = found.scores["crps_skill"]
-    lines = [_coverage(found), _width(found, plain)]
-    off = number(found.scores["mae"], 3)
-    lines.append(
-        {"figure": off, "tone": "plain", "text": f"Predictions are off by {off} on average (mean absolute error)."}
-    )
+    skill, off = found.scores["crps_skill"], number(found.scores["mae"], 3)
+    lines = []
     if np.isfinite(skill):
         better = "better than" if skill >= 0 else "worse than"
         lines.append(
@@ -91,31 +96,32 @@ def headlines(found: Predicted, plain: Predicted | None, familiar: Familiarity |
                 "whole distributions compared (CRPS skill).",
             }
         )
-    if familiar is not None:
-        lines.append(familiar.headline())
-    return lines
+    lines += [_width(found, plain), _coverage(found)]
+    lines.append(
+        {"figure": off, "tone": "plain", "text": f"Predictions are off by {off} on average (mean absolute error)."}
+    )
+    return lines if similarity is None else [*lines, similarity.headline()]
 
 
 def _coverage(found: Predicted) -> dict[str, str]:
-    return held(found.inside, found.coverage, "intervals held the truth")
+    return coverage_line(found.inside, found.coverage, "observed values are", "intervals")
 
 
-def held(inside: NDArray[np.bool_], coverage: float, what: str) -> dict[str, str]:
-    """Return how often something held the truth, in words, and whether that is as promised.
+def coverage_line(inside: NDArray[np.bool_], coverage: float, what: str, kind: str) -> dict[str, str]:
+    """Return the share of rows inside intervals or boxes, in words, and whether that is as promised.
 
     Shapes: inside (n_rows,).
     """
     n, count = len(inside), int(inside.sum())
     low, high = (float(share) for share in chance_band(n, coverage))
     share = count / n
-    level, kind = f"{100 * coverage:g} %", what.split()[0]
     rows = "1 row" if n == 1 else f"{n:,} rows"
-    text = f"{level} {what} {percent(share, 1)} of the time ({count:,} of {rows}). "
+    text = f"{percent(share, 1)} of the {what} inside the {100 * coverage:g} % {kind} ({count:,} of {rows}). "
     chance = f"with {rows}, {percent(low, 1)} to {percent(high, 1)} would be chance"
     if low <= share <= high and high - low > _VAGUE:
-        tone, verdict = "plain", f"These are too few to tell whether that is as promised: {chance}."
+        tone, verdict = "plain", f"These are too few rows to say whether that is as promised: {chance}."
     elif share < low:
-        tone, verdict = "bad", f"That is too rare: {kind} are too narrow here ({chance})."
+        tone, verdict = "bad", f"That is too few: {kind} are too narrow here ({chance})."
     elif share > high:
         tone, verdict = "plain", f"That is more than promised: they are wider than they need to be ({chance})."
     else:
@@ -128,8 +134,8 @@ def _width(found: Predicted, plain: Predicted | None) -> dict[str, str]:
     width = number(typical_width(found), 3)
     text = f"The median width of {level} intervals is {width}: half of them are narrower, half wider."
     if plain is not None:
-        before, held = number(typical_width(plain), 3), percent(float(plain.inside.mean()), 1)
-        text += f" Before calibration it was {before}, and they held the truth {held} of the time."
+        other, inside = number(typical_width(plain), 3), percent(float(plain.inside.mean()), 1)
+        text += f" Plain neighbours have {other}, with {inside} of the observed values inside."
     return {"figure": width, "tone": "plain", "text": text}
 
 
@@ -138,8 +144,8 @@ def typical_width(found: Predicted) -> float:
     return float(np.median(found.width))
 
 
-class Familiarity:
-    """How alike rows are to the training rows.
+class Similarity:
+    """The similarity of rows to the training data.
 
     Parameters
     ----------
@@ -154,21 +160,21 @@ class Familiarity:
         self.threshold = threshold
 
     @property
-    def unlike(self) -> NDArray[np.bool_]:
-        """Which rows are unlike the training rows, (n_rows,); none where that is not known."""
+    def is_low(self) -> NDArray[np.bool_]:
+        """Which rows have a low similarity, (n_rows,); none where that is not known."""
         return self.score < self.threshold
 
     def headline(self) -> dict[str, str]:
-        """Return how many rows are unlike the training rows, in words."""
-        n, count = len(self.score), int(self.unlike.sum())
+        """Return how many rows have a low similarity, in words."""
+        n, count = len(self.score), int(self.is_low.sum())
         if np.isnan(self.threshold):
-            text = "It is not known which rows are unlike the training data: there were no validation rows to learn it."
+            text = "It is not known which similarity is low: there were no validation rows to learn it from."
             return {"figure": "?", "tone": "plain", "text": text}
         # 1 % of rows like the validation rows are below the threshold.
         many = count > float(chance_band(n, 0.01)[1]) * n
-        rows = "1 row is" if count == 1 else f"{count:,} rows are"
-        text = f"{rows} unlike the training data ({percent(count / n, 1)}; about 1 % is usual). "
-        text += "That is many: these data have moved away from what the model knows." if many else ""
+        rows = "1 row has" if count == 1 else f"{count:,} rows have"
+        text = f"{rows} a low similarity to the training data ({percent(count / n, 1)}; about 1 % is usual). "
+        text += "That is many: these rows differ from what the model knows." if many else ""
         return {"figure": f"{count:,}", "tone": "bad" if many else "plain", "text": text.strip()}
 
 
@@ -177,12 +183,12 @@ def drift_section(estimator: Any, found: Predicted | None, near: Any) -> dict[st
     reference = getattr(getattr(estimator, "rule_", None), "reference", None)
     if near is None or reference is None or not reference.samples:
         return None
-    values, level = {"similarity": near.familiar.score, "prediction": near.means}, 0.9
+    values, level = {"similarity": near.similarity.score, "prediction": near.means}, 0.9
     if found is not None:
         values["pit"], level = pit(found.y, found.distribution), found.coverage
     result = drift(values, reference.samples, tolerance=reference.tolerance, coverage=level)
     compared = "" if len(result.tests) == 1 else f", corrected for {len(result.tests)} comparisons"
-    verdict = "Yes, these rows are unlike the validation rows" if result.drifted else "There is no sign of it"
+    verdict = "Yes, these rows differ from the validation rows" if result.drifted else "There is no sign of it"
     return {
         "verdict": f"{verdict} (p = {result.p_value:.2g}{compared}).",
         "tests": [
@@ -219,7 +225,7 @@ def caveats(found: Predicted, plain: Predicted | None, repeated: float) -> list[
             "trained on them, every figure here is too good: use rows that it has not seen."
         )
     if plain is None:
-        lines.append("This kind of model has no uncalibrated form: there are no scores from before calibration.")
+        lines.append("This kind of model has no plain neighbours to compare with.")
     lines.append(
         "Everything here holds for rows like these. It says nothing about other data, next year's for example."
     )
@@ -227,38 +233,39 @@ def caveats(found: Predicted, plain: Predicted | None, repeated: float) -> list[
 
 
 def score_table(found: Predicted, plain: Predicted | None) -> list[dict[str, str | None]]:
-    """Return all scores but those of intervals, after and before calibration, as text."""
+    """Return the scores of ibug and of the plain neighbours as text."""
 
     def text(each: Predicted | None, name: str) -> str | None:
         if each is None:
             return None
         return percent(each.scores[name], 1) if name == "crps_skill" else number(each.scores[name])
 
+    level = f"{100 * found.coverage:g}"
+    names = _NAMES | {f"width_{level}": f"width of {level} % intervals"}
     return [
         {
-            "name": _NAMES.get(name, name.replace("_", " ")),
-            "after": text(found, name),
-            "before": text(plain, name),
+            "name": names.get(name, name.replace("_", " ")),
+            "ibug": text(found, name),
+            "plain": text(plain, name),
             "meaning": found.scores.meanings[name],
         }
-        for name in found.scores
-        if not name.startswith(("coverage_", "width_"))
+        for name in ordered_scores(found.scores, found.coverage)
     ]
 
 
 def interval_table(found: Predicted, plain: Predicted | None) -> list[dict[str, Any]]:
-    """Return the share of truths that intervals of several levels held, and their mean width, as text."""
+    """Return the mean width of intervals of several levels, and the share of observed values inside, as text."""
 
     def texts(each: Predicted | None, level: str) -> dict[str, str] | None:
         if each is None:
             return None
         return {
-            "held": percent(each.scores[f"coverage_{level}"], 1),
+            "inside": percent(each.scores[f"coverage_{level}"], 1),
             "width": number(each.scores[f"width_{level}"]),
         }
 
     levels = [name.removeprefix("coverage_") for name in found.scores if name.startswith("coverage_")]
-    return [{"level": f"{level} %", "after": texts(found, level), "before": texts(plain, level)} for level in levels]
+    return [{"level": f"{level} %", "ibug": texts(found, level), "plain": texts(plain, level)} for level in levels]
 
 
 def group_table(found: Predicted, groups: Any) -> dict[str, Any] | None:

@@ -25,8 +25,8 @@ from ibug.report._explorer import Near, check_same_rows, check_train, widths
 from ibug.report._joint import joint_section, listed
 from ibug.report._page import page, plotly_script
 from ibug.report._summary import (
-    Familiarity,
     Predicted,
+    Similarity,
     caveats,
     described,
     drift_section,
@@ -61,8 +61,8 @@ def write(
 ) -> Path:
     """Write a report on rows that the model has not seen: one HTML file that opens from disk, without a network.
 
-    It shows in words and charts how good the predictions are, before and after calibration. An explorer shows the
-    density and the interval of each row, the training rows behind it and the features in which they differ.
+    It shows in words and charts how good the predictions are, compared with those of the plain neighbours. An explorer
+    shows the density and the interval of each row, the training rows behind it and the features in which they differ.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def write(
         stays under 10 MB; with several targets, each adds about 1 MB, and their samples 2 MB. Scores and curves are
         made of all rows.
     width_seconds
-        The time for Shapley values of log σ, which tell which features make a row wide: for the widest rows of the
+        The time for Shapley values of log σ, which show which features make a row wide: for the widest rows of the
         explorer, as many as there is time for. They need the `shap` package (extra `explain`); 0 leaves them out.
         Several targets have none.
     title
@@ -150,7 +150,7 @@ def write(
             ]
             content["targets"] = [one.content for one in each]
             content["joint"] = joint_section(
-                estimator.rule_, predictions, [one.found for one in each], names, rows, known.familiar
+                estimator.rule_, predictions, [one.found for one in each], names, rows, known.similarity
             )
             content["drift"] = drift_section(estimator, None, known.near)
             content["widths"] = {"reason": "The report of several targets has no Shapley values."}
@@ -188,8 +188,8 @@ class _Known:
     groups: Any
 
     @property
-    def familiar(self) -> Familiarity | None:
-        return None if self.near is None else self.near.familiar
+    def similarity(self) -> Similarity | None:
+        return None if self.near is None else self.near.similarity
 
     def whatever_the_target(
         self, X_train: Any, ids: Sequence[Any] | None, train_ids: Sequence[Any] | None
@@ -203,7 +203,7 @@ class _Known:
         return {
             "coverage": self.coverage,
             "neighbors": None if near is None else near.listed(estimator.index_.n_trees, train_ids),
-            "rows": explorer.named(self.familiar, self.rows, ids),
+            "rows": explorer.named(self.similarity, self.rows, ids),
             "features": explorer.features(estimator, self.shown, X_train, self.rows, listed),
         }
 
@@ -211,18 +211,18 @@ class _Known:
         """Return what the page says of one target. Shapes: y (n_rows,)."""
         plain, near = predictions.plain_neighbors(), self.near
         found = scored(predictions, self.shown, y, self.coverage, self.groups)
-        before = None if plain is None else scored(plain, self.shown, y, self.coverage)
+        other = None if plain is None else scored(plain, self.shown, y, self.coverage)
         training = predictions.training_targets_
-        familiar = self.familiar if target is None else None  # of several targets it is told once
+        similarity = self.similarity if target is None else None  # the page says it once for several targets
         content = {
             "neighbors": None if near is None or training is None else near.targets(training),
             "rows": explorer.predictions(found, self.rows),
-            "headlines": headlines(found, before, familiar),
-            "caveats": caveats(found, before, self._repeated(training, y)),
-            "scores": score_table(found, before),
-            "intervals": interval_table(found, before),
+            "headlines": headlines(found, other, similarity),
+            "caveats": caveats(found, other, self._repeated(training, y)),
+            "scores": score_table(found, other),
+            "intervals": interval_table(found, other),
             "groups": group_table(found, self.groups),
-            "charts": all_charts(self.estimator, found, before, self.rows, target),
+            "charts": all_charts(self.estimator, found, other, self.rows, target),
         }
         return _OfTarget(content, found)
 
@@ -263,8 +263,8 @@ def _predict(
     predictions = predict_rows(estimator, X, count, rows, uncalibrated=True)
     nearest = predictions.nearest
     assert nearest is not None, "an IBUGRegressor has neighbours"
-    familiar = Familiarity(nearest.similarity, float(estimator.affinity_threshold_))
-    return predictions, Near(nearest.affinities, nearest.indices, count, int(estimator.k_), familiar, nearest.means)
+    similarity = Similarity(nearest.similarity, float(estimator.affinity_threshold_))
+    return predictions, Near(nearest.affinities, nearest.indices, count, int(estimator.k_), similarity, nearest.means)
 
 
 def _about(estimator: Any, title: str, target: str, data: str | None, n_rows: int, n_shown: int) -> dict[str, Any]:

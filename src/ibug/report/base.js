@@ -79,12 +79,12 @@ const CONFIG = { responsive: true, displayModeBar: false, displaylogo: false };
 function readRows() {
   const given = DATA.rows;
   const rows = { n: 0, id: given.id, threshold: given.threshold === null ? NaN : given.threshold };
-  for (const name of ["row", "prediction", "lower", "upper", "truth", "std", "wider", "affinity"]) rows[name] = unpack(given[name]);
+  for (const name of ["row", "prediction", "lower", "upper", "observed", "std", "wider", "affinity"]) rows[name] = unpack(given[name]);
   rows.n = rows.row.length;
   rows.width = rows.upper.map((upper, i) => upper - rows.lower[i]);
-  rows.error = rows.truth.map((truth, i) => Math.abs(truth - rows.prediction[i]));
-  rows.inside = Array.from(rows.truth, (truth, i) => rows.lower[i] <= truth && truth <= rows.upper[i]);
-  rows.unlike = (i) => rows.affinity !== null && rows.affinity[i] < rows.threshold;
+  rows.error = rows.observed.map((observed, i) => Math.abs(observed - rows.prediction[i]));
+  rows.inside = Array.from(rows.observed, (observed, i) => rows.lower[i] <= observed && observed <= rows.upper[i]);
+  rows.dissimilar = (i) => rows.affinity !== null && rows.affinity[i] < rows.threshold;
   rows.name = (i) => (rows.id === null ? String(rows.row[i]) : rows.id[i]);
   return rows;
 }

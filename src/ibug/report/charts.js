@@ -3,16 +3,16 @@ const LEVEL = `${Number((100 * DATA.coverage).toPrecision(6))} %`;
 
 const CHARTS = {
   calibration(place) {
-    const { expected, after, before, low, high } = DATA.charts.calibration;
+    const { expected, ibug, plain, low, high } = DATA.charts.calibration;
     const line = { width: 0 };
     const traces = [
       { x: expected, y: low, mode: "lines", line, hoverinfo: "skip", showlegend: false },
       { x: expected, y: high, mode: "lines", line, fill: "tonexty", fillcolor: color("chance"), hoverinfo: "skip", name: "chance, 95 %" },
       { x: [0, 1], y: [0, 1], mode: "lines", line: { color: color("quiet"), width: 1 }, hoverinfo: "skip", name: "ideal" },
     ];
-    const hovertemplate = "%{x:.0%} intervals held %{y:.1%}<extra></extra>";
-    if (before) traces.push({ x: expected, y: before, mode: "lines", name: "before calibration", hovertemplate, line: { color: color("before"), width: 2, dash: "dash" } });
-    traces.push({ x: expected, y: after, mode: "lines", name: before ? "after" : "observed", hovertemplate, line: { color: color("accent"), width: 3 } });
+    const hovertemplate = "%{y:.1%} are inside the %{x:.0%} intervals<extra></extra>";
+    if (plain) traces.push({ x: expected, y: plain, mode: "lines", name: "plain neighbours", hovertemplate, line: { color: color("plain"), width: 2, dash: "dash" } });
+    traces.push({ x: expected, y: ibug, mode: "lines", name: plain ? "ibug" : "observed", hovertemplate, line: { color: color("accent"), width: 3 } });
     const share = { range: [0, 1], tickformat: ".0%", dtick: 0.25 };
     return Plotly.react(place, traces, layout({
       xaxis: { ...share, title: { text: "Coverage promised" } }, yaxis: { ...share, title: { text: "Coverage observed" } },
@@ -20,15 +20,15 @@ const CHARTS = {
   },
 
   pit(place) {
-    const { after, before, low, high } = DATA.charts.pit;
-    const n = after.length;
-    const middle = after.map((_, i) => (i + 0.5) / n);
+    const { ibug, plain, low, high } = DATA.charts.pit;
+    const n = ibug.length;
+    const middle = ibug.map((_, i) => (i + 0.5) / n);
     const hovertemplate = "%{y:.2f} times as many as expected<extra></extra>";
-    const traces = [{ type: "bar", x: middle, y: after, width: 1 / n, name: before ? "after calibration" : "observed", hovertemplate, marker: { color: color("band"), line: { color: color("accent"), width: 1 } } }];
-    if (before) {
+    const traces = [{ type: "bar", x: middle, y: ibug, width: 1 / n, name: plain ? "ibug" : "observed", hovertemplate, marker: { color: color("band"), line: { color: color("accent"), width: 1 } } }];
+    if (plain) {
       // Steps from edge to edge of the bars.
       const edges = Array.from({ length: n + 1 }, (_, i) => i / n);
-      traces.push({ x: edges, y: [...before, before[n - 1]], mode: "lines", name: "before", line: { shape: "hv", color: color("before"), width: 2, dash: "dash" }, hoverinfo: "skip" });
+      traces.push({ x: edges, y: [...plain, plain[n - 1]], mode: "lines", name: "plain neighbours", line: { shape: "hv", color: color("plain"), width: 2, dash: "dash" }, hoverinfo: "skip" });
     }
     return Plotly.react(place, traces, layout({
       bargap: 0, xaxis: { range: [0, 1], title: { text: "Probability given to lower values" } },
@@ -47,8 +47,8 @@ const CHARTS = {
     const points = (inside, name, marker) => {
       const chosen = order.map((i, place) => [i, place + 1]).filter(([i]) => ROWS.inside[i] === inside);
       return {
-        x: chosen.map(([, place]) => place), y: chosen.map(([i]) => ROWS.truth[i]), customdata: chosen.map(([i]) => i), mode: "markers",
-        name, marker, text: chosen.map(([i]) => `${label(ROWS.name(i))}: ${number(ROWS.truth[i])}, interval ${number(ROWS.lower[i])} … ${number(ROWS.upper[i])}`),
+        x: chosen.map(([, place]) => place), y: chosen.map(([i]) => ROWS.observed[i]), customdata: chosen.map(([i]) => i), mode: "markers",
+        name, marker, text: chosen.map(([i]) => `${label(ROWS.name(i))}: ${number(ROWS.observed[i])}, interval ${number(ROWS.lower[i])} … ${number(ROWS.upper[i])}`),
         hovertemplate: "%{text}<extra></extra>",
       };
     };
@@ -57,8 +57,8 @@ const CHARTS = {
       { x: at, y: finite(ROWS.lower), mode: "lines", line: { width: 0, shape: "hvh" }, hoverinfo: "skip", showlegend: false },
       { x: at, y: finite(ROWS.upper), mode: "lines", line: { width: 0, shape: "hvh" }, fill: "tonexty", fillcolor: color("band"), hoverinfo: "skip", name: `${LEVEL} interval` },
       { x: at, y: finite(ROWS.prediction), mode: "lines", line: { color: color("accent"), width: 2 }, hoverinfo: "skip", name: "prediction" },
-      points(true, "truth inside", { color: color("text"), size: many ? 3 : 4.5, opacity: many ? 0.5 : 0.8 }),
-      points(false, "truth outside", { color: color("bad-mark"), size: many ? 6 : 8, symbol: "x" }),
+      points(true, "observed, inside", { color: color("text"), size: many ? 3 : 4.5, opacity: many ? 0.5 : 0.8 }),
+      points(false, "observed, outside", { color: color("bad-mark"), size: many ? 6 : 8, symbol: "x" }),
     ];
     return Plotly.react(place, traces, layout({
       xaxis: { title: { text: "Rows, sorted by prediction" }, range: [0, ROWS.n + 1] }, yaxis: { title: { text: label(DATA.about.target) } },
@@ -108,7 +108,7 @@ const CHARTS = {
       Plotly.purge(place);
       return null;
     }
-    const styles = ["accent", "before", "text", "bad-mark", "good", "quiet"];
+    const styles = ["accent", "plain", "text", "bad-mark", "good", "quiet"];
     const dashes = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
     // Where there are many curves, the best have names, and the others are one entry of the legend.
     const others = found.curves.filter((curve) => !curve.named);
@@ -121,7 +121,7 @@ const CHARTS = {
     }))];
     return Plotly.react(place, traces, layout({
       xaxis: { type: "log", title: { text: "Number of neighbours k" }, tickvals: [3, 5, 10, 20, 50, 100, 200, 500] },
-      yaxis: { title: { text: `${label(found.scoring)} before calibration` } }, showlegend: traces.length > 1,
+      yaxis: { title: { text: `${label(found.scoring)}, uncalibrated` } }, showlegend: traces.length > 1,
       shapes: [{ type: "line", yref: "paper", y0: 0, y1: 1, x0: found.chosen, x1: found.chosen, line: { color: color("bad-mark"), width: 1.5, dash: "dash" } }],
     }), CONFIG);
   },

@@ -29,19 +29,19 @@ function showDetail(i) {
   const fact = (term, text, mark) => numbers.append(el("div", null, el("dt", { text: term }), el("dd", { text, class: mark || null, "data-fact": term })));
   fact("prediction", number(ROWS.prediction[i]));
   fact(`${LEVEL} interval`, `${number(ROWS.lower[i])} … ${number(ROWS.upper[i])}`);
-  fact("truth", number(ROWS.truth[i]), ROWS.inside[i] ? "" : "outside");
+  fact("observed", number(ROWS.observed[i]), ROWS.inside[i] ? "" : "outside");
   fact("σ", number(ROWS.std[i]));
   const box = JOINT && JOINT.box(i, JOINT.target);
-  if (box) fact(`${LEVEL} box`, `${number(box[0])} … ${number(box[1])}`, JOINT.held(i) ? "" : "outside");
+  if (box) fact(`${LEVEL} box`, `${number(box[0])} … ${number(box[1])}`, JOINT.inside(i) ? "" : "outside");
   const old = $("density");
   const chart = old || el("div", { id: "density", role: "img" });
-  chart.setAttribute("aria-label", "Predicted density with interval, truth and neighbours");
+  chart.setAttribute("aria-label", "Predicted density with interval, observed value and neighbours");
   const title = ROWS.id === null ? `Row ${ROWS.row[i]}` : `${ROWS.id[i]} (row ${ROWS.row[i]})`;
   const parts = [el("h3", { id: "detail-title", text: title }), numbers, chart, ...pairOfTargets(i)];
   parts.push(el("h4", { text: ROWS.wider[i] > 0.5 ? "Why is it uncertain?" : "Why is it rather certain?" }));
   parts.push(el("ul", { class: "why" }, ...reasons(i).map((text) => el("li", { text }))));
   if (!JOINT) parts.push(...widening(i));
-  if (NEAR) parts.push(...familiarity(i), ...neighbors(i));
+  if (NEAR) parts.push(...similarity(i), ...neighbors(i));
   parts.push(...differences(i), everyFeature(i));
   $("detail").replaceChildren(...parts.filter((part) => part !== null));
   drawDensity(i);
@@ -65,7 +65,7 @@ function drawDensity(i) {
     { x: inX, y: inY, mode: "lines", line: { width: 0 }, fill: "tozeroy", fillcolor: color("band"), name: `${LEVEL} interval`, hoverinfo: "skip" },
     { x, y, mode: "lines", line: { color: color("accent"), width: 2 }, showlegend: false, ...hover },
     vertical(ROWS.prediction[i], "prediction", { color: color("accent"), width: 1.5, dash: "dash" }, "circle"),
-    vertical(ROWS.truth[i], "truth", { color: color("bad-mark"), width: 2 }, "diamond"),
+    vertical(ROWS.observed[i], "observed", { color: color("bad-mark"), width: 2 }, "diamond"),
   ];
   if (NEAR) {
     const ticks = Math.min(NEAR.k, NEAR.ticks);
@@ -104,7 +104,7 @@ function reasons(i) {
     const agree = rank > 0.67 ? "They disagree" : rank < 0.33 ? "They agree" : "They agree as neighbours usually do";
     const than = rank > 0.67 ? ` more than those of ${most(rank)} the rows` : rank < 0.33 ? ` better than those of ${most(1 - rank)} the rows` : "";
     lines.push(`The targets of its ${NEAR.k} nearest training rows go from ${number(NEAR.low[i])} to ${number(NEAR.high[i])}, standard deviation ${number(NEAR.std[i])}. ${agree}${than}.`);
-    if (ROWS.unlike(i)) lines.push(`It is unlike the training data: these rows share only ${percent(ROWS.affinity[i], 1)} of the leaves with it, and 99 % of the validation rows had ${percent(ROWS.threshold, 1)} or more. Its interval is a guess from afar.`);
+    if (ROWS.dissimilar(i)) lines.push(`Its similarity to the training data is low: these rows share only ${percent(ROWS.affinity[i], 1)} of the leaves with it, and 99 % of the validation rows had ${percent(ROWS.threshold, 1)} or more. Its interval is an extrapolation.`);
   }
   if (DIFFER && DIFFER.count[i]) {
     const names = [];
@@ -112,24 +112,24 @@ function reasons(i) {
     lines.push(`It differs from the nearest ones most in ${names.join(", ")}.`);
   }
   const sigmas = ROWS.error[i] / ROWS.std[i];
-  if (Number.isFinite(sigmas)) lines.push(`The truth is ${number(sigmas, 2)} σ from the prediction, ${ROWS.inside[i] ? "inside" : "outside"} the interval.`);
+  if (Number.isFinite(sigmas)) lines.push(`The observed value is ${number(sigmas, 2)} σ from the prediction, ${ROWS.inside[i] ? "inside" : "outside"} the interval.`);
   if (!Number.isFinite(ROWS.width[i])) lines.push(`Its interval has no end: too few validation rows to promise ${LEVEL} for less.`);
   return lines;
 }
 
-function familiarity(i) {
+function similarity(i) {
   const share = ROWS.affinity[i], known = Number.isFinite(ROWS.threshold);
   const filled = el("i");
   filled.style.width = percent(share, 2).replace(" ", "");
-  const meter = el("div", { class: ROWS.unlike(i) ? "meter low" : "meter", role: "img", "aria-label": `familiar: ${percent(share)}` }, filled);
+  const meter = el("div", { class: ROWS.dissimilar(i) ? "meter low" : "meter", role: "img", "aria-label": `similarity: ${percent(share)}` }, filled);
   if (known) {
-    const mark = el("b"), text = el("span", { text: `unlike below ${percent(ROWS.threshold)}`, class: ROWS.threshold < 0.25 ? "start" : null });
+    const mark = el("b"), text = el("span", { text: `low below ${percent(ROWS.threshold)}`, class: ROWS.threshold < 0.25 ? "start" : null });
     mark.style.left = text.style.left = percent(ROWS.threshold, 2).replace(" ", "");
     meter.append(mark, text);
   }
-  const verdict = known ? (ROWS.unlike(i) ? "Out of the ordinary." : "Familiar.") : "Without validation rows it is not known how much is usual.";
+  const verdict = known ? (ROWS.dissimilar(i) ? "That is low." : "That is usual.") : "Without validation rows it is not known what is usual.";
   return [
-    el("h4", { text: "Is it like the training data?" }), meter,
+    el("h4", { text: "How similar is it to the training data?" }), meter,
     el("p", { class: "quiet", text: `Its neighbours are in the same leaf in ${percent(share, 1)} of the trees. ${verdict}`, "data-fact": "affinity" }),
   ];
 }

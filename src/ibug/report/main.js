@@ -16,26 +16,27 @@ function fillHeadlines(place, lines) {
 }
 
 function fillScores() {
-  const hasBefore = DATA.scores.some((score) => score.before !== null);
-  const both = (before, after) => [...(hasBefore ? [el("td", { class: "number", text: before })] : []), el("td", { class: "number after", text: after })];
+  const hasPlain = DATA.scores.some((score) => score.plain !== null);
+  const both = (ibug, plain) => [el("td", { class: "number ibug", text: ibug }), ...(hasPlain ? [el("td", { class: "number", text: plain })] : [])];
   const heads = (texts) => el("thead", null, el("tr", null, ...texts.map(([text, mark]) => el("th", { scope: "col", text, class: mark || null }))));
-  const scores = DATA.scores.map(({ name, before, after, meaning }) => el("tr", null, el("td", { text: name }), ...both(before, after), el("td", { class: "quiet meaning", text: meaning })));
-  const columns = hasBefore ? [["before", "number"], ["after", "number"]] : [["value", "number"]];
+  const scores = DATA.scores.map(({ name, ibug, plain, meaning }) => el("tr", null, el("td", { text: name }), ...both(ibug, plain), el("td", { class: "quiet meaning", text: meaning })));
+  const columns = hasPlain ? [["ibug", "number"], ["plain neighbours", "number"]] : [["value", "number"]];
   $("score-table").replaceChildren(heads([["score"], ...columns, ["meaning", "meaning"]]), el("tbody", null, ...scores));
-  const intervals = DATA.intervals.map(({ level, before, after }) => el("tr", null, el("td", { text: level }),
-    ...both(before && before.held, after.held), ...both(before && before.width, after.width)));
-  const pair = (what) => (hasBefore ? [[`${what} before`, "number"], ["after", "number"]] : [[what, "number"]]);
-  $("interval-table").replaceChildren(heads([["interval"], ...pair("held"), ...pair("mean width")]), el("tbody", null, ...intervals));
+  const intervals = DATA.intervals.map(({ level, ibug, plain }) => el("tr", null, el("td", { text: level }),
+    ...both(ibug.width, plain && plain.width), ...both(ibug.inside, plain && plain.inside)));
+  const pair = (what) => (hasPlain ? [[what, "number"], ["plain neighbours", "number"]] : [[what, "number"]]);
+  $("interval-table").replaceChildren(heads([["interval"], ...pair("mean width"), ...pair("inside")]), el("tbody", null, ...intervals));
+  $("plain-note").hidden = !hasPlain;
   if (DATA.drift) fillDrift(heads);
 }
 
 function fillGroups() {
   if (!DATA.groups) return;
   $("groups").hidden = false;
-  const heads = [DATA.groups.by, "rows", `${LEVEL} intervals held`, "by chance", "mean width"];
+  const heads = [DATA.groups.by, "rows", `inside ${LEVEL} intervals`, "by chance", "mean width"];
   const head = el("tr", null, ...heads.map((text, i) => el("th", { scope: "col", text, class: i ? "number" : null })));
-  const lines = DATA.groups.lines.map(({ group, rows, held, width, chance, mark }) => el("tr", null, el("td", { text: group }),
-    el("td", { class: "number", text: rows }), el("td", { class: `number ${mark === "▼" ? "outside" : ""}`, text: `${held} ${mark}`.trim() }),
+  const lines = DATA.groups.lines.map(({ group, rows, inside, width, chance, mark }) => el("tr", null, el("td", { text: group }),
+    el("td", { class: "number", text: rows }), el("td", { class: `number ${mark === "▼" ? "outside" : ""}`, text: `${inside} ${mark}`.trim() }),
     el("td", { class: "number quiet", text: chance }), el("td", { class: "number", text: width })));
   $("group-table").replaceChildren(el("thead", null, head), el("tbody", null, ...lines));
 }
@@ -52,7 +53,7 @@ function fillDrift(heads) {
 function fillNotes() {
   const { n_rows: all, n_shown: few } = DATA.about;
   const part = few < all ? ` ${few.toLocaleString("en-US")} of ${all.toLocaleString("en-US")} rows, drawn at random, are here; scores and curves are made of all.` : "";
-  $("intervals-note").textContent = `${LEVEL} intervals, and the truth: crosses are outside. A click on a point opens its row below.${part}`;
+  $("intervals-note").textContent = `${LEVEL} intervals and observed values: crosses are outside. A click on a point opens its row below.${part}`;
   $("explorer-note").textContent = `Choose a row to see what is behind its interval. The widest come first.${part}`;
   const found = DATA.charts.tuning;
   $("tuning-note").textContent = found.reason ? `There is no curve: ${found.reason}`

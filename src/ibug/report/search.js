@@ -9,7 +9,7 @@ const SAME = { "≤": "<=", "≥": ">=", "≠": "!=", "==": "=" };
 const MISSING = "missing";
 const MOST_NAMES = 20;
 
-// What can be compared, by lower-case name. `rounded` is what the page does to the values of the column: bounds must be rounded alike.
+// What can be compared, by lower-case name. `rounded` is what the page does to the values of the column: bounds are rounded in the same way.
 function searchable() {
   const found = new Map();
   for (const { name, values, texts } of FEATURES) {

@@ -8,30 +8,30 @@ const COLUMNS = [
   { key: "lower", title: "from", value: (i) => ROWS.lower[i] },
   { key: "upper", title: "to", value: (i) => ROWS.upper[i] },
   { key: "width", title: "width", value: (i) => ROWS.width[i], extra: true },
-  { key: "truth", title: "truth", value: (i) => ROWS.truth[i], mark: (i) => (ROWS.inside[i] ? "" : "outside") },
+  { key: "observed", title: "observed", value: (i) => ROWS.observed[i], mark: (i) => (ROWS.inside[i] ? "" : "outside") },
   { key: "error", title: "error", value: (i) => ROWS.error[i], extra: true },
 ];
 if (ROWS.affinity !== null) {
   COLUMNS.push({
-    key: "affinity", title: "familiar", value: (i) => ROWS.affinity[i], text: (i) => percent(ROWS.affinity[i]), extra: true,
-    mark: (i) => (ROWS.unlike(i) ? "unlike" : ""),
+    key: "affinity", title: "similarity", value: (i) => ROWS.affinity[i], text: (i) => percent(ROWS.affinity[i]), extra: true,
+    mark: (i) => (ROWS.dissimilar(i) ? "dissimilar" : ""),
   });
 }
 
 const FILTERS = [
   ["all", "all rows", () => true],
-  ["outside", "truth outside the interval", (i) => !ROWS.inside[i]],
-  ["unlike", "unlike the training data", (i) => ROWS.unlike(i)],
-  ["outside-box", "a target outside the box", (i) => JOINT !== null && !JOINT.held(i)],
+  ["outside", "observed value outside the interval", (i) => !ROWS.inside[i]],
+  ["dissimilar", "low similarity to the training data", (i) => ROWS.dissimilar(i)],
+  ["outside-box", "a target outside the box", (i) => JOINT !== null && !JOINT.inside(i)],
   ["endless", "interval without an end", (i) => !Number.isFinite(ROWS.width[i])],
 ];
 
 // Those that some row fits.
 function fillFilters() {
   const fits = ([name, , holds]) => name === "all" || name === "outside" || [...ROWS.row.keys()].some(holds);
-  const before = $("filter").value;
+  const chosen = $("filter").value;
   $("filter").replaceChildren(...FILTERS.filter(fits).map(([value, text]) => el("option", { value, text })));
-  if (before) $("filter").value = before;
+  if (chosen) $("filter").value = chosen;
   if (!$("filter").value) $("filter").value = "all";
 }
 

@@ -12,8 +12,8 @@ function widening(i) {
   if (WIDTHS.reason !== undefined) return [title, el("p", { class: "quiet", text: `Not known. ${WIDTHS.reason}` })];
   const at = WIDTHS.of.get(i);
   if (at === undefined) {
-    const told = WIDTHS.place.length.toLocaleString("en-US");
-    return [title, el("p", { class: "quiet", text: `Not computed: there was time for the ${told} widest rows (width_seconds).` })];
+    const computed = WIDTHS.place.length.toLocaleString("en-US");
+    return [title, el("p", { class: "quiet", text: `Not computed: there was time for the ${computed} widest rows (width_seconds).` })];
   }
   const parts = [];
   for (let j = at * WIDTHS.most; j < (at + 1) * WIDTHS.most; j++) parts.push([WIDTHS.names[WIDTHS.feature[j]], WIDTHS.value[j]]);
