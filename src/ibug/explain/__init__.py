@@ -1,10 +1,9 @@
 """Evidence about the width of a distribution: the features and the training rows that make it, and what would help."""
 
-from ibug.explain._drivers import Drivers, drivers
 from ibug.explain._influence import Influence, influence
 from ibug.explain._labelling import LabellingRank, rank_for_labelling
-from ibug.explain._shap import shap_package
-from ibug.explain._width import Attribution, Attributor, explain_width
+from ibug.explain._shapley import shap_package
+from ibug.explain._width import Attribution, Attributor, Drivers, drivers, explain_width
 
 __all__ = [
     "Attribution",

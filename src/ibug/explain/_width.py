@@ -1,23 +1,23 @@
-"""Which features make an interval wide: Shapley values of the spread."""
+"""Which features make an interval wide: Shapley values of the spread, of a row or over a whole dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import as_rows, check_at_least_one, check_methods
+from ibug._inputs import as_rows, check_at_least_one, check_methods, check_probability
 from ibug._progress import Progress
 from ibug._typing import Floats, Integers
 from ibug.exceptions import IBUGError, InvalidInputError
-from ibug.explain._background import background_of
-from ibug.explain._cells import table_of
-from ibug.explain._shap import shap_package, shapley_values
-from ibug.explain._values import Of, value_of
+from ibug.explain._shapley import background_of, cells_of, shap_package, shapley_values
+
+Of = str | float | Callable[[Any], Any]
 
 #: Enough for all sets of eight features, and for six orders of twenty.
 _EVALUATIONS = 256
@@ -63,7 +63,7 @@ class Attributor:
         self._seed = random_state
         rows, self._chosen = background_of(quiet, X, background, choose, n_background, random_state)
         self.n_background = int(self._chosen.shape[1])
-        self.table = table_of(X, rows)
+        self.cells = cells_of(X, rows)
         self.names = _names(estimator, X)
 
     def row(self, i: int) -> Attribution:
@@ -75,12 +75,12 @@ class Attributor:
             If the values do not add up to the number that is predicted for the row.
         """
         places = np.concatenate([[i], self.n_rows + self._chosen[i]])
-        values = self.table.values[places]
+        own = self.cells.codes[places]
         # A cell is its row's place here, 0 where it equals that of the row itself: shap then need not evaluate it.
-        codes = np.where(values[1:] == values[0], 0, np.arange(1, len(places))[:, None]).astype(np.float64)
+        codes = np.where(own[1:] == own[0], 0, np.arange(1, len(places))[:, None]).astype(np.float64)
 
         def predict(cells: Floats) -> Floats:
-            return _finite(self.value.predict(self.table.cells(places[cells.astype(np.intp)])), self.value.name)
+            return _finite(self.value.predict(self.cells.take(places[cells.astype(np.intp)])), self.value.name)
 
         found, base = shapley_values(predict, np.zeros(codes.shape[1]), codes, self._n_evaluations, self._seed)
         expected = float(self.expected[i])
@@ -159,15 +159,114 @@ def explain_width(
         for part in parts:
             values[part.row], base[part.row] = part.values, part.base
             progress.advance(1)
-    columns = [parts.table.column(j)[: parts.n_rows] for j in range(len(parts.names))]
+    columns = [parts.cells.arrays[j][: parts.n_rows] for j in range(len(parts.names))]
     shown = None if all(column.dtype.kind in "biuf" for column in columns) else np.stack(columns, 1, dtype=object)
     return shap_package().Explanation(
         values,
         base,
-        data=np.stack([_numbers(column, parts.table.values[: parts.n_rows, j]) for j, column in enumerate(columns)], 1),
+        data=np.stack([_numbers(column, parts.cells.codes[: parts.n_rows, j]) for j, column in enumerate(columns)], 1),
         display_data=shown,
         feature_names=parts.names,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Drivers:
+    """How much each feature moves the spread, and how much the prediction.
+
+    Attributes
+    ----------
+    names : list of str
+        The features.
+    spread, prediction : ndarray of shape (n_features,)
+        Mean absolute Shapley values: of log σ, and of the prediction in units of the target.
+    """
+
+    names: list[str]
+    spread: Floats
+    prediction: Floats
+
+    @property
+    def spread_share(self) -> Floats:
+        """The shares of the features in all that moves the spread, (n_features,)."""
+        return _shares(self.spread)
+
+    @property
+    def prediction_share(self) -> Floats:
+        """The shares of the features in all that moves the prediction, (n_features,)."""
+        return _shares(self.prediction)
+
+
+def drivers(estimator: Any, X: Any, background: Any = None, **options: Any) -> Drivers:
+    """Return which features drive the spread over the rows of X, beside which drive the prediction.
+
+    Parameters
+    ----------
+    estimator
+        A fitted probabilistic regressor of ibug.
+    X : array-like or data frame of shape (n_rows, n_features)
+        Rows of the dataset; some hundred are enough.
+    background : array-like or data frame, optional
+        As in `explain_width`.
+    **options
+        ``choose``, ``n_background``, ``n_evaluations`` and ``random_state`` of `explain_width`.
+    """
+    both = [Attributor(estimator, X, background, of=of, **options) for of in ("log_std", "prediction")]
+    sums = np.zeros((2, len(both[0].names)))
+    verbose = bool(getattr(estimator, "verbose", 0))
+    with Progress("explaining spread and prediction", 2 * both[0].n_rows, enabled=verbose) as progress:
+        for i, parts in enumerate(both):
+            for part in parts:
+                sums[i] += np.abs(part.values)
+                progress.advance(1)
+    spread, prediction = sums / both[0].n_rows
+    return Drivers(both[0].names, spread, prediction)
+
+
+def _shares(amounts: Floats) -> Floats:
+    total = amounts.sum()
+    return amounts / total if total > 0 else np.zeros_like(amounts)
+
+
+class Value(NamedTuple):
+    """A number of each row, with its name."""
+
+    name: str
+    predict: Callable[[Any], Floats]  # rows -> (n_rows,)
+
+
+def value_of(estimator: Any, of: Of, coverage: float) -> Value:
+    """Return the function whose values are attributed."""
+    if callable(of):
+        return Value(getattr(of, "__name__", "value"), lambda X: np.asarray(of(estimator.predict_dist(X)), np.float64))
+    if isinstance(of, str):
+        return _named(estimator, of, coverage)
+    level = check_probability(of, "of, if it is a number and so the probability of a quantile,")
+    return Value(f"quantile {level:g}", lambda X: estimator.predict_quantiles(X, level)[:, 0])
+
+
+def _named(estimator: Any, of: str, coverage: float) -> Value:
+    if of == "log_std":
+        return Value("log σ", lambda X: _log_std(estimator.predict_var(X)))
+    if of == "prediction":
+        return Value("prediction", lambda X: np.asarray(estimator.predict(X), np.float64))
+    if of == "width":
+        level = check_probability(coverage, "coverage")
+        return Value(f"width of the {100 * level:g} % interval", lambda X: _widths(estimator, X, level))
+    raise InvalidInputError(
+        'of must be "log_std", "width", "prediction", the probability of a quantile, or a function of a distribution; '
+        f"got {of!r}."
+    )
+
+
+def _log_std(variance: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(0.5 * np.log(variance))
+
+
+def _widths(estimator: Any, X: Any, coverage: float) -> Floats:
+    interval = estimator.predict_interval(X, coverage)
+    return np.asarray(interval[:, 1] - interval[:, 0])
 
 
 def _quiet(estimator: Any) -> Any:

@@ -77,12 +77,10 @@ class CatBoostReader(WalkingReader):
 
     @property
     def quantile(self) -> float | None:
-        """The level of the quantile."""
         return None if self._loss == "Expectile" else self._level
 
     @property
     def expectile(self) -> float | None:
-        """The level of the expectile."""
         return self._level if self._loss == "Expectile" else None
 
     @property
@@ -100,17 +98,14 @@ class CatBoostReader(WalkingReader):
 
     @property
     def feature_names(self) -> list[str] | None:
-        """The names of the columns; CatBoost numbers those of arrays."""
         return trained_names(self.model)
 
     @property
     def n_trees(self) -> int:
-        """The number of trees."""
         return int(self.model.tree_count_)
 
     @property
     def n_features(self) -> int:
-        """The number of columns."""
         return len(self._names)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
@@ -118,7 +113,6 @@ class CatBoostReader(WalkingReader):
         return as_leaf_numbers(self.model.calc_leaf_indexes(X), _num_samples(X), self.model)
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
-        """Return how the model came to the values that its leaves have for one output."""
         return _recipe(self.model, output, self._n_outputs, np.asarray(in_single(y)), in_single(sample_weight))
 
     def _trees(self) -> tuple[Trees, Link | None]:

@@ -72,7 +72,6 @@ class LightGBMReader(WalkingReader):
 
     @property
     def n_features(self) -> int:
-        """The number of columns."""
         return int(self._n_columns)
 
     def leaf_sizes(self, n: int) -> list[Floats] | None:
@@ -82,7 +81,6 @@ class LightGBMReader(WalkingReader):
 
     @property
     def quantile(self) -> float | None:
-        """The level of the quantile."""
         return self._quantile
 
     @property
@@ -108,7 +106,6 @@ class LightGBMReader(WalkingReader):
         return as_leaf_numbers(self.model.predict(X, pred_leaf=True), _num_samples(X), self.model)
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
-        """Return how the booster came to its leaf values."""
         booster = self._booster()
         return _recipe(ModelText.of(booster, booster.best_iteration), y, sample_weight)
 

@@ -56,12 +56,10 @@ class PerTargetReader(LeafReader):
 
     @property
     def n_trees(self) -> int:
-        """The number of trees of all members."""
         return sum(reader.n_trees for reader in self.inner)
 
     @property
     def n_outputs(self) -> int:
-        """The number of targets."""
         return len(self.inner)
 
     def leaf_sizes(self, n: int) -> list[Floats] | None:
@@ -70,7 +68,6 @@ class PerTargetReader(LeafReader):
 
     @property
     def changes_unit(self) -> bool:
-        """Whether the reader of some member does."""
         return any(reader.changes_unit for reader in self.inner)
 
     @property
@@ -85,28 +82,23 @@ class PerTargetReader(LeafReader):
 
     @property
     def nonnegative_losses(self) -> list[str]:
-        """The loss of each output's member."""
         found = {output: reader.nonnegative_losses[0] for output, reader in zip(self._order, self.inner, strict=True)}
         return [found[output] for output in range(self.n_outputs)]
 
     @property
     def outputs(self) -> NDArray[np.intp]:
-        """The output of each tree."""
         return np.repeat(np.array(self._order, np.intp), [reader.n_trees for reader in self.inner])
 
     @property
     def how(self) -> str:  # type: ignore[override]  # a constant of other readers
-        """How leaf numbers are found, in words."""
         return "; ".join(dict.fromkeys(reader.how for reader in self.inner))
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the leaf numbers by the libraries."""
         return np.concatenate([reader.leaves(rows) for reader, rows, _ in self._rows(X)], axis=1)
 
     def read_leaves(
         self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
     ) -> NDArray[np.int32]:
-        """Return the leaf numbers, each member's the fastest way."""
         found, first = [], 0
         for reader, rows, leaves in self._rows(X, n_jobs):
             own = None
@@ -122,11 +114,9 @@ class PerTargetReader(LeafReader):
         return np.concatenate(found, axis=1)
 
     def state(self) -> dict[str, Any]:
-        """Return what the members' readers have found."""
         return {"members": [reader.state() for reader in self.inner]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Get the members' readers ready."""
         require(len(state["members"]) == len(self.inner), "its model has another number of targets")
         for reader, own in zip(self.inner, state["members"], strict=True):
             reader.restore(own)
@@ -144,33 +134,27 @@ class MultiOutputReader(PerTargetReader):
             yield reader, X, None
 
     def prepare(self, X: Any = None) -> None:
-        """Prepare the members' readers."""
         for reader in self.inner:
             reader.prepare(X)
 
     @property
     def predicts_by_walk(self) -> bool:
-        """Whether all members' readers do."""
         return all(reader.predicts_by_walk for reader in self.inner)
 
     def read(self, X: Any, *, n_jobs: int | None = None) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """Return leaf numbers and predictions, the fastest way."""
         if not self.predicts_by_walk:
             return super().read(X, n_jobs=n_jobs)
         leaves, predictions = zip(*(reader.read(X, n_jobs=n_jobs) for reader in self.inner), strict=True)
         return np.concatenate(leaves, axis=1), np.stack(predictions, axis=1)
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
-        """Return how the member of an output came to its leaf values."""
         return self.inner[output].recipe(y, sample_weight)
 
     @property
     def feature_names(self) -> list[str] | None:
-        """The names of the members' columns."""
         return self.inner[0].feature_names
 
     def written_as(self, name: str) -> str:
-        """Return a column's name as the members' library writes it."""
         return self.inner[0].written_as(name)
 
 
@@ -214,7 +198,6 @@ class ChainReader(PerTargetReader):
 
     @property
     def feature_names(self) -> list[str] | None:
-        """The names of the chain's columns."""
         return feature_names_of(self.model)
 
 

@@ -66,12 +66,10 @@ class ForestReader(LeafReader):
         return int(getattr(self.model, "n_outputs_", 1))
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
-        """Return how the forest came to its leaf values."""
         return _recipe_of_forest(self.model, y, sample_weight, output)
 
     @property
     def n_trees(self) -> int:
-        """The number of trees."""
         return len(self.model.estimators_)
 
     def leaf_sizes(self, n: int) -> list[Floats]:
@@ -81,7 +79,6 @@ class ForestReader(LeafReader):
 
     @property
     def quantile(self) -> float | None:
-        """The level of the quantile."""
         return float(self.model.alpha) if getattr(self.model, "loss", None) == "quantile" else None
 
     @property
@@ -101,11 +98,9 @@ class GradientBoostingReader(ForestReader):
     """Reads ``GradientBoostingRegressor``."""
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
-        """Return how the model came to its leaf values."""
         return _recipe_of_boosting(self.model, y, sample_weight)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree."""
         # Its `apply` hands a data frame on to its trees, which were fitted without names and warn of them.
         return super().leaves(check_array(X, dtype=np.float32, accept_sparse="csr"))
 
@@ -131,13 +126,11 @@ class HistGradientBoostingReader(WalkingReader):
         return {**super().__getstate__(), "_walks": None}  # made from the model again, as the compiled walk is
 
     def leaf_sizes(self, n: int) -> list[Floats]:
-        """Return the number of rows in leaves."""
         nodes = [trees[0].nodes for trees in self.model._predictors[:n]]
         return [part["count"][part["is_leaf"].astype(bool)].astype(np.float64) for part in nodes]
 
     @property
     def quantile(self) -> float | None:
-        """The level of the quantile."""
         return float(self.model.quantile) if self.model.loss == "quantile" else None
 
     @property
@@ -146,11 +139,9 @@ class HistGradientBoostingReader(WalkingReader):
 
     @property
     def n_trees(self) -> int:
-        """The number of trees."""
         return len(self.model._predictors)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree."""
         return self._leaves_of(self.model._preprocess_X(X, reset=False))
 
     def _leaves_of(self, rows: NDArray[np.float64]) -> NDArray[np.int32]:
@@ -165,7 +156,6 @@ class HistGradientBoostingReader(WalkingReader):
         return as_leaf_numbers(numbers, len(rows), model)
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
-        """Return how the model came to its leaf values."""
         return _recipe_of_histograms(self.model, y, sample_weight)
 
     def _trees(self) -> tuple[Trees, Link | None]:

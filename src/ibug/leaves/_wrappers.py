@@ -27,7 +27,7 @@ from ibug.leaves._walk import CHECKED_ROWS, Answers
 
 def _of_inner(name: str) -> Any:
     """Return a property that is the one of the inner reader."""
-    return property(lambda self: getattr(self.inner, name), doc=getattr(LeafReader, name).__doc__)
+    return property(lambda self: getattr(self.inner, name))
 
 
 class DelegatingReader(LeafReader):
@@ -62,45 +62,35 @@ class DelegatingReader(LeafReader):
         return X
 
     def prepare(self, X: Any = None) -> None:
-        """Prepare the inner reader."""
         self.inner.prepare(None if X is None else self._inner_rows(X))
 
     def read(self, X: Any, *, n_jobs: int | None = None) -> Answers:
-        """Return leaf numbers and predictions, the fastest way."""
         return self.inner.read(self._inner_rows(X), n_jobs=n_jobs)
 
     def read_leaves(
         self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
     ) -> NDArray[np.int32]:
-        """Return leaf numbers, the fastest way."""
         return self.inner.read_leaves(self._inner_rows(X), n_jobs=n_jobs, trees=trees)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the leaf numbers by the library."""
         return self.inner.leaves(self._inner_rows(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the model's own predictions, (n_rows,) or (n_rows, n_outputs)."""
         return self.inner.predict(self._inner_rows(X))
 
     def leaf_sizes(self, n: int) -> list[Floats] | None:
-        """Return the number of training rows in each leaf of the first n trees."""
         return self.inner.leaf_sizes(n)
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
-        """Return how the model came to the leaf values of one output."""
         return self.inner.recipe(y, sample_weight, output)
 
     def written_as(self, name: str) -> str:
-        """Return a column's name as the library writes it."""
         return self.inner.written_as(name)
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the inner reader."""
         return {"inner": self.inner.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Get the inner reader ready."""
         self.inner.restore(state["inner"])
 
 
@@ -116,7 +106,6 @@ class WrapperReader(DelegatingReader):
 
     @property
     def n_features(self) -> int | None:
-        """The number of columns of the outer model."""
         return LeafReader.n_features.fget(self)  # type: ignore[attr-defined, no-any-return]
 
     @property
@@ -136,14 +125,12 @@ class WrapperReader(DelegatingReader):
             self._agrees = np.allclose(self.read(sample)[1], self.predict(sample), rtol=1e-9, atol=0, equal_nan=True)
 
     def read(self, X: Any, *, n_jobs: int | None = None) -> Answers:
-        """Return leaf numbers and predictions, the fastest way."""
         if not self.predicts_by_walk:
             return self.read_leaves(X, n_jobs=n_jobs), self.predict(X)
         leaves, predictions = super().read(X, n_jobs=n_jobs)
         return leaves, self._outer_predictions(predictions)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the outer model's own predictions."""
         return LeafReader.predict(self, X)
 
     def _outer_predictions(self, predictions: NDArray[Any]) -> NDArray[Any]:
@@ -151,11 +138,9 @@ class WrapperReader(DelegatingReader):
         return predictions
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the inner reader, and whether the outer model's predictions follow from its."""
         return {**super().state(), "agrees": self._agrees}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Get the inner reader ready."""
         super().restore(state)
         self._agrees = bool(state["agrees"])
 
@@ -165,7 +150,6 @@ class FrozenReader(WrapperReader):
 
     @staticmethod
     def wrapped(model: Any) -> Any:
-        """Return the frozen model."""
         return model.estimator
 
 
@@ -174,7 +158,6 @@ class TransformedTargetReader(WrapperReader):
 
     @staticmethod
     def wrapped(model: Any) -> Any:
-        """Return the regressor of the transformed target."""
         if hasattr(model, "regressor_"):
             return model.regressor_
         if model.regressor is None:
@@ -183,11 +166,10 @@ class TransformedTargetReader(WrapperReader):
 
     @property
     def nonnegative_losses(self) -> list[str]:
-        """None: the loss is of the transformed target."""
+        """None that is known: the loss is of the transformed target."""
         return [""] * self.n_outputs
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
-        """Return how the regressor of the transformed target came to its leaf values."""
         if self.n_outputs > 1:  # a transformation may mix them
             raise NotRedoneError("its targets are transformed together")
         inner = self.inner.recipe(self.model.transformer_.transform(y.reshape(-1, 1)).reshape(-1), sample_weight)
@@ -203,7 +185,6 @@ class PipelineReader(WrapperReader):
 
     @staticmethod
     def wrapped(model: Any) -> Any:
-        """Return the last step."""
         last = model.steps[-1][1] if model.steps else None
         if last is None or last == "passthrough":
             raise unsupported(model, "its last step is no model")
@@ -215,7 +196,6 @@ class PipelineReader(WrapperReader):
         return self.inner.feature_names if len(self.model.steps) == 1 else feature_names_of(self.model)
 
     def written_as(self, name: str) -> str:
-        """Return the name as it is, unless the only step is the model."""
         return self.inner.written_as(name) if len(self.model.steps) == 1 else name
 
     def _inner_rows(self, X: Any) -> Any:
@@ -246,7 +226,6 @@ class RenamingReader(DelegatingReader):
         return renamed(X, self.names)
 
     def state(self) -> dict[str, Any]:
-        """Return the names, and the state of the inner reader."""
         return {**super().state(), "names": self.names}
 
 
@@ -268,34 +247,28 @@ class RepeatedReader(DelegatingReader):
 
     @property
     def n_trees(self) -> int:
-        """The number of trees, each as often as it counts."""
         return len(self._tree_of)
 
     @property
     def outputs(self) -> NDArray[np.intp] | None:
-        """The output of each tree."""
         outputs = self.inner.outputs
         return None if outputs is None else outputs[self._tree_of]
 
     def read(self, X: Any, *, n_jobs: int | None = None) -> Answers:
-        """Return leaf numbers and predictions, the fastest way."""
         leaves, predictions = super().read(X, n_jobs=n_jobs)
         return leaves[:, self._tree_of], predictions
 
     def read_leaves(
         self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
     ) -> NDArray[np.int32]:
-        """Return leaf numbers, each tree as often as it counts."""
         columns = self._tree_of if trees is None else self._tree_of[trees]
         used, places = np.unique(columns, return_inverse=True)
         return super().read_leaves(X, n_jobs=n_jobs, trees=used)[:, places]
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the leaf numbers by the library."""
         return super().leaves(X)[:, self._tree_of]
 
     def state(self) -> dict[str, Any]:
-        """Return how often trees count, and the state of the inner reader."""
         return {**super().state(), "repeats": self.repeats}
 
 

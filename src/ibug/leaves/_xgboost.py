@@ -74,7 +74,6 @@ class XGBoostReader(WalkingReader):
 
     @property
     def n_outputs(self) -> int:
-        """The number of targets."""
         return self._n_outputs
 
     @property
@@ -111,7 +110,6 @@ class XGBoostReader(WalkingReader):
 
     @property
     def quantile(self) -> float | None:
-        """The level of the quantile."""
         return self._quantile
 
     def _trees(self) -> tuple[Trees, Link | None]:
@@ -125,11 +123,9 @@ class XGBoostReader(WalkingReader):
         super().prepare(X)
 
     def state(self) -> dict[str, Any]:
-        """Return what the walk has shown, and the categories of the training rows."""
         return {**super().state(), "categories": self._categories}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take the categories, and get the walk ready."""
         self._categories = [list(categories) for categories in state["categories"]]
         super().restore(state)
 
@@ -147,7 +143,6 @@ class XGBoostReader(WalkingReader):
 
     @property
     def n_features(self) -> int:
-        """The number of columns."""
         return int(self._booster.num_features())
 
     def _matrix(self, X: Any) -> NDArray[Any] | None:
@@ -190,7 +185,6 @@ class XGBRegressorReader(XGBoostReader):
         return float(self.model.missing)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the numbers of the leaf nodes."""
         # What `apply` does; but XGBoost 2's `apply` refuses the categorical columns that its `predict` takes.
         model = self.model
         rows = xgboost.DMatrix(
@@ -216,11 +210,9 @@ class BoosterReader(XGBoostReader):
         return self.model
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the booster's own predictions, (n_rows,) or (n_rows, n_outputs)."""
         return np.asarray(self.model.predict(xgboost.DMatrix(X, enable_categorical=True)))
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the numbers of the leaf nodes."""
         rows = xgboost.DMatrix(X, enable_categorical=True)
         return as_leaf_numbers(self.model.predict(rows, pred_leaf=True), _num_samples(X), self.model)
 
