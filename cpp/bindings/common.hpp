@@ -8,9 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 
 #include "common/instruction_sets.hpp"
+#include "common/matrix.hpp"
 
 namespace ibug {
 
@@ -20,6 +22,27 @@ using Array = nanobind::ndarray<T, nanobind::ndim<n_dim>, nanobind::c_contig, na
 
 inline void require(bool condition, const char* message) {
     if (!condition) throw std::invalid_argument(message);
+}
+
+inline void require_range(std::size_t start, std::size_t stop, std::size_t n) {
+    require(start <= stop && stop <= n, "start and stop must be a range of the rows");
+}
+
+// What a kernel sees of an array.
+template <class T>
+std::span<T> view(const Array<T, 1>& array) {
+    return {array.data(), array.size()};
+}
+
+template <class T>
+Matrix<T> view(const Array<T, 2>& array) {
+    return {array.data(), array.shape(0), array.shape(1)};
+}
+
+// Rows of an array of three dimensions, (n, a, b), as (n, a · b).
+template <class T>
+Matrix<T> view(const Array<T, 3>& array) {
+    return {array.data(), array.shape(0), array.shape(1) * array.shape(2)};
 }
 
 template <class AnyArray>

@@ -14,22 +14,18 @@ namespace {
 
 using ibug::Array;
 using ibug::require;
+using ibug::require_range;
+using ibug::view;
 using Vector = Array<const double, 1>;
 using Table = Array<const double, 2>;
 using Whole = Array<const std::int64_t, 1>;
 using Out = Array<double, 2>;
 
-void check_range(std::size_t start, std::size_t stop, std::size_t n) {
-    require(start <= stop && stop <= n, "start and stop must be a range of the rows");
-}
-
 stack::Experts experts(const Whole& k, const Vector& sharpness, std::size_t most) {
     require(k.shape(0) == sharpness.shape(0), "each expert needs k and sharpness");
-    for (std::size_t i = 0; i < k.shape(0); ++i) {
-        require(k.data()[i] > 0, "an expert needs one neighbour at least");
-        require(most > 0, "an expert needs neighbours");
-    }
-    return {k.data(), sharpness.data(), k.shape(0)};
+    require(k.shape(0) == 0 || most > 0, "an expert needs neighbours");
+    for (const std::int64_t each : view(k)) require(each > 0, "an expert needs one neighbour at least");
+    return {view(k), view(sharpness)};
 }
 
 stack::Neighbors neighbors(const Vector& loc, const Table& targets, const Table& moved, const Table& shares,
@@ -40,8 +36,7 @@ stack::Neighbors neighbors(const Vector& loc, const Table& targets, const Table&
             "each neighbour needs the share of trees");
     require(counts.shape(0) == n && (counts.shape(1) == 0 || counts.shape(1) == shares.shape(1)),
             "each neighbour counts for something, or all alike");
-    return {loc.data(),     targets.data(), targets.shape(1), moved.data(),
-            moved.shape(1), shares.data(),  shares.shape(1),  counts.shape(1) == 0 ? nullptr : counts.data()};
+    return {view(loc), view(targets), view(moved), view(shares), view(counts)};
 }
 
 }  // namespace
@@ -51,9 +46,8 @@ void ibug::register_experts(nb::module_& m) {
         "all_finite",
         [](Vector loc, Table targets, Table moved, Table shares, Table counts) {
             nb::gil_scoped_release released;
-            return stack::all_finite(loc.data(), loc.size()) && stack::all_finite(targets.data(), targets.size()) &&
-                   stack::all_finite(moved.data(), moved.size()) && stack::all_finite(shares.data(), shares.size()) &&
-                   stack::all_finite(counts.data(), counts.size());
+            const auto finite = [](const auto& array) { return stack::all_finite({array.data(), array.size()}); };
+            return finite(loc) && finite(targets) && finite(moved) && finite(shares) && finite(counts);
         },
         "loc"_a.noconvert(), "targets"_a.noconvert(), "moved"_a.noconvert(), "shares"_a.noconvert(),
         "counts"_a.noconvert(), "Tell whether no number is infinite or missing.");
@@ -65,16 +59,16 @@ void ibug::register_experts(nb::module_& m) {
             const stack::Neighbors near = neighbors(loc, targets, moved, shares, counts);
             const stack::Experts on_targets = experts(target_k, target_sharpness, targets.shape(1));
             const stack::Experts on_residuals = experts(residual_k, residual_sharpness, moved.shape(1));
-            require(target_weights.shape(0) == on_targets.n && residual_weights.shape(0) == on_residuals.n,
+            require(target_weights.shape(0) == on_targets.n() && residual_weights.shape(0) == on_residuals.n(),
                     "each expert needs a weight");
             const std::size_t n = targets.shape(1) + moved.shape(1);
             require(atoms.shape(0) == loc.shape(0) && masses.shape(0) == loc.shape(0) && atoms.shape(1) == n &&
                         masses.shape(1) == n,
                     "the results must be (n, n_targets + n_residuals)");
-            check_range(start, stop, loc.shape(0));
+            require_range(start, stop, loc.shape(0));
             nb::gil_scoped_release released;
-            stack::combine(near, on_targets, target_weights.data(), on_residuals, residual_weights.data(), start, stop,
-                           atoms.data(), masses.data());
+            stack::combine(near, on_targets, view(target_weights), on_residuals, view(residual_weights), start, stop,
+                           view(atoms), view(masses));
         },
         "loc"_a.noconvert(), "targets"_a.noconvert(), "moved"_a.noconvert(), "shares"_a.noconvert(),
         "counts"_a.noconvert(), "target_k"_a.noconvert(), "target_sharpness"_a.noconvert(),
@@ -92,18 +86,17 @@ void ibug::register_experts(nb::module_& m) {
             const stack::Experts on_residuals = experts(residual_k, residual_sharpness, moved.shape(1));
             const std::size_t n = loc.shape(0);
             require(scale.shape(0) == n && y.shape(0) == n && support.shape(0) == 2, "all arrays need the same rows");
-            const stack::Comparison with = {
-                scale.data(),        y.data(),        errors.data(), errors.shape(0),   bandwidths.data(),
-                bandwidths.shape(0), error_bandwidth, least,         support.data()[0], support.data()[1]};
-            const std::size_t j = 1 + (errors.shape(0) > 0) + on_targets.n + on_residuals.n;
+            const stack::Comparison with = {view(scale),     view(y), view(errors),      view(bandwidths),
+                                            error_bandwidth, least,   support.data()[0], support.data()[1]};
+            const std::size_t j = 1 + (errors.shape(0) > 0) + on_targets.n() + on_residuals.n();
             require(to_target.shape(0) == n && to_target.shape(1) == j && to_each_other.shape(0) == n &&
                         to_each_other.shape(1) == j * (j + 1) / 2 && log_density.shape(0) == n &&
                         log_density.shape(1) == bandwidths.shape(0) && log_density.shape(2) == j,
                     "the results must fit the experts");
-            check_range(start, stop, n);
+            require_range(start, stop, n);
             nb::gil_scoped_release released;
-            stack::compare(near, on_targets, on_residuals, with, start, stop, to_target.data(), to_each_other.data(),
-                           log_density.data());
+            stack::compare(near, on_targets, on_residuals, with, start, stop, view(to_target), view(to_each_other),
+                           view(log_density));
         },
         "loc"_a.noconvert(), "targets"_a.noconvert(), "moved"_a.noconvert(), "shares"_a.noconvert(),
         "counts"_a.noconvert(), "target_k"_a.noconvert(), "target_sharpness"_a.noconvert(), "residual_k"_a.noconvert(),

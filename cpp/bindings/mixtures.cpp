@@ -14,15 +14,13 @@ namespace {
 
 using ibug::Array;
 using ibug::require;
+using ibug::require_range;
+using ibug::view;
 using Vector = Array<const double, 1>;
 using Table = Array<const double, 2>;
 using Masses = Array<const float, 2>;
 using Out = Array<double, 2>;
 using OutVector = Array<double, 1>;
-
-void check_range(std::size_t start, std::size_t stop, std::size_t n) {
-    require(start <= stop && stop <= n, "start and stop must be a range of the rows");
-}
 
 // The arrays of a batch of mixtures, checked once and kept alive while it lives.
 class MixtureArrays {
@@ -37,43 +35,42 @@ class MixtureArrays {
         const double* w = weights.data();
         require(!(w[1] > 0.0) || errors.shape(0) > 0, "a weight for errors needs errors");
         require(!(w[2] > 0.0) || atoms.shape(1) > 0, "a weight for atoms needs atoms");
-        all_ = {loc.data(),      scale.data(), atoms.data(), masses.data(), atoms.shape(1),    errors.data(),
-                errors.shape(0), w[0],         w[1],         w[2],          support.data()[0], support.data()[1]};
+        all_ = {view(loc), view(scale), view(atoms), view(masses),      view(errors),
+                w[0],      w[1],        w[2],        support.data()[0], support.data()[1]};
     }
 
     void tails(Table x, std::size_t start, std::size_t stop, Out below, Out above) const {
         check(x, below, start, stop);
         check(x, above, start, stop);
         nb::gil_scoped_release released;
-        stack::tails(all_, x.data(), x.shape(1), start, stop, below.data(), above.data());
+        stack::tails(all_, view(x), start, stop, view(below), view(above));
     }
 
     void quantiles(Table p, Table q, std::size_t start, std::size_t stop, Out out) const {
         check(p, out, start, stop);
         check(q, out, start, stop);
         nb::gil_scoped_release released;
-        stack::quantiles(all_, p.data(), q.data(), p.shape(1), start, stop, out.data());
+        stack::quantiles(all_, view(p), view(q), start, stop, view(out));
     }
 
     void crps(Table y, std::size_t start, std::size_t stop, Out out) const {
         check(y, out, start, stop);
         nb::gil_scoped_release released;
-        stack::crps(all_, y.data(), y.shape(1), start, stop, out.data());
+        stack::crps(all_, view(y), start, stop, view(out));
     }
 
     void log_densities(double error_bandwidth, double bandwidth, double least, bool tailed, Table x, std::size_t start,
                        std::size_t stop, Out out) const {
         check(x, out, start, stop);
         nb::gil_scoped_release released;
-        stack::log_densities(all_, {error_bandwidth, bandwidth, least, tailed}, x.data(), x.shape(1), start, stop,
-                             out.data());
+        stack::log_densities(all_, {error_bandwidth, bandwidth, least, tailed}, view(x), start, stop, view(out));
     }
 
     void moments(std::size_t start, std::size_t stop, OutVector mean, OutVector deviation) const {
         require(mean.shape(0) == loc_.shape(0) && deviation.shape(0) == loc_.shape(0), "the results must be (n,)");
-        check_range(start, stop, loc_.shape(0));
+        require_range(start, stop, loc_.shape(0));
         nb::gil_scoped_release released;
-        stack::moments(all_, start, stop, mean.data(), deviation.data());
+        stack::moments(all_, start, stop, view(mean), view(deviation));
     }
 
    private:
@@ -81,7 +78,7 @@ class MixtureArrays {
         require(
             argument.shape(0) == loc_.shape(0) && out.shape(0) == loc_.shape(0) && out.shape(1) == argument.shape(1),
             "arguments and results must be (n, m)");
-        check_range(start, stop, loc_.shape(0));
+        require_range(start, stop, loc_.shape(0));
     }
 
     Vector loc_, scale_;
@@ -120,10 +117,10 @@ void ibug::register_mixtures(nb::module_& m) {
             require(to_target.shape(0) == n && to_target.shape(1) == j && to_each_other.shape(0) == n &&
                         to_each_other.shape(1) == j && to_each_other.shape(2) == j,
                     "the results must fit the measures");
-            check_range(start, stop, n);
-            const stack::Points all = {points.data(), masses.data(), y.data(), points.shape(1), points.shape(2), j};
+            require_range(start, stop, n);
+            const stack::Points all = {view(points), view(masses), view(y), points.shape(1), j};
             nb::gil_scoped_release released;
-            stack::mean_distances(all, start, stop, to_target.data(), to_each_other.data());
+            stack::mean_distances(all, start, stop, view(to_target), view(to_each_other));
         },
         "points"_a.noconvert(), "masses"_a.noconvert(), "y"_a.noconvert(), "start"_a, "stop"_a,
         "to_target"_a.noconvert(), "to_each_other"_a.noconvert(),

@@ -10,6 +10,8 @@ namespace refit = ibug::refit;
 using namespace nb::literals;
 using ibug::Array;
 using ibug::require;
+using ibug::require_range;
+using ibug::view;
 
 namespace {
 
@@ -33,24 +35,24 @@ void with_loss(const std::string& name, double parameter, const Function& functi
 template <class Code>
 refit::Trees<Code> checked_trees(const Array<const Code, 2>& codes, const Whole& first, const Vector& values,
                                  std::size_t n_rows, std::size_t start, std::size_t stop) {
-    const std::size_t n_trees = codes.shape(0), stride = codes.shape(1);
-    require(start <= stop && stop <= n_rows && n_rows <= stride, "start and stop must be a range of the rows");
+    const std::size_t n_trees = codes.shape(0);
+    require_range(start, stop, n_rows);
+    require(n_rows <= codes.shape(1), "each row needs a leaf in each tree");
     require(first.shape(0) == n_trees + 1 && first.data()[0] == 0, "each tree needs a first leaf, from 0 on");
     for (std::size_t tree = 0; tree < n_trees; ++tree) {
         const std::int64_t n_leaves = first.data()[tree + 1] - first.data()[tree];
         require(n_leaves > 0, "each tree needs a leaf");
-        const Code* own = codes.data() + tree * stride;
         Code largest = 0;
-        for (std::size_t row = start; row < stop; ++row) largest = std::max(largest, own[row]);
+        for (const Code code : view(codes)[tree].subspan(start, stop - start)) largest = std::max(largest, code);
         require(static_cast<std::int64_t>(largest) < n_leaves, "a row is in a leaf that its tree does not have");
     }
     require(values.shape(0) == static_cast<std::size_t>(first.data()[n_trees]), "each leaf needs a value");
-    return {codes.data(), stride, n_trees, first.data(), values.data()};
+    return {view(codes), view(first), view(values)};
 }
 
 refit::Rows checked_rows(const Vector& targets, const Vector& weights, bool single) {
     require(weights.shape(0) == 0 || weights.shape(0) == targets.shape(0), "each row needs a weight, or none has one");
-    return {targets.data(), weights.shape(0) ? weights.data() : nullptr, single};
+    return {view(targets), view(weights), single};
 }
 
 template <class Code>
@@ -66,10 +68,10 @@ void register_code(nb::module_& m) {
             require(raw.shape(0) == n, "each row needs a raw prediction");
             require(sums.shape(0) == values.shape(0) && sums.shape(1) == refit::lanes && sums.shape(2) == 2,
                     "the sums must be (n_leaves, LANES, 2)");
-            require(sizes.shape(0) == trees.n_trees && sizes.shape(1) == 2, "the sizes must be (n_trees, 2)");
+            require(sizes.shape(0) == trees.n_trees() && sizes.shape(1) == 2, "the sizes must be (n_trees, 2)");
             nb::gil_scoped_release released;
             with_loss(loss, parameter, [&](const auto& slopes) {
-                refit::leaf_sums(trees, rows, slopes, raw.data(), start, stop, sums.data(), sizes.data());
+                refit::leaf_sums(trees, rows, slopes, view(raw), start, stop, sums.data(), view(sizes));
             });
         },
         "codes"_a.noconvert(), "first"_a.noconvert(), "values"_a.noconvert(), "targets"_a.noconvert(),
@@ -85,16 +87,17 @@ void register_code(nb::module_& m) {
             const refit::Trees<Code> trees = checked_trees<Code>(codes, first, values, n, start, stop);
             const refit::Rows rows = checked_rows(targets, weights, single);
             require(raw.shape(0) == n && left_out.shape(0) == n, "each row needs two raw predictions");
-            require(rates.shape(0) == trees.n_trees, "each tree needs a rate");
+            require(rates.shape(0) == trees.n_trees(), "each tree needs a rate");
             require(sums.shape(0) == values.shape(0) && sums.shape(1) == 2, "the sums must be (n_leaves, 2)");
-            const refit::Formula formula = {rates.data(), l1, l2, max_step};
+            const refit::Formula formula = {view(rates), l1, l2, max_step};
             nb::gil_scoped_release released;
             with_loss(loss, parameter, [&](const auto& slopes) {
-                double* moved[] = {raw.data(), left_out.data()};
-                if (slopes.unit_hessian && rows.weights == nullptr && formula.is_linear())
-                    refit::leave_out_linear(trees, rows, slopes, formula, sums.data(), start, stop, moved[0], moved[1]);
+                const auto leaves = view(sums);
+                if (slopes.unit_hessian && rows.weights.empty() && formula.is_linear())
+                    refit::leave_out_linear(trees, rows, slopes, formula, leaves, start, stop, view(raw),
+                                            view(left_out));
                 else
-                    refit::leave_out(trees, rows, slopes, formula, sums.data(), start, stop, moved[0], moved[1]);
+                    refit::leave_out(trees, rows, slopes, formula, leaves, start, stop, view(raw), view(left_out));
             });
         },
         "codes"_a.noconvert(), "first"_a.noconvert(), "values"_a.noconvert(), "targets"_a.noconvert(),

@@ -15,6 +15,7 @@ namespace {
 
 using ibug::Array;
 using ibug::require;
+using ibug::view;
 using Vector = Array<const double, 1>;
 using Strided = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
 
@@ -34,7 +35,7 @@ void ibug::register_spread(nb::module_& m) {
                     "numbers of neighbours must be ascending, from 1 to those there are");
             const spread::Rows rows = {values.data(), n, n < 2 ? 0 : static_cast<std::size_t>(values.stride(0))};
             nb::gil_scoped_release released;
-            spread::prefix_variances(rows, ks.data(), ks.shape(0), centered, out.data());
+            spread::prefix_variances(rows, view(ks), centered, view(out));
         },
         "values"_a.noconvert(), "ks"_a.noconvert(), "centered"_a, "out"_a.noconvert(),
         "Write the variance of each row's first values, for several numbers of them.");
@@ -47,10 +48,10 @@ void ibug::register_spread(nb::module_& m) {
                         highest.shape(0) == n && exponents.shape(0) == n,
                     "each spread needs a floor, a center, a range and an exponent");
             require(out.shape(0) == variances.shape(0), "the result must have one number for each row");
-            const spread::Combination with = {
-                floors.data(), centers.data(), lowest.data(), highest.data(), exponents.data(), n, intercept};
+            const spread::Combination with = {view(floors),  view(centers),   view(lowest),
+                                              view(highest), view(exponents), intercept};
             nb::gil_scoped_release released;
-            spread::combine(with, variances.data(), variances.shape(0), out.data());
+            spread::combine(with, view(variances), view(out));
         },
         "variances"_a.noconvert(), "floors"_a.noconvert(), "centers"_a.noconvert(), "lowest"_a.noconvert(),
         "highest"_a.noconvert(), "exponents"_a.noconvert(), "intercept"_a, "out"_a.noconvert(),

@@ -11,8 +11,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "common/matrix.hpp"
 #include "refit/losses.hpp"
 
 namespace ibug::refit {
@@ -25,21 +28,22 @@ inline constexpr std::size_t lanes = 4;
 // Some trees, one after another, and the leaves of all rows in them.
 template <class Code>
 struct Trees {
-    const Code* codes;  // (n_trees, stride): the leaf of each row, numbered from 0 on in each tree
-    std::size_t stride, n_trees;
-    const std::int64_t* first;  // (n_trees + 1,): where each tree's leaves begin
-    const double* values;       // (n_leaves,): the model's own
+    Matrix<const Code> codes;             // (n_trees, at least n_rows): the leaf of each row, from 0 on in each tree
+    std::span<const std::int64_t> first;  // (n_trees + 1,): where each tree's leaves begin
+    std::span<const double> values;       // (n_leaves,): the model's own
+
+    std::size_t n_trees() const { return codes.n_rows; }
 };
 
 struct Rows {
-    const double* targets;  // (n,)
-    const double* weights;  // (n,), or null
-    bool single;            // raw predictions are added in single precision
+    std::span<const double> targets;  // (n,)
+    std::span<const double> weights;  // (n,), or none
+    bool single;                      // raw predictions are added in single precision
 
     template <class Loss>
     Slopes slopes(const Loss& loss, double raw, std::size_t row) const {
         Slopes found = loss(raw, targets[row]);
-        if (weights != nullptr) {
+        if (!weights.empty()) {
             found.gradient *= weights[row];
             found.hessian *= weights[row];
         }
@@ -52,7 +56,7 @@ struct Rows {
 };
 
 struct Formula {
-    const double* rates;  // (n_trees,)
+    std::span<const double> rates;  // (n_trees,)
     double l1, l2, max_step;
 
     // Return the value of a leaf with these sums; nothing is known of a leaf without rows.
@@ -73,15 +77,15 @@ inline bool was_alone(double hessian, double own) { return !(hessian - own > 1e-
 // Add each leaf's G and H of the rows from start to stop to `sums`, (n_leaves, lanes, 2), and Σ|g| and Σh of each tree
 // to `sizes`, (n_trees, 2).
 template <class Code, class Loss>
-void leaf_sums(const Trees<Code>& trees, const Rows& rows, const Loss& loss, const double* raw, std::size_t start,
-               std::size_t stop, double* sums, double* sizes) {
+void leaf_sums(const Trees<Code>& trees, const Rows& rows, const Loss& loss, std::span<const double> raw,
+               std::size_t start, std::size_t stop, double* sums, Matrix<double> sizes) {
     std::array<double, block_rows> current;
     for (std::size_t from = start; from < stop; from += block_rows) {
         const std::size_t n = std::min(block_rows, stop - from);
-        std::copy(raw + from, raw + from + n, current.begin());
-        for (std::size_t tree = 0; tree < trees.n_trees; ++tree) {
-            const Code* codes = trees.codes + tree * trees.stride + from;
-            const double* values = trees.values + trees.first[tree];
+        std::copy_n(raw.begin() + static_cast<std::ptrdiff_t>(from), n, current.begin());
+        for (std::size_t tree = 0; tree < trees.n_trees(); ++tree) {
+            const Code* codes = trees.codes[tree].data() + from;
+            const double* values = trees.values.data() + trees.first[tree];
             double* own = sums + 2 * lanes * trees.first[tree];
             std::array<double, lanes> gradients{}, hessians{};
             for (std::size_t i = 0; i < n; ++i) {
@@ -95,8 +99,8 @@ void leaf_sums(const Trees<Code>& trees, const Rows& rows, const Loss& loss, con
                 current[i] = rows.sum(current[i], values[code]);
             }
             for (std::size_t lane = 0; lane < lanes; ++lane) {
-                sizes[2 * tree] += gradients[lane];
-                sizes[2 * tree + 1] += hessians[lane];
+                sizes[tree][0] += gradients[lane];
+                sizes[tree][1] += hessians[lane];
             }
         }
     }
@@ -105,14 +109,15 @@ void leaf_sums(const Trees<Code>& trees, const Rows& rows, const Loss& loss, con
 // Move the raw predictions of the rows from start to stop on by all trees: `raw` by the model's own values, `left_out`
 // by those that the other rows of the leaf give it. `sums` are the G and H of each leaf, (n_leaves, 2).
 template <class Code, class Loss>
-void leave_out(const Trees<Code>& trees, const Rows& rows, const Loss& loss, const Formula& formula, const double* sums,
-               std::size_t start, std::size_t stop, double* raw, double* left_out) {
+void leave_out(const Trees<Code>& trees, const Rows& rows, const Loss& loss, const Formula& formula,
+               Matrix<const double> sums, std::size_t start, std::size_t stop, std::span<double> raw,
+               std::span<double> left_out) {
     for (std::size_t from = start; from < stop; from += block_rows) {
         const std::size_t last = std::min(from + block_rows, stop);
-        for (std::size_t tree = 0; tree < trees.n_trees; ++tree) {
-            const Code* codes = trees.codes + tree * trees.stride;
-            const double* values = trees.values + trees.first[tree];
-            const double* own = sums + 2 * trees.first[tree];
+        for (std::size_t tree = 0; tree < trees.n_trees(); ++tree) {
+            const Code* codes = trees.codes[tree].data();
+            const double* values = trees.values.data() + trees.first[tree];
+            const double* own = sums.data + 2 * trees.first[tree];
             for (std::size_t row = from; row < last; ++row) {
                 const std::size_t code = codes[row];
                 const Slopes slopes = rows.slopes(loss, raw[row], row);
@@ -128,22 +133,24 @@ void leave_out(const Trees<Code>& trees, const Rows& rows, const Loss& loss, con
 // The same where all hessians are 1 and nothing is cut off: without a row of gradient g a leaf has the value a + b · g.
 template <class Code, class Loss>
 void leave_out_linear(const Trees<Code>& trees, const Rows& rows, const Loss& loss, const Formula& formula,
-                      const double* sums, std::size_t start, std::size_t stop, double* raw, double* left_out) {
+                      Matrix<const double> sums, std::size_t start, std::size_t stop, std::span<double> raw,
+                      std::span<double> left_out) {
     struct Leaf {
         double value, a, b;
     };
-    std::vector<Leaf> leaves(static_cast<std::size_t>(trees.first[trees.n_trees]));
-    for (std::size_t tree = 0; tree < trees.n_trees; ++tree) {
-        for (std::int64_t leaf = trees.first[tree]; leaf < trees.first[tree + 1]; ++leaf) {
-            const double gradient = sums[2 * leaf], hessian = sums[2 * leaf + 1];
+    std::vector<Leaf> leaves(static_cast<std::size_t>(trees.first.back()));
+    for (std::size_t tree = 0; tree < trees.n_trees(); ++tree) {
+        for (auto leaf = static_cast<std::size_t>(trees.first[tree]); std::cmp_less(leaf, trees.first[tree + 1]);
+             ++leaf) {
+            const double gradient = sums[leaf][0], hessian = sums[leaf][1];
             const double slope = was_alone(hessian, 1.0) ? 0.0 : formula.rates[tree] / (hessian - 1.0 + formula.l2);
-            leaves[static_cast<std::size_t>(leaf)] = {trees.values[leaf], -gradient * slope, slope};
+            leaves[leaf] = {trees.values[leaf], -gradient * slope, slope};
         }
     }
     for (std::size_t from = start; from < stop; from += block_rows) {
         const std::size_t last = std::min(from + block_rows, stop);
-        for (std::size_t tree = 0; tree < trees.n_trees; ++tree) {
-            const Code* codes = trees.codes + tree * trees.stride;
+        for (std::size_t tree = 0; tree < trees.n_trees(); ++tree) {
+            const Code* codes = trees.codes[tree].data();
             const Leaf* own = leaves.data() + trees.first[tree];
             for (std::size_t row = from; row < last; ++row) {
                 const Leaf& leaf = own[codes[row]];

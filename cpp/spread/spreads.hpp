@@ -6,6 +6,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include "common/matrix.hpp"
 
 namespace ibug::spread {
 
@@ -22,14 +25,14 @@ struct Rows {
 //
 // With d = value - first value the variance is mean(d^2) - mean(d)^2. Every prefix has the first value itself, at d =
 // 0, so that the subtraction loses at most a factor k of the precision.
-inline void prefix_variances(const Rows& rows, const std::int64_t* ks, std::size_t n_ks, bool centered, double* out) {
-    if (n_ks == 0) return;  // there may be no values then
+inline void prefix_variances(const Rows& rows, std::span<const std::int64_t> ks, bool centered, Matrix<double> out) {
+    if (ks.empty()) return;  // there may be no values then
     for (std::size_t row = 0; row < rows.n; ++row) {
         const double* values = rows[row];
         const double first = centered ? values[0] : 0.0;
         double sum = 0.0, squares = 0.0;
         std::size_t i = 0;
-        for (std::size_t j = 0; j < n_ks; ++j) {
+        for (std::size_t j = 0; j < ks.size(); ++j) {
             for (const auto k = static_cast<std::size_t>(ks[j]); i < k; ++i) {
                 const double d = values[i] - first;
                 sum += d;
@@ -37,24 +40,23 @@ inline void prefix_variances(const Rows& rows, const std::int64_t* ks, std::size
             }
             const double n = static_cast<double>(ks[j]), mean = sum / n;
             const double variance = centered ? squares / n - mean * mean : squares / n;
-            *out++ = variance < 0.0 ? 0.0 : variance;  // which keeps NaN
+            out[row][j] = variance < 0.0 ? 0.0 : variance;  // which keeps NaN
         }
     }
 }
 
 // log s = log s_0 + intercept + sum of exponent * (log s_j - center): all arrays have one number for each spread.
 struct Combination {
-    const double *floors, *centers, *lowest, *highest, *exponents;
-    std::size_t n;
+    std::span<const double> floors, centers, lowest, highest, exponents;
     double intercept;
 };
 
-// The combined variances, (n_rows,), of those of each spread, (n_rows, n).
-inline void combine(const Combination& with, const double* variances, std::size_t n_rows, double* out) {
-    for (std::size_t row = 0; row < n_rows; ++row, variances += with.n) {
+// The combined variances, (n_rows,), of those of each spread, (n_rows, n_spreads).
+inline void combine(const Combination& with, Matrix<const double> variances, std::span<double> out) {
+    for (std::size_t row = 0; row < out.size(); ++row) {
         double first = 0.0, moved = 0.0;
-        for (std::size_t j = 0; j < with.n; ++j) {
-            const double log = 0.5 * std::log(variances[j] + with.floors[j]);
+        for (std::size_t j = 0; j < variances.width; ++j) {
+            const double log = 0.5 * std::log(variances[row][j] + with.floors[j]);
             const double cut = std::min(std::max(log, with.lowest[j]), with.highest[j]);
             if (j == 0) first = cut;
             moved += (cut - with.centers[j]) * with.exponents[j];

@@ -94,29 +94,29 @@ inline double log_density(const Mixtures& all, const Smoothing& smoothing, std::
         const auto error = [&](std::size_t i) { return loc + scale * all.errors[i]; };
         const auto one = [](std::size_t) { return 1.0; };
         const double part =
-            log_kernels<TailedKernel>(x, all.n_errors, error, one, smoothing.error_width(scale), support);
-        out = log_add(out, std::log(all.error / static_cast<double>(all.n_errors)) + part);
+            log_kernels<TailedKernel>(x, all.errors.size(), error, one, smoothing.error_width(scale), support);
+        out = log_add(out, std::log(all.error / static_cast<double>(all.errors.size())) + part);
     }
     if (all.atom > 0.0) {
-        const double* atoms = all.atoms + row * all.n_atoms;
-        const float* masses = all.masses + row * all.n_atoms;
+        const std::span atoms = all.atoms[row];
+        const std::span masses = all.masses[row];
         const auto atom = [&](std::size_t i) { return atoms[i]; };
         const auto mass = [&](std::size_t i) { return static_cast<double>(masses[i]); };
         double total = 0.0;
-        for (std::size_t i = 0; i < all.n_atoms; ++i) total += mass(i);
+        for (const float each : masses) total += each;
         const double width = smoothing.atom_width(scale);
-        const double part = smoothing.tailed ? log_kernels<TailedKernel>(x, all.n_atoms, atom, mass, width, support)
-                                             : log_kernels<NormalKernel>(x, all.n_atoms, atom, mass, width, support);
+        const double part = smoothing.tailed ? log_kernels<TailedKernel>(x, atoms.size(), atom, mass, width, support)
+                                             : log_kernels<NormalKernel>(x, atoms.size(), atom, mass, width, support);
         out = log_add(out, std::log(all.atom / total) + part);
     }
     return out;
 }
 
 // For rows start to stop; x and the results are (n, m).
-inline void log_densities(const Mixtures& all, const Smoothing& smoothing, const double* x, std::size_t m,
-                          std::size_t start, std::size_t stop, double* out) {
+inline void log_densities(const Mixtures& all, const Smoothing& smoothing, Matrix<const double> x, std::size_t start,
+                          std::size_t stop, Matrix<double> out) {
     for (std::size_t i = start; i < stop; ++i)
-        for (std::size_t j = i * m; j < (i + 1) * m; ++j) out[j] = log_density(all, smoothing, i, x[j]);
+        for (std::size_t j = 0; j < x.width; ++j) out[i][j] = log_density(all, smoothing, i, x[i][j]);
 }
 
 }  // namespace ibug::stack

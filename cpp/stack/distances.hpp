@@ -2,79 +2,83 @@
 // of.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <span>
 #include <vector>
+
+#include "common/matrix.hpp"
 
 namespace ibug::stack {
 
 // The points of all rows and the probabilities that n_measures measures give them.
 struct Points {
-    const double* points;  // (n, n_points, n_dims)
-    const double* masses;  // (n, n_measures, n_points)
-    const double* y;       // (n, n_dims)
-    std::size_t n_points, n_dims, n_measures;
+    Matrix<const double> points;  // (n, n_points · n_dims)
+    Matrix<const double> masses;  // (n, n_measures · n_points)
+    Matrix<const double> y;       // (n, n_dims)
+    std::size_t n_points, n_measures;
 };
 
-// Where a measure has its mass: most experts know a few of the points only.
-struct Range {
-    std::size_t first, last;
+// A measure's mass at each point, and where it has some: most experts know a few of the points only.
+class Measure {
+   public:
+    explicit Measure(std::span<const double> masses) : masses_(masses), last_(masses.size()) {
+        while (first_ < last_ && masses[first_] == 0.0) ++first_;
+        while (last_ > first_ && masses[last_ - 1] == 0.0) --last_;
+    }
+
+    double operator[](std::size_t i) const { return masses_[i]; }
+
+    // The mean of values at the points, by four sums, so that none waits for another.
+    double mean(const std::vector<double>& values) const {
+        double sums[4] = {0.0, 0.0, 0.0, 0.0};
+        std::size_t i = first_;
+        for (; i + 4 <= last_; i += 4)
+            for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] += masses_[i + lane] * values[i + lane];
+        for (; i < last_; ++i) sums[0] += masses_[i] * values[i];
+        return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    }
+
+   private:
+    std::span<const double> masses_;
+    std::size_t first_ = 0, last_;
 };
 
-inline Range range_of(const double* masses, std::size_t n) {
-    std::size_t first = 0, last = n;
-    while (first < last && masses[first] == 0.0) ++first;
-    while (last > first && masses[last - 1] == 0.0) --last;
-    return {first, last};
-}
-
-// Σ masses · values over a range, by four sums, so that none waits for another.
-inline double dot(const double* masses, const double* values, Range range) {
-    double sums[4] = {0.0, 0.0, 0.0, 0.0};
-    std::size_t i = range.first;
-    for (; i + 4 <= range.last; i += 4)
-        for (std::size_t lane = 0; lane < 4; ++lane) sums[lane] += masses[i + lane] * values[i + lane];
-    for (; i < range.last; ++i) sums[0] += masses[i] * values[i];
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-
-// The distances of one point to all points of a row, whose coordinates are in columns.
-inline void distances_to(const double* point, std::size_t stride, const std::vector<double>& columns, std::size_t n,
-                         std::size_t n_dims, double* out) {
-    for (std::size_t i = 0; i < n; ++i) out[i] = 0.0;
-    for (std::size_t dim = 0; dim < n_dims; ++dim) {
-        const double* column = columns.data() + dim * n;
-        const double at = point[dim * stride];
-        for (std::size_t i = 0; i < n; ++i) {
-            const double step = column[i] - at;
+// The distances of one point, whose coordinates are `stride` apart, to all points of a row, whose coordinates are in
+// columns.
+inline void distances_to(const double* point, std::size_t stride, const std::vector<double>& columns,
+                         std::vector<double>& out) {
+    std::fill(out.begin(), out.end(), 0.0);
+    for (std::size_t from = 0; from < columns.size(); from += out.size(), point += stride)
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            const double step = columns[from + i] - *point;
             out[i] += step * step;
         }
-    }
-    for (std::size_t i = 0; i < n; ++i) out[i] = std::sqrt(out[i]);
+    for (double& each : out) each = std::sqrt(each);
 }
 
-// Write E|X − y| of each measure, (n, J), and E|X − X'| of each two, (n, J, J), for a range of rows.
-inline void mean_distances(const Points& all, std::size_t start, std::size_t stop, double* to_target,
-                           double* to_each_other) {
-    const std::size_t m = all.n_points, d = all.n_dims, j = all.n_measures;
+// Write E|X − y| of each measure, (n, J), and E|X − X'| of each two, (n, J · J), for a range of rows.
+inline void mean_distances(const Points& all, std::size_t start, std::size_t stop, Matrix<double> to_target,
+                           Matrix<double> to_each_other) {
+    const std::size_t m = all.n_points, d = all.y.width, j = all.n_measures;
     std::vector<double> columns(m * d), away(m);
-    std::vector<Range> ranges(j);
+    std::vector<Measure> measures;
     for (std::size_t row = start; row < stop; ++row) {
-        const double* points = all.points + row * m * d;
-        const double* masses = all.masses + row * j * m;
+        const std::span points = all.points[row];
         for (std::size_t i = 0; i < m; ++i)
             for (std::size_t dim = 0; dim < d; ++dim) columns[dim * m + i] = points[i * d + dim];
-        for (std::size_t a = 0; a < j; ++a) ranges[a] = range_of(masses + a * m, m);
-        distances_to(all.y + row * d, 1, columns, m, d, away.data());
-        double* target = to_target + row * j;
-        for (std::size_t a = 0; a < j; ++a) target[a] = dot(masses + a * m, away.data(), ranges[a]);
-        double* pairs = to_each_other + row * j * j;
-        for (std::size_t i = 0; i < j * j; ++i) pairs[i] = 0.0;
+        measures.clear();
+        for (std::size_t a = 0; a < j; ++a) measures.emplace_back(all.masses[row].subspan(a * m, m));
+        distances_to(all.y[row].data(), 1, columns, away);
+        for (std::size_t a = 0; a < j; ++a) to_target[row][a] = measures[a].mean(away);
+        const std::span pairs = to_each_other[row];
+        std::fill(pairs.begin(), pairs.end(), 0.0);
         for (std::size_t i = 0; i < m; ++i) {
-            distances_to(columns.data() + i, m, columns, m, d, away.data());
+            distances_to(columns.data() + i, m, columns, away);
             for (std::size_t b = 0; b < j; ++b) {
-                const double mean = dot(masses + b * m, away.data(), ranges[b]);
-                for (std::size_t a = b; a < j; ++a) pairs[a * j + b] += masses[a * m + i] * mean;
+                const double mean = measures[b].mean(away);
+                for (std::size_t a = b; a < j; ++a) pairs[a * j + b] += measures[a][i] * mean;
             }
         }
         for (std::size_t a = 0; a < j; ++a)

@@ -9,35 +9,34 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "common/matrix.hpp"
 #include "stack/normal.hpp"
 
 namespace ibug::stack {
 
 struct Mixtures {
-    const double* loc;    // (n,)
-    const double* scale;  // (n,)
-    const double* atoms;  // (n, n_atoms), ascending in each row
-    const float* masses;  // (n, n_atoms), relative
-    std::size_t n_atoms;
-    const double* errors;  // (n_errors,), ascending
-    std::size_t n_errors;
-    double normal, error, atom;  // the weights
-    double low, high;            // the support
+    std::span<const double> loc, scale;  // (n,)
+    Matrix<const double> atoms;          // (n, n_atoms), ascending in each row
+    Matrix<const float> masses;          // (n, n_atoms), relative
+    std::span<const double> errors;      // ascending
+    double normal, error, atom;          // the weights
+    double low, high;                    // the support
 };
 
 // One row's mixture: the normal part, and the discrete parts merged into one list with sums of mass from both ends.
 class Row {
    public:
     explicit Row(const Mixtures& all)
-        : all_(all), value_(all.n_atoms + all.n_errors), mass_(value_.size()), below_(value_.size() + 1),
+        : all_(all), value_(all.atoms.width + all.errors.size()), mass_(value_.size()), below_(value_.size() + 1),
           above_(value_.size() + 1) {}
 
     void load(std::size_t row) {
         loc_ = all_.loc[row];
         scale_ = all_.scale[row];
-        merge(all_.atoms + row * all_.n_atoms, all_.masses + row * all_.n_atoms);
+        merge(all_.atoms[row], all_.masses[row]);
         below_[0] = above_[n_] = 0.0;
         for (std::size_t i = 0; i < n_; ++i) below_[i + 1] = below_[i] + mass_[i];
         for (std::size_t i = n_; i > 0; --i) above_[i - 1] = above_[i] + mass_[i - 1];
@@ -131,12 +130,12 @@ class Row {
     }
 
    private:
-    void merge(const double* atoms, const float* masses) {
+    void merge(std::span<const double> atoms, std::span<const float> masses) {
         double total = 0.0;
-        for (std::size_t i = 0; i < all_.n_atoms; ++i) total += masses[i];
+        for (const float mass : masses) total += mass;
         const double share = all_.atom > 0.0 && total > 0.0 ? all_.atom / total : 0.0;
-        const double each = all_.n_errors > 0 ? all_.error / static_cast<double>(all_.n_errors) : 0.0;
-        const std::size_t n_atoms = share > 0.0 ? all_.n_atoms : 0, n_errors = each > 0.0 ? all_.n_errors : 0;
+        const double each = all_.errors.empty() ? 0.0 : all_.error / static_cast<double>(all_.errors.size());
+        const std::size_t n_atoms = share > 0.0 ? atoms.size() : 0, n_errors = each > 0.0 ? all_.errors.size() : 0;
         std::size_t i = 0, j = 0;
         n_ = 0;
         while (i < n_atoms || j < n_errors) {
@@ -199,35 +198,35 @@ class Row {
 };
 
 // For rows start to stop; x, p, q and the results are (n, m).
-inline void tails(const Mixtures& all, const double* x, std::size_t m, std::size_t start, std::size_t stop,
-                  double* lower, double* upper) {
+inline void tails(const Mixtures& all, Matrix<const double> x, std::size_t start, std::size_t stop,
+                  Matrix<double> lower, Matrix<double> upper) {
     Row row(all);
     for (std::size_t i = start; i < stop; ++i) {
         row.load(i);
-        for (std::size_t j = i * m; j < (i + 1) * m; ++j) row.tails(x[j], lower[j], upper[j]);
+        for (std::size_t j = 0; j < x.width; ++j) row.tails(x[i][j], lower[i][j], upper[i][j]);
     }
 }
 
-inline void quantiles(const Mixtures& all, const double* p, const double* q, std::size_t m, std::size_t start,
-                      std::size_t stop, double* out) {
+inline void quantiles(const Mixtures& all, Matrix<const double> p, Matrix<const double> q, std::size_t start,
+                      std::size_t stop, Matrix<double> out) {
     Row row(all);
     for (std::size_t i = start; i < stop; ++i) {
         row.load(i);
-        for (std::size_t j = i * m; j < (i + 1) * m; ++j) out[j] = row.quantile(p[j], q[j]);
+        for (std::size_t j = 0; j < p.width; ++j) out[i][j] = row.quantile(p[i][j], q[i][j]);
     }
 }
 
-inline void crps(const Mixtures& all, const double* y, std::size_t m, std::size_t start, std::size_t stop,
-                 double* out) {
+inline void crps(const Mixtures& all, Matrix<const double> y, std::size_t start, std::size_t stop, Matrix<double> out) {
     Row row(all);
     for (std::size_t i = start; i < stop; ++i) {
         row.load(i);
         row.measure();
-        for (std::size_t j = i * m; j < (i + 1) * m; ++j) out[j] = row.crps(y[j]);
+        for (std::size_t j = 0; j < y.width; ++j) out[i][j] = row.crps(y[i][j]);
     }
 }
 
-inline void moments(const Mixtures& all, std::size_t start, std::size_t stop, double* mean, double* deviation) {
+inline void moments(const Mixtures& all, std::size_t start, std::size_t stop, std::span<double> mean,
+                    std::span<double> deviation) {
     Row row(all);
     for (std::size_t i = start; i < stop; ++i) {
         row.load(i);
