@@ -67,7 +67,7 @@ class Distribution(ABC):
         """``(n,)`` for n rows, ``()`` for the distribution of one row."""
         return self._shape
 
-    #: Whether the distribution function has jumps, which `jumps` tells.
+    #: Whether the distribution function has jumps, which `jumps` returns.
     has_jumps: ClassVar[bool] = False
 
     def __len__(self) -> int:

@@ -66,7 +66,7 @@ def center_and_spread(values: Floats) -> tuple[Floats, Floats]:
 
 
 def most_likely_number(
-    law_of: Callable[[Floats], Distribution], values: Floats, low: Floats, high: Floats, start: Floats
+    distribution_at: Callable[[Floats], Distribution], values: Floats, low: Floats, high: Floats, start: Floats
 ) -> Floats:
     """Return for each row the number between low and high whose distribution makes the row's values most likely, (n,).
 
@@ -76,7 +76,7 @@ def most_likely_number(
     """
 
     def likelihood(t: Floats) -> Floats:
-        return np.asarray(law_of(t).logpdf(values).mean(axis=1))
+        return np.asarray(distribution_at(t).logpdf(values).mean(axis=1))
 
     step = (high - low) / (_N_CANDIDATES - 1)
     points = np.stack([start, *(low + i * step for i in range(_N_CANDIDATES))])
@@ -98,10 +98,10 @@ def most_likely_number(
     return np.asarray(np.where(likelihood(middle) >= heights.max(axis=0), middle, top))
 
 
-def most_likely_spread(law_of: Callable[[Floats], Distribution], values: Floats, unit: Floats) -> Floats:
+def most_likely_spread(distribution_at: Callable[[Floats], Distribution], values: Floats, unit: Floats) -> Floats:
     """Return for each row the most likely standard deviation, (n,), looked for around a unit.
 
     Shapes: values (n, k); unit (n,).
     """
     ends = (np.full(len(values), end) for end in (*_LOG_RATIOS, 0.0))
-    return np.asarray(unit * np.exp(most_likely_number(lambda t: law_of(unit * np.exp(t)), values, *ends)))
+    return np.asarray(unit * np.exp(most_likely_number(lambda t: distribution_at(unit * np.exp(t)), values, *ends)))

@@ -53,7 +53,7 @@ def _likelihood(values: Floats) -> Floats:
         for i in range(_HALVINGS + 1):
             scores[i] = np.log(kernels.sum(axis=2)).sum(axis=1) - 0.5 * 2**i * nearest_total + 0.5 * k * i * np.log(2)
             if i % 2 == 0:
-                np.maximum(kernels, 1e-60, out=kernels)  # beside sums above 1 this is nothing; subnormals are slow
+                np.maximum(kernels, 1e-60, out=kernels)  # next to sums above 1 this is nothing; subnormals are slow
             np.square(kernels, out=kernels)  # half the squared bandwidth
         best[block] = scores.argmax(axis=0)
     return np.asarray(largest * 2 ** (-0.5 * best))

@@ -46,7 +46,7 @@ class LocationScale(Distribution):
     parameters: ClassVar[tuple[str, ...]] = ("loc", "scale")
     #: The name of the distribution in the compiled fit, unless a family has a closed form.
     compiled: ClassVar[str] = ""
-    #: Whether Z and −Z have the same distribution; then one tail tells the other.
+    #: Whether Z and −Z have the same distribution; then one tail is the other's mirror image.
     symmetric: ClassVar[bool] = False
     #: Mean and variance of Z, unless they depend on the shape.
     standard_mean: ClassVar[float] = 0.0
@@ -175,15 +175,15 @@ class LocationScale(Distribution):
 
     @classmethod
     def _sf(cls, z: Floats, *shape: Floats) -> Floats:
-        """Return the probability of a value above z; exact in the upper tail where a family says how."""
+        """Return the probability of a value above z; exact in the upper tail where a family defines it."""
         return np.asarray(cls._cdf(-z, *shape) if cls.symmetric else 1 - cls._cdf(z, *shape))
 
     @classmethod
     def _isf(cls, p: Floats, *shape: Floats) -> Floats:
-        """Return the value with probability p above it; exact in the upper tail where a family says how."""
+        """Return the value with probability p above it; exact in the upper tail where a family defines it."""
         if cls.symmetric:
             return np.asarray(-cls._ppf(p, *shape))
-        # A probability that is lost beside one must not make the value infinite.
+        # A probability that is lost next to one must not make the value infinite.
         below = np.where(p > 0, np.minimum(1 - p, np.nextafter(1.0, 0.0)), 1.0)
         return np.asarray(cls._ppf(below, *shape))
 
@@ -298,7 +298,7 @@ class Normal(LocationScale):
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return (y − μ)/σ, exact however far from the mean."""
         x, loc, scale = self._match(y)
-        with np.errstate(over="ignore"):  # infinitely far, as floating point numbers tell it
+        with np.errstate(over="ignore"):  # infinitely far in floating point numbers
             return np.asarray((x - loc) / scale)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:

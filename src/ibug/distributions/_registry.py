@@ -74,7 +74,7 @@ def _check_class(family: Any) -> None:
 
 
 def learns_from_targets(family: type[Distribution]) -> bool:
-    """Tell whether a family looks at all training targets before it is fitted to neighbours.
+    """Return whether a family looks at all training targets before it is fitted to neighbours.
 
     Parameters
     ----------

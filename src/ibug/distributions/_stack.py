@@ -1,4 +1,4 @@
-"""Stacks: mixtures of what a model says of a row and of what the row's neighbours say."""
+"""Stacks: mixtures of a model's view of a row and of the values of the row's neighbours."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class MixtureParams:
         return max(self.resolution / float(np.sqrt(2 * np.pi)), float(np.finfo(float).tiny))
 
     def equals(self, other: MixtureParams) -> bool:
-        """Tell whether both say the same."""
+        """Return whether both have the same values."""
         names = ("bandwidth", "error_bandwidth", "resolution", "support")
         return (
             np.array_equal(self.weights, other.weights)

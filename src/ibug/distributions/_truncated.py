@@ -66,7 +66,7 @@ class Truncated(_Limited):
 
     With the normal score v = Φ⁻¹(F(y)), V is standard normal between the scores of the two bounds; all
     probabilities are differences of log Φ, so that bounds far out in a tail are no problem. Where a distribution has no
-    mass between the bounds that floating point numbers could tell (the scores of both are infinite, beyond 1e4, or
+    mass between the bounds that floating point numbers can represent (the scores of both are infinite, beyond 1e4, or
     closer to each other than 1e-9), a simple distribution stands for it: exponential from the bound that is nearer to
     the distribution's mean, with the rate ``|bound − mean|/variance``, as for a normal distribution of which only a far
     tail is left; and where the distribution has values on both sides of the bounds, uniform between them, or tilted as

@@ -1,4 +1,4 @@
-"""Scores of probabilistic predictions: functions of ``(y, distribution)``, lower is better unless they say otherwise.
+"""Scores of probabilistic predictions: functions of ``(y, distribution)``, lower is better unless stated otherwise.
 
 A distribution is what ``predict_dist`` returns, or a tuple ``(means, standard deviations)`` of any other method. Scores
 of intervals and quantiles also take the arrays of ``predict_interval`` and ``predict_quantiles``.

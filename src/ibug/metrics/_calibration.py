@@ -59,7 +59,7 @@ def calibration_curve(
     A value is inside the central interval of level p just where its probability integral transform u has
     ``|2u - 1| <= p``, which works for any distribution. Where the distribution function jumps at the value, that part
     of the jump counts for which this holds. So calibrated distributions with jumps are on the diagonal, too, though
-    their intervals hold more than they promise, which `coverage` tells: the ends of an interval belong to it.
+    their intervals hold more than they promise, as `coverage` shows: the ends of an interval belong to it.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class Scores(Mapping[str, float]):
     values : mapping of str to float
         The scores.
     meanings : mapping of str to str
-        What each of them tells.
+        What each of them means.
     n_rows : int
         How many rows they are of.
     groups : dict of ndarray, optional
@@ -219,7 +219,7 @@ def _lookup(texts: list[str], names: list[str]) -> Integers:
 def _few(names: list[str]) -> list[str]:
     if len(names) > _MOST_GROUPS:
         raise InvalidInputError(
-            f"These are {len(names)} groups ({names[0]!r}, {names[1]!r}, …); {_MOST_GROUPS} at most can be told apart. "
+            f"These are {len(names)} groups ({names[0]!r}, {names[1]!r}, …); {_MOST_GROUPS} at most are possible. "
             "Put them together first: give an array, or a function of X, with one name of a larger group per row."
         )
     return names

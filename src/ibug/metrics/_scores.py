@@ -203,8 +203,8 @@ def energy_score(
         What ``predict_dist`` returned for the same rows, or m samples of each row of any other method; of samples it is
         the unbiased estimate.
     unit : array-like of shape (d,), optional
-        What each target is divided by, so that all count alike. By default the deviations of the training targets that
-        a JointStack knows, and 1 for samples.
+        What each target is divided by, so that all have the same weight. By default the deviations of the training
+        targets that a JointStack knows, and 1 for samples.
     reduce : {"mean", None}
         The mean, or the score of each row.
     sample_weight : array-like of shape (n,), optional
@@ -249,7 +249,7 @@ def variogram_score(
 ) -> Any:
     """Return the variogram score ``Σ (|yᵢ − yⱼ|ᵖ − E|Xᵢ − Xⱼ|ᵖ)²`` over pairs of targets; lower is better.
 
-    It is a proper score, and tells wrong dependence between targets better than the energy score does; it does not see
+    It is a proper score, and reacts to wrong dependence between targets more than the energy score does; it ignores
     a shift that all targets have in common (Scheuerer and Hamill, 2015).
 
     Parameters

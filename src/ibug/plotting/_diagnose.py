@@ -35,7 +35,7 @@ _TITLES = {
     "tuning": "How k was chosen",
     "leaf_density": "How full are the leaves?",
 }
-_TOLD = ("rmse", "mae", "crps", "nll", "mace")
+_SHOWN = ("rmse", "mae", "crps", "nll", "mace")
 _LEVELS = (0.5, 0.8, 0.9, 0.95)
 _ROWS_OF_DENSITIES = 5
 
@@ -73,7 +73,7 @@ def diagnose(
     """Draw all diagnostics of an estimator on rows that it has not seen: one figure, one search.
 
     These are calibration curve, PIT, intervals, spread against error, densities of the first five rows, the choice of
-    k, leaf density, and the scores. What an estimator does not have is told in its place.
+    k, leaf density, and the scores. Where an estimator does not have something, the reason is in its place.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def diagnose(
             displays[name] = make(axes[name])
         except InvalidInputError as error:  # nothing was tuned, say, or it has no leaves
             reasons[name] = str(error)
-            _tell(axes[name], reasons[name])
-    _tell_scores(axes["scores"], scores)
+            _write_reason(axes[name], reasons[name])
+    _write_scores(axes["scores"], scores)
     for name, ax in axes.items():
         _title(ax, _TITLES[name], in_legend=name != "calibration")  # whose legend is inside
     found_out = Diagnosis(displays, reasons, scores)
@@ -152,15 +152,15 @@ def _title(ax: Any, text: str, *, in_legend: bool) -> None:
         legend.set_alignment("left")
 
 
-def _tell(ax: Any, text: str) -> None:
+def _write_reason(ax: Any, text: str) -> None:
     ax.set_axis_off()
     ax.text(0.0, 0.95, fill(text, 52), transform=ax.transAxes, va="top")
 
 
-def _tell_scores(ax: Any, scores: Scores) -> None:
+def _write_scores(ax: Any, scores: Scores) -> None:
     """Write scores, and coverage and mean width of intervals, as a table."""
     lines = [f"{scores.n_rows:,} rows", ""]
-    lines += [f"{name.upper():<12}{number(scores[name]):>12}" for name in _TOLD]
+    lines += [f"{name.upper():<12}{number(scores[name]):>12}" for name in _SHOWN]
     if np.isfinite(scores["crps_skill"]):
         lines.append(f"{'CRPS skill':<12}{percent(scores['crps_skill'], 1):>12}")
     lines += ["", f"{'interval':<12}{'held':>12}{'mean width':>14}"]

@@ -1,4 +1,4 @@
-"""New rows beside the validation rows: data drift."""
+"""New rows compared with the validation rows: data drift."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def _text(value: Any) -> str:
 
 @dataclass(eq=False, repr=False)
 class DriversDisplay(Display):
-    """The share of each feature in what moves the spread, beside its share in what moves the prediction.
+    """The share of each feature in what moves the spread, and in what moves the prediction.
 
     Attributes
     ----------

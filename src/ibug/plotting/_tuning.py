@@ -180,7 +180,7 @@ class TuningDisplay(Display):
             if number < len(named):
                 label = family if len(self.curves) > 1 else "validation score"
                 self.lines_ += self.ax_.plot(k, near, label=label, **series_style(number))
-            else:  # behind the others, and told as one
+            else:  # behind the others, with one entry in the legend
                 label = f"{len(others)} others" if family == others[0] else "_"
                 self.lines_ += self.ax_.plot(
                     k, near, ".-", color=GREY, alpha=0.6, linewidth=0.9, zorder=1.5, label=label
@@ -372,7 +372,7 @@ class TreeFractionDisplay(Display):
 def _timed(works: Sequence[Callable[[], Any]], n_repeats: int) -> tuple[list[Any], Floats]:
     """Return what each work returns, and the shortest of its times in seconds.
 
-    They take turns, so that other work of the machine disturbs all of them alike.
+    They take turns, so that other work of the machine disturbs all of them equally.
     """
     times = np.empty((n_repeats, len(works)))
     for i in range(n_repeats):
@@ -410,7 +410,8 @@ WHAT = ("tree", "row")
 class LeafDensityDisplay(Display):
     """The share of the training rows that are in the same leaf, along the trees or over the rows (paper, section C.5).
 
-    Dense leaves tell little: a tree that has over half of the rows in a leaf hardly separates near rows from far ones.
+    Dense leaves carry little information: a tree that has over half of the rows in a leaf hardly separates near rows
+    from far ones.
 
     Attributes
     ----------

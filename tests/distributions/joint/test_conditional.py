@@ -148,7 +148,7 @@ def test_given_values_have_the_density_of_the_error_part():
     points = stack.loc[:, None] + stack.scale[:, None] * stack.mixture.errors
     masses = np.full(points.shape[:2], 1 / points.shape[1])
     own = stack.mixture.own[1]
-    said = _Kernels.of(stack, 2, [1], y[:, None], 1.0).say(points, masses, [own.error_bandwidth], tailed=True)
+    said = _Kernels.of(stack, 2, [1], y[:, None], 1.0).component(points, masses, [own.error_bandwidth], tailed=True)
     nothing = np.empty((N, 0))
     alone = Stack(stack.loc[:, 1], stack.scale[:, 1], nothing, nothing, replace(own, weights=np.array([0.0, 1.0, 0.0])))
     np.testing.assert_allclose(said.density, alone.logpdf(y), rtol=1e-10)

@@ -47,26 +47,26 @@ def conditional_stack(joint: JointStack, target: int, columns: list[int], y: Flo
         nothing = np.empty((len(loc), 0))
         return Stack(loc, scale, nothing, nothing, replace(own, weights=np.array([1.0, 0.0, 0.0])))
     apart, around, errors, neighbors = mixture.weights
-    said: list[tuple[float, _Said]] = []
+    parts: list[_Component] = []
     if apart > 0:
-        said.append((apart, _own(joint, target, columns, y)))
+        parts.append(_own(joint, target, columns, y))
     if around > 0:
         density = normal.log_density(z) - np.log(joint.scale[:, columns]).sum(axis=1)
-        said.append((around, _Said(density, loc[:, None] + scale[:, None] * _SCORES, _even(len(loc)))))
+        parts.append(_Component(density, loc[:, None] + scale[:, None] * _SCORES, _even(len(loc))))
     kernels = _Kernels.of(joint, target, columns, y, factor)
     if errors > 0:
         points = joint.loc[:, None] + joint.scale[:, None] * mixture.errors
         masses = np.full(points.shape[:2], 1 / len(mixture.errors))
         widths = [mixture.own[j].error_bandwidth for j in columns]
-        said.append((errors, kernels.say(points, masses, widths, tailed=True)))
+        parts.append(kernels.component(points, masses, widths, tailed=True))
     if neighbors > 0:
         masses = joint.neighbors.masses / joint.neighbors.masses.sum(axis=1, keepdims=True, dtype=np.float64)
         points = joint.neighbors.atoms(joint.loc)
         widths = [mixture.own[j].bandwidth for j in columns]
-        said.append((neighbors, kernels.say(points, masses, widths, tailed=False)))
-    shares = _posterior(np.array([share for share, _ in said]), np.stack([one.density for _, one in said], axis=1))
-    atoms = np.concatenate([one.points for _, one in said], axis=1)
-    masses = np.concatenate([one.masses * share[:, None] for (_, one), share in zip(said, shares.T, strict=True)], 1)
+        parts.append(kernels.component(points, masses, widths, tailed=False))
+    shares = _posterior(mixture.weights[mixture.weights > 0], np.stack([part.density for part in parts], axis=1))
+    atoms = np.concatenate([part.points for part in parts], axis=1)
+    masses = np.concatenate([part.masses * share[:, None] for part, share in zip(parts, shares.T, strict=True)], axis=1)
     # A hundredth of the probability must not follow a value that is far from everything.
     near = np.clip(z, -_LARGEST_SCORE, _LARGEST_SCORE)
     loc = joint.loc[:, target] + joint.scale[:, target] * normal.middle(near)
@@ -86,10 +86,10 @@ def kernel_factor(mixture: JointMixtureParams, target: int, columns: list[int]) 
 
 
 def best_factor(errors: Floats, target: int, columns: list[int]) -> float:
-    """Return the width of kernels, relative to the rule of thumb, under which errors tell each other's targets best.
+    """Return the width of kernels, relative to the rule of thumb, under which errors predict each other's targets best.
 
     For each error vector the others are weighed by their kernels in the given targets; the factor has the best CRPS of
-    their values of the wanted target. Where the given targets tell nothing of it, the factor is infinite.
+    their values of the wanted target. Where the given targets do not predict it, the factor is infinite.
 
     Shapes: errors (n_errors, d).
     """
@@ -111,8 +111,8 @@ def best_factor(errors: Floats, target: int, columns: list[int]) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Said:
-    """What an expert says: the log density of the given values, (n,), and points of the target with masses, (n, m)."""
+class _Component:
+    """A component: the log density of the given values, (n,), and points of the target with masses, (n, m)."""
 
     density: Floats
     points: Floats
@@ -137,9 +137,9 @@ class _Conditioned:
         values, vectors = np.linalg.eigh(matrices[:, columns][:, :, columns])
         values = np.maximum(values, _LEAST_VARIANCE)
         white = vectors / np.sqrt(values)[:, None, :]
-        beside = (matrices[:, None, target, columns] @ white)[:, 0]
-        left = np.maximum(1 - np.square(beside).sum(axis=1), _LEAST_VARIANCE)
-        slopes = (white @ beside[:, :, None])[:, :, 0]
+        coupled = (matrices[:, None, target, columns] @ white)[:, 0]
+        left = np.maximum(1 - np.square(coupled).sum(axis=1), _LEAST_VARIANCE)
+        slopes = (white @ coupled[:, :, None])[:, :, 0]
         return cls(slopes, np.sqrt(left), white, 0.5 * np.log(values).sum(axis=1))
 
     def middle(self, z: Floats) -> Floats:
@@ -157,8 +157,8 @@ def _even(n: int) -> Floats:
     return np.broadcast_to(_PROBABILITIES, (n, len(_PROBABILITIES)))
 
 
-def _own(joint: JointStack, target: int, columns: list[int], y: Floats) -> _Said:
-    """Let the target's own distribution speak, after the copula has moved its normal scores."""
+def _own(joint: JointStack, target: int, columns: list[int], y: Floats) -> _Component:
+    """Return the target's own distribution, after the copula has moved its normal scores."""
     pairs = [(joint.own[j], column) for j, column in zip(columns, y.T, strict=True)]
     scores = np.stack([one.middle_score(column) for one, column in pairs], axis=1)
     scores = np.clip(scores, -_LARGEST_SCORE, _LARGEST_SCORE)
@@ -166,12 +166,12 @@ def _own(joint: JointStack, target: int, columns: list[int], y: Floats) -> _Said
     density = sum(one.logpdf(column) for one, column in pairs)
     density = density + copula.log_density(scores) + (0.5 * np.square(scores) + HALF_LOG_2PI).sum(axis=1)
     moved = copula.middle(scores)[:, None] + copula.deviation[:, None] * _SCORES
-    return _Said(density, joint.own[target].from_normal_score(moved), _even(len(y)))
+    return _Component(density, joint.own[target].from_normal_score(moved), _even(len(y)))
 
 
 @dataclass(frozen=True, eq=False)
 class _Kernels:
-    """Vectors speak: those near the given values count more."""
+    """Components from vectors: those near the given values count more."""
 
     target: int
     columns: list[int]
@@ -185,11 +185,11 @@ class _Kernels:
         least = np.array([joint.mixture.own[j].least_bandwidth for j in columns])
         return cls(target, columns, y, joint.scale[:, columns], least, factor)
 
-    def say(self, points: Floats, masses: Floats, bandwidths: list[float], *, tailed: bool) -> _Said:
-        """Return what vectors say, (n, m, d), with masses, (n, m), that sum to 1.
+    def component(self, points: Floats, masses: Floats, bandwidths: list[float], *, tailed: bool) -> _Component:
+        """Return the component of vectors, (n, m, d), with masses, (n, m), that sum to 1.
 
         The density of the given values is smoothed as in ``Stack.pdf``, by kernels with long tails for errors, so that
-        experts are compared by what they are there: that of the target beside them has kernels of its own.
+        components are compared by it; the density of the target has kernels of its own.
         """
         given = points[:, :, self.columns]
         width = np.maximum(np.array(bandwidths) * self.scale, self.least)
@@ -200,7 +200,7 @@ class _Kernels:
         density = total - np.log(width).sum(axis=1)
         least = np.maximum(_LEAST_WIDTH * self.scale, self.least)
         square = _half_squares(given, self.y, np.maximum(_rule_of_thumb(given, masses), least))
-        return _Said(density, points[:, :, self.target], _weighed(masses, square, self.factor))
+        return _Component(density, points[:, :, self.target], _weighed(masses, square, self.factor))
 
 
 def _rule_of_thumb(points: Floats, masses: Floats) -> Floats:

@@ -26,7 +26,7 @@ class Neighborhood:
     targets : ndarray of shape (n_train, d)
         The targets of all training rows.
     residuals : ndarray of shape (n_train, d) or None
-        Their honest residuals; None where no mass is on them.
+        Their out-of-sample residuals; None where no mass is on them.
     n_targets : int
         The number of neighbours whose targets count, k_targets.
     grids : tuple of DiscreteSupport

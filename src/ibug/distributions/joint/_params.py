@@ -66,7 +66,7 @@ class JointMixtureParams:
 
     @cached_property
     def kernel_factors(self) -> dict[tuple[int, tuple[int, ...]], float]:
-        """What `kernel_factor` has found, by the target that is told and those that are given."""
+        """What `kernel_factor` has found, by the wanted target and the given ones."""
         return {}
 
     @cached_property
@@ -101,7 +101,7 @@ class JointMixtureParams:
         return copula_points(self.copula)
 
     def equals(self, other: JointMixtureParams) -> bool:
-        """Tell whether both say the same."""
+        """Return whether both have the same values."""
         names = ("weights", "errors", "correlation", "copula", "unit")
         return len(self.own) == len(other.own) and (
             all(one.equals(same) for one, same in zip(self.own, other.own, strict=True))

@@ -1,4 +1,4 @@
-"""Joint stacks: mixtures of what a model says of all targets of a row, and of what the neighbours of the row had."""
+"""Joint stacks: mixtures of a model's view of all targets of a row and of the values of the row's neighbours."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ROWS_PER_CHUNK = 512
 
 
 class JointStack:
-    r"""Joint distributions of d targets: mixtures of what a model says of them and of what the row's neighbours had.
+    r"""Joint distributions of d targets: mixtures of a model's view of them and of the values of the row's neighbours.
 
     The distribution of row i is
 
@@ -59,10 +59,10 @@ class JointStack:
 
     each target's own distribution F, coupled by a Gaussian copula C; a normal one; pooled error vectors e; and the
     neighbours' vectors x, with D_i the diagonal matrix of the scales. A neighbour's vector is the targets of one
-    training row, all together, or the prediction plus its honest residuals: dependence is that of the neighbours.
-    ``marginal(j)`` is the :class:`~ibug.distributions.Stack` of a target. ``mean``, ``var``, ``interval``, ``ppf`` and
-    samples are exact. For distances, and for covariances within the copula, 128 fixed points stand for a continuous
-    part.
+    training row, all together, or the prediction plus its out-of-sample residuals: dependence is that of the
+    neighbours. ``marginal(j)`` is the :class:`~ibug.distributions.Stack` of a target. ``mean``, ``var``, ``interval``,
+    ``ppf`` and samples are exact. For distances, and for covariances within the copula, 128 fixed points stand for a
+    continuous part.
 
     A row takes what the one-target distributions take, 8 bytes for each neighbour, which are kept by their numbers, and
     8 d² bytes where rows have copulas of their own.
@@ -186,10 +186,10 @@ class JointStack:
     def conditional(self, target: int, given: Mapping[int, ArrayLike]) -> Stack:
         """Return the distributions of one target once the values of others are known.
 
-        By Bayes: each expert says how likely the given values are, which changes its share, and what the target is
-        beside them. The copula moves the normal scores of the target's own distribution; the normal part stays normal;
-        error vectors and neighbours' vectors count by kernels around the given values, whose width has the best CRPS
-        of errors that are told by each other. Where a given value is far from everything, vectors count by their
+        By Bayes: each component has a density at the given values, which changes its share, and a distribution of the
+        target given them. The copula moves the normal scores of the target's own distribution; the normal part stays
+        normal; error vectors and neighbours' vectors count by kernels around the given values, whose width has the best
+        CRPS of errors that predict each other. Where a given value is far from everything, vectors count by their
         masses, and the copula takes it as 4 normal scores.
 
         All but a hundredth are points, 128 of them for a continuous part; that hundredth is the normal part and the
@@ -299,7 +299,7 @@ class JointStack:
         return np.stack([one[rows].ppf(probabilities[:, :, j]) for j, one in enumerate(self.own)], axis=2)
 
     def correlation(self) -> Floats:
-        """Return the correlations of the targets, (n, d, d); 0 beside a target that does not vary."""
+        """Return the correlations of the targets, (n, d, d); 0 with a target that does not vary."""
         cov = self.cov()
         deviation = np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1))
         size = deviation[..., :, None] * deviation[..., None, :]
@@ -402,7 +402,7 @@ class JointStack:
     def variogram_score(self, y: ArrayLike, p: float = 0.5) -> Floats:
         """Return the variogram score ``Σ (|yᵢ − yⱼ|ᵖ − E|Xᵢ − Xⱼ|ᵖ)²`` over pairs of targets, (n,); lower is better.
 
-        It tells wrong dependence between targets better than the energy score, and does not see a common shift. Targets
+        It reacts to wrong dependence between targets more than the energy score, and ignores a common shift. Targets
         are in units of their training deviation.
 
         Parameters
