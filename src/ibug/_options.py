@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +11,9 @@ from sklearn.frozen import FrozenEstimator
 
 from ibug._inputs import check_count, check_flags, check_probability
 from ibug._threads import check_n_jobs
-from ibug.calibration import ConformalCalibrator, check_calibrate, conformal_calibrator
+from ibug.calibration import ConformalCalibrator, check_calibrate, check_without_validation, conformal_calibrator
 from ibug.distributions import Distribution, Normal, families, learns_from_targets, resolve_family
-from ibug.exceptions import InvalidInputError, NotCalibratedWarning
+from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring, resolve_scoring
 from ibug.neighbors import Sampling
 
@@ -272,13 +271,7 @@ class Options:
         if has_validation:
             return
         self._check_without_validation()
-        if self.calibrate:
-            warnings.warn(
-                "There are no validation rows, so the variance is not calibrated. Pass X_val and y_val to fit, or "
-                "set calibrate=False to say that this is meant.",
-                NotCalibratedWarning,
-                stacklevel=4,  # the caller of `fit`
-            )
+        check_without_validation(self.calibrate, self.conformal)
 
     def _check_without_validation(self) -> None:
         if self.spread.requires_residuals:
@@ -303,10 +296,6 @@ class Options:
             raise InvalidInputError(
                 f"distribution={self.distribution!r} needs rows that the trained model has not seen: pass X_val and "
                 "y_val, or name one family."
-            )
-        if self.conformal is not None:
-            raise InvalidInputError(
-                f"conformal={self.conformal!r} needs rows that the trained model has not seen: pass X_val and y_val."
             )
 
 

@@ -11,7 +11,7 @@ import ibug
 from ibug import AdaptiveIntervals, IBUGRegressor
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
-from ibug.online import Tracker, _tracker
+from ibug.online import Tracker, _intervals
 from tests.oracles import adaptive_level
 
 N = 3000
@@ -60,7 +60,7 @@ def test_coverage_in_the_long_run(kind, batch):
 
 def test_the_tracker_is_what_the_formulas_say():
     scores = np.random.default_rng(0).standard_t(3, size=200) + np.linspace(0, 3, 200)
-    levels, _ = adaptive_level(scores, 0.95, _tracker.STEP_SIZES, _tracker.HORIZON, _tracker.CORRECTION)
+    levels, _ = adaptive_level(scores, 0.95, _intervals.STEP_SIZES, _intervals.HORIZON, _intervals.CORRECTION)
     tracker, found = Tracker.at(0.95, 1.6448536269514722), []
     for score in scores:
         found.append(tracker.level)
@@ -80,7 +80,7 @@ def test_the_guarantee_holds_for_an_adversary(batch):
         above = int(np.sum(scores > tracker.level))
         errors += above
         tracker = tracker.after(scores, above)
-    step = _tracker.CORRECTION
+    step = _intervals.CORRECTION
     assert abs(errors / n - 0.05) <= (far + step * batch) / (step * n)
 
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
 from ibug._inputs import check_weights
 from ibug._read_only import keeps_read_only
 from ibug._typing import Floats, LeavesOf
+from ibug.calibration._likelihood_ratio import LikelihoodRatio
 from ibug.calibration._recalibrated import Recalibrated
-from ibug.calibration._rows import check_sources, groups_of, ratios_of
 from ibug.calibration._score_map import ScoreMap
 from ibug.distributions import Distribution
-from ibug.exceptions import InvalidInputError
+from ibug.exceptions import InvalidInputError, NotStorableError
 
 if TYPE_CHECKING:
     from typing import Self  # in typing from Python 3.11 on
+
 
 _USUAL = 0.9  # the coverage whose intervals tell which group is the widest
 
@@ -62,9 +64,9 @@ class ConformalCalibrator(BaseEstimator):
         leaves : function of X, optional
             Returns their leaves in chunks, for a `LikelihoodRatio`.
         """
-        check_sources(self.groups, self.ratio)
-        found = {} if self.groups is None else {"groups": groups_of(self.groups, X)}
-        return found if self.ratio is None else {**found, "ratio": ratios_of(self.ratio, X, leaves)}
+        _check_sources(self.groups, self.ratio)
+        found = {} if self.groups is None else {"groups": _groups_of(self.groups, X)}
+        return found if self.ratio is None else {**found, "ratio": _ratios_of(self.ratio, X, leaves)}
 
     def fit(
         self,
@@ -100,7 +102,7 @@ class ConformalCalibrator(BaseEstimator):
             )
         if not np.all(np.isfinite(values)):
             raise InvalidInputError("y contains NaN or infinity.")
-        check_sources(self.groups, self.ratio)
+        _check_sources(self.groups, self.ratio)
         if self.groups is not None and groups is None:
             raise InvalidInputError("This calibrator takes groups from rows, which only IBUGRegressor gives it.")
         distribution = distribution.censored()  # so that values at a bound have a probability
@@ -225,17 +227,8 @@ class ScaleConformal(ConformalCalibrator):
 
     Parameters
     ----------
-    n_bins : int, optional
-        Calibrate rows of small, middle and large spread each by themselves: the number of bins of the predicted σ.
-    groups : str, int or function of X, optional
-        In ``IBUGRegressor(conformal=...)``: calibrate each group of rows by itself. The name or the number of a column,
-        or a function that returns labels, (n,), or for groups that overlap a matrix of bool, (n, n_groups). Then a row
-        has the widest of the intervals of its groups, so that coverage holds in each (Barber et al., 2021). Rows of
-        groups that were not seen get the calibration of all rows; ``predict_dist(X).n_unseen`` counts them.
-    ratio : function of X or LikelihoodRatio, optional
-        In ``IBUGRegressor(conformal=...)``: the likelihood ratio of rows, the density of rows to be predicted over that
-        of validation rows, up to one factor. Coverage then holds for the rows to be predicted if only covariates have
-        moved, and the ratio is right (Tibshirani et al., 2019). ``u.likelihood_ratio(X_val, X_new)`` estimates it.
+    n_bins, groups, ratio
+        As in `ConformalCalibrator`, all None by default.
 
     Examples
     --------
@@ -261,17 +254,8 @@ class DistributionConformal(ConformalCalibrator):
 
     Parameters
     ----------
-    n_bins : int, optional
-        Calibrate rows of small, middle and large spread each by themselves: the number of bins of the predicted σ.
-    groups : str, int or function of X, optional
-        In ``IBUGRegressor(conformal=...)``: calibrate each group of rows by itself. The name or the number of a column,
-        or a function that returns labels, (n,), or for groups that overlap a matrix of bool, (n, n_groups). Then a row
-        has the widest of the intervals of its groups, so that coverage holds in each (Barber et al., 2021). Rows of
-        groups that were not seen get the calibration of all rows; ``predict_dist(X).n_unseen`` counts them.
-    ratio : function of X or LikelihoodRatio, optional
-        In ``IBUGRegressor(conformal=...)``: the likelihood ratio of rows, the density of rows to be predicted over that
-        of validation rows, up to one factor. Coverage then holds for the rows to be predicted if only covariates have
-        moved, and the ratio is right (Tibshirani et al., 2019). ``u.likelihood_ratio(X_val, X_new)`` estimates it.
+    n_bins, groups, ratio
+        As in `ConformalCalibrator`, all None by default.
     """
 
     def _map(self, scores: Floats, weights: Floats | None) -> ScoreMap:
@@ -301,6 +285,71 @@ def _as_labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
     return labels.astype(str)
 
 
+def _groups_of(groups: Any, X: Any) -> NDArray[Any]:
+    """Return labels of rows, (n,), or which groups each row is in, (n, n_groups) of bool."""
+    found = groups(X) if callable(groups) else _column(groups, X)
+    labels = np.asarray(found)
+    n = _num_samples(X)
+    if labels.ndim == 2 and labels.dtype == bool and len(labels) == n and labels.shape[1]:
+        return labels
+    if labels.shape != (n,):
+        raise InvalidInputError(
+            f"groups must give one label for each of the {n} rows, or a matrix of True and False with a column for "
+            f"each group; got {labels.dtype} of shape {labels.shape}."
+        )
+    return labels
+
+
+def _ratios_of(ratio: Any, X: Any, leaves: LeavesOf | None) -> Floats:
+    """Return the likelihood ratios of rows, (n,)."""
+    if isinstance(ratio, LikelihoodRatio):
+        if leaves is None:
+            raise InvalidInputError(
+                "A likelihood ratio that was estimated from leaves belongs to one trained model. Train and fit first, "
+                "then u.set_params(conformal=ScaleConformal(ratio=u.likelihood_ratio(X_val, X_new))) and "
+                "u.recalibrate(X_val, y_val)."
+            )
+        return ratio.of_chunks(leaves(X))
+    values = np.asarray(ratio(X), np.float64)
+    if values.shape != (_num_samples(X),) or not np.all(np.isfinite(values) & (values >= 0)):
+        raise InvalidInputError(
+            f"ratio must return a finite number of at least 0 for each of the {_num_samples(X)} rows; got "
+            f"{values.dtype} of shape {values.shape}."
+        )
+    return values
+
+
+def _check_sources(groups: Any, ratio: Any) -> None:
+    """Raise InvalidInputError for parameters that cannot be groups or a ratio."""
+    named = isinstance(groups, (str, int, np.integer)) and not isinstance(groups, bool)
+    if groups is not None and not named and not callable(groups):
+        raise InvalidInputError(
+            f"groups must be the name or the number of a column, or a function of X; got {type(groups).__name__}. "
+            "Labels that X does not have: lambda X: labels.loc[X.index], say."
+        )
+    if ratio is not None and not callable(ratio) and not isinstance(ratio, LikelihoodRatio):
+        raise InvalidInputError(
+            "ratio must be a function of X that returns likelihood ratios, or what u.likelihood_ratio(X_val, X_new) "
+            f"returns; got {ratio!r:.100}."
+        )
+
+
+def _column(name: Any, X: Any) -> Any:
+    known = [str(column) for column in X.columns] if hasattr(X, "columns") else None
+    if isinstance(name, str) and (known is None or name not in known):
+        has = "X has no column names" if known is None else f"X has the columns {known[:10]}"
+        raise InvalidInputError(f"The groups are in the column {name!r}, which is not there: {has}.")
+    if isinstance(name, str):
+        return X[name]
+    n_columns = _num_features(X)
+    if not 0 <= name < n_columns:
+        raise InvalidInputError(
+            f"The groups are in column number {name}, which is not there: X has {n_columns} columns, 0 to "
+            f"{n_columns - 1}."
+        )
+    return _safe_indexing(X, int(name), axis=1)
+
+
 CALIBRATORS: dict[str, type[ConformalCalibrator]] = {"scale": ScaleConformal, "distribution": DistributionConformal}
 
 
@@ -321,3 +370,132 @@ def conformal_calibrator(conformal: Any) -> Any:
     raise InvalidInputError(
         f"conformal must be None, one of {sorted(CALIBRATORS)} or a ConformalCalibrator; got {conformal!r}."
     )
+
+
+class BoxCalibrator:
+    """Split conformal boxes: each side is a central interval of its target, all of the same score.
+
+    The score of a row is the largest ``|Φ⁻¹(F(y))|`` of its targets: how far the worst of them is from its median, in
+    units of its own spread. If held-out rows and new rows are exchangeable, and the distributions were made without the
+    held-out rows' targets, a box of coverage p holds all targets of a new row at once with probability p at least.
+
+    Parameters
+    ----------
+    map_ : ScoreMap
+        The scores of the held-out rows.
+    """
+
+    def __init__(self, map_: ScoreMap) -> None:
+        self.map_ = map_
+
+    @classmethod
+    def fit(cls, marginals: Sequence[Distribution], y: Floats, weights: Floats | None = None) -> BoxCalibrator:
+        """Learn from held-out rows.
+
+        Parameters
+        ----------
+        marginals : sequence of Distribution
+            The distributions of each target, predicted for n held-out rows.
+        y : ndarray of shape (n, d)
+            Their observed values.
+        weights : ndarray of shape (n,) or None
+            Of the rows.
+        """
+        if y.ndim != 2 or y.shape[1] != len(marginals) or not len(y):
+            raise InvalidInputError(
+                f"Boxes of {len(marginals)} targets need observed values of shape (n, {len(marginals)}), n of at least "
+                f"1; got {y.shape}."
+            )
+        scores = np.max([np.abs(one.middle_score(y[:, j])) for j, one in enumerate(marginals)], axis=0)
+        return cls(ScoreMap.of_absolute_scores(scores, weights))
+
+    @property
+    def n_rows(self) -> int:
+        """The number of held-out rows."""
+        return len(self.map_.scores)
+
+    def box(self, marginals: Sequence[Distribution], coverage: Any) -> tuple[Floats, Floats]:
+        """Return the lower and upper ends of boxes, (n, d) each, or (n, d, m) for m coverages.
+
+        Parameters
+        ----------
+        marginals : sequence of Distribution
+            The distributions of each target, predicted for n rows.
+        coverage : float or array-like of shape (m,)
+            The probability that a box shall hold all targets at once; or several.
+        """
+        ends = []
+        for one in marginals:
+            whole = Recalibrated(one, [self.map_], np.zeros(one.shape, np.intp))
+            ends.append(whole.interval(coverage))
+        lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
+        return lower, upper
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values and arrays, which `from_state` takes."""
+        return self.map_.state()
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> BoxCalibrator:
+        """Return the calibrator that has this state."""
+        return cls(ScoreMap.from_state(state))
+
+
+def calibrator_state(calibrator: ConformalCalibrator | None) -> dict[str, Any] | None:
+    """Return what `calibrator_from_state` needs, of a fitted or an unfitted one: strings, numbers and arrays.
+
+    Parameters
+    ----------
+    calibrator : ConformalCalibrator
+        The calibrator.
+    """
+    if calibrator is None:
+        return None
+    kinds = [name for name, kind in CALIBRATORS.items() if type(calibrator) is kind]
+    if not kinds:
+        raise NotStorableError(
+            f"The conformal calibrator is of the class {type(calibrator).__name__}, which is not ibug's own and cannot "
+            "be saved without pickle."
+        )
+    if callable(calibrator.groups) or callable(calibrator.ratio):
+        raise NotStorableError(
+            "The conformal calibrator takes groups or likelihood ratios from a function, which cannot be saved without "
+            "pickle. Groups in a column can, groups='region', say, and what u.likelihood_ratio(X_val, X_new) returns."
+        )
+    state: dict[str, Any] = {"kind": kinds[0], "n_bins": calibrator.n_bins, "by": calibrator.groups}
+    if isinstance(calibrator.ratio, LikelihoodRatio):
+        state["ratio"] = calibrator.ratio.state()
+    if not hasattr(calibrator, "maps_"):
+        return state
+    return {
+        **state,
+        "groups": calibrator.groups_,
+        "overlapping": calibrator.overlapping_,
+        "edges": calibrator.edges_,
+        "maps": [one.state() for one in calibrator.maps_],
+    }
+
+
+def calibrator_from_state(state: Mapping[str, Any] | None) -> ConformalCalibrator | None:
+    """Return the calibrator whose state this is.
+
+    Parameters
+    ----------
+    state : dict
+        What `calibrator_state` has returned.
+    """
+    if state is None:
+        return None
+    if state.get("kind") not in CALIBRATORS:
+        raise InvalidInputError(f"A calibrator of kind {state.get('kind')!r:.100} is not known.")
+    ratio = None if state.get("ratio") is None else LikelihoodRatio.from_state(state["ratio"])
+    calibrator = CALIBRATORS[state["kind"]](n_bins=state["n_bins"], groups=state.get("by"), ratio=ratio)
+    if "maps" in state:
+        calibrator.groups_, calibrator.edges_ = np.asarray(state["groups"]), state["edges"]
+        calibrator.overlapping_ = bool(state.get("overlapping", False))
+        calibrator.maps_ = [ScoreMap.from_state(one) for one in state["maps"]]
+        if len(calibrator.maps_) != len(calibrator.groups_) + 1:
+            raise InvalidInputError("A calibrator has one map for each group, and one for all.")
+        if calibrator.edges_ is not None and len(calibrator.edges_) + 1 != len(calibrator.groups_):
+            raise InvalidInputError("A calibrator has one group more than there are edges between them.")
+    return calibrator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from ibug._typing import Floats
 from ibug._weights import effective_rows, quantile
+from ibug.exceptions import InvalidInputError
 
 _MOST_KNOTS = 40
 _LARGEST_KNOT = 1e12  # a distribution can call a value impossible: its score is infinite, and only the interval says so
@@ -78,6 +80,23 @@ class ScoreMap:
         some = np.asarray(quantile(finite, np.arange(1, n + 1) / (n + 1), weights))
         plain = cls.of_absolute_scores(some) if symmetric else cls.of_scores(some)
         return replace(plain, scores=scores[order], weights=weights[order])
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values and arrays, which `from_state` takes."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> ScoreMap:
+        """Return the map that has this state."""
+        v, w, scores = (np.asarray(state[name], np.float64) for name in ("v", "w", "scores"))
+        if v.ndim != 1 or v.shape != w.shape or not v.size or scores.ndim != 1 or not scores.size:
+            raise InvalidInputError("A map of a calibrator has as many values as knots, one at least.")
+        weights = state["weights"]
+        if weights is not None:
+            weights = np.asarray(weights, np.float64)
+            if weights.shape != scores.shape or not np.all(np.isfinite(weights) & (weights > 0)):
+                raise InvalidInputError("A map of a calibrator has as many weights as scores, all above zero.")
+        return cls(v, w, float(state["slope"]), scores, bool(state["symmetric"]), weights)
 
     def forward(self, v: Floats) -> Floats:
         """Return w = g(v)."""

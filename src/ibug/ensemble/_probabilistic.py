@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, Tags, _safe_indexing, check_random_state, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
@@ -15,11 +18,14 @@ from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
 from ibug._inputs import check_flags
 from ibug._progress import Progress
 from ibug._typing import Floats, Rows
-from ibug.calibration import ConformalCalibrator, check_calibrate, conformal_calibrator
-from ibug.distributions import Distribution, normalized_weights
-from ibug.ensemble._calibration import Calibration, require_validation
-from ibug.ensemble._combine import resolve_combination
-from ibug.ensemble._members import Members, check_members, is_dropped, is_trained, seeded
+from ibug.calibration import (
+    Calibration,
+    ConformalCalibrator,
+    check_calibrate,
+    check_without_validation,
+    conformal_calibrator,
+)
+from ibug.distributions import Distribution, LocationScale, Mixture, normalized_weights
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring, predict_dist, resolve_scoring
 from ibug.training import fresh, split, with_sample_weight
@@ -166,10 +172,11 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         if self.prefit:
             if sample_weight is not None:
                 raise InvalidInputError("With prefit=True no member is trained, so sample_weight would have no effect.")
-            require_validation(validation, self.calibrate, self.conformal)
+            if validation is None:
+                check_without_validation(self.calibrate, self.conformal)
             self._take(members)
             self._learn_calibration(validation, random_state)
-        elif validation is not None or not self._needs_validation:
+        elif validation is not None or not (self.calibrate or self.conformal is not None):
             self._take(self._fitted(members, X, y, sample_weight, validation))
             self._learn_calibration(validation, random_state)
         else:
@@ -297,17 +304,99 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         return resolve_combination(self.combine)(distributions, self.weights_)
 
     def _learn_calibration(self, validation: Rows | None, random_state: np.random.RandomState) -> None:
-        self.calibration_ = Calibration()
-        if validation is not None and self._needs_validation:
-            self.calibration_ = Calibration.learn(
-                self._uncalibrated,
-                validation,
-                random_state,
-                scoring=self.scoring,
-                calibrate=self.calibrate,
-                conformal=self.conformal,
-            )
+        asked: dict[str, Any] = {"scoring": self.scoring, "calibrate": self.calibrate, "conformal": self.conformal}
+        self.calibration_ = Calibration.learn(self._uncalibrated, validation, random_state, **asked)
 
-    @property
-    def _needs_validation(self) -> bool:
-        return bool(self.calibrate or self.conformal is not None)
+
+Members = list[tuple[str, Any]]  # names and regressors
+
+
+def check_members(estimators: Any) -> Members:
+    """Return all members; raise unless each has a name and predicts distributions, and one at least is not dropped."""
+    pairs = isinstance(estimators, (list, tuple)) and all(
+        isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], str) for pair in estimators
+    )
+    if not pairs or not estimators:
+        raise InvalidInputError(
+            f"estimators must be a list of (name, regressor), one at least; got {estimators!r}: write "
+            '[("ibug", IBUGRegressor(model)), ("cbu", CBURegressor(model))], say.'
+        )
+    for name, member in estimators:
+        if not is_dropped(member) and (isinstance(member, type) or not _predicts_distributions(member)):
+            raise InvalidInputError(
+                f"The member {name!r} has no predict_dist, as IBUGRegressor and CBURegressor have it; got {member!r}."
+            )
+    if all(is_dropped(member) for _, member in estimators):
+        raise InvalidInputError("All members are dropped: keep one at least.")
+    return [(name, member) for name, member in estimators]
+
+
+def is_dropped(member: Any) -> bool:
+    """Return whether a member takes no part, as in scikit-learn's ensembles."""
+    return isinstance(member, str) and member == "drop"
+
+
+def is_trained(member: Any) -> bool:
+    """Return whether `fit` leaves the model of a member as it is."""
+    inner = getattr(member, "estimator", None)
+    return (
+        isinstance(member, FrozenEstimator)
+        or isinstance(inner, FrozenEstimator)
+        or bool(getattr(member, "prefit", False))
+    )
+
+
+def seeded(member: Any, seed: int | None) -> Any:
+    """Return the member, with the seed if it has none of its own."""
+    if seed is not None and hasattr(member, "get_params"):
+        parameters = member.get_params(deep=False)
+        if "random_state" in parameters and parameters["random_state"] is None:
+            member.set_params(random_state=seed)
+    return member
+
+
+def _predicts_distributions(member: Any) -> bool:
+    while isinstance(member, Pipeline):
+        member = member.steps[-1][1]
+    return hasattr(member, "predict_dist")
+
+
+def average(distributions: Sequence[Distribution], weights: Floats) -> Distribution:
+    """Return the distributions of the members' family with the mean of their means and of their standard deviations.
+
+    That is how the paper's IBUG+CBU is made (section 5.2). For one family whose members differ in location and scale
+    only, it averages the quantiles of every level.
+
+    Shapes: weights (m,).
+    """
+    families = {type(distribution) for distribution in distributions}
+    family = type(distributions[0])
+    if len(families) > 1 or not issubclass(family, LocationScale) or len(family.parameters) > 2:
+        names = ", ".join(type(distribution).__name__ for distribution in distributions)
+        raise InvalidInputError(
+            'combine="average" averages means and standard deviations, so the members must predict one family '
+            f"that has no other parameter (normal, laplace, logistic or gumbel); theirs are {names}. Use "
+            'combine="mixture", which takes any, or fit each IBUGRegressor with distribution="normal", as the paper '
+            "does. Conformal calibration is for the ensemble, not for its members."
+        )
+    mean = sum(weight * distribution.mean() for weight, distribution in zip(weights, distributions, strict=True))
+    std = sum(weight * distribution.std() for weight, distribution in zip(weights, distributions, strict=True))
+    return family.from_moments(np.asarray(mean), np.asarray(std))
+
+
+def mixture(distributions: Sequence[Distribution], weights: Floats) -> Distribution:
+    """Return the mixtures of the members' distributions; see `average`."""
+    return Mixture(distributions, weights)
+
+
+COMBINATIONS: dict[str, Callable[[Sequence[Distribution], Floats], Distribution]] = {
+    "average": average,
+    "mixture": mixture,
+}
+
+
+def resolve_combination(combine: Any) -> Callable[[Sequence[Distribution], Floats], Distribution]:
+    """Return the function for a name."""
+    if not isinstance(combine, str) or combine not in COMBINATIONS:
+        raise InvalidInputError(f"combine must be one of {tuple(COMBINATIONS)}; got {combine!r}.")
+    return COMBINATIONS[combine]

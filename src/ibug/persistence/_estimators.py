@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from ibug._inputs import require
-from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibrator_state
+from ibug.calibration import Calibration, ConformalCalibrator, calibrator_from_state, calibrator_state
 from ibug.distributions import families, resolve_family
 from ibug.exceptions import InvalidInputError, NotStorableError
 from ibug.neighbors import LocalSource
@@ -298,8 +298,6 @@ def _describe_calibrated(estimator: Any, saving: Saving, **more: Any) -> dict[st
 
 
 def _restore_calibrated(estimator: Any, learned: Mapping[str, Any]) -> None:
-    from ibug.ensemble import Calibration
-
     restore_columns(estimator, learned)
     for name in ("gamma_", "delta_"):
         require(isinstance(learned[name], (int, float)), f"its {name} is no number")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from ibug._typing import Floats
-from ibug.calibration import VarianceCalibrator
+from ibug.calibration import variance_calibrator
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring
 from ibug.rule._family import Family
@@ -133,8 +133,7 @@ def single(quantity: str, plan: Plan, statistics: Statistics) -> Choice:
     candidate = _best(plan, statistics, ks, statistics.columns(quantity, ks), statistics.values.get(quantity))
     gamma, delta = 1.0, 0.0
     if options.calibrate:
-        method = options.calibrate if isinstance(options.calibrate, str) else _CALIBRATION[quantity]
-        calibrator = VarianceCalibrator(scoring=options.score.given, method=method)
+        calibrator = variance_calibrator(options.score.given, options.calibrate, _CALIBRATION[quantity])
         calibrator.fit(statistics.mean, candidate.variance, statistics.y, statistics.weights)
         gamma, delta = calibrator.gamma_, calibrator.delta_
     return _for_its_own_family(SingleSpread(quantity, candidate.k), candidate, gamma, delta, plan, statistics)

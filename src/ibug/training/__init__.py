@@ -4,7 +4,6 @@ from ibug.training._diagnostics import warn_of_old_rows
 from ibug.training._fewer_trees import TREE_SHARES
 from ibug.training._folds import (
     cross_fit,
-    divide,
     divide_rows,
     improvement_of,
     make_folds,
@@ -41,7 +40,6 @@ __all__ = [
     "check_same_targets",
     "checked_model",
     "cross_fit",
-    "divide",
     "divide_rows",
     "fit_source_and_rule",
     "for_targets",

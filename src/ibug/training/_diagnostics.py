@@ -17,7 +17,7 @@ from ibug._options import Options
 from ibug._typing import Floats, Integers, LeavesOf, Rows
 from ibug._warnings import ROWS_FOR_COVERAGE, warn_user
 from ibug._weights import effective_rows, mean
-from ibug.calibration import ScaleConformal
+from ibug.calibration import ScaleConformal, rows_for_conformal
 from ibug.exceptions import (
     NarrowWarning,
     NotCentralWarning,
@@ -31,7 +31,6 @@ from ibug.exceptions import (
 from ibug.leaves import Bagging, Boosting, LeafReader, NotRedoneError, RepeatedReader, is_pandas
 from ibug.neighbors import Batch, LocalSource, ValidationRows, with_row_context
 from ibug.rule import AnyRule, JointRule
-from ibug.training._folds import rows_for_conformal
 from ibug.training._residuals import recipe_of
 
 # Below it, what validation rows choose is mostly chance; a stack is not even tried.

@@ -19,15 +19,12 @@ from sklearn.utils.validation import _check_method_params, _num_samples
 from ibug._inputs import check_probability
 from ibug._options import Options
 from ibug._progress import Progress
-from ibug._typing import Floats, Rows
+from ibug._typing import Floats
+from ibug.calibration import halves
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of, weighted_outputs
 from ibug.neighbors import Batch, LocalSource, OwnNeighbors, Sampling, TreeShare
 from ibug.training._models import fresh
-
-# From twice this number of rows on, they are divided between tuning and conformal calibration; below, a guarantee would
-# say little.
-_LEAST_CONFORMAL_ROWS = 100
 
 
 def split(n_rows: int, fraction: Any, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -49,26 +46,6 @@ def divide_rows(
         return None
     tuned_on, held_out = halves(n_rows, rng)
     return (tuned_on, held_out) if len(tuned_on) < n_rows else None
-
-
-def rows_for_conformal(n_rows: int) -> int:
-    """Return the number of validation rows that conformal calibration gets: half of them from 200 on, else all."""
-    return n_rows if n_rows < 2 * _LEAST_CONFORMAL_ROWS else n_rows - n_rows // 2
-
-
-def halves(n_rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows to tune on and those for conformal calibration; from 200 rows on, no row is in both."""
-    if rows_for_conformal(n_rows) == n_rows:
-        return np.arange(n_rows), np.arange(n_rows)
-    half = rng.permutation(n_rows) < n_rows // 2
-    return np.flatnonzero(half), np.flatnonzero(~half)
-
-
-def divide(validation: Rows, rng: np.random.RandomState) -> tuple[Rows, Rows]:
-    """Return the rows themselves of both `halves`."""
-    X, y = validation
-    first, second = halves(len(y), rng)
-    return (_safe_indexing(X, first), y[first]), (_safe_indexing(X, second), y[second])
 
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to train on, rows to predict
