@@ -14,10 +14,10 @@ from rich.text import Text
 from ibug._progress import Progress
 from ibug._typing import Floats, Integers
 from ibug.cli import _options as o
-from ibug.cli._columns import divided, match, require_column
+from ibug.cli._columns import divided
 from ibug.cli._errors import guarded
 from ibug.cli._reading import open_table
-from ibug.cli._rows import LabelledRows, groups_of, read_labelled, with_groups
+from ibug.cli._rows import LabelledRows, groups_of
 from ibug.cli._terminal import Session, done, plain_table, words
 from ibug.cli._writing import atomic
 from ibug.describe import Predictions, group_lines, number, ordered_scores, percent, predict_rows
@@ -72,14 +72,10 @@ def evaluate(
     table = open_table(test, read, session)
     targets = stored.targets(target, table, session)
     ids = divided(id or (), table.columns)
-    if groups is not None:
-        require_column(table, groups, "groups")
     several = getattr(stored.estimator, "target_names_", None) is not None
     if several and (groups is not None or plots is not None):
         raise typer.BadParameter("these are for one target, and the model has several.", param_hint="--groups, --plots")
-    schema = match(table, stored.schema, [*targets, stored.id, groups, *ids], session, strict=strict)
-    columns = with_groups(schema.names, groups, *targets)
-    rows, _ = read_labelled(table, columns, schema.types, targets, None, lambda data: schema, session)
+    rows = stored.read_labelled(table, targets, session, ids=ids, groups=groups, strict=strict)
     if several:
         _evaluate_several(stored.estimator, rows, coverages, table.name, session)
         return

@@ -17,7 +17,7 @@ from ibug import IBUGRegressor
 from ibug.cli._boosters import Booster, Training
 from ibug.cli._columns import as_days, divided, features, kind_of_type, listed, match, require_column, targets_named
 from ibug.cli._reading import InputTable, ReadOptions, open_table
-from ibug.cli._rows import LabelledRows, read_labelled
+from ibug.cli._rows import LabelledRows, labelled, read_labelled, read_table
 from ibug.cli._schema import (
     BOOLEAN,
     CATEGORY,
@@ -57,6 +57,11 @@ class Request:
     options: dict[str, Any]  # of IBUGRegressor
     jobs: int
     targets: tuple[str, ...] = ()  # the target, or several, as the table has them
+
+    @property
+    def numeric(self) -> list[str]:
+        """The columns that must be numbers."""
+        return [*self.targets, *([] if self.weight is None else [self.weight])]
 
     def for_columns(self, columns: Sequence[str]) -> Request:
         """Return the same with the names of columns as the table has them, separated where they came with commas."""
@@ -103,14 +108,12 @@ def wrap(model: Any, request: Request, session: Session) -> Fitted:
     names = names_in_file(columns, reader.written_as, names, table.name)
     types = {names[i]: pa.string() for i in columns.categories}
     types |= {name: pa.string() for name in request.categorical if name in names}
-
-    def schema_for(data: Any) -> Schema:
-        texts = [name for name in names if kind_of_type(data.schema.field(name).type) == "text"]
-        placed = place_categories(columns, names, request.categorical, texts, table.name)
-        schema = schema_of_model(placed, names, named=placed.names is not None).of_targets(request.targets)
-        return _completed(schema, placed, data, table, session)
-
-    rows, schema = read_labelled(table, names, types, request.targets, request.weight, schema_for, session)
+    data = read_table(table, names, types, request.numeric, session)
+    texts = [name for name in names if kind_of_type(data.schema.field(name).type) == "text"]
+    placed = place_categories(columns, names, request.categorical, texts, table.name)
+    schema = schema_of_model(placed, names, named=placed.names is not None).of_targets(request.targets)
+    schema = _completed(schema, placed, data, table, session)
+    rows = labelled(data, schema, request.targets, request.weight, table, session)
     valid = _read_valid(request, schema, session)
     estimator = IBUGRegressor(model, prefit=True, n_jobs=request.jobs, **request.options)
     with session.stages():
@@ -143,12 +146,10 @@ def train(booster: Booster, training: Training, request: Request, session: Sessi
     for name in request.categorical:
         require_column(table, name, "category")
     types = dict.fromkeys(request.categorical, pa.string())
-
-    def schema_for(data: Any) -> Schema:
-        found = schema_of_table(data, names, request.categorical, table.name, texts=booster.texts)
-        return found.of_targets(request.targets)
-
-    rows, schema = read_labelled(table, names, types, request.targets, request.weight, schema_for, session)
+    data = read_table(table, names, types, request.numeric, session)
+    schema = schema_of_table(data, names, request.categorical, table.name, texts=booster.texts)
+    schema = schema.of_targets(request.targets)
+    rows = labelled(data, schema, request.targets, request.weight, table, session)
     check_categories(schema, len(rows.y), booster.most_categories, table.name)
     note_columns(schema, rows.data, table.name, session)
     valid = _read_valid(request, schema, session)
@@ -203,8 +204,7 @@ def _read_valid(request: Request, schema: Schema, session: Session) -> LabelledR
         require_column(table, name, "target")
     others = [*request.targets, request.weight, *request.ids, *request.drop]
     schema = match(table, schema, others, session, strict=False)
-    rows, _ = read_labelled(table, schema.names, schema.types, request.targets, None, lambda data: schema, session)
-    return rows
+    return read_labelled(table, schema, request.targets, session)
 
 
 def _completed(schema: Schema, model: ModelColumns, data: Any, table: InputTable, session: Session) -> Schema:

@@ -11,8 +11,9 @@ from typing import Any
 
 import typer
 
-from ibug.cli._columns import listed, require_column, targets_named
+from ibug.cli._columns import listed, match, require_column, targets_named
 from ibug.cli._reading import STANDARD_STREAM, InputTable
+from ibug.cli._rows import LabelledRows, read_labelled
 from ibug.cli._schema import ModelColumns, Schema, columns_of, schema_of_model
 from ibug.cli._terminal import Session
 from ibug.exceptions import InvalidInputError
@@ -80,6 +81,24 @@ class StoredModel:
         if known is None:
             return f"the model has {len(names)} targets, without names: name their columns, in order."
         return f"the model has {len(names)} targets: name all, {_option(known)}."
+
+    def read_labelled(
+        self,
+        table: InputTable,
+        targets: Sequence[str],
+        session: Session,
+        *,
+        ids: Sequence[str] = (),
+        weight: str | None = None,
+        groups: str | None = None,
+        strict: bool,
+    ) -> LabelledRows:
+        """Read all rows of a table with their targets."""
+        for name, role in ((weight, "weight"), (groups, "groups")):
+            if name is not None:
+                require_column(table, name, role)
+        schema = match(table, self.schema, [*targets, weight, self.id, groups, *ids], session, strict=strict)
+        return read_labelled(table, schema, targets, session, weight=weight, more={groups: None})
 
     def training_file(self, train: str | None, session: Session) -> str | None:
         """Return the path of the training file, or None, with a note, where it is not known.

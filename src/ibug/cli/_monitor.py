@@ -11,7 +11,7 @@ from ibug.cli import _options as o
 from ibug.cli._columns import divided, match
 from ibug.cli._errors import DRIFT, guarded
 from ibug.cli._reading import open_table
-from ibug.cli._rows import read_labelled, read_unlabelled
+from ibug.cli._rows import read_unlabelled
 from ibug.cli._terminal import Session, plain_table, words
 from ibug.describe import number
 
@@ -64,15 +64,13 @@ def monitor(
     o.one_target(stored.estimator, "monitor")
     nights = None if log is None else _nights(log, stored.estimator)
     table = open_table(data, read, session)
-    labelled = bool(target) or stored.schema.target in table.columns
-    observed = stored.targets(target, table, session) if labelled else ()
-    others = [*observed, stored.id, *divided(id or (), table.columns)]
-    schema = match(table, stored.schema, others, session, strict=strict)
-    if not labelled:
-        X, y = read_unlabelled(table, schema, session), None
-    else:
-        rows, _ = read_labelled(table, schema.names, schema.types, observed, None, lambda data: schema, session)
+    ids = divided(id or (), table.columns)
+    if target or stored.schema.target in table.columns:
+        rows = stored.read_labelled(table, stored.targets(target, table, session), session, ids=ids, strict=strict)
         X, y = rows.X, rows.y
+    else:
+        schema = match(table, stored.schema, [stored.id, *ids], session, strict=strict)
+        X, y = read_unlabelled(table, schema, session), None
     found: dict[str, Any]
     if nights is None:
         with session.stages():

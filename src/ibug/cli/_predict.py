@@ -182,12 +182,12 @@ class OutputSpec:
 
     def columns(self) -> list[str]:
         """Return the names of the columns that will be written."""
-        if self.targets:
-            names = several_names(self)
-        else:
-            names = ["prediction", "std"]
-            names += [f"{side}_{100 * level:g}" for level in self.intervals for side in ("lower", "upper")]
-            names += [f"q{level:g}" for level in self.quantiles]
+        side = "box_" if self.joint else ""
+        names = []
+        for prefix in [f"{target}_" for target in self.targets] or [""]:
+            names += [f"{prefix}prediction", f"{prefix}std"]
+            names += [f"{prefix}{side}{end}_{100 * level:g}" for level in self.intervals for end in ("lower", "upper")]
+            names += [f"{prefix}q{level:g}" for level in self.quantiles]
         if self.flags:
             names += ["affinity", "unfamiliar", "unseen"]
         for i in range(1, self.neighbors + 1):
@@ -205,21 +205,11 @@ class OutputSpec:
 
 @dataclass
 class Predictor:
-    """Predicts chunk after chunk. The predictions of a row do not depend on where chunks begin.
+    """Predicts chunk after chunk. The predictions of a row do not depend on where chunks begin."""
 
-    Parameters
-    ----------
-    estimator : IBUGRegressor
-        Fitted.
-    wanted
-        What is to be predicted.
-    seed
-        The seed of the samples.
-    """
-
-    estimator: Any
+    estimator: Any  # a fitted IBUGRegressor
     wanted: OutputSpec
-    seed: int = 0
+    seed: int = 0  # of the samples
     n_rows: int = 0
     n_unfamiliar: int = 0
     first_unfamiliar: int | None = None
@@ -234,33 +224,33 @@ class Predictor:
         u, wanted = self.estimator, self.wanted
         found = predict_rows(u, rows.X, wanted.neighbors)
         assert found.nearest is not None, "a model file has an IBUGRegressor"
-        columns = several_columns(u.rule_, wanted, found) if wanted.targets else self._of_one(found)
+        columns = self._distributions(found)
         score, indices, affinities = found.nearest.similarity, found.nearest.indices, found.nearest.affinities
         unfamiliar = score < self._threshold  # which is NaN where it is not known
         unseen = self.unseen.add(rows.unseen, rows.texts, self.n_rows)
         if wanted.flags:
             columns += [score, unfamiliar, _named(rows, unseen, len(score))]
         for i in range(wanted.neighbors):
-            near = indices[:, i]
-            had = u.training_targets_[near]
-            columns += [near, *(had.T if had.ndim > 1 else [had]), affinities[:, i] / u.index_.n_trees]
+            targets = np.atleast_2d(u.training_targets_[indices[:, i]].T)
+            columns += [indices[:, i], *targets, affinities[:, i] / u.index_.n_trees]
         if wanted.samples:
             columns += list(self._samples(found.distribution, len(score)).T)
         self._count(unfamiliar)
         arrays = [pa.array(column) for column in columns]
         return pa.table({**kept, **dict(zip(wanted.columns(), arrays, strict=True))})
 
-    def _of_one(self, found: Predictions) -> list[Any]:
-        """Return prediction, deviation, intervals and quantiles of one target."""
-        distribution, wanted = found.distribution, self.wanted
-        columns: list[Any] = [found.points, distribution.std()]
-        for level in wanted.intervals:
-            ends = distribution.interval(level)
-            tell_infinite(ends, level, "predict", conformal=self.estimator.conformal_)
-            columns += ends
+    def _distributions(self, found: Predictions) -> list[Any]:
+        """Return prediction, deviation, intervals and quantiles, one target after the other."""
+        wanted, rule, distribution = self.wanted, self.estimator.rule_, found.distribution
+        n, d = len(found.points), max(1, len(wanted.targets))
+        ends = [rule.ends(distribution, level, joint=wanted.joint) for level in wanted.intervals]
+        if wanted.joint or self.estimator.conformal_ is not None:
+            for each, level in zip(ends, wanted.intervals, strict=True):
+                tell_infinite(each, level, "predict", joint=wanted.joint, conformal=self.estimator.conformal_)
+        parts = [found.points, distribution.std(), *ends]
         if wanted.quantiles:
-            columns += list(distribution.ppf(np.asarray(wanted.quantiles)[None, :]).T)
-        return columns
+            parts.append(rule.quantiles(distribution, np.asarray(wanted.quantiles)))
+        return [*np.concatenate([part.reshape(n, d, -1) for part in parts], axis=2).reshape(n, -1).T]
 
     def _samples(self, distribution: Any, n_rows: int) -> Floats:
         """Return draws of shape (n_rows, samples). Uniform numbers come row by row, so that chunks do not matter."""
@@ -298,31 +288,3 @@ def _named(rows: ModelRows, unseen: NDArray[np.bool_] | None, n_rows: int) -> li
     if unseen is None:
         return [""] * n_rows
     return [",".join(name for name, mask in rows.unseen.items() if mask[i]) for i in range(n_rows)]
-
-
-def several_names(wanted: OutputSpec) -> list[str]:
-    """Return the names of the columns of all targets, one target after the other."""
-    side = "box_" if wanted.joint else ""
-    names = []
-    for target in wanted.targets:
-        names += [f"{target}_prediction", f"{target}_std"]
-        names += [f"{target}_{side}{end}_{100 * level:g}" for level in wanted.intervals for end in ("lower", "upper")]
-        names += [f"{target}_q{level:g}" for level in wanted.quantiles]
-    return names
-
-
-def several_columns(rule: Any, wanted: OutputSpec, found: Predictions) -> list[Any]:
-    """Return the columns of all targets."""
-    distribution = found.distribution
-    deviation = distribution.std()
-    ends = [rule.ends(distribution, level, joint=wanted.joint) for level in wanted.intervals]
-    if wanted.joint or rule.conformal is not None:
-        for each, level in zip(ends, wanted.intervals, strict=True):
-            tell_infinite(each, level, "predict", joint=wanted.joint, conformal=rule.conformal)
-    quantiles = rule.quantiles(distribution, np.asarray(wanted.quantiles)) if wanted.quantiles else None
-    columns: list[Any] = []
-    for j in range(distribution.n_targets):
-        columns += [found.points[:, j], deviation[:, j]]
-        columns += [each[:, j, end] for each in ends for end in (0, 1)]
-        columns += [] if quantiles is None else list(quantiles[:, j].T)
-    return columns

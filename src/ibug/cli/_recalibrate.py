@@ -9,11 +9,10 @@ import typer
 from rich.console import Group
 
 from ibug.cli import _options as o
-from ibug.cli._columns import divided, match, require_column
+from ibug.cli._columns import divided
 from ibug.cli._errors import guarded
 from ibug.cli._model_file import save_again
 from ibug.cli._reading import STANDARD_STREAM, open_table
-from ibug.cli._rows import read_labelled
 from ibug.cli._terminal import Session, done, facts_table
 from ibug.cli._writing import check_output
 from ibug.describe import number, percent
@@ -57,11 +56,8 @@ def recalibrate(
     o.one_target(stored.estimator, "recalibrate")
     table = open_table(new, read, session)
     targets = stored.targets(target, table, session)
-    if weight is not None:
-        require_column(table, weight, "weight")
-    kept_out = [*targets, weight, stored.id, *divided(id or (), table.columns)]
-    schema = match(table, stored.schema, kept_out, session, strict=strict)
-    rows, _ = read_labelled(table, schema.names, schema.types, targets, weight, lambda data: schema, session)
+    ids = divided(id or (), table.columns)
+    rows = stored.read_labelled(table, targets, session, ids=ids, weight=weight, strict=strict)
     u = stored.estimator
     with session.stages():
         before = _scores(u, rows.X, rows.y)

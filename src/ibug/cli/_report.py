@@ -16,7 +16,7 @@ from ibug.cli._columns import match, require_column
 from ibug.cli._errors import guarded
 from ibug.cli._model_file import StoredModel
 from ibug.cli._reading import STANDARD_STREAM, ReadOptions, open_table
-from ibug.cli._rows import groups_of, other_file, read_labelled, shown_features, with_groups
+from ibug.cli._rows import groups_of, other_file, read_labelled, shown_features
 from ibug.cli._schema import Schema
 from ibug.cli._terminal import Session, done
 from ibug.cli._writing import check_output
@@ -128,11 +128,9 @@ def _read(
     table: Any, schema: Schema, targets: Sequence[str], id: str | None, session: Session, groups: str | None = None
 ) -> tuple[Any, list[Any] | None]:
     """Read rows with their targets, and their names, if a column has them."""
-    own = [] if id is None or id in schema.names else [id]
+    own: dict[Any, Any] = {} if id is None or id in schema.names else {id: pa.string()}
     table.verbatim = frozenset(own)
-    columns = with_groups([*schema.names, *own], groups, *targets)
-    types = {**dict.fromkeys(own, pa.string()), **schema.types}
-    rows, _ = read_labelled(table, columns, types, targets, None, lambda data: schema, session)
+    rows = read_labelled(table, schema, targets, session, more={groups: None, **own})
     return rows, None if id is None else rows.data.column(id).cast(pa.string()).to_pylist()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,35 +122,40 @@ class LabelledRows:
     data: Any  # the table of Arrow that they were made of
 
 
-def read_labelled(
-    table: InputTable,
-    columns: Sequence[str],
-    types: dict[str, Any],
-    target: str | Sequence[str],
-    weight: str | None,
-    schema_for: Callable[[Any], Schema],
-    session: Session,
-) -> tuple[LabelledRows, Schema]:
-    """Read a whole table."""
-    targets = (target,) if isinstance(target, str) else tuple(target)
-    numeric = [name for name in (*targets, weight) if name is not None]
-    wanted = [*columns, *numeric]
+def read_table(
+    table: InputTable, columns: Sequence[str], types: Mapping[str, Any], numeric: Sequence[str], session: Session
+) -> Any:
+    """Read columns of a whole table: texts as these types, and further columns that must be numbers."""
     with session.progress(f"reading {table.name}", None):
-        data = table.read(wanted, {**types, **dict.fromkeys(numeric, pa.float64())})
+        data = table.read([*dict.fromkeys([*columns, *numeric])], {**types, **dict.fromkeys(numeric, pa.float64())})
     if not data.num_rows:
         raise InvalidInputError(f"{table.name} has a header, but no rows.")
+    return data
+
+
+def labelled(
+    data: Any, schema: Schema, targets: Sequence[str], weight: str | None, table: InputTable, session: Session
+) -> LabelledRows:
+    """Return rows with their targets, of the data that were read from a table."""
     values = [_numbers(data, name, "target", table) for name in targets]
     y = values[0] if len(values) == 1 else np.stack(values, axis=1)
     weights = None if weight is None else _weights(data, weight, table)
-    schema = schema_for(data)
-    rows = rows_of(data, schema, table.name)
-    _note_unseen(rows, table, session)
-    return LabelledRows(rows.X, y, weights, data), schema
+    return LabelledRows(_known_rows(data, schema, table, session), y, weights, data)
 
 
-def with_groups(columns: Sequence[str], groups: str | None, *targets: str) -> list[str]:
-    """Return the columns to read, with that of the groups, if there is one that is not read anyway."""
-    return [*columns, *([] if groups is None or groups in (*columns, *targets) else [groups])]
+def read_labelled(
+    table: InputTable,
+    schema: Schema,
+    targets: Sequence[str],
+    session: Session,
+    *,
+    weight: str | None = None,
+    more: Mapping[str | None, Any] | None = None,
+) -> LabelledRows:
+    """Read a whole table that has the columns of the schema; and more columns, by name, as these types."""
+    types = {name: kind for name, kind in (more or {}).items() if name is not None} | schema.types
+    data = read_table(table, [*types], types, [*targets, *([] if weight is None else [weight])], session)
+    return labelled(data, schema, targets, weight, table, session)
 
 
 def groups_of(rows: LabelledRows, groups: str | None) -> Any:
@@ -160,12 +165,16 @@ def groups_of(rows: LabelledRows, groups: str | None) -> Any:
 
 def read_unlabelled(table: InputTable, schema: Schema, session: Session) -> Any:
     """Return all rows of a table as the model takes them, without targets."""
-    with session.progress(f"reading {table.name}", None):
-        data = table.read(schema.names, schema.types)
-    if not data.num_rows:
-        raise InvalidInputError(f"{table.name} has a header, but no rows.")
-    rows = rows_of(data, schema, table.name)
-    _note_unseen(rows, table, session)
+    return _known_rows(read_table(table, schema.names, schema.types, (), session), schema, table, session)
+
+
+def _known_rows(data: Any, schema: Schema, table: InputTable, session: Session) -> Any:
+    """Return rows as the model takes them, and note categories that it does not know."""
+    rows, unseen = rows_of(data, schema, table.name), Unseen()
+    if unseen.add(rows.unseen, rows.texts, 0) is not None:
+        session.note(
+            f"{table.name}: {unseen.n_rows} rows have categories that the model does not know: {unseen.describe()}."
+        )
     return rows.X
 
 
@@ -187,14 +196,6 @@ def _weights(data: Any, name: str, table: InputTable) -> Floats:
     if (values < 0).any() or not values.any():
         raise InvalidInputError(f"{table.name}: weights, column {name!r}, must not be negative, nor all zero.")
     return values
-
-
-def _note_unseen(rows: ModelRows, table: InputTable, session: Session) -> None:
-    unseen = Unseen()
-    if unseen.add(rows.unseen, rows.texts, 0) is not None:
-        session.note(
-            f"{table.name}: {unseen.n_rows} rows have categories that the model does not know: {unseen.describe()}."
-        )
 
 
 _ROWS_AT_A_TIME = 2**16
