@@ -96,8 +96,11 @@ def check_targets(X: Any, y: Any, name: str, *, several: bool = False, names: Se
     return np.asarray(targets)
 
 
-def check_weights(weights: Any, n_rows: int, name: str = "sample_weight") -> Floats:
-    """Return a copy of the weights of rows, (n_rows,): finite, at least zero, and not all zero."""
+def check_weights(weights: Any, n_rows: int, name: str = "sample_weight", *, any_size: bool = False) -> Floats:
+    """Return a copy of the weights of rows, (n_rows,): finite, at least zero, and not all zero.
+
+    With `any_size` they may be too large or too small to be added up: only their ratios are used.
+    """
     array = np.array(weights, np.float64)
     if array.shape != (n_rows,):
         raise InvalidInputError(f"{name} must have one number for each of the {n_rows} rows; got shape {array.shape}.")
@@ -106,7 +109,8 @@ def check_weights(weights: Any, n_rows: int, name: str = "sample_weight") -> Flo
         raise InvalidInputError(f"{name} must be finite numbers of at least 0; entry {bad} is {array[bad]:g}.")
     if not array.any():
         raise InvalidInputError(f"{name} must not be all zero: no row would count.")
-    check_size_of_weights(array, name)
+    if not any_size:
+        check_size_of_weights(array, name)
     return array
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -48,6 +50,14 @@ def read_only(learned: Kept) -> Kept:
             known.add(id(one))
             todo.extend(vars(one).values())
     return learned
+
+
+class read_only_property(cached_property[Kept]):  # noqa: N801 - a decorator
+    """A cached property whose arrays are read-only, like those that it is computed from."""
+
+    def __init__(self, method: Callable[[Any], Kept]) -> None:
+        super().__init__(lambda owner: read_only(method(owner)))
+        self.__doc__ = method.__doc__
 
 
 def _kept(value: Any) -> Any:

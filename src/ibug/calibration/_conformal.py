@@ -109,7 +109,7 @@ class ConformalCalibrator(BaseEstimator):
         scores = distribution.middle_score(values)  # on whole numbers narrower than the normal score, and as sure
         self._learn_groups(distribution, groups)
         members = self._members(distribution, groups)
-        weights = None if sample_weight is None else check_weights(sample_weight, len(values))
+        weights = None if sample_weight is None else check_weights(sample_weight, len(values), any_size=True)
         pooled = _map_of(self._map, scores, weights, np.ones(len(values), bool))
         # The last map, of all rows, is for groups that were not seen, and for bins that tied spreads leave empty.
         self.maps_ = [*(_map_of(self._map, scores, weights, rows, pooled) for rows in members[:, :-1].T), pooled]

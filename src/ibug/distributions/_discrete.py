@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
+from ibug._read_only import read_only_property
 from ibug._typing import Floats
 
 _ROUNDING = 1e-6  # by which whole steps may differ from whole numbers
@@ -27,7 +27,7 @@ class DiscreteSupport:
     values: Floats = field(default_factory=lambda: np.empty(0))
     step: float = 1.0
 
-    @cached_property
+    @read_only_property
     def is_regular(self) -> bool:
         """Whether it is whole steps from each value to the next, as between the rare large ones of a count."""
         steps = np.diff(self.values / self.step)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from ibug._compiled import stack as kernel
+from ibug._read_only import read_only_property
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution
 from ibug.distributions._normal_scores import FARTHEST, HALF_LOG_2PI, Move, log_slope, score_of_tails, standardised
@@ -68,7 +68,7 @@ class MixtureParams:
         object.__setattr__(self, "errors", errors)
         object.__setattr__(self, "support", (lower, upper))
 
-    @cached_property
+    @read_only_property
     def bounds(self) -> Floats:
         """The support as an array, (2,)."""
         return np.array(self.support)

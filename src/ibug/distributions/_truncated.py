@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -12,6 +11,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr, ndtri_exp
 
+from ibug._read_only import read_only_property
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution
 from ibug.distributions._normal_scores import HALF_LOG_2PI, Move, score_of_tails, standardised
@@ -350,7 +350,7 @@ class Censored(_Limited):
         total = rest * self._inside.crps(x) + sum(mass * np.abs(x - limit) for mass, limit in parts)
         return np.asarray(np.maximum(total - apart, 0.0))
 
-    @cached_property
+    @read_only_property
     def _inside(self) -> Truncated:
         return Truncated(self.base, self.lower, self.upper)
 

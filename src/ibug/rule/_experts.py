@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ibug._compiled import stack as kernel
+from ibug._read_only import read_only_property
 from ibug._typing import Floats
 from ibug._weights import effective_rows, mean, quantile
 from ibug._weights import mean as average
@@ -101,18 +101,18 @@ class Experts:
         """The number of neighbours that each expert asks; 0 for those that ask the model."""
         return (0,) * (1 + self.errors) + tuple(expert.k for expert in self.targets + self.residuals)
 
-    @cached_property
+    @read_only_property
     def needs(self) -> Mapping[str, int]:
         """The largest number of neighbours of which targets and residuals are needed."""
         found = {"targets": self.targets, "residuals": self.residuals}
         return {name: max((one.k for one in each), default=0) for name, each in found.items()}
 
-    @cached_property
+    @read_only_property
     def on_targets(self) -> Table:
         """The experts on targets as arrays."""
         return _table(self.targets)
 
-    @cached_property
+    @read_only_property
     def on_residuals(self) -> Table:
         """The experts on residuals as arrays."""
         return _table(self.residuals)
@@ -217,7 +217,7 @@ class Pooled:
         """The narrowest width of a kernel, in the unit of the target."""
         return max(self.resolution / float(np.sqrt(2 * np.pi)), float(np.finfo(float).tiny))
 
-    @cached_property
+    @read_only_property
     def grid(self) -> DiscreteSupport:
         """The values of the target, to which predictions plus residuals are moved."""
         return DiscreteSupport(self.values, self.resolution or 1.0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from ibug._options import Options
+from ibug._read_only import read_only_property
 from ibug.rule._experts import Experts, scaled_k
 from ibug.rule._targets import TargetSummary
 
@@ -107,7 +107,7 @@ class Plan:
         needs = dict.fromkeys(["targets", *self.quantities], max(self.ks))
         return needs if self.experts is None else most_needed(needs, self.experts.needs)
 
-    @cached_property
+    @read_only_property
     def experts(self) -> Experts | None:
         """The experts of a stack, if one is a candidate; those on residuals where training rows have residuals."""
         if not self.options.stacks:

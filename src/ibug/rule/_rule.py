@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from ibug._frames import side_by_side
 from ibug._inputs import require
 from ibug._options import Support
+from ibug._read_only import read_only_property
 from ibug._typing import Floats, LeavesOf
 from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibrator_state
 from ibug.distributions import Distribution
@@ -126,7 +126,7 @@ class Rule:
         """The experts of the stack with their weights and own scores, as columns; empty without a stack."""
         return expert_table() if self.stack is None else self.stack.table()
 
-    @cached_property
+    @read_only_property
     def needs(self) -> Mapping[str, int]:
         """The number of neighbours that a distribution is made of, by quantity."""
         if self.stack is not None:

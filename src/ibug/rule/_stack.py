@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ibug._compiled import stack as kernel
+from ibug._read_only import read_only_property
 from ibug._typing import Floats
 from ibug._weights import effective_rows, mean
 from ibug.distributions import MixtureParams, Stack
@@ -208,7 +208,7 @@ class Stacked:
         """The factor of the scale: the geometric mean of both sides."""
         return float(np.sqrt(self.sides[0] * self.sides[1]))
 
-    @cached_property
+    @read_only_property
     def _active(self) -> tuple[Experts, Floats, Floats]:
         """The experts on neighbours whose weights are above zero, and these weights."""
         first = 1 + self.experts.errors
@@ -221,7 +221,7 @@ class Stacked:
         )
         return experts, on_targets[on_targets > 0], on_residuals[on_residuals > 0]
 
-    @cached_property
+    @read_only_property
     def _mixture(self) -> MixtureParams:
         pooled, errors = self.pooled, self.weights[1] if self.experts.errors else 0.0
         atoms = self.weights[1 + self.experts.errors :].sum()

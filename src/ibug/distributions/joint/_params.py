@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtri
 
+from ibug._read_only import read_only_property
 from ibug._typing import Floats
 from ibug.distributions._stack import MixtureParams
 from ibug.exceptions import InvalidInputError
@@ -64,18 +65,18 @@ class JointMixtureParams:
         if any(not np.array_equal(one.errors, column) for one, column in zip(self.own, columns, strict=True)):
             raise InvalidInputError("The error vectors of a joint stack and the errors of its targets do not agree.")
 
-    @cached_property
+    @read_only_property
     def kernel_factors(self) -> dict[tuple[int, tuple[int, ...]], float]:
         """What `kernel_factor` has found, by the wanted target and the given ones."""
         return {}
 
-    @cached_property
+    @read_only_property
     def marginals(self) -> tuple[MixtureParams, ...]:
         """What the rows of each target have in common, all parts together."""
         apart, together = self.weights[0], self.weights[1:]
         return tuple(replace(one, weights=together + apart * one.weights) for one in self.own)
 
-    @cached_property
+    @read_only_property
     def bounds(self) -> tuple[Floats, Floats] | None:
         """The lower and the upper bounds of the targets, (d,) each; None where there is none."""
         lower, upper = np.array([one.support for one in self.own]).T
@@ -85,17 +86,17 @@ class JointMixtureParams:
         """Return points of the targets, (…, d), of which what is outside a bound is moved to it."""
         return points if self.bounds is None else np.clip(points, *self.bounds)
 
-    @cached_property
+    @read_only_property
     def roots(self) -> tuple[Floats, Floats]:
         """Matrices A with AAᵀ = correlation and copula, also where targets depend on each other exactly, (d, d)."""
         return matrix_roots(self.correlation), matrix_roots(self.copula)
 
-    @cached_property
+    @read_only_property
     def normal_points(self) -> Floats:
         """Points that stand for the normal part with mean 0 and standard deviations 1, (n_points, d)."""
         return normal_points(self.correlation)
 
-    @cached_property
+    @read_only_property
     def copula_points(self) -> Floats:
         """Points that stand for the copula, (n_points, d): in each column the probabilities (i + ½)/n_points."""
         return copula_points(self.copula)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._inputs import require
+from ibug._read_only import read_only_property
 from ibug._typing import Floats, LeavesOf
 from ibug.calibration import BoxCalibrator, ConformalCalibrator, calibrator_from_state, calibrator_state
 from ibug.distributions import Distribution, Stack
@@ -102,7 +102,7 @@ class JointRule:
         """The experts of the stack with their weights and own scores, as columns."""
         return self.stack.table()
 
-    @cached_property
+    @read_only_property
     def needs(self) -> Mapping[str, int]:
         """The number of neighbours that a distribution is made of, by quantity."""
         return MappingProxyType(most_needed(*(rule.needs for rule in self.rules), self.stack.needs))

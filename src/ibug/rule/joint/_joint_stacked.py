@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._read_only import read_only_property
 from ibug._typing import Floats
 from ibug.distributions import DiscreteSupport, MixtureParams, Stack
 from ibug.distributions.joint import JointMixtureParams, JointStack, Neighborhood, local_copulas
@@ -75,7 +75,7 @@ class JointStacked:
         grids = tuple(one.grid for one in self.pooled)
         return grids if any(len(grid) for grid in grids) else ()
 
-    @cached_property
+    @read_only_property
     def active(self) -> tuple[tuple[tuple[Nearest, float], ...], tuple[tuple[Nearest, float], ...]]:
         """The experts on targets and on residuals that have a weight, with it."""
         first = 2 + self.experts.errors
