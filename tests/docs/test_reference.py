@@ -115,7 +115,9 @@ def constructor_home(cls: type) -> type:
 
 
 def constructor_names(cls: type) -> list[str]:
-    """Return the parameters that the class documents which defines the constructor."""
+    """Return the parameters that the class documents, or else the one which defines its constructor."""
+    if own := documented(cls.__doc__):
+        return own
     definer = constructor_home(cls)
     if hasattr(definer, "__dataclass_fields__") and not documented(definer.__doc__):
         attributes = documented(definer.__doc__, "Attributes")  # a dataclass has its fields there
