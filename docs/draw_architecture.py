@@ -70,7 +70,7 @@ def draw_prediction(ax: Axes) -> None:
     arrow(ax, (7.1, 1.2), (7.1, 0.45), "", BLUE)
     ax.text(7.1, 0.4, "the neighbours: the evidence", ha="center", va="top", fontsize=9, color=BLUE)
     ax.text(1.0, 0.65, "LocalSource: this machine    CrossFittedSource: clones\n"
-            "ClusterSource: shards on Dask", va="top", fontsize=9, color=GREY)  # fmt: skip
+            "ShardedIndex: shards on Dask", va="top", fontsize=9, color=GREY)  # fmt: skip
 
 
 def main() -> None:

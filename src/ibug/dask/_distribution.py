@@ -9,14 +9,13 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import pandas as pd
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 from sklearn.utils import check_random_state
 
 from ibug._frames import quantile_names
-from ibug.dask._partitions import Key, Partitions, dask_compute, is_dask, targets_of
-from ibug.dask._spec import as_tasks
+from ibug.dask._cluster import as_tasks
+from ibug.dask._rows import Key, Partitions, dask_compute, framed, is_dask, targets_of
 from ibug.dask._tasks import join_distributions
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
@@ -185,16 +184,6 @@ def _shaped(function: Any, distribution: Any, width: int | None, index: Any, col
         np.empty(0 if width is None else (0, width)) if distribution is None else function(distribution, *arguments)
     )
     return values if index is None else framed(values, index, columns)
-
-
-def framed(values: Any, index: Any, columns: Sequence[Any] | None) -> Any:
-    """Return an array as a series, or as a frame with columns, with the index of the rows."""
-    return pd.Series(values, index=index) if columns is None else pd.DataFrame(values, index=index, columns=columns)
-
-
-def index_of(part: Any) -> Any:
-    """Return the index of a frame."""
-    return part.index
 
 
 def _call(distribution: Distribution, method: str, *arguments: Any) -> Any:

@@ -7,9 +7,8 @@ from typing import Any
 
 from dask import delayed
 
-from ibug.dask._distribution import framed, index_of
-from ibug.dask._graph import SearchGraph
-from ibug.dask._partitions import Key, Partitions
+from ibug.dask._index import SearchGraph
+from ibug.dask._rows import Key, Partitions, framed, index_of
 
 
 def gathered(

@@ -20,13 +20,11 @@ from ibug._frames import quantile_names
 from ibug._inputs import check_count, check_probabilities, check_unique_names
 from ibug._options import Options
 from ibug._read_only import keeps_read_only
+from ibug.dask._cluster import keep_shards
 from ibug.dask._distribution import LazyDistribution
 from ibug.dask._gathering import gathered, indices_of
-from ibug.dask._graph import SearchGraph
-from ibug.dask._partitions import Partitions, as_collections, check_kind, meta_of
-from ibug.dask._placement import keep_shards
-from ibug.dask._rows import RowsOnCluster
-from ibug.dask._source import ClusterSource
+from ibug.dask._index import SearchGraph, ShardedIndex
+from ibug.dask._rows import Partitions, RowsOnCluster, as_collections, check_kind, meta_of
 from ibug.dask._tasks import (
     affinity_score_of,
     answer,
@@ -55,7 +53,7 @@ _NO_TREES_TRIED = (
     'Let ibug.IBUGRegressor(..., tree_fraction="tune") choose on a sample of the rows, see tree_tuning_, and give '
     "tree_fraction and tree_order here."
 )
-_NOT_ASKED = f'{ClusterSource.residual_reason} Leave out residuals="model".'
+_NOT_ASKED = f'{ShardedIndex.residual_reason} Leave out residuals="model".'
 
 
 @keeps_read_only
@@ -83,7 +81,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         Only its size, ``n_rows`` and ``n_trees``.
     residuals_, residuals_kind_, residuals_reason_ : None, str, str
         Residuals are with the shards: those of validation rows, if any; and why training rows have none.
-    source_, rule_, shards_ : ClusterSource, Rule, ShardSet
+    source_, rule_, shards_ : ShardedIndex, Rule, ShardSet
         Where neighbours come from, what is made of them, and the index on the cluster.
 
     Examples
@@ -105,7 +103,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     _client: Client | None = None
 
     # Learned; all that follows are views of these two.
-    source_: ClusterSource
+    source_: ShardedIndex
     rule_: Rule
     feature_types_: list[FeatureType]
     estimator_ = view("source_", "model")
@@ -216,7 +214,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         """Return the predicted distributions: a ``LazyDistribution`` for Dask collections, else a local batch."""
         graph = self._graph(X)
         rule, rows = graph.literal("rule", self.rule_), graph.queries
-        batches = self.source_.batches(graph, self.rule_.needs)
+        batches = graph.batches(self.rule_.needs)
         parts = graph.each("distribution", lambda j, batch: (distribution_of, rule, batch), batches)
         lazy = LazyDistribution(rows, graph.delayed(parts), indices_of(rows))
         return lazy.compute() if rows.are_local else lazy
@@ -282,7 +280,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         k = self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
         graph = self._graph(X)
-        batches = self.source_.batches(graph, {"targets": k})
+        batches = graph.batches({"targets": k})
         both = graph.each("kneighbors", lambda j, batch: (nearest_of, batch, k), batches)
         parts = enumerate([("affinities", np.int32, "affinity"), ("indices", np.int64, "neighbor")])
         return tuple(
@@ -300,7 +298,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
         graph = self._graph(X)
-        sizes = graph.leaf_sizes(self.source_.shards)
+        sizes = graph.leaf_sizes()
         if per == "row":
             shares = graph.each("density", lambda j, size: (density_of, size, self.index_.n_rows), sizes)
             return gathered(graph, shares, None, np.float64)
@@ -423,7 +421,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         rows = Partitions.of(X, chunk_size(self.source_.n_trees + 4 * self.k_))
         if not len(rows):
             raise InvalidInputError("Found array with 0 sample(s); at least one row is needed.")
-        return self.source_.graph(rows, n_jobs=self.n_jobs)
+        return self.source_.search(rows, n_jobs=self.n_jobs)
 
     def _answer(
         self,
@@ -436,7 +434,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         """Return what a function of rule and batch says, with one number per row or several columns."""
         graph = self._graph(X)
         rule = graph.literal("rule", self.rule_)
-        batches = self.source_.batches(graph, needs or self.rule_.needs)
+        batches = graph.batches(needs or self.rule_.needs)
         width = None if columns is None else len(columns)
         keys = graph.each("answer", lambda j, batch: (answer, function, rule, batch, width, *arguments), batches)
         return gathered(graph, keys, columns, np.float64)

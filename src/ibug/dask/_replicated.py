@@ -17,9 +17,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples, validate_data
 
 from ibug._inputs import check_probabilities
-from ibug.dask._distribution import LazyDistribution, framed, index_of
-from ibug.dask._errors import in_partition
-from ibug.dask._partitions import Partitions, check_kind, meta_of
+from ibug.dask._distribution import LazyDistribution
+from ibug.dask._rows import Partitions, check_kind, framed, in_partition, index_of, meta_of
 from ibug.exceptions import InvalidInputError
 from ibug.persistence import load
 

@@ -1,26 +1,228 @@
-"""Rows with targets on the cluster: how many, what their targets are like, and parts of them."""
+"""Rows in partitions: what users hand in, what is checked of it, and what they get back in the same partitions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 from dask import delayed
 from dask.delayed import Delayed
-from distributed import Client, as_completed, futures_of
+from distributed import Client
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ibug._progress import Progress
-from ibug.dask._errors import in_partition
-from ibug.dask._partitions import Partitions, check_columns, local_positions, stack, take, targets_of
-from ibug.dask._placement import on_rows
-from ibug.dask._shard import targets_in
+from ibug._inputs import as_rows, check_targets
+from ibug._typing import Floats
+from ibug.dask._cluster import on_rows, results
+from ibug.exceptions import InvalidInputError
 from ibug.rule import TargetRange
+
+
+@contextmanager
+def in_partition(number: int, name: str) -> Iterator[None]:
+    """Name the partition in whatever the rows of it make ibug or the model's library complain of."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidInputError(f"Partition {number} of {name}: {error}") from error
+
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """The rows of a Dask data frame or array, or of a local one in blocks.
+
+    Parameters
+    ----------
+    collection
+        What the user has given.
+    parts
+        One delayed block of rows per partition.
+    """
+
+    collection: Any
+    parts: list[Delayed]
+
+    @classmethod
+    def of(cls, X: Any, block: int) -> Partitions:
+        """Take rows apart; local ones into blocks of `block` rows."""
+        if isinstance(X, dd.DataFrame):
+            return cls(X, list(X.to_delayed()))
+        if isinstance(X, da.Array):
+            return cls(X, list(X.rechunk({1: -1}).to_delayed()[:, 0]))
+        blocks = [slice(start, start + block) for start in range(0, _num_samples(X), block)]
+        return cls(X, [delayed(_safe_indexing(X, where), pure=False, traverse=False) for where in blocks])
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    @property
+    def columns(self) -> list[Any] | int | None:
+        """The names of the columns that each partition must have, in this order; of arrays their number."""
+        if isinstance(self.collection, dd.DataFrame):
+            return list(self.collection.columns)
+        return int(self.collection.shape[1]) if isinstance(self.collection, da.Array) else None
+
+    @property
+    def are_frames(self) -> bool:
+        """Whether results are to be data frames and series."""
+        return isinstance(self.collection, dd.DataFrame)
+
+    @property
+    def are_local(self) -> bool:
+        """Whether results are to be NumPy arrays, at once."""
+        return not is_dask(self.collection)
+
+    def gather(self, graph: Any, keys: Sequence[Key], columns: Sequence[Any] | None, dtype: Any) -> Any:
+        """Put the results of all partitions together, lazily unless the rows are local."""
+        if self.are_frames:
+            return self._frame(graph, keys, columns, dtype)
+        if not self.are_local:
+            return self._array(graph, keys, columns, dtype)
+        parts = dask_compute([Delayed(key, graph, layer=key[0]) for key in keys])
+        return np.concatenate(parts)
+
+    def _frame(self, graph: Any, keys: Sequence[Key], columns: Sequence[Any] | None, dtype: Any) -> Any:
+        index = self.collection._meta.index
+        meta = pd.Series([], dtype=dtype) if columns is None else pd.DataFrame(dict.fromkeys(columns, ()), dtype=dtype)
+        meta.index = index
+        parts = [Delayed(key, graph, layer=key[0]) for key in keys]
+        divisions = tuple(self.collection.divisions) if self.collection.known_divisions else None
+        return dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
+
+    def _array(self, graph: Any, keys: Sequence[Key], columns: Sequence[Any] | None, dtype: Any) -> Any:
+        rows = self.collection.chunks[0]
+        name = keys[0][0]
+        if columns is None:
+            return da.Array(graph, name, (rows,), dtype=dtype, meta=np.empty(0, dtype))
+        return da.Array(graph, name, (rows, (len(columns),)), dtype=dtype, meta=np.empty((0, 0), dtype))
+
+
+def is_dask(X: Any) -> bool:
+    """Tell Dask's collections from what is here."""
+    return isinstance(X, (dd.DataFrame, dd.Series, da.Array))
+
+
+def dask_compute(parts: Sequence[Delayed]) -> list[Any]:
+    """Compute on the cluster, and wait."""
+    import dask
+
+    return list(dask.compute(*parts))
+
+
+def check_kind(X: Any, name: str) -> Any:
+    """Return rows that can be taken apart."""
+    if isinstance(X, (dd.DataFrame, da.Array)):
+        if X.ndim != 2:
+            raise InvalidInputError(f"{name} must have rows and columns; got {X.ndim} dimension(s).")
+        return X
+    X = as_rows(X)
+    if not isinstance(X, (np.ndarray, pd.DataFrame)):
+        raise InvalidInputError(
+            f"{name} must be a Dask DataFrame or Array, a pandas DataFrame or a NumPy array; got {type(X).__name__}."
+        )
+    return X
+
+
+def meta_of(X: Any) -> Any:
+    """Return no rows of the same columns, for checks of their names and number."""
+    if isinstance(X, dd.DataFrame):
+        return X._meta
+    return np.empty((0, X.shape[1]), X.dtype) if isinstance(X, da.Array) else X
+
+
+def as_collections(X: Any, y: Any, client: Client, name: str) -> tuple[Any, Any]:
+    """Return rows and targets as Dask collections of the same partitions; local ones are cut, one part per worker."""
+    X = check_kind(X, name)
+    if y is None:
+        raise InvalidInputError(f"The targets that belong to {name} are missing.")
+    if is_dask(X) != is_dask(y):
+        raise InvalidInputError(
+            f"{name} and its targets must be both Dask collections, with the same partitions, or both local; got "
+            f"{type(X).__name__} and {type(y).__name__}. dask.dataframe.from_pandas(..., sort=False) and "
+            "dask.array.from_array make collections of local data."
+        )
+    if not is_dask(X):
+        return _distributed(X, y, max(1, len(client.scheduler_info(n_workers=-1)["workers"])))
+    n = y.npartitions
+    n_rows = X.npartitions if isinstance(X, dd.DataFrame) else len(X.chunks[0])
+    if n != n_rows:
+        raise InvalidInputError(
+            f"{name} has {n_rows} partitions and its targets have {n}: take both from the same collection, or "
+            "repartition them alike."
+        )
+    return X, y
+
+
+def _distributed(X: Any, y: Any, n_parts: int) -> tuple[Any, Any]:
+    n_rows = _num_samples(X)
+    targets = np.asarray(y)
+    if len(targets) != n_rows:
+        raise InvalidInputError(f"There are {n_rows} rows and {len(targets)} targets.")
+    if isinstance(X, pd.DataFrame):
+        frame = dd.from_pandas(X, npartitions=n_parts, sort=False)
+        return frame, dd.from_pandas(pd.Series(targets.ravel(), index=X.index), npartitions=n_parts, sort=False)
+    rows = max(1, -(-n_rows // n_parts))
+    return da.from_array(X, chunks=(rows, -1)), da.from_array(targets.ravel(), chunks=rows)
+
+
+def targets_of(y: Any) -> list[Delayed]:
+    """Return the delayed targets of each partition."""
+    return list(np.ravel(y.to_delayed())) if isinstance(y, da.Array) else list(y.to_delayed())
+
+
+def check_columns(part: Any, columns: list[Any] | int | None) -> None:
+    """Raise InvalidInputError unless a partition has the columns that its collection promises, in their order.
+
+    Dask itself compares neither names nor order, and models read columns by their places.
+    """
+    if columns is None or isinstance(columns, int):
+        if columns is not None and (np.ndim(part) != 2 or part.shape[1] != columns):
+            raise InvalidInputError(f"It has the shape {np.shape(part)}, and its collection tells {columns} columns.")
+        return
+    found = list(part.columns)
+    if found == columns:
+        return
+    missing = [name for name in columns if name not in found]
+    extra = [name for name in found if name not in columns]
+    if missing or extra:
+        raise InvalidInputError(
+            f"Its columns are not those that its collection tells: missing {missing[:10]}, unexpected {extra[:10]}. "
+            "Make all partitions alike."
+        )
+    raise InvalidInputError(
+        f"Its columns are in another order than its collection tells: {found[:10]} instead of {columns[:10]}. "
+        "X.map_partitions(lambda part: part[list(X.columns)]) puts them in order."
+    )
+
+
+def local_positions(positions: NDArray[np.intp], lengths: Sequence[int]) -> list[NDArray[np.intp]]:
+    """Divide ascending numbers of rows among partitions: for each the positions in it."""
+    ends = np.cumsum(lengths)
+    cuts = np.searchsorted(positions, ends)
+    return [
+        positions[first:last] - (end - length)
+        for first, last, end, length in zip([0, *cuts[:-1]], cuts, ends, lengths, strict=True)
+    ]
+
+
+def take(part: Any, positions: NDArray[np.intp]) -> Any:
+    """Return some rows of a block."""
+    return _safe_indexing(part, positions)
+
+
+def stack(blocks: Sequence[Any]) -> Any:
+    """Put blocks of rows together."""
+    return pd.concat(blocks) if isinstance(blocks[0], (pd.DataFrame, pd.Series)) else np.concatenate(blocks)
 
 
 @dataclass(frozen=True)
@@ -112,23 +314,18 @@ def _drawn(part: Any, fraction: float, seed: int, others: bool) -> Any:
     return take(part, np.flatnonzero(~drawn if others else drawn))
 
 
-def results(client: Client, tasks: Sequence[Delayed], title: str, verbose: bool) -> list[Any]:
-    """Compute on the cluster, show the progress, and return the results."""
-    futures = client.compute(list(tasks))
-    _follow(futures, title, verbose)
-    return list(client.gather(futures))
+def targets_in(X: Any, y: Any) -> Floats:
+    """Return the targets of a partition, (n_rows,), checked; a partition may be empty."""
+    if _num_samples(X) == 0 and len(y) == 0:
+        return np.empty(0)
+    return check_targets(X, y, "y")
 
 
-def persisted(client: Client, tasks: Sequence[Delayed], title: str, verbose: bool) -> list[Delayed]:
-    """Compute on the cluster, and leave the results there."""
-    held = list(client.persist(list(tasks)))
-    _follow(futures_of(held), title, verbose)
-    return held
+def framed(values: Any, index: Any, columns: Sequence[Any] | None) -> Any:
+    """Return an array as a series, or as a frame with columns, with the index of the rows."""
+    return pd.Series(values, index=index) if columns is None else pd.DataFrame(values, index=index, columns=columns)
 
 
-def _follow(futures: Sequence[Any], title: str, verbose: bool) -> None:
-    with Progress(title, len(futures), enabled=verbose) as progress:
-        for future in as_completed(futures):
-            if future.status == "error":
-                future.result()  # raises
-            progress.advance(1)
+def index_of(part: Any) -> Any:
+    """Return the index of a frame."""
+    return part.index

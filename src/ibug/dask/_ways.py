@@ -10,9 +10,8 @@ from dask import delayed
 from distributed import Client
 
 from ibug._options import Options
-from ibug.dask._partitions import Partitions, targets_of
-from ibug.dask._rows import RowsOnCluster, some_of
-from ibug.dask._source import ClusterSource
+from ibug.dask._index import ShardedIndex
+from ibug.dask._rows import Partitions, RowsOnCluster, some_of, targets_of
 from ibug.dask._tasks import as_targets, conformalized, distribution_of, floored, own_threshold, statistics_of, tuned
 from ibug.dask._training import trained
 from ibug.exceptions import InvalidInputError
@@ -24,7 +23,7 @@ from ibug.training import ROWS_FOR_FLOOR, ROWS_FOR_THRESHOLD, divide_rows
 class Learned(NamedTuple):
     """What ibug.dask.IBUGRegressor holds once it is fitted."""
 
-    source: ClusterSource
+    source: ShardedIndex
     rule: Rule
 
 
@@ -67,9 +66,9 @@ class ClusterJob:
         self.options.check_k(rows.n_rows)
         return self.facts(rows.range, rows.y)
 
-    def source(self, model: Any, rows: RowsOnCluster) -> ClusterSource:
+    def source(self, model: Any, rows: RowsOnCluster) -> ShardedIndex:
         """Index the training rows of a trained model."""
-        return ClusterSource.build(self.client, model, rows, self.columns, self.options, self.rng)
+        return ShardedIndex.build(self.client, model, rows, self.columns, self.options, self.rng)
 
 
 def check_cluster_options(options: Options) -> None:
@@ -102,8 +101,8 @@ def learned(
     facts = facts.suited(read_leaves_of(source.model).nonnegative_losses)
     rule = without_validation(job.options, facts, source.shards.n_rows)
     every = np.arange(0, rows.n_rows, -(-rows.n_rows // ROWS_FOR_FLOOR))
-    graph = source.graph(Partitions(None, [rows.sample(every)]), n_jobs=job.options.n_jobs)
-    (batch,) = source.batches(graph, rule.spread.n_neighbors)
+    graph = source.search(Partitions(None, [rows.sample(every)]), n_jobs=job.options.n_jobs)
+    (batch,) = graph.batches(rule.spread.n_neighbors)
     key = graph.add("floor", (floored, graph.literal("rule", rule), batch, graph.literal("facts", facts)))
     return Learned(source, job.client.compute(graph.delayed([key])[0]).result())
 
@@ -141,20 +140,20 @@ def held_out(
     return Learned(source, rule)
 
 
-def _for_final_model(job: ClusterJob, source: ClusterSource, rows: RowsOnCluster, rule: Rule) -> Rule:
+def _for_final_model(job: ClusterJob, source: ShardedIndex, rows: RowsOnCluster, rule: Rule) -> Rule:
     """Return the rule with the affinity threshold of the final model's training rows; the first model had fewer."""
     k = min(rule.k + 1, source.shards.n_rows)
     if k < 2:
         return replace(rule, reference=rule.reference.for_other_model())
     numbers = np.arange(0, rows.n_rows, -(-rows.n_rows // ROWS_FOR_THRESHOLD))
-    graph = source.graph(Partitions(None, [rows.sample(numbers)]), n_jobs=job.options.n_jobs)
-    (batch,) = source.batches(graph, {"targets": k})
+    graph = source.search(Partitions(None, [rows.sample(numbers)]), n_jobs=job.options.n_jobs)
+    (batch,) = graph.batches({"targets": k})
     task = (own_threshold, graph.literal("rule", rule), batch, k, graph.literal("numbers", numbers), source.n_trees)
     found: Rule = job.client.compute(graph.delayed([graph.add("threshold", task)])[0]).result()
     return found
 
 
-def learn_from(job: ClusterJob, source: ClusterSource, validation: RowsOnCluster, facts: TargetSummary) -> Learned:
+def learn_from(job: ClusterJob, source: ShardedIndex, validation: RowsOnCluster, facts: TargetSummary) -> Learned:
     """Let validation rows, which are queries like others, choose and calibrate; see ``ibug.training.learn_from``."""
     options = job.options
     if not validation.n_rows:
@@ -173,24 +172,24 @@ def learn_from(job: ClusterJob, source: ClusterSource, validation: RowsOnCluster
         return Learned(source, rule)
     if parts is not None:  # the other rows are in no shard
         rows, numbers = validation.take(parts[1]), None
-    graph = source.graph(rows.queries(), name="X_val", n_jobs=options.n_jobs)
+    graph = source.search(rows.queries(), name="X_val", n_jobs=options.n_jobs)
     graph.depend_on(*rows.y)
-    batches, held = source.batches(graph, rule.needs, numbers=numbers), graph.literal("rule", rule)
+    batches, held = graph.batches(rule.needs, numbers=numbers), graph.literal("rule", rule)
     distributions = graph.each("distribution", lambda j, batch: (distribution_of, held, batch), batches)
     task = (conformalized, held, distributions, [y.key for y in rows.y], graph.literal("options", options))
     return Learned(source, job.client.compute(graph.delayed([graph.add("conformal", task)])[0]).result())
 
 
-def _tuned(job: ClusterJob, source: ClusterSource, rows: RowsOnCluster, facts: TargetSummary, numbers: Any) -> Rule:
+def _tuned(job: ClusterJob, source: ShardedIndex, rows: RowsOnCluster, facts: TargetSummary, numbers: Any) -> Rule:
     """Choose spread, k and family: statistics where the rows are, and the choice in one task."""
 
     def n_neighbors(quantity: str) -> int:
         return source.n_neighbors(quantity, leaves_out_self=numbers is not None)
 
     plan = Plan.of(job.options, facts, n_neighbors, has_residuals=False)
-    graph = source.graph(rows.queries(), name="X_val", n_jobs=job.options.n_jobs)
+    graph = source.search(rows.queries(), name="X_val", n_jobs=job.options.n_jobs)
     graph.depend_on(*rows.y)
-    batches, held = source.batches(graph, plan.needs, numbers=numbers), graph.literal("plan", plan)
+    batches, held = graph.batches(plan.needs, numbers=numbers), graph.literal("plan", plan)
     parts = graph.each("statistics", lambda j, batch, y: (statistics_of, batch, y.key, held), batches, rows.y)
     key = graph.add("tune", (tuned, held, parts, source.n_trees))
     rule: Rule = job.client.compute(graph.delayed([key])[0]).result()

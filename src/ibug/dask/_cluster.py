@@ -1,16 +1,32 @@
-"""Where searches run: on the workers that have the shards."""
+"""Where tasks run on the cluster, searches on the workers that have the shards; and waiting for what they make."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
 from dask import delayed
+from dask._task_spec import List, Task, TaskRef
 from dask.delayed import Delayed
-from distributed import Client, futures_of
+from distributed import Client, as_completed, futures_of
 from distributed.diagnostics.plugin import SchedulerPlugin
+
+from ibug._progress import Progress
+
+
+def as_tasks(tasks: Mapping[Any, tuple[Any, ...]], others: Collection[Any]) -> dict[Any, Any]:
+    """Return tasks ``(function, *arguments)`` as Dask's own."""
+    known = {*tasks, *others}
+
+    def argument(value: Any) -> Any:
+        if isinstance(value, list):
+            return List(*map(argument, value))
+        return TaskRef(value) if isinstance(value, (str, tuple)) and value in known else value
+
+    return {key: Task(key, function, *map(argument, rest)) for key, (function, *rest) in tasks.items()}
+
 
 #: How keys begin of what looks at training rows, makes shards of them, is needed for all of them, and asks them.
 ROWS, SHARD, SOURCE, SEARCH = "ibug-rows", "ibug-shard", "ibug-source", "ibug-search"
@@ -135,3 +151,25 @@ def holders(client: Client, shards: list[Delayed]) -> tuple[tuple[int, ...], ...
     for number, shard in enumerate(shards):
         groups.setdefault(tuple(where.get(shard.key, ()))[:1], []).append(number)
     return tuple(tuple(group) for group in groups.values())
+
+
+def results(client: Client, tasks: Sequence[Delayed], title: str, verbose: bool) -> list[Any]:
+    """Compute on the cluster, show the progress, and return the results."""
+    futures = client.compute(list(tasks))
+    _follow(futures, title, verbose)
+    return list(client.gather(futures))
+
+
+def persisted(client: Client, tasks: Sequence[Delayed], title: str, verbose: bool) -> list[Delayed]:
+    """Compute on the cluster, and leave the results there."""
+    held = list(client.persist(list(tasks)))
+    _follow(futures_of(held), title, verbose)
+    return held
+
+
+def _follow(futures: Sequence[Any], title: str, verbose: bool) -> None:
+    with Progress(title, len(futures), enabled=verbose) as progress:
+        for future in as_completed(futures):
+            if future.status == "error":
+                future.result()  # raises
+            progress.advance(1)
