@@ -115,10 +115,8 @@ def constructor_home(cls: type) -> type:
 
 
 def constructor_names(cls: type) -> list[str]:
-    """Return the parameters that the class documents, or else the one which defines its constructor."""
-    if own := documented(cls.__doc__):
-        return own
-    definer = constructor_home(cls)
+    """Return the parameters that the class documents which defines the constructor; itself, if that one is private."""
+    definer = cls if constructor_home(cls).__name__.startswith("_") else constructor_home(cls)
     if hasattr(definer, "__dataclass_fields__") and not documented(definer.__doc__):
         attributes = documented(definer.__doc__, "Attributes")  # a dataclass has its fields there
         return [name for name in attributes if not name.endswith("_")]
