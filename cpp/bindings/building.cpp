@@ -26,21 +26,17 @@ using namespace nb::literals;
 namespace ibug {
 namespace {
 
-Numbering numbering_of(const Array<const std::int32_t, 2>& numbering) {
-    return {numbering.shape(0), numbering.shape(1), numbering.data()};
-}
-
 void register_numbering(nb::module_& m) {
     m.def(
         "number_leaves",
         [](Array<const std::int32_t, 2> leaves, Array<std::int32_t, 2> numbering, Array<std::int32_t, 1> counts) {
             require(leaves.shape(1) == numbering.shape(0) && leaves.shape(1) == counts.shape(0),
                     "leaves, numbering and counts must agree in the number of trees");
-            const std::size_t n = leaves.size(), width = numbering.shape(1);
+            const std::size_t width = numbering.shape(1);
             nb::gil_scoped_release released;
-            for (std::size_t i = 0; i < n; ++i)
-                require(static_cast<std::uint32_t>(leaves.data()[i]) < width, "a leaf number is outside the table");
-            number_leaves(leaves.data(), leaves.shape(0), leaves.shape(1), width, numbering.data(), counts.data());
+            for (const std::int32_t leaf : std::span(leaves.data(), leaves.size()))
+                require(static_cast<std::uint32_t>(leaf) < width, "a leaf number is outside the table");
+            number_leaves(view(leaves), view(numbering), view(counts));
         },
         "leaves"_a.noconvert(), "numbering"_a.noconvert(), "counts"_a.noconvert(),
         "Give each leaf that is new in `leaves` (n_rows, n_trees) the next code of its tree, in place.");
@@ -73,7 +69,7 @@ struct PlacesBefore {
         const Places places{masks.data(), starts.data(), words.data(), n_chunks};
         require(fit_together(places, n_leaves, words.shape(0)),
                 "masks, starts and words of before do not fit together");
-        return {places, leaf_counts.data(), n_same / superblock_rows};
+        return {places, view(leaf_counts), n_same / superblock_rows};
     }
 };
 
@@ -99,7 +95,7 @@ void register_codes(nb::module_& m) {
             const std::size_t room = tiles.shape(0) * tile_rows;
             require(first_row <= room && leaves.shape(0) <= room - first_row, "more rows than the tiles hold");
             nb::gil_scoped_release released;
-            pack_rows(leaves.data(), leaves.shape(0), numbering_of(numbering), first_row, tiles.data());
+            pack_rows(view(leaves), {view(numbering)}, first_row, tiles.data());
         },
         "leaves"_a.noconvert(), "numbering"_a.noconvert(), "first_row"_a, "tiles"_a.noconvert(),
         "Write the codes of training rows into `tiles` (n_tiles, padded n_trees, 16), from row `first_row` on.");
@@ -112,7 +108,7 @@ void register_codes(nb::module_& m) {
                     "a sample has from one to all trees, at most 1024");
             nb::gil_scoped_release released;
             const auto sample = sample_trees(tiles.data(), order.shape(0), n_trees, n_sampled);
-            Bisection(sample.data(), order.shape(0), n_sampled).write(order.data());
+            Bisection({sample.data(), order.shape(0), n_sampled}).write(view(order));
         },
         "tiles"_a.noconvert(), "n_trees"_a, "n_sampled"_a, "order"_a.noconvert(),
         "Find an order of the rows that keeps similar ones together, by some of the trees.");
@@ -125,10 +121,8 @@ void register_codes(nb::module_& m) {
             require_tiles(tiles, n_rows, n_trees);
             require(trees_at_a_time > 0, "at least one tree at a time is expected");
             nb::gil_scoped_release released;
-            require(
-                std::all_of(order.data(), order.data() + n_rows, [n_rows](std::uint32_t row) { return row < n_rows; }),
-                "the order has a row that is not there");
-            permute_rows(tiles.data(), n_rows, n_trees, order.data(), trees_at_a_time);
+            for (const std::uint32_t row : view(order)) require(row < n_rows, "the order has a row that is not there");
+            permute_rows(tiles.data(), n_trees, view(order), trees_at_a_time);
         },
         "tiles"_a.noconvert(), "n_trees"_a, "order"_a.noconvert(), "trees_at_a_time"_a,
         "Move the rows in place: to place i the one from place order[i].");
@@ -139,12 +133,11 @@ void register_codes(nb::module_& m) {
            Array<std::uint8_t, 1> masks, Array<std::uint32_t, 2> starts, std::size_t max_words,
            const std::optional<PlacesBefore>& before)
             -> std::optional<nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>>> {
-            const std::size_t n_trees = leaf_counts.shape(0);
-            require_tiles(tiles, n_rows, n_trees);
+            require_tiles(tiles, n_rows, leaf_counts.shape(0));
             std::size_t n_leaves = 0;
-            for (std::size_t t = 0; t < n_trees; ++t) {
-                require(leaf_counts.data()[t] > 0, "every tree must have a leaf");
-                n_leaves += static_cast<std::size_t>(leaf_counts.data()[t]);
+            for (const std::int32_t count : view(leaf_counts)) {
+                require(count > 0, "every tree must have a leaf");
+                n_leaves += static_cast<std::size_t>(count);
             }
             require(max_words < 0xffffffffu, "at most 2**32 - 2 words can be told apart");
             const std::size_t n_chunks = n_chunks_of(n_rows);
@@ -158,8 +151,8 @@ void register_codes(nb::module_& m) {
             {
                 nb::gil_scoped_release released;
                 std::fill(masks.data(), masks.data() + masks.size(), std::uint8_t{0});
-                if (!find_places(tiles.data(), n_rows, n_trees, leaf_counts.data(), max_words, masks.data(),
-                                 starts.data(), *words, known ? &*known : nullptr))
+                if (!find_places(tiles.data(), n_rows, view(leaf_counts), max_words, masks.data(), starts.data(),
+                                 *words, known ? &*known : nullptr))
                     return std::nullopt;
                 words->resize(words->size() + 7);  // so that eight words can be read wherever one is
                 words->shrink_to_fit();
@@ -180,7 +173,7 @@ void register_codes(nb::module_& m) {
             require(tiles.shape(0) == quad_tiles, "four tiles are expected");
             const Loops& loops = all_loops().choose(instruction_set);
             nb::gil_scoped_release released;
-            return count_repeatedly(tiles.data(), tiles.shape(1), queries.data(), queries.shape(0), repeats, loops);
+            return count_repeatedly(tiles.data(), view(queries), repeats, loops);
         },
         "tiles"_a.noconvert(), "queries"_a.noconvert(), "repeats"_a, "instruction_set"_a = "",
         "Run the counting loop of `scan` over four tiles again and again: the peak for benchmarks.");

@@ -89,10 +89,7 @@ class PythonIndex {
                 "the arrays of an index must be aligned");
         std::optional<Bounds> bounds;
         if (bounds_) bounds = bounds_->checked(n_tiles_, n_rows(), leaf_counts_);
-        return {{tiles.data(), n_rows(), n_trees(), order_.data()},
-                {n_trees(), numbering_.shape(1), numbering_.data()},
-                leaf_counts_.data(),
-                bounds};
+        return {{tiles.data(), n_rows(), n_trees(), order_.data()}, {view(numbering_)}, view(leaf_counts_), bounds};
     }
 
     std::variant<Array<const std::uint8_t, 3>, Array<const std::uint16_t, 3>, Array<const std::uint32_t, 3>> tiles_;
@@ -115,7 +112,7 @@ struct Task {
 
     Task(const PythonIndex& self, const Leaves& leaves, const Range& asked, const Affinities& affinities,
          const Rows& rows, std::size_t tile_unit)
-        : range(asked), out{affinities.data(), rows.data(), rows.shape(1)} {
+        : range(asked), out{view(affinities), view(rows)} {
         require_leaves(self, leaves);
         require(range.tile_start <= range.tile_stop && range.tile_stop <= self.n_tiles(),
                 "the tile range exceeds the tiles");
@@ -168,7 +165,7 @@ void register_searches(nb::class_<PythonIndex>& index) {
             const Task task(self, leaves, {query_start, query_stop, tile_start, tile_stop}, affinities, rows,
                             quad_tiles);
             const Loops& loops = all_loops().choose(instruction_set);
-            ask(self, [&](const auto& codes) { codes.scan(leaves.data(), task.range, task.out, loops); });
+            ask(self, [&](const auto& codes) { codes.scan(view(leaves), task.range, task.out, loops); });
         },
         "leaves"_a.noconvert(), "query_start"_a, "query_stop"_a, "tile_start"_a, "tile_stop"_a,
         "affinities"_a.noconvert(), "rows"_a.noconvert(), "instruction_set"_a = "",
@@ -182,8 +179,7 @@ void register_searches(nb::class_<PythonIndex>& index) {
                             chunk_tiles);
             require(self.has_bounds(), "the index has no bounds");
             const Loops& loops = all_loops().choose(instruction_set);
-            ask(self,
-                [&](const auto& codes) { codes.search(leaves.data(), task.range, most_visits, task.out, loops); });
+            ask(self, [&](const auto& codes) { codes.search(view(leaves), task.range, most_visits, task.out, loops); });
         },
         "leaves"_a.noconvert(), "query_start"_a, "query_stop"_a, "tile_start"_a, "tile_stop"_a, "most_visits"_a,
         "affinities"_a.noconvert(), "rows"_a.noconvert(), "instruction_set"_a = "",
@@ -201,9 +197,7 @@ void register_answers(nb::class_<PythonIndex>& index) {
             require(k > 0 && k <= self.n_rows() && visits.shape(0) == leaves.shape(0),
                     "k must be from 1 to n_rows, visits (n_queries,)");
             const Loops& loops = all_loops().choose(instruction_set);
-            ask(self, [&](const auto& codes) {
-                codes.count_visits(leaves.data(), leaves.shape(0), k, visits.data(), loops);
-            });
+            ask(self, [&](const auto& codes) { codes.count_visits(view(leaves), k, view(visits), loops); });
         },
         "leaves"_a.noconvert(), "k"_a, "visits"_a.noconvert(), "instruction_set"_a = "",
         "Write the number of tiles that `search` visits for each query, if it never gives up.");
@@ -219,7 +213,7 @@ void register_answers(nb::class_<PythonIndex>& index) {
                 require(chosen[i] < self.n_rows(), "a place is not in the index");
             }
             const Loops& loops = all_loops().choose("");
-            ask(self, [&](const auto& codes) { codes.count_visits_of_rows(chosen, k, visits.data(), loops); });
+            ask(self, [&](const auto& codes) { codes.count_visits_of_rows(chosen, k, view(visits), loops); });
         },
         "places"_a.noconvert(), "k"_a, "visits"_a.noconvert(),
         "Do the same for rows of the index as queries, by their places in the tiles.");
@@ -229,7 +223,7 @@ void register_answers(nb::class_<PythonIndex>& index) {
             require_leaves(self, leaves);
             require(codes.shape(0) == leaves.shape(0) && codes.shape(1) == leaves.shape(1),
                     "codes must be of the shape of leaves");
-            ask(self, [&](const auto& index) { index.number(leaves.data(), leaves.shape(0), codes.data()); });
+            ask(self, [&](const auto& index) { index.number(view(leaves), view(codes)); });
         },
         "leaves"_a.noconvert(), "codes"_a.noconvert(),
         "Write the code of each leaf, -1 where no training row has been.");
@@ -237,7 +231,7 @@ void register_answers(nb::class_<PythonIndex>& index) {
         "count_rows",
         [](const PythonIndex& self, Array<std::int64_t, 1> sizes) {
             require(sizes.shape(0) == self.n_leaves(), "sizes must be (n_leaves,), of all trees together");
-            ask(self, [&](const auto& index) { index.count_rows(sizes.data()); });
+            ask(self, [&](const auto& index) { index.count_rows(view(sizes)); });
         },
         "sizes"_a.noconvert(), "Write the number of rows in each leaf, those of all trees one after the other.");
 }

@@ -13,6 +13,7 @@ struct Matrix {
     std::size_t n_rows, width;
 
     std::span<T> operator[](std::size_t row) const { return {data + row * width, width}; }
+    Matrix rows(std::size_t start, std::size_t stop) const { return {data + start * width, stop - start, width}; }
 };
 
 }  // namespace ibug

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/matrix.hpp"
 #include "search/bitmap_scan.hpp"
 #include "search/layout.hpp"
 #include "search/loops.hpp"
@@ -97,12 +98,11 @@ void scan(const Tiles<Code>& tiles, const Queries<Code>& queries, const std::uin
 // first-level cache: the peak that benchmarks compare the scan with. Returns a checksum, so that no compiler removes
 // the loop.
 template <class Code>
-std::uint64_t count_repeatedly(const Code* tiles, std::size_t width, const Code* queries, std::size_t n_queries,
-                               std::size_t repeats, const Loops& loops) {
-    std::vector<std::uint16_t> counts(n_queries * quad_rows);
+std::uint64_t count_repeatedly(const Code* tiles, Matrix<const Code> queries, std::size_t repeats, const Loops& loops) {
+    std::vector<std::uint16_t> counts(queries.n_rows * quad_rows);
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < repeats; ++i) {
-        count_quad(tiles, width, queries, n_queries, counts.data(), loops);
+        count_quad(tiles, queries.width, queries.data, queries.n_rows, counts.data(), loops);
         sum += counts[i % counts.size()];
     }
     return sum;

@@ -8,9 +8,11 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
+#include "common/matrix.hpp"
 #include "search/codes.hpp"
 #include "search/full_scan.hpp"
 #include "search/layout.hpp"
@@ -31,22 +33,21 @@ struct Range {
 
 // Where results go: both (n_queries, k). A range of queries is written to its own rows.
 struct Results {
-    std::int32_t* affinities;
-    std::int64_t* rows;
-    std::size_t k;
+    Matrix<std::int32_t> affinities;
+    Matrix<std::int64_t> rows;
 
-    Results from(std::size_t query) const { return {affinities + query * k, rows + query * k, k}; }
+    std::size_t k() const { return rows.width; }
 };
 
 template <class Code>
 class Index {
    public:
     // numbering and leaf_counts, (n_trees,), make codes of leaf numbers. Without bounds only scan() works.
-    Index(const Tiles<Code>& tiles, const Numbering& numbering, const std::int32_t* leaf_counts,
+    Index(const Tiles<Code>& tiles, const Numbering& numbering, std::span<const std::int32_t> leaf_counts,
           const std::optional<Bounds>& bounds)
         : tiles_(tiles), numbering_(numbering), leaf_counts_(leaf_counts), bounds_(bounds) {
-        for (std::size_t t = 0; t < tiles.n_trees; ++t)
-            if (leaf_counts[t] < 1 || leaf_counts[t] > most_leaves)
+        for (const std::int32_t count : leaf_counts)
+            if (count < 1 || count > most_leaves)
                 throw std::invalid_argument("leaf_counts must be from 1 to what the codes can tell apart");
     }
 
@@ -57,34 +58,32 @@ class Index {
     // In all of these `leaves` are leaf numbers, (n_queries, n_trees), of which a range is searched for.
 
     // The k rows of highest affinity, best first, ties by row; -1 where there are fewer rows in the tiles.
-    void scan(const std::int32_t* leaves, const Range& range, const Results& out, const Loops& loops) const {
+    void scan(Matrix<const std::int32_t> leaves, const Range& range, const Results& out, const Loops& loops) const {
         const EncodedQueries<Code> queries = encode(leaves, range);
         std::vector<std::uint32_t> outputs(range.n_queries());
         std::iota(outputs.begin(), outputs.end(), 0u);
-        const Results own = out.from(range.query_start);
-        ibug::scan(tiles_, queries.view(), outputs.data(), out.k, range.tile_start, range.tile_stop, own.affinities,
-                   own.rows, loops);
+        ibug::scan(tiles_, queries.view(), outputs.data(), out.k(), range.tile_start, range.tile_stop,
+                   out.affinities[range.query_start].data(), out.rows[range.query_start].data(), loops);
     }
 
     // The same, but tiles are skipped that cannot have a row among the best; see ibug::search.
-    void search(const std::int32_t* leaves, const Range& range, std::size_t most_visits, const Results& out,
+    void search(Matrix<const std::int32_t> leaves, const Range& range, std::size_t most_visits, const Results& out,
                 const Loops& loops) const {
         if (range.tile_start == range.tile_stop) return scan(leaves, range, out, loops);
         const EncodedQueries<Code> queries = encode(leaves, range);
-        const Results own = out.from(range.query_start);
-        ibug::search(tiles_, *bounds_, queries.view(), out.k, range.tile_start, range.tile_stop, most_visits,
-                     own.affinities, own.rows, nullptr, loops);
+        ibug::search(tiles_, *bounds_, queries.view(), out.k(), range.tile_start, range.tile_stop, most_visits,
+                     out.affinities[range.query_start].data(), out.rows[range.query_start].data(), nullptr, loops);
     }
 
     // The number of tiles that search() visits for each query, if it never gives up.
-    void count_visits(const std::int32_t* leaves, std::size_t n_queries, std::size_t k, std::int64_t* visits,
+    void count_visits(Matrix<const std::int32_t> leaves, std::size_t k, std::span<std::int64_t> visits,
                       const Loops& loops) const {
-        const EncodedQueries<Code> queries = encode(leaves, {0, n_queries, 0, 0});
+        const EncodedQueries<Code> queries{leaves, numbering_, leaf_counts_};
         count_visits(queries.view(), k, visits, loops);
     }
 
     // The same where rows of the index are the queries, by their places in the tiles.
-    void count_visits_of_rows(const std::vector<std::size_t>& places, std::size_t k, std::int64_t* visits,
+    void count_visits_of_rows(std::span<const std::size_t> places, std::size_t k, std::span<std::int64_t> visits,
                               const Loops& loops) const {
         const std::size_t width = tiles_.width();
         std::vector<Code> codes(places.size() * width, Code{1});
@@ -96,46 +95,47 @@ class Index {
     }
 
     // The code of each leaf, (n_queries, n_trees); `unseen` where no training row has been.
-    void number(const std::int32_t* leaves, std::size_t n_queries, std::int32_t* codes) const {
-        for (std::size_t q = 0; q < n_queries; ++q)
-            for (std::size_t t = 0; t < n_trees(); ++t) *codes++ = numbering_(t, *leaves++);
+    void number(Matrix<const std::int32_t> leaves, Matrix<std::int32_t> codes) const {
+        for (std::size_t q = 0; q < leaves.n_rows; ++q)
+            for (std::size_t t = 0; t < leaves.width; ++t) codes[q][t] = numbering_(t, leaves[q][t]);
     }
 
     // The number of rows in each leaf, those of all trees one after the other: sizes, (n_leaves,).
-    void count_rows(std::int64_t* sizes) const {
-        std::vector<std::int64_t*> own(n_trees());
-        for (std::size_t t = 0; t < n_trees(); ++t) {
-            own[t] = sizes;
-            sizes += leaf_counts_[t];
-            std::fill(own[t], sizes, std::int64_t{0});
+    void count_rows(std::span<std::int64_t> sizes) const {
+        std::fill(sizes.begin(), sizes.end(), std::int64_t{0});
+        std::vector<std::span<std::int64_t>> own;
+        for (const std::int32_t count : leaf_counts_) {
+            own.push_back(sizes.first(static_cast<std::size_t>(count)));
+            sizes = sizes.subspan(own.back().size());
         }
         for (std::size_t place = 0; place < n_rows(); place += tile_rows) {
             const Code* tile = tiles_.tile(place / tile_rows);
             const std::size_t size = std::min(tile_rows, n_rows() - place);
             for (std::size_t t = 0; t < n_trees(); ++t)
                 for (std::size_t r = 0; r < size; ++r)
-                    if (const Code code = tile[t * tile_rows + r]; code < static_cast<std::uint32_t>(leaf_counts_[t]))
-                        ++own[t][code];
+                    if (const Code code = tile[t * tile_rows + r]; code < own[t].size()) ++own[t][code];
         }
     }
 
    private:
     static constexpr std::int64_t most_leaves = std::int64_t{std::numeric_limits<Code>::max()} + 1;
 
-    EncodedQueries<Code> encode(const std::int32_t* leaves, const Range& range) const {
-        return {leaves + range.query_start * n_trees(), range.n_queries(), numbering_, leaf_counts_};
+    EncodedQueries<Code> encode(Matrix<const std::int32_t> leaves, const Range& range) const {
+        return {leaves.rows(range.query_start, range.query_stop), numbering_, leaf_counts_};
     }
 
-    void count_visits(const Queries<Code>& queries, std::size_t k, std::int64_t* visits, const Loops& loops) const {
+    void count_visits(const Queries<Code>& queries, std::size_t k, std::span<std::int64_t> visits,
+                      const Loops& loops) const {
         const std::size_t n_tiles = n_tiles_of(tiles_.n_rows);
         std::vector<std::int32_t> affinities(queries.n * k);
         std::vector<std::int64_t> rows(queries.n * k);
-        ibug::search(tiles_, *bounds_, queries, k, 0, n_tiles, n_tiles, affinities.data(), rows.data(), visits, loops);
+        ibug::search(tiles_, *bounds_, queries, k, 0, n_tiles, n_tiles, affinities.data(), rows.data(), visits.data(),
+                     loops);
     }
 
     Tiles<Code> tiles_;
     Numbering numbering_;
-    const std::int32_t* leaf_counts_;
+    std::span<const std::int32_t> leaf_counts_;
     std::optional<Bounds> bounds_;
 };
 

@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <span>
 #include <vector>
 
+#include "common/matrix.hpp"
 #include "search/layout.hpp"
 
 namespace ibug {
@@ -21,15 +23,15 @@ class Bisection {
 
     // codes: (n_rows, n_sampled), a sample of at most 1,024 trees, row-major, modulo `buckets`. It must outlive this
     // object.
-    Bisection(const std::uint8_t* codes, std::size_t n_rows, std::size_t n_sampled)
-        : codes_(codes), n_sampled_(n_sampled), rows_(n_rows), gain_(n_sampled * buckets),
-          occurs_(n_sampled * buckets) {
-        for (std::size_t i = 0; i < n_rows; ++i) rows_[i].row = static_cast<std::uint32_t>(i);
-        divide(0, n_rows);
+    explicit Bisection(Matrix<const std::uint8_t> codes)
+        : codes_(codes.data), n_sampled_(codes.width), rows_(codes.n_rows), gain_(n_sampled_ * buckets),
+          occurs_(n_sampled_ * buckets) {
+        for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i].row = static_cast<std::uint32_t>(i);
+        divide(0, rows_.size());
     }
 
-    void write(std::uint32_t* order) const {
-        for (const Scored& s : rows_) *order++ = s.row;
+    void write(std::span<std::uint32_t> order) const {
+        for (std::size_t i = 0; i < rows_.size(); ++i) order[i] = rows_[i].row;
     }
 
    private:

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,8 +32,8 @@ struct Places {
 // Where the leaves of an index occur that had fewer rows: the first superblocks of one that has more.
 struct Before {
     Places places;
-    const std::int32_t* leaf_counts;  // (n_trees,), none above those of the index that has more rows
-    std::size_t n_superblocks;        // which have not changed
+    std::span<const std::int32_t> leaf_counts;  // (n_trees,), none above those of the index that has more rows
+    std::size_t n_superblocks;                  // which have not changed
 
     // The bits of a chunk that still hold.
     std::uint8_t mask(std::size_t leaf, std::size_t chunk) const {
@@ -52,15 +53,15 @@ struct Before {
 // not below the leaves of its tree. The masks must be zero before. With `before`, only the superblocks behind those
 // that have not changed are looked at.
 template <class Code>
-bool find_places(const Code* tiles, std::size_t n_rows, std::size_t n_trees, const std::int32_t* leaf_counts,
+bool find_places(const Code* tiles, std::size_t n_rows, std::span<const std::int32_t> leaf_counts,
                  std::size_t max_words, std::uint8_t* masks, std::uint32_t* starts, std::vector<std::uint64_t>& words,
                  const Before* before = nullptr) {
     struct Word {
         std::uint32_t code, superblock;
         std::uint64_t tiles;
     };
-    const std::size_t stride = padded_trees(n_trees) * tile_rows, n_chunks = n_chunks_of(n_rows);
-    const std::size_t n_groups = (n_chunks + 7) / 8;
+    const std::size_t n_trees = leaf_counts.size(), stride = padded_trees(n_trees) * tile_rows;
+    const std::size_t n_chunks = n_chunks_of(n_rows), n_groups = (n_chunks + 7) / 8;
     std::vector<Word> found[tree_step];
     std::vector<std::uint64_t> table[tree_step];  // by code: the tiles of a superblock
     const std::size_t first_row = before == nullptr ? 0 : before->n_superblocks * superblock_rows;

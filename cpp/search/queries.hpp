@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "common/matrix.hpp"
 #include "search/codes.hpp"
 #include "search/layout.hpp"
 #include "search/tiles.hpp"
@@ -64,15 +65,15 @@ template <class Code>
 class EncodedQueries {
    public:
     // leaves: (n, n_trees), leaf numbers; counts: (n_trees,), the number of codes of each tree.
-    EncodedQueries(const std::int32_t* leaves, std::size_t n, const Numbering& numbering, const std::int32_t* counts)
-        : n_(n), width_(padded_trees(numbering.n_trees)), codes_(new Code[n * width_]) {
-        const std::size_t n_trees = numbering.n_trees;
+    EncodedQueries(Matrix<const std::int32_t> leaves, const Numbering& numbering, std::span<const std::int32_t> counts)
+        : n_(leaves.n_rows), width_(padded_trees(leaves.width)), codes_(new Code[n_ * width_]) {
+        const std::size_t n_trees = leaves.width;
         std::size_t n_uncoded = 0;
         bool outside = false;
-        for (std::size_t q = 0; q < n; ++q) {
+        for (std::size_t q = 0; q < n_; ++q) {
             Code* own = codes_.get() + q * width_;
             for (std::size_t t = 0; t < n_trees; ++t) {
-                const std::int32_t leaf = leaves[q * n_trees + t];
+                const std::int32_t leaf = leaves[q][t];
                 std::int32_t code = numbering(t, leaf);
                 outside |= static_cast<std::uint32_t>(leaf) >= 0x7fffffffu;
                 if (code == unseen) {
@@ -109,15 +110,15 @@ class EncodedQueries {
         return static_cast<std::uint32_t>(code) <= std::numeric_limits<Code>::max();
     }
 
-    void list_uncoded(const std::int32_t* leaves, const Numbering& numbering, const std::int32_t* counts,
-                      std::size_t n_uncoded) {
+    void list_uncoded(Matrix<const std::int32_t> leaves, const Numbering& numbering,
+                      std::span<const std::int32_t> counts, std::size_t n_uncoded) {
         if (n_uncoded > std::numeric_limits<std::uint32_t>::max())
             throw std::invalid_argument("too many queries in leaves without training rows at a time");
         uncoded_.reserve(n_uncoded);
         first_uncoded_.assign(1, 0);
         for (std::size_t q = 0; q < n_; ++q) {
-            for (std::size_t t = 0; t < numbering.n_trees; ++t)
-                if (!has_code(counts[t]) && numbering(t, leaves[q * numbering.n_trees + t]) == unseen)
+            for (std::size_t t = 0; t < leaves.width; ++t)
+                if (!has_code(counts[t]) && numbering(t, leaves[q][t]) == unseen)
                     uncoded_.push_back(static_cast<std::uint32_t>(t));
             first_uncoded_.push_back(static_cast<std::uint32_t>(uncoded_.size()));
         }

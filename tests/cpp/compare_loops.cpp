@@ -66,27 +66,28 @@ class MadeIndex {
     MadeIndex(const Leaves& train, std::size_t n_trees, std::size_t width)
         : n_rows_(train.size() / n_trees), numbering_(n_trees * width, unseen), counts_(n_trees, 0),
           tiles_(n_tiles_of(n_rows_) * padded_trees(n_trees) * tile_rows + 64, Code{0}), order_(n_rows_) {
-        number_leaves(train.data(), n_rows_, n_trees, width, numbering_.data(), counts_.data());
-        const Numbering numbering{n_trees, width, numbering_.data()};
-        pack_rows(train.data(), n_rows_, numbering, 0, tiles_.data());
+        const Matrix<const std::int32_t> leaves{train.data(), n_rows_, n_trees};
+        number_leaves(leaves, {numbering_.data(), n_trees, width}, counts_);
+        const Numbering numbering{{numbering_.data(), n_trees, width}};
+        pack_rows(leaves, numbering, 0, tiles_.data());
         const std::size_t n_sampled = std::min<std::size_t>(n_trees, 32);
         const auto sample = sample_trees(tiles_.data(), n_rows_, n_trees, n_sampled);
-        Bisection(sample.data(), n_rows_, n_sampled).write(order_.data());
-        permute_rows(tiles_.data(), n_rows_, n_trees, order_.data(), n_trees);
+        Bisection({sample.data(), n_rows_, n_sampled}).write(order_);
+        permute_rows<Code>(tiles_.data(), n_trees, order_, n_trees);
         first_leaf_.assign(1, 0);
         for (const std::int32_t n : counts_) first_leaf_.push_back(first_leaf_.back() + static_cast<std::uint32_t>(n));
         const std::size_t n_leaves = first_leaf_.back(), n_chunks = n_chunks_of(n_rows_);
         masks_.assign(n_leaves * n_chunks + 7, 0);
         starts_.assign(n_leaves * ((n_chunks + 7) / 8), 0);
-        if (!find_places(tiles_.data(), n_rows_, n_trees, counts_.data(), std::size_t{1} << 30, masks_.data(),
-                         starts_.data(), words_))
+        if (!find_places<Code>(tiles_.data(), n_rows_, counts_, std::size_t{1} << 30, masks_.data(), starts_.data(),
+                               words_))
             std::abort();
         words_.resize(words_.size() + 7);
         least_row_.assign(n_tiles(), ~std::uint32_t{0});
         for (std::size_t i = 0; i < n_rows_; ++i)
             least_row_[i / tile_rows] = std::min(least_row_[i / tile_rows], order_[i]);
         const Places places{masks_.data(), starts_.data(), words_.data(), n_chunks};
-        index_.emplace(Tiles<Code>{tiles_.data(), n_rows_, n_trees, order_.data()}, numbering, counts_.data(),
+        index_.emplace(Tiles<Code>{tiles_.data(), n_rows_, n_trees, order_.data()}, numbering, counts_,
                        Bounds{places, first_leaf_.data(), least_row_.data()});
     }
 
@@ -118,6 +119,10 @@ void check(const char* name, const Leaves& train, const Leaves& queries, std::si
     const MadeIndex<Code> made(train, n_trees, width);
     const std::size_t n_tiles = made.n_tiles();
     const Neighbors all_rows = by_brute_force(train, queries, n_trees);
+    const Matrix<const std::int32_t> leaves{queries.data(), n_queries, n_trees};
+    const auto results = [](Neighbors& of, std::size_t n, std::size_t k) {
+        return Results{{of.affinities.data(), n, k}, {of.rows.data(), n, k}};
+    };
     for (const std::size_t k : {std::size_t{1}, std::min<std::size_t>(n_rows, 7), n_rows}) {
         for (const Loops* loops : {&baseline::loops, &scalar::loops}) {
             const char* set = name_of(loops->set);
@@ -128,12 +133,9 @@ void check(const char* name, const Leaves& train, const Leaves& queries, std::si
                 Neighbors scanned(n_asked, k), searched(n_asked, k), hasty(n_asked, k);
                 for (std::size_t q = 0; q < n_asked; q += at_a_time) {
                     const Range range{q, std::min(n_asked, q + at_a_time), 0, n_tiles};
-                    made.index().scan(queries.data(), range, {scanned.affinities.data(), scanned.rows.data(), k},
-                                      *loops);
-                    made.index().search(queries.data(), range, n_tiles,
-                                        {searched.affinities.data(), searched.rows.data(), k}, *loops);
-                    made.index().search(queries.data(), range, 0, {hasty.affinities.data(), hasty.rows.data(), k},
-                                        *loops);
+                    made.index().scan(leaves, range, results(scanned, n_asked, k), *loops);
+                    made.index().search(leaves, range, n_tiles, results(searched, n_asked, k), *loops);
+                    made.index().search(leaves, range, 0, results(hasty, n_asked, k), *loops);
                 }
                 compare(scanned, expected, "scan", name, set);
                 compare(searched, expected, "search by bounds", name, set);
