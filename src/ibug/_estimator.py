@@ -13,20 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from ibug._columns import FeatureType, feature_types, warn_unknown_categories
 from ibug._frames import (
+    FeatureType,
     check_output,
     columns_of_targets,
+    feature_types,
     frame,
     index_of,
     interval_columns,
     quantile_columns,
     side_by_side,
+    warn_unknown_categories,
 )
 from ibug._inputs import as_rows, check_divisible, check_probabilities, check_target_names, check_targets
 from ibug._read_only import keeps_read_only
 from ibug._typing import Floats, Rows
-from ibug._warnings import tell_infinite
+from ibug._warnings import warn_infinite
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import is_pandas
@@ -121,7 +123,7 @@ class ProbabilisticRegressorMixin:
         ends = self._ends(X, coverage, joint)
         calibrator = getattr(self, "conformal_", None)
         if joint or calibrator is not None:
-            tell_infinite(ends, coverage, "predict_interval", joint=joint, conformal=calibrator)
+            warn_infinite(ends, coverage, "predict_interval", joint=joint, conformal=calibrator)
         return self._framed(ends, lambda one: interval_columns(one, coverage), output, X)
 
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95), *, output: str | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Warnings of classic mistakes, told where the user's own code is."""
+"""Warnings at the line of the user, and those of infinite intervals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS_FOR_COVERAGE: dict[str, Callable[[float], int]] = {
 }
 
 
-def tell_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False, conformal: Any = None) -> None:
+def warn_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False, conformal: Any = None) -> None:
     """Warn once of intervals or boxes that have infinite ends, whatever the number of rows.
 
     Shapes: ends (n_rows, 2); coverage (n_coverages,).
@@ -40,7 +40,7 @@ def tell_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False,
     if joint:
         # A box has the largest error of each validation row, as "scale" has the error of one target.
         warn_user(
-            f"{action}: boxes of coverage {least:g} have infinite ends. Validation rows tell how large boxes must be, "
+            f"{action}: boxes of coverage {least:g} have infinite ends. Validation rows show how large boxes must be, "
             f"and there were too few for this coverage: it needs {ROWS_FOR_COVERAGE['scale'](least)} at least. Give "
             "more validation rows to fit, or ask for less coverage.",
             TooFewRowsWarning,
@@ -48,7 +48,7 @@ def tell_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False,
         return
     calibrators = conformal if isinstance(conformal, (tuple, list)) else [] if conformal is None else [conformal]
     if calibrators and all(one.has_rows_for(least) for one in calibrators):
-        _tell_other_reason(f"{action}: intervals of coverage {least:g} have infinite ends", calibrators)
+        _warn_other_reason(f"{action}: intervals of coverage {least:g} have infinite ends", calibrators)
         return
     needs = ", ".join(f'{rows(least)} with "{name}"' for name, rows in ROWS_FOR_COVERAGE.items())
     warn_user(
@@ -59,7 +59,7 @@ def tell_infinite(ends: Any, coverage: Any, action: str, *, joint: bool = False,
     )
 
 
-def _tell_other_reason(found: str, calibrators: Sequence[Any]) -> None:
+def _warn_other_reason(found: str, calibrators: Sequence[Any]) -> None:
     """Warn of infinite ends that have another reason than the number of validation rows."""
     n_impossible = sum(one.n_impossible for one in calibrators)
     if n_impossible:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtr
 
-from ibug._warnings import tell_infinite
+from ibug._warnings import warn_infinite
 from ibug.calibration import DistributionConformal, ScaleConformal
 from ibug.calibration._score_map import ScoreMap
 from ibug.distributions import (
@@ -256,7 +256,7 @@ def test_infinite_ends_have_their_own_reason():
         ends = np.stack(new.interval(0.9), axis=1)
         assert np.isinf(ends).any()
         with pytest.warns(category, match=message):
-            tell_infinite(ends, 0.9, "predict_interval", conformal=calibrator)
+            warn_infinite(ends, 0.9, "predict_interval", conformal=calibrator)
 
 
 @pytest.mark.parametrize("name", EVERYTHING)

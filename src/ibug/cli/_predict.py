@@ -13,7 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-from ibug._warnings import tell_infinite
+from ibug._warnings import warn_infinite
 from ibug.cli import _options as o
 from ibug.cli._columns import divided, match, require_column
 from ibug.cli._errors import guarded
@@ -246,7 +246,7 @@ class Predictor:
         ends = [rule.ends(distribution, level, joint=wanted.joint) for level in wanted.intervals]
         if wanted.joint or self.estimator.conformal_ is not None:
             for each, level in zip(ends, wanted.intervals, strict=True):
-                tell_infinite(each, level, "predict", joint=wanted.joint, conformal=self.estimator.conformal_)
+                warn_infinite(each, level, "predict", joint=wanted.joint, conformal=self.estimator.conformal_)
         parts = [found.points, distribution.std(), *ends]
         if wanted.quantiles:
             parts.append(rule.quantiles(distribution, np.asarray(wanted.quantiles)))

@@ -14,9 +14,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ibug._columns import FeatureType, feature_types
 from ibug._estimator import all_or_nothing, view
-from ibug._frames import quantile_names
+from ibug._frames import FeatureType, feature_types, quantile_names
 from ibug._inputs import check_count, check_probabilities, check_unique_names
 from ibug._options import Options
 from ibug._read_only import keeps_read_only

@@ -15,8 +15,8 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight,
 
 from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
 from ibug._inputs import check_feature_names, check_flags
+from ibug._parallel import check_n_jobs
 from ibug._progress import Progress
-from ibug._threads import check_n_jobs
 from ibug._typing import Floats, Rows
 from ibug.calibration import (
     Calibration,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._compiled import walk as kernel
-from ibug._threads import n_threads_of, run_parallel
+from ibug._parallel import n_threads_of, run_parallel
 from ibug.leaves._matrix import sample_rows
 from ibug.leaves._reader import LeafReader
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ibug._inputs import check_probabilities, check_target_names, check_weights
 from ibug._typing import Floats, Integers
-from ibug._warnings import tell_infinite, warn_user
+from ibug._warnings import warn_infinite, warn_user
 from ibug.exceptions import InvalidInputError, SeenRowsWarning
 from ibug.metrics._calibration import mace, miscalibration_area, rms_calibration_error
 from ibug.metrics._inputs import as_distribution, as_multioutput_targets, as_targets, reduced
@@ -396,6 +396,6 @@ def evaluate(
         _add_intervals(scores, meanings, values, distribution, level, weights)
     infinite = [level for level in coverages.tolist() if scores[f"width_{100 * level:g}"] == np.inf]
     if infinite:
-        tell_infinite(np.inf, min(infinite), "evaluate", conformal=getattr(estimator, "conformal_", None))
+        warn_infinite(np.inf, min(infinite), "evaluate", conformal=getattr(estimator, "conformal_", None))
     by_group = None if groups is None else group_table(values, distribution, coverages, groups, X)
     return Scores(scores, meanings, len(values), by_group)

@@ -18,9 +18,9 @@ import pandas as pd
 from mlflow.models import Model, ModelSignature
 from mlflow.types.schema import AnyType, ColSpec, ParamSchema, ParamSpec, Schema, TensorSpec
 
-from ibug._columns import FeatureType
+from ibug._frames import FeatureType
 from ibug._installed import DISTRIBUTION, VERSION
-from ibug._warnings import tell_infinite
+from ibug._warnings import warn_infinite
 from ibug.exceptions import FileFormatError, IBUGWarning, InvalidInputError
 from ibug.persistence import inspect, load
 
@@ -206,7 +206,7 @@ class UncertainModel:
         else:
             rule, prefixes = self.u.rule_, [f"{name}_" for name in names]
             ends = rule.ends(found, coverage, joint=joint)
-            tell_infinite(ends, coverage, "predict", joint=joint, conformal=rule.conformal)
+            warn_infinite(ends, coverage, "predict", joint=joint, conformal=rule.conformal)
             if levels.size:
                 quantiles = rule.quantiles(found, levels)
         columns: dict[str, Any] = {}

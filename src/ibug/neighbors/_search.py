@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._compiled import search as kernel
-from ibug._threads import n_threads_of, run_parallel
+from ibug._parallel import n_threads_of, run_parallel
 from ibug._typing import Integers
 from ibug.exceptions import InvalidInputError
 

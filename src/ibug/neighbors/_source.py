@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._inputs import require
-from ibug._threads import n_threads_of, run_parallel
+from ibug._parallel import n_threads_of, run_parallel
 from ibug._typing import Floats, Integers
 
 

@@ -6,8 +6,8 @@ from contextvars import ContextVar
 import pytest
 from joblib import effective_n_jobs
 
-from ibug import _threads
-from ibug._threads import n_threads_of, run_parallel
+from ibug import _parallel
+from ibug._parallel import n_threads_of, run_parallel
 from ibug.exceptions import InvalidInputError
 
 
@@ -61,7 +61,7 @@ def test_no_more_threads_than_there_are_parts():
 
 
 def test_joblib_is_not_asked_where_one_thread_is_enough(monkeypatch):
-    monkeypatch.setattr(_threads, "effective_n_jobs", None)
+    monkeypatch.setattr(_parallel, "effective_n_jobs", None)
     assert n_threads_of(-1, 1) == 1
 
 
