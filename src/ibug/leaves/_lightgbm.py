@@ -220,8 +220,9 @@ def _link(text: ModelText) -> Link | None:
     if name not in _IDENTITY and name not in _LOG_LINK:
         return None
     inverse = np.exp if name in _LOG_LINK else _signed_square if "sqrt" in options else identity
-    n_averaged = len(text.trees) if "average_output" in text.header else 1
-    return lambda sums: inverse(sums / n_averaged)
+    if "average_output" in text.header:
+        return lambda sums: inverse(sums / len(text.trees))
+    return inverse
 
 
 def _signed_square(raw: Floats) -> Floats:
