@@ -25,9 +25,9 @@ from ibug._frames import (
     side_by_side,
     warn_unknown_categories,
 )
-from ibug._inputs import as_rows, check_divisible, check_probabilities, check_target_names, check_targets
 from ibug._read_only import keeps_read_only
 from ibug._typing import Floats, Rows
+from ibug._validation import as_rows, check_divisible, check_probabilities, check_target_names, check_targets
 from ibug._warnings import warn_infinite
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError

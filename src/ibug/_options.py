@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from ibug._inputs import check_count, check_flags, check_probability
 from ibug._parallel import check_n_jobs
+from ibug._validation import check_count, check_flags, check_probability
 from ibug.calibration import ConformalCalibrator, check_calibrate, check_without_validation, conformal_calibrator
 from ibug.distributions import Distribution, Normal, families, learns_from_targets, resolve_family
 from ibug.exceptions import InvalidInputError

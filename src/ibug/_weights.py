@@ -1,4 +1,4 @@
-"""Weights of rows: means, quantiles, and how many rows they are worth. None stands for rows that count alike."""
+"""Weights of rows: means, quantiles, and how many rows they are worth. None stands for equal weights."""
 
 from __future__ import annotations
 
@@ -7,24 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug._inputs import check_weights
 from ibug._typing import Floats
 
 
-def as_weights(given: Any, n_rows: int, name: str) -> Floats | None:
-    """Return checked weights of rows; None for None."""
-    return None if given is None else check_weights(given, n_rows, name)
-
-
 def counting(weights: Floats) -> tuple[NDArray[np.intp], Floats | None]:
-    """Return the rows that count, and their weights, of which the mean is 1; None where they count alike."""
+    """Return the rows that count, and their weights, of which the mean is 1; None where they are equal."""
     rows = np.flatnonzero(weights)
     own = weights[rows]
     return rows, None if np.all(own == own[0]) else own / own.mean()
 
 
 def effective_rows(weights: Floats | None, n_rows: int) -> float:
-    """Return (Σw)²/Σw², the number of rows that count alike and tell as much (Kish); n_rows without weights."""
+    """Return (Σw)²/Σw², the number of equally weighted rows with as much information (Kish); n_rows without weights."""
     if weights is None:
         return float(n_rows)
     shares = weights / weights.max()  # of which the squares are no problem

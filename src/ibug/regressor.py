@@ -16,10 +16,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
 from ibug._frames import check_output, neighbor_frames
-from ibug._inputs import check_count, subsample
 from ibug._options import Options
 from ibug._typing import Floats
-from ibug._weights import as_weights
+from ibug._validation import as_weights, check_count, subsample
 from ibug.calibration import ConformalCalibrator, LikelihoodRatio
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError

@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestRegressor
 import ibug
 import ibug.report
 from ibug import IBUGRegressor
-from ibug._inputs import check_target_names
+from ibug._validation import check_target_names
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import DistributionScorer, energy_score, evaluate
 from ibug.plotting import JointDisplay

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
-from ibug._inputs import check_weights
 from ibug._read_only import keeps_read_only
 from ibug._typing import Floats, LeavesOf
+from ibug._validation import check_weights
 from ibug.calibration._likelihood_ratio import LikelihoodRatio
 from ibug.calibration._recalibrated import Recalibrated
 from ibug.calibration._score_map import ScoreMap

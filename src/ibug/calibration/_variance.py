@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ibug._inputs import check_weights
 from ibug._read_only import keeps_read_only
 from ibug._typing import Floats
+from ibug._validation import check_weights
 from ibug._weights import mean as average
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError

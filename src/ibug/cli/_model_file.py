@@ -209,7 +209,7 @@ def _option(names: Sequence[str]) -> str:
 
 def _known_targets(estimator: Any) -> tuple[str, ...] | None:
     """Return the names of several targets; None of one, and of those that have no names but target_0, target_1, …."""
-    from ibug._inputs import are_default_names  # takes long to import
+    from ibug._validation import are_default_names  # takes long to import
 
     names = getattr(estimator, "target_names_", None)
     return None if names is None or are_default_names(names) else tuple(names)

@@ -17,10 +17,10 @@ from distributed import Client, futures_of
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import check_feature_names
 from ibug._options import Options
 from ibug._read_only import read_only
 from ibug._typing import Floats
+from ibug._validation import check_feature_names
 from ibug.dask._cluster import SEARCH, as_tasks, holders, on_cluster, on_shards, persisted, shard_tasks
 from ibug.dask._rows import Key, Partitions, RowsOnCluster, check_columns, in_partition, local_positions, targets_in
 from ibug.exceptions import InvalidInputError

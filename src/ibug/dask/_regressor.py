@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ibug._estimator import all_or_nothing, view
 from ibug._frames import FeatureType, feature_types, quantile_names
-from ibug._inputs import check_count, check_probabilities, check_unique_names
 from ibug._options import Options
 from ibug._read_only import keeps_read_only
+from ibug._validation import check_count, check_probabilities, check_unique_names
 from ibug.dask._cluster import keep_shards
 from ibug.dask._distribution import LazyDistribution
 from ibug.dask._gathering import gathered, indices_of

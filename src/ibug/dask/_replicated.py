@@ -16,7 +16,7 @@ from distributed import Client, WorkerPlugin, default_client, get_worker
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples, validate_data
 
-from ibug._inputs import check_probabilities
+from ibug._validation import check_probabilities
 from ibug.dask._distribution import LazyDistribution
 from ibug.dask._rows import Partitions, check_kind, framed, in_partition, index_of, meta_of
 from ibug.exceptions import InvalidInputError

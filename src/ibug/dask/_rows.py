@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import as_rows, check_targets
 from ibug._typing import Floats
+from ibug._validation import as_rows, check_targets
 from ibug.dask._cluster import on_rows, results
 from ibug.exceptions import InvalidInputError
 from ibug.rule import TargetRange

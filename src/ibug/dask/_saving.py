@@ -12,7 +12,7 @@ import numpy as np
 from dask import delayed
 from distributed import Client
 
-from ibug._inputs import require
+from ibug._validation import require
 from ibug.dask._cluster import holders, keep_shards, on_cluster, on_shards, persisted, results, shard_tasks
 from ibug.dask._index import Shard, ShardedIndex, ShardSet
 from ibug.dask._regressor import IBUGRegressor

@@ -62,7 +62,7 @@ def tuning_curves(tuning: Mapping[str, ArrayLike]) -> dict[str, tuple[Integers, 
 
 def _columns(tuning: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], Integers, Floats]:
     """Return curve, k and score of each candidate, (n,) each."""
-    from ibug._inputs import check_finite  # takes long to import
+    from ibug._validation import check_finite  # takes long to import
 
     if "k" not in tuning or "score" not in tuning:
         raise InvalidInputError(f'The columns "k" and "score" are expected; got {sorted(tuning)}.')

@@ -13,8 +13,8 @@ from scipy.special import ndtr, ndtri
 from sklearn.utils import check_random_state
 
 from ibug._frames import check_output, frame, index_of, interval_columns, quantile_columns
-from ibug._inputs import check_probabilities
 from ibug._typing import Floats
+from ibug._validation import check_probabilities
 from ibug.distributions._normal_scores import Move, log_moved_density, log_slope
 from ibug.distributions._numerics import gauss_nodes
 from ibug.exceptions import InvalidInputError

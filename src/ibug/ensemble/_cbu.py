@@ -14,10 +14,10 @@ from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params, _check_sample_weight, _num_samples
 
 from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
-from ibug._inputs import check_feature_names, check_flags
 from ibug._parallel import check_n_jobs
 from ibug._progress import Progress
 from ibug._typing import Floats, Rows
+from ibug._validation import check_feature_names, check_flags
 from ibug.calibration import (
     Calibration,
     ConformalCalibrator,

@@ -15,9 +15,9 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
 from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
-from ibug._inputs import check_flags
 from ibug._progress import Progress
 from ibug._typing import Floats, Rows
+from ibug._validation import check_flags
 from ibug.calibration import (
     Calibration,
     ConformalCalibrator,

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ibug._inputs import check_at_least_one, check_probability
 from ibug._typing import Floats, Integers
+from ibug._validation import check_at_least_one, check_probability
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch, LocalSource, with_row_context
 from ibug.rule import Rule

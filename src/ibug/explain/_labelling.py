@@ -9,8 +9,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import check_at_least_one
 from ibug._typing import Floats, Integers
+from ibug._validation import check_at_least_one
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import LocalSource
 

@@ -13,8 +13,8 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import as_rows, check_at_least_one
 from ibug._typing import Floats, Integers
+from ibug._validation import as_rows, check_at_least_one
 from ibug.exceptions import InvalidInputError, MissingDependencyError
 from ibug.leaves import is_pandas
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import as_rows, check_at_least_one, check_methods, check_probability
 from ibug._progress import Progress
 from ibug._typing import Floats, Integers
+from ibug._validation import as_rows, check_at_least_one, check_methods, check_probability
 from ibug.exceptions import IBUGError, InvalidInputError
 from ibug.explain._shapley import background_of, cells_of, shap_package, shapley_values
 

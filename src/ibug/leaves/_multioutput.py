@@ -11,8 +11,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from ibug._inputs import require
 from ibug._typing import Floats
+from ibug._validation import require
 from ibug.leaves._reader import LeafReader, feature_names_of, read_leaves_of, require_fitted, unsupported
 from ibug.leaves._recipe import Bagging, Boosting, NotRedoneError
 

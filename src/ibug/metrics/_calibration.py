@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from ibug._inputs import check_weights
 from ibug._typing import Floats
+from ibug._validation import check_weights
 from ibug.exceptions import InvalidInputError
 from ibug.metrics._inputs import as_distribution, as_targets
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import betabinom, ks_2samp, kstwo
 
-from ibug._inputs import check_probability
 from ibug._typing import Floats
+from ibug._validation import check_probability
 from ibug.exceptions import InvalidInputError
 
 MEANINGS = {

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ibug._inputs import check_probabilities, check_target_names, check_weights
 from ibug._typing import Floats, Integers
+from ibug._validation import check_probabilities, check_target_names, check_weights
 from ibug._warnings import warn_infinite, warn_user
 from ibug.exceptions import InvalidInputError, SeenRowsWarning
 from ibug.metrics._calibration import mace, miscalibration_area, rms_calibration_error

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug._inputs import check_probability, check_weights
 from ibug._typing import Floats
+from ibug._validation import check_probability, check_weights
 from ibug.distributions import JointStack, Normal
 from ibug.exceptions import InvalidInputError
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug._inputs import check_probabilities
 from ibug._typing import Floats
+from ibug._validation import check_probabilities
 from ibug.metrics._inputs import Reduce, as_interval, as_targets, quantile_blocks, reduced
 from ibug.metrics._scores import PERCENTS
 

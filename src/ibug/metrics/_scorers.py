@@ -13,8 +13,8 @@ from sklearn import get_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from ibug._inputs import check_target_names
 from ibug._typing import Floats
+from ibug._validation import check_target_names
 from ibug.exceptions import InvalidInputError
 from ibug.metrics._intervals import interval_score
 from ibug.metrics._scores import crps, nll

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug._inputs import check_probabilities
 from ibug._typing import Floats
+from ibug._validation import check_probabilities
 from ibug.distributions.joint import JointStack, mean_distances, variogram
 from ibug.exceptions import InvalidInputError
 from ibug.metrics._inputs import (

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import require
 from ibug._typing import Floats, Integers
+from ibug._validation import require
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader, reader_from_state
 from ibug.neighbors._index import JoinedIndex, LeafIndex

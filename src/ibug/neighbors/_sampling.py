@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug._inputs import require
 from ibug._typing import Floats
+from ibug._validation import require
 from ibug.exceptions import InvalidInputError
 
 TREE_ORDERS = ("first", "last", "random", "gain")

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug._inputs import require
 from ibug._parallel import n_threads_of, run_parallel
 from ibug._typing import Floats, Integers
+from ibug._validation import require
 
 
 class OwnNeighbors(NamedTuple):

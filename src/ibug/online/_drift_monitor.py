@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from ibug._inputs import check_probability, check_targets, require
 from ibug._read_only import keeps_read_only
 from ibug._typing import Floats, Integers
+from ibug._validation import check_probability, check_targets, require
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import pit
 from ibug.persistence import replacing

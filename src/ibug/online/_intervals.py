@@ -13,9 +13,9 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ibug._inputs import check_probability, check_targets, require
 from ibug._read_only import read_only
 from ibug._typing import Floats
+from ibug._validation import check_probability, check_targets, require
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.persistence import save

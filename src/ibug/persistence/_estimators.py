@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from ibug._inputs import require
+from ibug._validation import require
 from ibug.calibration import Calibration, ConformalCalibrator, calibrator_from_state, calibrator_state
 from ibug.distributions import families, resolve_family
 from ibug.exceptions import InvalidInputError, NotStorableError

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug._inputs import check_methods
 from ibug._typing import Integers
+from ibug._validation import check_methods
 from ibug.exceptions import InvalidInputError, MissingDependencyError
 
 

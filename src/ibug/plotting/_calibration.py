@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug._inputs import check_at_least_one, check_methods
 from ibug._typing import Floats, Integers
+from ibug._validation import check_at_least_one, check_methods
 from ibug.describe import chance_band
 from ibug.metrics import as_targets, calibration_curve, miscalibration_area, pit
 from ibug.plotting._base import (

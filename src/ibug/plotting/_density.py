@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import check_at_least_one, check_finite, check_methods, check_target_names
 from ibug._typing import Floats, Integers
+from ibug._validation import check_at_least_one, check_finite, check_methods, check_target_names
 from ibug.describe import density_ends, with_unit
 from ibug.distributions import JointStack
 from ibug.exceptions import InvalidInputError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug._inputs import as_rows, check_methods
+from ibug._validation import as_rows, check_methods
 from ibug.describe import Predictions, number, percent, predict_rows
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scores, as_targets, evaluate

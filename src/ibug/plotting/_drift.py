@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ibug._inputs import check_methods
 from ibug._typing import Floats
+from ibug._validation import check_methods
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Drift
 from ibug.plotting._base import BLACK, BLUE, VERMILLION, Display, legend_above, one_of, pyplot

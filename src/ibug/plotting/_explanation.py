@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import check_at_least_one, check_methods
 from ibug._typing import Floats
+from ibug._validation import check_at_least_one, check_methods
 from ibug.describe import number
 from ibug.exceptions import InvalidInputError
 from ibug.explain import Drivers, drivers, explain_width

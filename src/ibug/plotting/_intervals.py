@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ibug._inputs import check_at_least_one, check_methods
 from ibug._typing import Floats, Integers
+from ibug._validation import check_at_least_one, check_methods
 from ibug.describe import percent, with_unit
 from ibug.metrics import as_interval, as_points, as_targets, mae, sharpness
 from ibug.metrics import coverage as coverage_of

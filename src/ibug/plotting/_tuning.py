@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import check_at_least_one, check_finite, check_methods
 from ibug._typing import Floats, Integers
+from ibug._validation import check_at_least_one, check_finite, check_methods
 from ibug.describe import curve_name, highest_drawn, named_curves, percent, scoring_label, tuning_curves
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import resolve_scoring

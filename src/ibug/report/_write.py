@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples
 
-from ibug._inputs import as_rows, check_at_least_one, check_count, check_methods, check_probabilities, check_targets
 from ibug._progress import Progress
 from ibug._typing import Floats, Integers
+from ibug._validation import as_rows, check_at_least_one, check_count, check_methods, check_probabilities, check_targets
 from ibug.describe import Predictions, predict_rows
 from ibug.exceptions import InvalidInputError
 from ibug.persistence import replacing

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ibug._inputs import require
 from ibug._typing import Floats
+from ibug._validation import require
 from ibug._weights import effective_rows, quantile
 
 #: More values than this are represented by as many quantiles.

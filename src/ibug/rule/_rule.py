@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._frames import side_by_side
-from ibug._inputs import require
 from ibug._options import Support
 from ibug._read_only import read_only_property
 from ibug._typing import Floats, LeavesOf
+from ibug._validation import require
 from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibrator_state
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError

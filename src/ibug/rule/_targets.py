@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ibug._inputs import require
 from ibug._options import Options, Support
 from ibug._typing import Floats
+from ibug._validation import require
 from ibug._warnings import warn_user
 from ibug.exceptions import InvalidInputError, OutsideSupportWarning
 from ibug.rule._family import Family, prepared

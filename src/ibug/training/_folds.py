@@ -16,10 +16,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from ibug._inputs import check_probability
 from ibug._options import Options
 from ibug._progress import Progress
 from ibug._typing import Floats
+from ibug._validation import check_probability
 from ibug.calibration import halves
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of, weighted_outputs

@@ -12,9 +12,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 
-from ibug._inputs import check_unique_names, shape_of
 from ibug._options import Options
 from ibug._typing import Floats, Rows
+from ibug._validation import check_unique_names, shape_of
 from ibug._warnings import warn_user
 from ibug.exceptions import IBUGError, InvalidInputError, TrainedAnewWarning, UnsupportedModelError
 from ibug.leaves import LeafReader, read_leaves_of, reader_type

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params, _check_sample_weight
 
-from ibug._inputs import check_feature_names, check_size_of_weights, subsample
 from ibug._options import Options, is_weight
 from ibug._typing import Floats, Integers, Rows
-from ibug._weights import as_weights, counting
+from ibug._validation import as_weights, check_feature_names, check_size_of_weights, subsample
+from ibug._weights import counting
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import (
     RenamingReader,

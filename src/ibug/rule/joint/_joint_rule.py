@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibug._inputs import require
 from ibug._read_only import read_only_property
 from ibug._typing import Floats, LeavesOf
+from ibug._validation import require
 from ibug.calibration import BoxCalibrator, ConformalCalibrator, calibrator_from_state, calibrator_state
 from ibug.distributions import Distribution, Stack
 from ibug.distributions.joint import JointStack

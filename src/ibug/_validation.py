@@ -1,4 +1,4 @@
-"""What users hand in: rows, targets, options. Checked at the edge, so that the rest need not ask."""
+"""Checks of what users hand in: rows, targets, weights, options. Made at the edge, so that the rest need not ask."""
 
 from __future__ import annotations
 
@@ -112,6 +112,11 @@ def check_weights(weights: Any, n_rows: int, name: str = "sample_weight", *, any
     if not any_size:
         check_size_of_weights(array, name)
     return array
+
+
+def as_weights(given: Any, n_rows: int, name: str) -> Floats | None:
+    """Return checked weights of rows; None for None."""
+    return None if given is None else check_weights(given, n_rows, name)
 
 
 def check_size_of_weights(weights: Floats, name: str, *, smallest: bool = True) -> None:

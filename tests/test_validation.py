@@ -1,9 +1,9 @@
-"""One check of probabilities for every parameter that is one."""
+"""Checks of what users hand in: one check of probabilities for every parameter that is one."""
 
 import numpy as np
 import pytest
 
-from ibug._inputs import check_probabilities, check_probability
+from ibug._validation import check_probabilities, check_probability
 from ibug.exceptions import InvalidInputError
 
 
