@@ -26,7 +26,7 @@ from ibug.explain import Influence, LabellingRank, explain_width, influence, ran
 from ibug.metrics import Drift, Scoring, drift
 from ibug.neighbors import Batch, LocalSource, map_batches, with_row_context
 from ibug.online import monitored_values
-from ibug.rule import AnyRule, facts_of, gathered, most_needed, ranges_of, with_neighbors
+from ibug.rule import Rule, gathered, most_needed, ranges_of, summarize, with_neighbors
 from ibug.training import (
     FitRequest,
     check_same_targets,
@@ -146,7 +146,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         The leaves of the training rows, and their targets, in the order of X.
     walk_ : str
         How leaves are found: by ibug's compiled walk, where it agrees with the library, or by the library.
-    source_, rule_ : LocalSource, Rule or JointRule
+    source_, rule_ : LocalSource, Rule
         Where neighbours come from, and what is made of them. The attributes above are views of these two; of several
         targets γ, δ and the floor are arrays, (n_targets,), bounds (n_targets, 2), and ``target_names_`` has the names.
     n_features_in_, feature_names_in_, feature_types_ : int, ndarray of str, list of dict
@@ -167,7 +167,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
     # Learned; all that follows are views of these two.
     source_: LocalSource
-    rule_: AnyRule
+    rule_: Rule
     _takes_several = True
     estimator_ = view("source_", "model")
     index_ = view("source_", "index")
@@ -179,7 +179,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     tree_fraction_ = view("source_", "tree_fraction")
     tree_tuning_ = view("source_", "tree_tuning")
     k_ = view("rule_", "k")
-    spread_ = view("rule_", "spread.name")
+    spread_ = view("rule_", "spread_name")
     distribution_ = view("rule_", "distribution_name")
     stack_ = view("rule_", "experts")
     min_variance_ = view("rule_", "min_variance")
@@ -559,8 +559,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         options.check_indexed_k(self.index_.n_rows)
         if weights is None:
             warn_of_old_rows(self.source_, validation)
-        facts = facts_of(self.source_.targets, options)
-        self.source_, self.rule_, _ = learn_from(self.source_, validation, options, facts, rng, weights)
+        targets = summarize(self.source_.targets, options)
+        self.source_, self.rule_, _ = learn_from(self.source_, validation, options, targets, rng, weights)
         return self
 
     def _check_n_neighbors(self, n_neighbors: int | None) -> int:

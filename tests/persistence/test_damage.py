@@ -90,7 +90,7 @@ def test_a_flipped_bit_in_a_member(saved, tmp_path):
 
 def test_a_changed_manifest(parts, tmp_path):
     members, manifest = parts
-    manifest["estimator"]["learned"]["gamma_"] = 2.5
+    manifest["estimator"]["learned"]["parts"][0]["gamma"] = 2.5
     path = tmp_path / "model.ibug"
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in members.items():
@@ -307,7 +307,7 @@ def test_an_unreadable_file_is_an_error_of_the_system(saved, tmp_path):
 def test_forged_stacks(change, message, wrapped, parts, tmp_path):
     assert wrapped.distribution_ == "stack"
     members, manifest = parts
-    stack = manifest["estimator"]["learned"]["stack"]
+    stack = manifest["estimator"]["learned"]["parts"][0]["stack"]
     if "k" in change:
         stack["experts"]["targets"][-1][0] = change["k"]
         change = {"weights": [1 / 2], "last": 1 / 2}

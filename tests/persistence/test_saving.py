@@ -159,8 +159,8 @@ def test_the_manifest_describes_the_content(wrapped, tmp_path):
     assert manifest["format_version"] == 1
     assert {"ibug", "numpy", "scikit-learn", "lightgbm", "python"} <= set(manifest["written_by"])
     learned = manifest["estimator"]["learned"]
-    assert learned["k_"] == wrapped.k_
-    assert learned["gamma_"] == wrapped.gamma_
+    assert learned["parts"][0]["k"] == wrapped.k_
+    assert learned["parts"][0]["gamma"] == wrapped.gamma_
     assert learned["feature_types_"][0] == {"name": "age", "dtype": "float64"}
     json.dumps(manifest, allow_nan=False)
 

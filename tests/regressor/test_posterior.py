@@ -57,7 +57,8 @@ def test_the_variance_is_calibrated_for_the_family_itself(skewed, name, spread):
     assert score == pytest.approx(np.nanmin(u.tuning_["calibrated"]), rel=1e-9)
     for factor in (0.7, 0.95, 1.05, 1.4):  # no other factor is better
         other = copy(u)
-        other.rule_ = replace(u.rule_, gamma=factor * u.gamma_, delta=factor * u.delta_)
+        part = replace(u.rule_.parts[0], gamma=factor * u.gamma_, delta=factor * u.delta_)
+        other.rule_ = replace(u.rule_, parts=(part,))
         assert score <= nll(y_val, other.predict_dist(X_val)) + 1e-4
 
 

@@ -48,8 +48,8 @@ def test_a_trained_model_tells_its_own_residuals_at_the_level_of_its_validation_
     np.testing.assert_allclose(u.residuals_, factor * own)
     assert (u.residuals_kind_, u.residuals_reason_) == ("leave-one-out", "")
     assert (u.spread_, u.distribution_) == ("combination", "stack")
-    assert {"targets", "residuals"} == {quantity for quantity, _ in u.rule_.spread.features}
-    assert u.rule_.spread.features[0] == ("targets", 31)
+    assert {"targets", "residuals"} == {quantity for quantity, _ in u.rule_.parts[0].spread.features}
+    assert u.rule_.parts[0].spread.features[0] == ("targets", 31)
     assert any(name.startswith("residuals") for name in u.stack_["expert"])
 
 

@@ -82,7 +82,7 @@ def test_each_target_has_its_own_neighbours_and_rule(u, model):
     for j in range(2):
         alone = IBUGRegressor(model.estimators_[j], prefit=True, random_state=0)
         alone.fit(X[TRAIN], Y[TRAIN, j], X_val=X[VALID], y_val=Y[VALID, j])
-        np.testing.assert_allclose(u.rule_.rules[j].stack.weights, alone.rule_.stack.weights, atol=1e-9)
+        np.testing.assert_allclose(u.rule_.parts[j].stack.weights, alone.rule_.parts[0].stack.weights, atol=1e-9)
         y = Y[NEW, j]
         np.testing.assert_allclose(u.predict_dist(X[NEW]).own[j].crps(y), alone.predict_dist(X[NEW]).crps(y), rtol=1e-6)
     batch = next(iter(u.batches(X[NEW])))
@@ -423,7 +423,7 @@ def test_correlations_that_change_along_a_feature(tmp_path):
     Y = X[:, [0, 0]] + np.column_stack([z[:, 0], rho * z[:, 0] + np.sqrt(1 - rho**2) * z[:, 1]])
     model = MultiOutputRegressor(HistGradientBoostingRegressor(max_iter=20, random_state=0))
     u = IBUGRegressor(model, cv=3, random_state=0).fit(X[:1000], Y[:1000])
-    assert u.rule_.stack.pseudo_rows is not None
+    assert u.rule_.coupling.pseudo_rows is not None
     found = u.predict_dist(X[1000:])
     correlation = found.correlation()[:, 0, 1]
     assert np.corrcoef(correlation, rho[1000:])[0, 1] > 0.8

@@ -44,7 +44,7 @@ def test_variance_of_a_combination_is_its_formula(diabetes):
     assert widest in (63, 101, 240)  # each clone was trained on 240 rows
     rows = u.kneighbors(X, widest)[1]
     variances = [np.mean(u.residuals_[rows[:, :k]] ** 2, axis=1) for k in (31, 9, widest)]
-    raw = u.rule_.spread.combine(np.stack([*variances, y[rows[:, :31]].var(axis=1)], axis=1))
+    raw = u.rule_.parts[0].spread.combine(np.stack([*variances, y[rows[:, :31]].var(axis=1)], axis=1))
     np.testing.assert_allclose(u.predict_var(X), u.gamma_ * np.maximum(raw, u.min_variance_))
 
 

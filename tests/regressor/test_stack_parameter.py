@@ -178,7 +178,7 @@ def test_a_users_own_score_chooses_among_both_stacks_and_the_normal_one():
     chosen = set()
     for wanted in (crps, nll, lambda y, d: float(isinstance(d, Stack))):
         u = prefit(scoring=lambda y, d, wanted=wanted: wanted(y, d))
-        chosen.add((u.distribution_, None if u.rule_.stack is None else u.rule_.stack.scoring))
+        chosen.add((u.distribution_, None if (stack := u.rule_.parts[0].stack) is None else stack.scoring))
     assert chosen == {("stack", "crps"), ("stack", "nll"), ("normal", None)}
     u = prefit(scoring=lambda y, d: float(isinstance(d, Stack)))
     assert "normal distribution scored" in the_reason(u)
@@ -244,7 +244,7 @@ def test_on_whole_numbers_the_neighbours_part_says_whole_numbers():
     assert np.mean(occurs) == pytest.approx(share, abs=0.02)
     quantiles = u.predict_quantiles(X, np.linspace(0.01, 0.99, 99))
     assert np.mean(np.isin(quantiles, y)) > share - 0.1
-    assert u.rule_.stack.pooled.resolution == 1.0
+    assert u.rule_.parts[0].stack.pooled.resolution == 1.0
 
 
 @pytest.mark.filterwarnings("ignore::ibug.exceptions.TooFewRowsWarning")

@@ -122,7 +122,7 @@ def test_trained_here(options):
     assert u.index_.n_rows == 300
     order = str(u.tree_tuning_["order"][place])
     fixed = clone(u).set_params(tree_fraction=float(u.tree_tuning_["fraction"][place]), tree_order=order).fit(X, y)
-    assert u.rule_.state()["stack"]["weights"].tolist() == fixed.rule_.state()["stack"]["weights"].tolist()
+    assert u.stack_["weight"].tolist() == fixed.stack_["weight"].tolist()
     np.testing.assert_array_equal(u.predict_quantiles(TEST), fixed.predict_quantiles(TEST))
 
 

@@ -14,7 +14,7 @@ import ibug
 from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 from ibug.rule._experts import Evidence, Experts, ExpertStatistics, Nearest, pool
-from ibug.rule._spread import CombinedSpread, SingleSpread
+from ibug.rule._spread import Combination, Spread
 from ibug.rule._stack import Stacked
 
 
@@ -34,7 +34,7 @@ def neighbors():
 @pytest.mark.parametrize("k", [1, 3, 7])
 def test_the_spread_is_that_of_repeated_rows(neighbors, quantity, k):
     values, weights = neighbors
-    found = SingleSpread(quantity, k).variance(values, {quantity: weights.astype(float)})
+    found = Spread.of(quantity, k).variance(values, {quantity: weights.astype(float)})
     for row, variance in enumerate(found):
         every = np.repeat(values[quantity][row, :k], weights[row, :k])
         expected = every.var() if quantity == "targets" else np.mean(every**2)
@@ -47,9 +47,9 @@ def test_a_combination_is_that_of_repeated_rows(neighbors):
     every = {name: repeated(part, weights) for name, part in values.items()}
     some, all_ = (("targets", 7), ("residuals", 7)), (("targets", 17), ("residuals", 17))
     floors = centers = np.zeros(2)
-    parts = floors, centers, np.full(2, -9.0), np.full(2, 9.0), 0.2, np.array([0.3, -0.1])
+    fitted = Combination(floors, centers, np.full(2, -9.0), np.full(2, 9.0), np.array([0.3, -0.1]), 0.2)
     np.testing.assert_allclose(
-        CombinedSpread(some, *parts).variance(values, own), CombinedSpread(all_, *parts).variance(every), rtol=1e-12
+        Spread(some, fitted).variance(values, own), Spread(all_, fitted).variance(every), rtol=1e-12
     )
 
 

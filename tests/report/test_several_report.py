@@ -38,7 +38,7 @@ def test_each_target_has_the_librarys_own_numbers(several_written, data):
         targets = unpack(one["neighbors"]["target"])[places[:, :10]]
         np.testing.assert_array_equal(targets, u.training_targets_[indices][:, :, j])
         assert "corrected for 2 comparisons" in data["drift"]["verdict"]
-        assert one["charts"]["tuning"]["chosen"] == u.rule_.rules[j].k
+        assert one["charts"]["tuning"]["chosen"] == u.rule_.parts[j].k
         assert one["groups"]["by"] == "size"
 
 

@@ -39,7 +39,9 @@ def validation():
 
 def tune_on_values(mean, values, y, candidates, score):
     normal = [Family("normal", Normal)]
-    return best_candidate(mean, prefix_variances(values, candidates), values, y, candidates, normal, score, TINY)
+    return best_candidate(
+        mean, prefix_variances("targets", values, candidates), values, y, candidates, normal, score, TINY
+    )
 
 
 def test_scores_and_choice_equal_the_double_loop(validation):

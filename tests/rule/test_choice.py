@@ -9,9 +9,9 @@ from ibug.distributions import Normal
 from ibug.metrics import crps, nll
 from ibug.neighbors import CrossFittedSource, ValidationRows
 from ibug.rule import Plan, Statistics, TargetRange, TargetSummary
-from ibug.rule._choice import best_factor, combination_features, combined, select
+from ibug.rule._choice import best_factor, combination_features, combined, select, single
 from ibug.rule._plan import candidates
-from ibug.rule._spread import CombinedSpread
+from ibug.rule._spread import Combination
 
 SCORES = {"crps": crps, "nll": nll}
 
@@ -46,15 +46,20 @@ def make_slow_rows(seed, n=400, n_train=3000):
 
 def plan_of(rows, **parameters):
     options = Options.of(IBUGRegressor(**parameters).get_params(deep=False))
-    facts = TargetSummary.of(rows.source.targets, options)
-    return Plan.of(options, facts, rows.source.n_neighbors, has_residuals=True)
+    target = TargetSummary.of(rows.source.targets, options)
+    return Plan.of(options, target, rows.source.n_neighbors, has_residuals=True)
+
+
+def statistics_of(rows, plan):
+    return Statistics.collect(rows.batches(plan.needs), rows.y, [plan]).targets[0]
 
 
 def choose(rows, spread="auto", scoring="crps", calibrate=True, distribution="normal", location="model"):
     plan = plan_of(
         rows, spread=spread, scoring=scoring, calibrate=calibrate, distribution=distribution, location=location
     )
-    return select(plan, Statistics.collect(rows.batches(plan.needs), rows.y, plan))
+    statistics = statistics_of(rows, plan)
+    return select(plan, statistics, {quantity: single(quantity, plan, statistics) for quantity in plan.quantities})
 
 
 @pytest.mark.parametrize(
@@ -133,13 +138,13 @@ def test_a_combination_looks_no_further_than_it_must(make, scoring, width):
         ]
         variances = np.stack(columns, axis=1)
         tiny = TargetRange.of(rows.source.targets).tiny_variance
-        spread = CombinedSpread.fit(features, variances, rows.y - batch.mean, loss=scoring, tiny=tiny)
+        spread = Combination.fit(variances, rows.y - batch.mean, loss=scoring, tiny=tiny)
         found[wide] = SCORES[scoring](rows.y, Normal(batch.mean, np.sqrt(spread.combine(variances))))
     if scoring == "crps":  # for the log likelihood there is no choice
         assert next(wide for wide in found if found[wide] <= 1.0005 * found[301]) == width
     plan = plan_of(rows, scoring=scoring, distribution="normal")
-    choice = combined(plan, Statistics.collect(rows.batches(plan.needs), rows.y, plan))
-    assert choice.spread.n_neighbors == {"residuals": width, "targets": 31}
+    choice = combined(plan, statistics_of(rows, plan))
+    assert choice.spread.needs == {"residuals": width, "targets": 31}
     assert choice.score == pytest.approx(found[width], rel=1e-6)
 
 

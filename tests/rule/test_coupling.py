@@ -9,11 +9,17 @@ from scipy.optimize import minimize
 from ibug.distributions.joint import local_copulas, log_densities
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
+from ibug.rule._coupling import (
+    Coupling,
+    combined_masses,
+    expert_distances,
+    expert_masses,
+    fit_coupling,
+    pooled_vectors,
+    pseudo_rows,
+)
 from ibug.rule._experts import Evidence, Experts, ExpertStatistics, Nearest, pool
 from ibug.rule._stack import SHRINKAGE, Stacked, fit
-from ibug.rule.joint._fit import JointEvidence, expert_distances, fit_joint, pooled_vectors, pseudo_rows
-from ibug.rule.joint._joint_stacked import JointStacked
-from ibug.rule.joint._masses import combined_masses, expert_masses
 
 EXPERTS = Experts((Nearest(2), Nearest(7, 3.0)), (Nearest(4, 1.0),))
 UNIT = np.array([1.0, 3.0])
@@ -26,7 +32,7 @@ def evidence_of(n=60, seed=0):
     y = mean + scale * noise
     near = y[:, None] + rng.normal(size=(n, 7, 2)) * np.linspace(0.5, 2, 7)[:, None]
     shares = np.sort(rng.random((n, 7)), axis=1)[:, ::-1].copy()
-    return JointEvidence(mean, scale, near, shares, rng.normal(size=(n, 7, 2))), y
+    return Evidence(mean, scale, near, shares, rng.normal(size=(n, 7, 2))), y
 
 
 def own_of(evidence, y, values=(None, None)):
@@ -49,17 +55,18 @@ def own_of(evidence, y, values=(None, None)):
 
 def fitted(evidence, y, weights=None, experts=EXPERTS, values=(None, None)):
     own, pooled = own_of(evidence, y, values)
-    return fit_joint(experts, evidence, own, pooled, y, UNIT, weights), own
+    return fit_coupling(experts, evidence, own, pooled, y, UNIT, weights), own
 
 
 def test_masses():
     shares = np.array([[0.9, 0.5, 0.4], [1.0, 1.0, 0.0]])
     expected = np.exp(2 * shares[:, :2]) / np.exp(2 * shares[:, :2]).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(expert_masses(Nearest(2, 2.0), shares), expected)
-    both = combined_masses([(Nearest(3), 0.3), (Nearest(2, 2.0), 0.2)], [(Nearest(1), 0.1)], shares)
+    experts = Experts((Nearest(3), Nearest(2, 2.0)), (Nearest(1),))
+    both = combined_masses(experts, [np.array([0.3, 0.2]), np.array([0.1])], shares)
     targets = 0.3 / 3 + 0.2 * np.column_stack([expected, [0, 0]])
     np.testing.assert_allclose(both, np.column_stack([targets, [0.1, 0.1]]) / 0.6, rtol=1e-6)
-    assert combined_masses([], [], shares).shape == (2, 0)
+    assert combined_masses(Experts((), ()), [np.empty(0), np.empty(0)], shares).shape == (2, 0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -123,7 +130,7 @@ def test_predictions_plus_residuals_become_values_that_occur():
     np.testing.assert_array_equal(vectors[..., 1], whole[np.abs(plain[..., 1, None] - whole).argmin(axis=-1)])
     np.testing.assert_array_equal(distribution.neighbors.atoms(distribution.loc, 1), vectors[..., 1])
     assert distribution.energy_score(y).mean() == pytest.approx(found.score, rel=1e-6)
-    again = JointStacked.from_state(found.state()).distribution(batch_of(evidence), own)
+    again = Coupling.from_state(found.state()).distribution(batch_of(evidence), own)
     np.testing.assert_array_equal(again.energy_score(y), distribution.energy_score(y))
     some = distribution[5:9]
     np.testing.assert_array_equal(some.neighbors.atoms(some.loc), vectors[5:9])
@@ -173,7 +180,7 @@ def test_error_vectors():
 def test_state():
     evidence, y = evidence_of()
     found, own = fitted(evidence, y)
-    back = JointStacked.from_state(found.state())
+    back = Coupling.from_state(found.state())
     scores = [one.distribution(batch_of(evidence), own).energy_score(y) for one in (found, back)]
     np.testing.assert_array_equal(*scores)
     assert back.table().keys() == {"expert", "k", "weight", "score"}
@@ -183,7 +190,7 @@ def test_state():
         {"correlation": np.ones((3, 3))},
     ):
         with pytest.raises(ValueError, match="stack"):
-            JointStacked.from_state({**found.state(), **change})
+            Coupling.from_state({**found.state(), **change})
 
 
 def test_too_few_rows():
@@ -195,10 +202,10 @@ def test_too_few_rows():
 
 def test_residuals_are_needed():
     evidence, y = evidence_of()
-    without = JointEvidence(evidence.mean, evidence.scale, evidence.targets, evidence.shares)
+    without = Evidence(evidence.mean, evidence.scale, evidence.targets, evidence.shares)
     own, pooled = own_of(evidence, y)
     with pytest.raises(ValueError, match="residuals"):
-        fit_joint(EXPERTS, without, own, pooled, y, UNIT)
+        fit_coupling(EXPERTS, without, own, pooled, y, UNIT)
 
 
 def turning(n=800, k=40, seed=0, turns=True):
@@ -228,7 +235,7 @@ def test_rows_have_copulas_where_correlations_turn():
 
 def test_copulas_of_rows_are_stored(monkeypatch):
     evidence, y = evidence_of()
-    monkeypatch.setattr("ibug.rule.joint._fit.pseudo_rows", lambda *known: 30.0)
+    monkeypatch.setattr("ibug.rule._coupling.pseudo_rows", lambda *known: 30.0)
     stacked, own = fitted(evidence, y)
     assert stacked.pseudo_rows == 30.0
     assert stacked.needs["residuals"] == stacked.n_local == 7
@@ -239,10 +246,8 @@ def test_copulas_of_rows_are_stored(monkeypatch):
     batch = Batch(slice(0, 60), evidence.mean, near, rows, {}, n_trees=10, tables=tables)
     found = stacked.distribution(batch, own)
     np.testing.assert_allclose(found.copulas, local_copulas(stacked.copula, residuals[rows], 30.0))
-    back = JointStacked.from_state(stacked.state())
+    back = Coupling.from_state(stacked.state())
     np.testing.assert_array_equal(back.distribution(batch, own).copulas, found.copulas)
-    older = {name: value for name, value in stacked.state().items() if name != "pseudo_rows"}
-    assert JointStacked.from_state(older).pseudo_rows is None
     for wrong in (0.0, -1.0, np.inf):
         with pytest.raises(InvalidInputError, match="pseudo-rows"):
-            JointStacked.from_state({**stacked.state(), "pseudo_rows": wrong})
+            Coupling.from_state({**stacked.state(), "pseudo_rows": wrong})

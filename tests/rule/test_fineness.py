@@ -123,8 +123,6 @@ def test_residuals_of_a_model_become_values_that_occur(decimals):
 def test_values_are_part_of_the_state():
     pooled = Pooled(np.array([-1.0, 1.0]), values=np.array([1.0, 2.0]))
     assert Pooled.from_state(pooled.state()).values.tolist() == [1.0, 2.0]
-    old = {name: value for name, value in pooled.state().items() if name != "values"}
-    assert Pooled.from_state(old).values.tolist() == []
     for wrong in ([2.0, 1.0], [1.0, 1.0], [np.nan], [[1.0]]):
         with pytest.raises(InvalidInputError, match="ascend"):
             Pooled.from_state(pooled.state() | {"values": wrong})

@@ -16,16 +16,17 @@ from ibug.neighbors import Batch, CrossFittedSource, ValidationRows
 from ibug.rule import (
     Family,
     Rule,
-    TargetSummary,
+    TargetRule,
     conformalized,
     joined,
     learn,
+    summarize,
     with_calibrated_sides,
     with_floor,
     without_validation,
 )
 from ibug.rule._experts import Experts, Nearest, Pooled
-from ibug.rule._spread import SingleSpread
+from ibug.rule._spread import Spread
 from ibug.rule._stack import Stacked
 
 
@@ -44,15 +45,23 @@ def make_stack(**shared):
     return Stacked(experts, weights, np.full(5, 1.5), 1.2, "crps", pooled, 0.25)
 
 
+def rule_of(*known, **parameters):
+    return Rule((TargetRule(*known, **parameters),))
+
+
+def with_part(rule, **changes):
+    return replace(rule, parts=(replace(rule.parts[0], **changes),))
+
+
 RULES = {
-    "normal": Rule(SingleSpread("targets", 7), Family("normal", Normal), 7, 0.3, 2.0, 0.5),
-    "residuals": Rule(SingleSpread("residuals", 5), Family("normal", Normal), 5, 0.0),
-    "laplace": Rule(SingleSpread("targets", 7), Family("laplace", Laplace), 9, 0.0, 1.5),
-    "bounded": Rule(SingleSpread("targets", 7), Family("normal", Normal, support=(-1.0, np.inf)), 7, 0.0),
-    "neighbours": Rule(SingleSpread("residuals", 5), Family("laplace", Laplace, "neighbors"), 12, 0.0),
-    "stack": Rule(SingleSpread("targets", 7), Family("normal", Normal), 7, 0.3, 2.0, 0.5, stack=make_stack()),
-    "bounded stack": Rule(
-        SingleSpread("targets", 7), Family("normal", Normal), 7, 0.3, stack=make_stack(support=(-1.0, np.inf))
+    "normal": rule_of(Spread.of("targets", 7), Family("normal", Normal), 7, 0.3, 2.0, 0.5),
+    "residuals": rule_of(Spread.of("residuals", 5), Family("normal", Normal), 5, 0.0),
+    "laplace": rule_of(Spread.of("targets", 7), Family("laplace", Laplace), 9, 0.0, 1.5),
+    "bounded": rule_of(Spread.of("targets", 7), Family("normal", Normal, support=(-1.0, np.inf)), 7, 0.0),
+    "neighbours": rule_of(Spread.of("residuals", 5), Family("laplace", Laplace, "neighbors"), 12, 0.0),
+    "stack": rule_of(Spread.of("targets", 7), Family("normal", Normal), 7, 0.3, 2.0, 0.5, stack=make_stack()),
+    "bounded stack": rule_of(
+        Spread.of("targets", 7), Family("normal", Normal), 7, 0.3, stack=make_stack(support=(-1.0, np.inf))
     ),
 }
 
@@ -60,7 +69,7 @@ RULES = {
 def test_predicted_variances_are_those_of_the_distributions():
     # A Weibull distribution has a least spread, 1e-8 of its mean: a variance below it is not kept.
     weibull = Family("weibull", Weibull, learned={"shift": -20.0}, lowest=-15.0)
-    rules = [*RULES.values(), Rule(SingleSpread("targets", 7), weibull, 7, 0.0, 1e-30)]
+    rules = [*RULES.values(), rule_of(Spread.of("targets", 7), weibull, 7, 0.0, 1e-30)]
     for rule, batch in ((rule, make_batch()) for rule in rules):
         np.testing.assert_allclose(rule.predicted_variance(batch), rule.distribution(batch).var(), rtol=1e-6)
 
@@ -68,7 +77,7 @@ def test_predicted_variances_are_those_of_the_distributions():
 def test_the_papers_rule_is_its_formula():
     batch, rule = make_batch(), RULES["normal"]
     variance = 2.0 * np.maximum(batch.values["targets"][:, :7].var(axis=1), 0.3) + 0.5
-    np.testing.assert_allclose(rule.variance(batch), variance)
+    np.testing.assert_allclose(rule.parts[0].variance(batch), variance)
     np.testing.assert_allclose(
         rule.distribution(batch).ppf(0.9), norm(batch.mean, np.sqrt(variance)).ppf(0.9), rtol=1e-12
     )
@@ -108,7 +117,7 @@ def test_batches_join_to_the_whole(name):
 def test_state_and_pickle_bring_it_back(name):
     batch = make_batch()
     distribution = RULES[name].distribution(batch)
-    rule = replace(RULES[name], conformal=ScaleConformal().fit(distribution, batch.mean + 1.0))
+    rule = with_part(RULES[name], conformal=ScaleConformal().fit(distribution, batch.mean + 1.0))
     for other in (Rule.from_state(rule.state()), pickle.loads(pickle.dumps(rule))):
         np.testing.assert_array_equal(rule.distribution(batch).ppf(0.7), other.distribution(batch).ppf(0.7))
         assert (other.k, other.needs, other.gamma) == (rule.k, rule.needs, rule.gamma)
@@ -116,7 +125,7 @@ def test_state_and_pickle_bring_it_back(name):
 
 def test_a_stack_is_its_formula():
     batch, rule = make_batch(), RULES["stack"]
-    scale = np.sqrt(rule.variance(batch))
+    scale = np.sqrt(rule.parts[0].variance(batch))
     share = batch.affinities / batch.n_trees
 
     def weighted(values, k, sharpness):
@@ -153,7 +162,7 @@ def test_a_stack_is_its_formula():
 )
 def test_an_impossible_stack_is_refused(change, message):
     state = RULES["stack"].state()
-    stack = state["stack"]
+    stack = state["parts"][0]["stack"]
     for name, value in change.items():
         stack[name] = {**stack[name], **value} if isinstance(value, dict) else value
     with pytest.raises(InvalidInputError, match=message):
@@ -162,11 +171,11 @@ def test_an_impossible_stack_is_refused(change, message):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"k_": 0}, "k is impossible"), ({"k_": True}, "k_ is no number"), ({"gamma_": "2"}, "gamma_ is no number")],
+    [({"k": 0}, "k is impossible"), ({"k": True}, "k is no number"), ({"gamma": "2"}, "gamma is no number")],
 )
 def test_an_impossible_state_is_refused(change, message):
     with pytest.raises(InvalidInputError, match=message):
-        Rule.from_state({**RULES["normal"].state(), **change})
+        TargetRule.from_state({**RULES["normal"].parts[0].state(), **change})
 
 
 def test_a_family_without_a_name_cannot_be_stored():
@@ -174,7 +183,7 @@ def test_a_family_without_a_name_cannot_be_stored():
         pass
 
     with pytest.raises(NotStorableError, match=r"Own.*register"):
-        replace(RULES["laplace"], family=Family("Own", Own)).state()
+        with_part(RULES["laplace"], family=Family("Own", Own)).state()
 
 
 def test_it_is_frozen_and_a_query_changes_nothing():
@@ -183,14 +192,14 @@ def test_it_is_frozen_and_a_query_changes_nothing():
     rule.distribution(batch)
     assert pickle.dumps(rule.state()) == before
     with pytest.raises(FrozenInstanceError):
-        rule.gamma = 3.0
+        rule.parts[0].gamma = 3.0
 
 
 def test_uncalibrated_and_another_k():
     plain = RULES["normal"].uncalibrated()
     assert (plain.gamma, plain.delta, plain.conformal, plain.k) == (1.0, 0.0, None, 7)
     other = plain.with_k(4)
-    assert (other.k, other.spread.k, other.needs) == (4, 4, {"targets": 4})
+    assert (other.k, other.parts[0].spread.k, other.needs) == (4, 4, {"targets": 4})
     assert plain.with_k(None) is plain
 
 
@@ -210,13 +219,13 @@ def make_rows(n=300, k=61, seed=0):
     return ValidationRows(source, np.arange(n), mean + rng.normal(size=n))
 
 
-def test_learn_is_a_function_of_rows_options_and_facts():
+def test_learn_is_a_function_of_rows_options_and_targets():
     rows = make_rows()
     wanted = options(distribution="normal", spread="targets", scoring="nll")
-    facts = TargetSummary.of(rows.source.targets, wanted)
-    one, same = (learn(rows, wanted, facts, has_residuals=True) for _ in range(2))
+    targets = summarize(rows.source.targets, wanted)
+    one, same = (learn(rows, wanted, targets, has_residuals=True) for _ in range(2))
     assert pickle.dumps(one.state()) == pickle.dumps(same.state())
-    assert one.spread.name == "targets"
+    assert one.spread_name == "targets"
     assert one.affinity_threshold == 0.5
     best = np.nanargmin(one.tuning["score"])
     assert one.tuning["k"][best] == one.k
@@ -226,20 +235,20 @@ def test_a_stack_is_learned_beside_the_normal_distribution():
     rows = make_rows()
     for scoring in ("crps", "nll"):
         wanted = options(scoring=scoring)
-        facts = TargetSummary.of(rows.source.targets, wanted)
-        one, same = (learn(rows, wanted, facts, has_residuals=True) for _ in range(2))
+        targets = summarize(rows.source.targets, wanted)
+        one, same = (learn(rows, wanted, targets, has_residuals=True) for _ in range(2))
         assert pickle.dumps(one.state()) == pickle.dumps(same.state())
         assert one.tuning["distribution"][-1] == "stack"
-        assert (one.stack is None) == bool(one.tuning["reason"][-1])
-    without = learn(rows, options(distribution="normal"), facts, has_residuals=True)
-    assert without.stack is None
+        assert (one.parts[0].stack is None) == bool(one.tuning["reason"][-1])
+    without = learn(rows, options(distribution="normal"), targets, has_residuals=True)
+    assert without.parts[0].stack is None
 
 
 def test_conformal_calibration_comes_last():
     rows = make_rows()
     wanted = options(conformal="scale")
-    facts = TargetSummary.of(rows.source.targets, wanted)
-    rule = learn(rows, wanted, facts, has_residuals=False)
+    targets = summarize(rows.source.targets, wanted)
+    rule = learn(rows, wanted, targets, has_residuals=False)
     assert rule.conformal is None
     sure = conformalized(rule, rows, wanted)
     (batch,) = rows.batches(sure.needs)
@@ -251,29 +260,30 @@ def test_conformal_calibration_comes_last():
 def test_without_validation_rows_the_rule_is_what_was_asked_for():
     rows = make_rows()
     wanted = options(k=20, distribution="normal", calibrate=False)
-    facts = TargetSummary.of(rows.source.targets, wanted)
-    rule = without_validation(wanted, facts, 1000)
-    assert (rule.k, rule.spread.name, rule.gamma, len(rule.tuning["k"])) == (20, "targets", 1.0, 0)
-    floored = with_floor(rule, rows.batches(rule.needs), facts)
+    targets = summarize(rows.source.targets, wanted)
+    rule = without_validation(wanted, targets, 1000)
+    assert (rule.k, rule.spread_name, rule.gamma, len(rule.tuning["k"])) == (20, "targets", 1.0, 0)
+    floored = with_floor(rule, rows.batches(rule.needs), targets)
     (batch,) = rows.batches(rule.needs)
     assert floored.min_variance == batch.values["targets"].var(axis=1).min()
 
 
 def test_a_widened_rule_has_the_same_share_of_more_rows():
     rule = RULES["stack"].widened(0.8, 10**6)
-    assert (rule.k, rule.spread.k) == (9, 9)  # 7/0.8 = 8.75
-    assert [one.k for one in rule.stack.experts.targets] == [4, 11]
-    assert [one.k for one in rule.stack.experts.residuals] == [6]
+    part = rule.parts[0]
+    assert (rule.k, part.spread.k) == (9, 9)  # 7/0.8 = 8.75
+    assert [one.k for one in part.stack.experts.targets] == [4, 11]
+    assert [one.k for one in part.stack.experts.residuals] == [6]
     assert rule.widened(1.0, 10**6) is rule
     few = RULES["stack"].widened(0.8, 8)
     assert (few.k, max(few.needs.values())) == (8, 8)
-    assert len(few.stack.experts) == len(few.stack.weights)
+    assert len(few.parts[0].stack.experts) == len(few.parts[0].stack.weights)
 
 
 @pytest.mark.parametrize("k", [2, 4, 8, 40])
 def test_a_widened_variance_has_the_expectation_that_it_was_calibrated_for(k):
     values = {"targets": np.random.default_rng(k).normal(size=(40_000, 2 * k))}
-    rule = Rule(SingleSpread("targets", k), Family("normal", Normal), k, 0.0, gamma=1.7, delta=0.4)
+    rule = TargetRule(Spread.of("targets", k), Family("normal", Normal), k, 0.0, gamma=1.7, delta=0.4)
     batch = make_batch()._replace(values=values)
     assert rule.widened(0.5, 2 * k).variance(batch).mean() == pytest.approx(rule.variance(batch).mean(), rel=0.02)
 
@@ -304,7 +314,7 @@ def skewed_rows(n, seed=0):
 def test_both_sides_of_a_stack_leave_out_as_many_rows_as_they_should(n):
     rows, rule = (
         skewed_rows(n),
-        replace(
+        with_part(
             RULES["stack"],
             stack=replace(
                 make_stack(),
@@ -323,11 +333,12 @@ def test_both_sides_of_a_stack_leave_out_as_many_rows_as_they_should(n):
         return np.array([np.mean(some.y < lower), np.mean(some.y > upper)])
 
     full = n / (n + 170)  # the factors are pulled towards 1
-    exact = replace(found, stack=replace(found.stack, sides=tuple(side ** (1 / full) for side in found.stack.sides)))
+    stack = found.parts[0].stack
+    exact = with_part(found, stack=replace(stack, sides=tuple(side ** (1 / full) for side in stack.sides)))
     np.testing.assert_allclose(shares(exact), 0.05, atol=2 / n + 0.0005)
     assert np.abs(shares(rule) - 0.05).max() > 0.02
     np.testing.assert_allclose(shares(found, skewed_rows(40_000, seed=1)), 0.05, atol=0.015 if n == 1000 else 0.003)
-    assert Rule.from_state(found.state()).stack.sides == found.stack.sides
+    assert Rule.from_state(found.state()).parts[0].stack.sides == stack.sides
 
 
 @pytest.mark.parametrize("target", ["whole numbers", "many zeros", "few rows", "continuous"])
@@ -335,13 +346,13 @@ def test_values_that_are_known_stay_where_they_are(target):
     rows = skewed_rows(90 if target == "few rows" else 1000)
     y = np.round(rows.y) if target == "whole numbers" else np.maximum(rows.y, 0) if target == "many zeros" else rows.y
     values = np.unique(y) if target == "whole numbers" else np.empty(0)
-    rule = replace(RULES["stack"], stack=make_stack(values=values, resolution=float(len(values) > 0)))
+    rule = with_part(RULES["stack"], stack=make_stack(values=values, resolution=float(len(values) > 0)))
     rows = replace(rows, y=y, source=replace(rows.source, residuals=np.zeros(rows.source.targets.shape)))
     found = with_calibrated_sides(rule, rows, Options.of(IBUGRegressor().get_params(deep=False)))
     if target == "few rows":
         assert found is rule
         return
-    assert found.stack.sides != (1.0, 1.0)
+    assert found.parts[0].stack.sides != (1.0, 1.0)
     found = Rule.from_state(found.state())
     (batch,) = rows.batches(rule.needs)
     same = np.array_equal(found.distribution(batch).atoms, rule.distribution(batch).atoms)
@@ -350,7 +361,7 @@ def test_values_that_are_known_stay_where_they_are(target):
 
 def test_a_stretched_stack_is_the_stack_of_stretched_values():
     batch, stack = make_batch(), make_stack()
-    rule = replace(RULES["stack"], stack=replace(stack, sides=(0.5, 2.0)))
+    rule = with_part(RULES["stack"], stack=replace(stack, sides=(0.5, 2.0)))
     plain, found = RULES["stack"].distribution(batch), rule.distribution(batch)
     away = plain.atoms - plain.loc[:, None]
     np.testing.assert_allclose(found.atoms, plain.loc[:, None] + np.where(away < 0, 0.5, 2.0) * away)
@@ -358,6 +369,6 @@ def test_a_stretched_stack_is_the_stack_of_stretched_values():
     errors = plain.mixture.errors
     np.testing.assert_allclose(found.mixture.errors, np.where(errors < 0, 0.5, 2.0) * errors)
     state = rule.state()
-    state["stack"]["sides"] = [0.0, 1.0]
+    state["parts"][0]["stack"]["sides"] = [0.0, 1.0]
     with pytest.raises(InvalidInputError, match="factors above zero"):
         Rule.from_state(state)

@@ -8,16 +8,10 @@ from scipy.optimize import minimize
 
 from ibug._compiled import spread as kernel
 from ibug.exceptions import InvalidInputError
-from ibug.rule._spread import (
-    QUANTITIES,
-    CombinedSpread,
-    SingleSpread,
-    fit_log_scale,
-    prefix_variances,
-    spread_from_state,
-    variance,
-)
+from ibug.rule._spread import Combination, Spread, around, fit_log_scale, prefix_variances, variance
 from tests.oracles import combined_variance, penalised_score, variance_of_first
+
+QUANTITIES = ("targets", "residuals")
 
 
 @settings(deadline=None, max_examples=60)
@@ -32,35 +26,36 @@ def test_prefixes_equal_the_exact_variance(seed, offset, unit, k_max):
     values = unit * (offset + rng.standard_cauchy(size=(4, k_max)))  # with outliers, also in the first place
     ks = sorted({1, (k_max + 1) // 2, k_max})
     expected = np.stack([variance_of_first(values, k) for k in ks], axis=1)
-    np.testing.assert_allclose(prefix_variances(values, ks), expected, rtol=1e-9)
-    np.testing.assert_allclose(variance(values), expected[:, -1], rtol=1e-9)
+    np.testing.assert_allclose(prefix_variances("targets", values, ks), expected, rtol=1e-9)
+    np.testing.assert_allclose(variance("targets", values), expected[:, -1], rtol=1e-9)
 
 
 @pytest.mark.parametrize("value", [0.1, 1 / 3, 1e12 + 0.1, -7e-13])
 def test_equal_values_have_exactly_no_variance(value):
     values = np.full((2, 7), value)
     values[1, 6] += 1.0
-    assert variance(values)[0] == 0.0
-    np.testing.assert_array_equal(prefix_variances(values, [1, 3, 6]), np.zeros((2, 3)))
-    assert prefix_variances(values, [7])[1, 0] > 0
+    assert variance("targets", values)[0] == 0.0
+    np.testing.assert_array_equal(prefix_variances("targets", values, [1, 3, 6]), np.zeros((2, 3)))
+    assert prefix_variances("targets", values, [7])[1, 0] > 0
 
 
 def test_an_outlier_in_front_costs_little_precision():
     values = np.concatenate([[[1e9]], np.random.default_rng(0).normal(size=(1, 700))], axis=1)
-    np.testing.assert_allclose(prefix_variances(values, [701])[0, 0], variance_of_first(values, 701)[0], rtol=1e-11)
+    np.testing.assert_allclose(
+        prefix_variances("targets", values, [701])[0, 0], variance_of_first(values, 701)[0], rtol=1e-11
+    )
 
 
 def test_targets_and_residuals():
     rng = np.random.default_rng(0)
     values, mean = rng.normal(3.0, 1.0, (5, 40)), rng.normal(size=5)
-    targets, residuals = QUANTITIES["targets"], QUANTITIES["residuals"]
-    np.testing.assert_allclose(targets.variance(values), values.var(axis=1))
-    np.testing.assert_allclose(residuals.variance(values), (values**2).mean(axis=1))  # around zero: a bias counts
-    np.testing.assert_array_equal(targets.around(values, mean), values)
-    np.testing.assert_array_equal(residuals.around(values, mean), values + mean[:, None])
-    for quantity in QUANTITIES.values():
-        expected = np.stack([quantity.variance(values[:, :k]) for k in (1, 7, 40)], axis=1)
-        np.testing.assert_allclose(quantity.prefix_variances(values, [1, 7, 40]), expected, atol=1e-14)
+    np.testing.assert_allclose(variance("targets", values), values.var(axis=1))
+    np.testing.assert_allclose(variance("residuals", values), (values**2).mean(axis=1))  # around zero: a bias counts
+    np.testing.assert_array_equal(around("targets", values, mean), values)
+    np.testing.assert_array_equal(around("residuals", values, mean), values + mean[:, None])
+    for quantity in QUANTITIES:
+        expected = np.stack([variance(quantity, values[:, :k]) for k in (1, 7, 40)], axis=1)
+        np.testing.assert_allclose(prefix_variances(quantity, values, [1, 7, 40]), expected, atol=1e-14)
 
 
 @pytest.fixture
@@ -73,6 +68,10 @@ def rows():
 
 
 FEATURES = (("residuals", 9), ("targets", 31))
+
+
+def fit_spread(*known, **options):
+    return Spread(FEATURES, Combination.fit(*known, **options))
 
 
 @pytest.mark.parametrize("loss", ["crps", "nll"])
@@ -94,9 +93,11 @@ def test_exponents_are_recovered_from_many_rows():
     rng = np.random.default_rng(0)
     near, far = np.exp(rng.normal(0, 0.7, 50_000)), np.exp(rng.normal(1, 0.3, 50_000))
     error = near**0.6 * far**0.3 * rng.normal(size=50_000)
-    spread = CombinedSpread.fit(FEATURES, np.stack([near**2, far**2], axis=1), error, loss="nll", tiny=1e-15)
-    assert 1 + spread.exponents[0] == pytest.approx(0.6, abs=0.02)  # the first spread is the start, of exponent 1
-    assert spread.exponents[1] == pytest.approx(0.3, abs=0.04)
+    spread = fit_spread(np.stack([near**2, far**2], axis=1), error, loss="nll", tiny=1e-15)
+    assert 1 + spread.combination.exponents[0] == pytest.approx(
+        0.6, abs=0.02
+    )  # the first spread is the start, of exponent 1
+    assert spread.combination.exponents[1] == pytest.approx(0.3, abs=0.04)
 
 
 def test_few_rows_stay_near_the_start():
@@ -105,32 +106,29 @@ def test_few_rows_stay_near_the_start():
     for _ in range(50):  # 60 rows whose errors have nothing to do with the second spread
         variances = np.exp(rng.normal(0, 1, (60, 2)))
         error = np.sqrt(variances[:, 0]) * rng.standard_t(3, size=60)
-        spread = CombinedSpread.fit(FEATURES, variances, error, loss="nll", tiny=1e-15)
-        largest.append(np.abs(spread.exponents).max())
+        spread = fit_spread(variances, error, loss="nll", tiny=1e-15)
+        largest.append(np.abs(spread.combination.exponents).max())
     assert np.median(largest) < 0.2
 
 
 def test_a_combination_is_its_formula(rows):
     variances, error = rows
-    spread = CombinedSpread.fit(FEATURES, variances, error, loss="crps", tiny=1e-15)
+    spread = fit_spread(variances, error, loss="crps", tiny=1e-15)
     new = np.concatenate([variances[:5], [[1e9, 1e-9], [0.0, 0.0]]])  # far out on both sides, and no variance
-    np.testing.assert_allclose(spread.combine(new), combined_variance(spread, variances, new), rtol=1e-10)
+    np.testing.assert_allclose(spread.combine(new), combined_variance(spread.combination, variances, new), rtol=1e-10)
     rng = np.random.default_rng(0)
     neighbors = {"residuals": rng.normal(size=(6, 20)), "targets": rng.normal(size=(6, 31))}
     expected = np.stack([(neighbors["residuals"][:, :9] ** 2).mean(axis=1), neighbors["targets"].var(axis=1)], axis=1)
     np.testing.assert_allclose(spread.variance(neighbors), spread.combine(expected))
-    assert spread.n_neighbors == {"residuals": 9, "targets": 31}
-    assert (spread.shape, spread.usual_k) == ("residuals", 9)
+    assert spread.needs == {"residuals": 9, "targets": 31}
+    assert (spread.quantity, spread.k) == ("residuals", 9)
 
 
 @pytest.mark.parametrize("loss", ["crps", "nll"])
 def test_a_combination_does_not_depend_on_the_unit(rows, loss):
     variances, error = rows
     one, other = (
-        CombinedSpread.fit(FEATURES, unit**2 * variances, unit * error, loss=loss, tiny=0.0).combine(
-            unit**2 * variances
-        )
-        / unit**2
+        fit_spread(unit**2 * variances, unit * error, loss=loss, tiny=0.0).combine(unit**2 * variances) / unit**2
         for unit in (1.0, 2.0**30)
     )
     np.testing.assert_allclose(one, other, rtol=1e-4)
@@ -141,7 +139,7 @@ def test_a_combination_does_not_depend_on_the_unit(rows, loss):
 @pytest.mark.parametrize("size", [0.0, 1.0])
 def test_no_variance_and_no_error(loss, variances, size):
     error = size * np.random.default_rng(0).normal(size=20)
-    result = CombinedSpread.fit(FEATURES, variances, error, loss=loss, tiny=1e-15).combine(variances)
+    result = fit_spread(variances, error, loss=loss, tiny=1e-15).combine(variances)
     assert np.all((result > 0) & np.isfinite(result))
     if size:
         assert result == pytest.approx(np.full(20, np.mean(error**2)), rel=0.2)
@@ -149,13 +147,14 @@ def test_no_variance_and_no_error(loss, variances, size):
 
 def test_a_spread_from_its_state(rows):
     variances, error = rows
-    combined = CombinedSpread.fit(FEATURES, variances, error, loss="crps", tiny=1e-15)
-    again = spread_from_state(combined.state())
+    combined = fit_spread(variances, error, loss="crps", tiny=1e-15)
+    again = Spread.from_state(combined.state())
     np.testing.assert_array_equal(again.combine(variances), combined.combine(variances))
     assert again.features == FEATURES
-    assert spread_from_state(SingleSpread("residuals", 7).state()) == SingleSpread("residuals", 7)
-    with pytest.raises(InvalidInputError, match="kind 'other' is not known"):
-        spread_from_state({"kind": "other"})
+    assert Spread.from_state(Spread.of("residuals", 7).state()) == Spread.of("residuals", 7)
+    for features in ([], [["leaves", 7]], [["targets", 0]], [["targets", 7], ["targets", 9]]):
+        with pytest.raises(InvalidInputError, match="A spread is one of"):
+            Spread.from_state({"features": features, "combination": None})
 
 
 @pytest.mark.parametrize(
@@ -163,7 +162,6 @@ def test_a_spread_from_its_state(rows):
     [
         ({"floors": [1.0]}, "needs as many floors"),
         ({"exponents": [[0.1, 0.2]]}, "needs as many floors"),
-        ({"quantities": [], "ks": []}, "A combination of 0 spreads"),
         ({"centers": [np.nan, 0.0]}, "must be finite"),
         ({"intercept": np.inf}, "must be finite"),
         ({"floors": [1.0, -1.0]}, "must not be negative"),
@@ -171,27 +169,27 @@ def test_a_spread_from_its_state(rows):
 )
 def test_a_forged_combination_is_refused(change, message):
     features = (("residuals", 3), ("residuals", 9))
-    state = CombinedSpread(features, *np.ones((4, 2)), intercept=0.0, exponents=np.ones(2)).state()
-    assert spread_from_state(state).features == features
+    state = Spread(features, Combination(*np.ones((5, 2)), intercept=0.0)).state()
+    assert Spread.from_state(state).features == features
     with pytest.raises(InvalidInputError, match=message):
-        spread_from_state(state | change)
+        Spread.from_state(state | {"combination": state["combination"] | change})
 
 
-@pytest.mark.parametrize("name", list(QUANTITIES))
+@pytest.mark.parametrize("name", QUANTITIES)
 def test_a_row_alone_and_a_slice_have_what_a_batch_has(name):
     rng = np.random.default_rng(2)
     wide, ks = rng.normal(size=(6, 90)), [1, 9, 31, 31, 63]
-    whole = QUANTITIES[name].prefix_variances(np.ascontiguousarray(wide[:, :63]), ks)
-    np.testing.assert_array_equal(QUANTITIES[name].prefix_variances(wide[:, :63], ks), whole)
-    np.testing.assert_array_equal(QUANTITIES[name].prefix_variances(wide[::-1][:, :63].copy(), ks), whole[::-1])
+    whole = prefix_variances(name, np.ascontiguousarray(wide[:, :63]), ks)
+    np.testing.assert_array_equal(prefix_variances(name, wide[:, :63], ks), whole)
+    np.testing.assert_array_equal(prefix_variances(name, wide[::-1][:, :63].copy(), ks), whole[::-1])
     for i in range(6):
-        np.testing.assert_array_equal(QUANTITIES[name].prefix_variances(wide[i : i + 1, :63], ks)[0], whole[i])
-    assert QUANTITIES[name].prefix_variances(wide[:0, :63], ks).shape == (0, 5)
+        np.testing.assert_array_equal(prefix_variances(name, wide[i : i + 1, :63], ks)[0], whole[i])
+    assert prefix_variances(name, wide[:0, :63], ks).shape == (0, 5)
 
 
 def test_missing_values_stay_missing():
     values = np.array([[1.0, 2.0, np.nan, 4.0], [np.inf, 1.0, 2.0, 3.0]])
-    found = prefix_variances(values, [2, 4])
+    found = prefix_variances("targets", values, [2, 4])
     assert found[0, 0] == 0.25
     assert np.isnan(found[0, 1])
     assert np.all(np.isnan(found[1]))
@@ -207,7 +205,7 @@ def combination(**changed):
         "exponents": np.array([0.5, 0.0, -0.25]),
         **changed,
     }
-    return CombinedSpread(features=(("targets", 3), ("targets", 9), ("residuals", 9)), intercept=0.7, **arrays)
+    return Combination(intercept=0.7, **arrays)
 
 
 def test_logarithms_are_cut_and_each_row_is_by_itself():
@@ -238,11 +236,11 @@ def test_compiled_functions_refuse_what_does_not_fit():
         combination(exponents=np.ones(2)).combine(np.ones((4, 3)))
 
 
-@pytest.mark.parametrize("name", list(QUANTITIES))
+@pytest.mark.parametrize("name", QUANTITIES)
 def test_values_of_other_types_and_layouts(name):
-    quantity, values = QUANTITIES[name], np.random.default_rng(4).integers(0, 9, (5, 12)).astype(float)
-    expected = quantity.prefix_variances(values, [2, 12])
+    values = np.random.default_rng(4).integers(0, 9, (5, 12)).astype(float)
+    expected = prefix_variances(name, values, [2, 12])
     for other in (values.astype(np.float32), values.astype(int), np.asfortranarray(values), values.astype(">f8")):
-        np.testing.assert_array_equal(quantity.prefix_variances(other, [2, 12]), expected)
-    np.testing.assert_array_equal(quantity.prefix_variances(values[::-1], [2, 12]), expected[::-1])
-    assert quantity.prefix_variances(values[:, :0], []).shape == (5, 0)
+        np.testing.assert_array_equal(prefix_variances(name, other, [2, 12]), expected)
+    np.testing.assert_array_equal(prefix_variances(name, values[::-1], [2, 12]), expected[::-1])
+    assert prefix_variances(name, values[:, :0], []).shape == (5, 0)

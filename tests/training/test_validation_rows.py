@@ -10,7 +10,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegresso
 from ibug import IBUGRegressor
 from ibug._options import Options
 from ibug.neighbors import LeafIndex
-from ibug.rule import facts_of
+from ibug.rule import summarize
 from ibug.training import learn_from
 
 N_TRAIN, N_VAL = 500, 400
@@ -61,7 +61,7 @@ def test_the_diagnostics_see_the_distributions_that_are_predicted(parameters, we
     u = IBUGRegressor(model, prefit=True, random_state=0, **parameters)
     u.fit(X[:N_TRAIN], Y[:N_TRAIN], X_val=X[N_TRAIN:], y_val=Y[N_TRAIN:])
     options, weights = Options.of(u.get_params(deep=False)), np.r_[np.zeros(50), np.linspace(1, 2, N_VAL - 50)]
-    known = facts_of(Y[:N_TRAIN], options), np.random.RandomState(0), weights if weighted else None
+    known = summarize(Y[:N_TRAIN], options), np.random.RandomState(0), weights if weighted else None
     source, rule, read = learn_from(u.source_, (X[N_TRAIN:], Y[N_TRAIN:]), options, *known)
     n_sampled = 0
     for rows in read:

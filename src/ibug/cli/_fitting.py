@@ -37,7 +37,6 @@ from ibug.cli._terminal import Session
 from ibug.describe import model_facts
 from ibug.exceptions import IBUGError, IBUGWarning, InvalidInputError
 from ibug.leaves import read_leaves_of
-from ibug.rule import JointRule
 
 _NUMBERS_FOR_ONE_THREAD = 200_000
 
@@ -250,13 +249,14 @@ def _explained(library: str) -> Iterator[None]:
 def _validation_scores(estimator: Any) -> dict[str, float | None]:
     """Return the validation score of the chosen candidate, and the best one before calibration."""
     table = estimator.tuning_
-    if isinstance(estimator.rule_, JointRule):
-        score = float(estimator.rule_.stack.score)
+    rule = estimator.rule_
+    if rule.coupling is not None:
+        score = float(rule.coupling.score)
         return {"calibrated": score if np.isfinite(score) else None, "uncalibrated": None}
     if not len(table["score"]):
         return {"calibrated": None, "uncalibrated": None}
     chosen = (table["spread"] == estimator.spread_) & (table["distribution"] == estimator.distribution_)
-    targets = (table["spread"] == "targets") & (table["distribution"] == estimator.rule_.family.name)
+    targets = (table["spread"] == "targets") & (table["distribution"] == rule.parts[0].family.name)
     before = table["score"][targets if targets.any() else chosen]
     return {"calibrated": _least(table["calibrated"][chosen]), "uncalibrated": _least(before)}
 

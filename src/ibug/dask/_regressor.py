@@ -113,7 +113,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     residuals_kind_ = view("source_", "residual_kind")
     residuals_reason_ = view("source_", "residual_reason")
     k_ = view("rule_", "k")
-    spread_ = view("rule_", "spread.name")
+    spread_ = view("rule_", "spread_name")
     distribution_ = view("rule_", "distribution_name")
     stack_ = view("rule_", "experts")
     min_variance_ = view("rule_", "min_variance")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +22,12 @@ def as_targets(y: Any) -> Floats:
 
 def statistics_of(batch: Batch, y: Any, plan: Plan) -> Statistics | None:
     """Return what the neighbours of one partition's validation rows say; None of an empty partition."""
-    return Statistics.collect([batch], as_targets(y), plan) if batch.n_rows else None
+    return Statistics.collect([batch], as_targets(y), [plan]) if batch.n_rows else None
 
 
 def tuned(plan: Plan, parts: list[Statistics | None], n_trees: int) -> Rule:
     """Return the rule that the validation rows of all partitions choose."""
-    return choose(plan, Statistics.join([part for part in parts if part is not None]), n_trees)
+    return choose([plan], Statistics.join([part for part in parts if part is not None]), n_trees)
 
 
 def conformalized(rule: Rule, distributions: list[Distribution | None], y: list[Any], options: Options) -> Rule:
@@ -38,7 +38,7 @@ def conformalized(rule: Rule, distributions: list[Distribution | None], y: list[
 
 def floored(rule: Rule, batch: Batch, facts: TargetSummary) -> Rule:
     """Return the rule with the smallest variance of some training rows as its floor."""
-    return with_floor(rule, [batch], facts)
+    return with_floor(rule, [batch], [facts])
 
 
 def distribution_of(rule: Rule, batch: Batch) -> Distribution | None:
@@ -61,12 +61,12 @@ def answer(function: Callable[..., Any], rule: Rule, batch: Batch, width: int | 
 
 def interval_of(rule: Rule, batch: Batch, coverage: float) -> Floats:
     """Return the central intervals, (n_rows, 2)."""
-    return np.stack(rule.distribution(batch).interval(coverage), axis=1)
+    return rule.ends(rule.distribution(batch), coverage)
 
 
 def quantiles_of(rule: Rule, batch: Batch, probabilities: Floats) -> Floats:
     """Return the quantiles, (n_rows, n_probabilities)."""
-    return rule.distribution(batch).ppf(probabilities[None, :])
+    return rule.quantiles(rule.distribution(batch), probabilities)
 
 
 def variance_of(rule: Rule, batch: Batch) -> Floats:
@@ -81,7 +81,7 @@ def affinity_score_of(rule: Rule, batch: Batch, n_trees: int) -> Floats:
 
 def own_threshold(rule: Rule, batch: Batch, k: int, numbers: Any, n_trees: int) -> Rule:
     """Return the rule with the affinity threshold of training rows, by their k nearest, themselves among them."""
-    return cast(Rule, with_own_threshold(rule, *nearest_of(batch, k), numbers, n_trees))
+    return with_own_threshold(rule, *nearest_of(batch, k), numbers, n_trees)
 
 
 def nearest_of(batch: Batch, k: int) -> tuple[Any, Any]:

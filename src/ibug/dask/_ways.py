@@ -16,7 +16,7 @@ from ibug.dask._tasks import as_targets, conformalized, distribution_of, floored
 from ibug.dask._training import trained
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of
-from ibug.rule import Plan, Rule, TargetRange, TargetSummary, TargetSupport, without_validation
+from ibug.rule import Plan, Rule, TargetRange, TargetSummary, TargetSupport, suited, without_validation
 from ibug.training import ROWS_FOR_FLOOR, ROWS_FOR_THRESHOLD, divide_rows
 
 
@@ -98,11 +98,11 @@ def learned(
     source = job.source(model, rows)
     if validation is not None:
         return learn_from(job, source, validation, facts)
-    facts = facts.suited(read_leaves_of(source.model).nonnegative_losses)
-    rule = without_validation(job.options, facts, source.shards.n_rows)
+    (facts,) = suited([facts], read_leaves_of(source.model).nonnegative_losses)
+    rule = without_validation(job.options, [facts], source.shards.n_rows)
     every = np.arange(0, rows.n_rows, -(-rows.n_rows // ROWS_FOR_FLOOR))
     graph = source.search(Partitions(None, [rows.sample(every)]), n_jobs=job.options.n_jobs)
-    (batch,) = graph.batches(rule.spread.n_neighbors)
+    (batch,) = graph.batches(rule.spread_needs)
     key = graph.add("floor", (floored, graph.literal("rule", rule), batch, graph.literal("facts", facts)))
     return Learned(source, job.client.compute(graph.delayed([key])[0]).result())
 
@@ -132,7 +132,7 @@ def held_out(
         )
     weights = {"sample_weight"} & set(fit_params)
     some = {**fit_params, **{name: part(fit_params[name], others=True) for name in weights}}
-    facts = job.facts_of(rows).bounded([TargetSupport.of(options.support, every.range)])
+    facts = replace(job.facts_of(rows), support=TargetSupport.of(options.support, every.range))
     source, rule = learned(job, trained(estimator, job.client, X_train, y_train, some), rows, facts, held)
     if options.refit:
         source = job.source(trained(estimator, job.client, X, y, fit_params), every)
@@ -159,7 +159,7 @@ def learn_from(job: ClusterJob, source: ShardedIndex, validation: RowsOnCluster,
     if not validation.n_rows:
         raise InvalidInputError("X_val: every partition is empty; rows are needed to tune and calibrate on.")
     options.check_indexed_k(source.shards.n_rows)
-    facts = facts.suited(read_leaves_of(source.model).nonnegative_losses, [validation.range])
+    (facts,) = suited([facts], read_leaves_of(source.model).nonnegative_losses, [validation.range])
     parts = divide_rows(validation.n_rows, options, job.rng)
     rows = validation if parts is None else validation.take(parts[0])
     numbers = None

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ibug._parallel import n_threads_of, run_parallel
-from ibug._typing import Floats, Integers
-from ibug._validation import require
+from ibug._typing import Floats, Integers, LeavesOf
 
 
 class OwnNeighbors(NamedTuple):
@@ -81,13 +80,24 @@ class Batch(NamedTuple):
         """The weights of the quantity that has the most neighbours, (n_rows, k); None where all count alike."""
         return max(self.weights.values(), key=lambda each: each.shape[1], default=None)
 
+    @property
+    def n_targets(self) -> int:
+        """The number of targets."""
+        return 1 if self.mean.ndim == 1 else self.mean.shape[1]
+
     def of_target(self, target: int, needs: Mapping[str, int]) -> Batch:
-        """Return the rows as those of one target among several, with its own neighbours."""
+        """Return the rows as those of one target, with its own neighbours and their values."""
+        if self.n_targets == 1:
+            return self
         near = self.own[target] if self.own else OwnNeighbors(self.affinities, self.rows, self.n_trees)
         values = {quantity: self.tables[quantity][near.rows[:, :k], target] for quantity, k in needs.items()}
         return Batch(
             self.where, self.mean[:, target], near.affinities, near.rows, values, near.n_trees, self.row_context
         )
+
+    def vectors(self, quantity: str, k: int) -> Floats:
+        """Return the k nearest neighbours' values of several targets, (n_rows, k, n_targets)."""
+        return self.tables[quantity][self.rows[:, :k]]
 
     def take(self, some: slice | NDArray[np.intp], start: int = 0) -> Batch:
         """Return some of the rows, as those from number `start` on."""
@@ -123,6 +133,10 @@ class NeighborSource(Protocol):
     @property
     def n_trees(self) -> int:
         """The number of trees that count: the affinity of a row with itself."""
+
+    @property
+    def leaves_of(self) -> LeavesOf | None:
+        """A function that reads the leaves of rows; None where neighbours are not those of one model."""
 
     def n_neighbors(self, quantity: str) -> int:
         """Return the number of rows that can be neighbours and have the quantity."""
@@ -266,6 +280,8 @@ class CrossFittedSource:
     residuals: Floats  # of the same shape
     weights: Floats | None = None  # (n_train,) of the rows as neighbours; None where they count alike
     own: tuple[OwnNeighbors, ...] = ()  # neighbours of each of several targets that have trees of their own, as shares
+
+    leaves_of: ClassVar[None] = None  # each row has those of its own clone
 
     @property
     def n_trees(self) -> int:

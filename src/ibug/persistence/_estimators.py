@@ -24,7 +24,7 @@ from ibug.persistence._container import FormatProblemError
 from ibug.persistence._files import Loading, Saving, check_trusted, inspect, reading, writing
 from ibug.persistence._isolated import try_in_child
 from ibug.persistence._models import load_model, save_model
-from ibug.rule import AnyRule, JointRule, Rule, rule_from_state
+from ibug.rule import Rule, TargetRule
 
 
 def save(
@@ -229,7 +229,7 @@ def _restore_ibug(cls: Any, spec: dict[str, Any], loading: Loading) -> Any:
     if "learned" in spec:
         learned = loading.decoder.decode(spec["learned"])
         restore_columns(regressor, learned)
-        assemble(regressor, LocalSource.from_state(model, learned), rule_from_state(learned))
+        assemble(regressor, LocalSource.from_state(model, learned), Rule.from_state(learned))
         regressor.target_names_ = None
         if regressor.source_.targets.ndim > 1:
             names, n_targets = learned["target_names_"], regressor.source_.targets.shape[1]
@@ -239,27 +239,25 @@ def _restore_ibug(cls: Any, spec: dict[str, Any], loading: Loading) -> Any:
     return regressor
 
 
-def assemble(regressor: Any, source: LocalSource, rule: AnyRule) -> None:
+def assemble(regressor: Any, source: LocalSource, rule: Rule) -> None:
     """Give an ``IBUGRegressor`` its source and its rule, after checking that they and its columns fit together."""
     expected, n_features = source.leaves.reader.n_features, regressor.n_features_in_
     require(
         expected in (None, n_features),
         f"its model does not match its index: it expects {expected} features, and {n_features} are described",
     )
-    rules = rule.rules if isinstance(rule, JointRule) else [rule]
-    n_targets = (rule.n_targets,) if isinstance(rule, JointRule) else ()
+    n_targets = () if rule.coupling is None else (len(rule.parts),)
     require(source.targets.shape[1:] == n_targets, "its numbers of targets do not agree")
-    for one in rules:
-        _check_neighbors(source, one)
-    require(rule.k <= source.index.n_rows, "its k is impossible")
+    for part in rule.parts:
+        _check_neighbors(source, part)
     _check_quantities(source, rule.needs.items())
     regressor.source_, regressor.rule_ = source, rule
 
 
-def _check_neighbors(source: LocalSource, rule: Rule) -> None:
+def _check_neighbors(source: LocalSource, rule: TargetRule) -> None:
     """Check that the source has the neighbours that a rule asks for."""
     require(rule.k <= source.index.n_rows, "its k is impossible")
-    _check_quantities(source, [(rule.spread.shape, rule.k), *rule.spread.n_neighbors.items(), *rule.needs.items()])
+    _check_quantities(source, [(rule.spread.quantity, rule.k), *rule.spread.needs.items(), *rule.needs.items()])
     residuals = 0 if rule.stack is None else rule.stack.needs["residuals"]
     # Experts weigh residuals by affinity, which only those of training rows come with.
     require(not residuals or source.has_training_residuals, "its experts ask for residuals that it does not have")

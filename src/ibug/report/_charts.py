@@ -88,7 +88,7 @@ def tuning(estimator: Any, target: int | None = None) -> dict[str, Any]:
     """Return the score of each candidate k, or the reason why there is none; of one target where there are several."""
     if getattr(estimator, "tuning_", None) is None:
         return {"reason": f"{type(estimator).__name__} has no neighbours to choose."}
-    rule = estimator.rule_ if target is None else estimator.rule_.rules[target]
+    rule = estimator.rule_.parts[target or 0]
     table = rule.tuning
     if not np.any(table["k"]):
         return {"reason": f"k = {rule.k} was given, not tuned."}

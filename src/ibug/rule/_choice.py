@@ -1,8 +1,8 @@
-"""The choice of k and family on validation rows (paper, Algorithm 3): one sorted neighbour list serves all."""
+"""The choice among spreads, numbers of neighbours and families on validation rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,19 @@ from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring
 from ibug.rule._family import Family
 from ibug.rule._plan import SCALES, Plan
-from ibug.rule._spread import CombinedSpread, Feature, SingleSpread, Spread
-from ibug.rule._statistics import Statistics
+from ibug.rule._spread import Combination, Feature, Spread
+from ibug.rule._statistics import TargetStatistics
+
+_USUAL = SCALES.index(31)
+
+#: How the variance of each quantity is calibrated unless it is said otherwise: that of targets as the paper does.
+_CALIBRATION = {"targets": "grid", "residuals": "continuous"}
+
+# The share by which the CRPS on the validation rows may be higher with a narrower neighbourhood than with the widest.
+_NEGLIGIBLE = 5e-4
+
+# The factors that are tried for the calibrated variance of a family, in logarithms: from 1/20 to 20.
+_LARGEST_LOG_FACTOR, _LOG_FACTOR_TOLERANCE = 3.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -30,64 +41,6 @@ class Candidate:
     variance: Floats  # (n_validation,) at the chosen k, at least ρ
     table: dict[str, NDArray[Any]]  # one row per candidate: distribution, k, score, reason
     best: int  # the row of the chosen one
-
-
-def best_candidate(
-    mean: Floats,
-    variances: Floats,
-    values: Floats | None,
-    y: Floats,
-    ks: Sequence[int],
-    families: Sequence[Family],
-    score: Scoring,
-    tiny: float,
-) -> Candidate:
-    """Choose k and the family by the validation score.
-
-    Shapes: mean (n_validation,); variances (n_validation, len(ks)); values (n_validation, max(ks)); y (n_validation,).
-    """
-    scores = np.full((len(families), len(ks)), np.inf)
-    reasons = np.full(scores.shape, "", dtype=object)
-    for i, family in enumerate(families):
-        for j, k in enumerate(ks):
-            try:
-                nearest = None if values is None else values[:, :k]
-                scores[i, j] = score(y, family.distribution(mean, np.maximum(variances[:, j], tiny), nearest))
-            except InvalidInputError as error:
-                if len(families) == 1:
-                    raise
-                reasons[i, j] = str(error)
-    if np.all(np.isnan(scores) | (reasons != "")):
-        raise InvalidInputError("The scoring function returned NaN for every candidate.")
-    chosen = int(np.nanargmin(scores))
-    best, at = divmod(chosen, len(ks))
-    floor = smallest_nonzero(variances[:, at], tiny)
-    names = np.repeat([family.name for family in families], len(ks))
-    table = {
-        "distribution": names,
-        "k": np.tile(np.asarray(ks), len(families)),
-        "score": scores.ravel(),
-        "reason": reasons.ravel().astype(str),
-    }
-    return Candidate(int(ks[at]), families[best], floor, np.maximum(variances[:, at], floor), table, chosen)
-
-
-def smallest_nonzero(variance: Floats, tiny: float) -> float:
-    """Return ρ, the smallest variance above zero, or a tiny one where all are zero."""
-    above = variance[variance > 0]
-    return float(above.min()) if above.size else tiny
-
-
-_USUAL = SCALES.index(31)
-
-#: How the variance of each quantity is calibrated unless it is said otherwise: that of targets as the paper does.
-_CALIBRATION = {"targets": "grid", "residuals": "continuous"}
-
-# The share by which the CRPS on the validation rows may be higher with a narrower neighbourhood than with the widest.
-_NEGLIGIBLE = 5e-4
-
-# The factors that are tried for the calibrated variance of a family, in logarithms: from 1/20 to 20.
-_LARGEST_LOG_FACTOR, _LOG_FACTOR_TOLERANCE = 3.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -109,25 +62,27 @@ class Choice:
         return {"spread": np.full(n, self.spread.name), **columns, "calibrated": calibrated}
 
 
-def select(plan: Plan, statistics: Statistics) -> tuple[Choice, dict[str, NDArray[Any]]]:
+def select(
+    plan: Plan, statistics: TargetStatistics, singles: Mapping[str, Choice]
+) -> tuple[Choice, dict[str, NDArray[Any]]]:
     """Return the chosen spread, tuned and calibrated, and a table of all candidates.
 
-    A combination, where it is a candidate, is taken unless the paper's rule scores better on the validation rows: then
-    the better of targets and residuals is taken. So the choice is never worse there than the paper's rule.
+    Of the spreads of one quantity, which are known by `single`, those of the plan are candidates. A combination, where
+    it is one, is taken unless the paper's rule scores better on the validation rows: then the better of targets and
+    residuals is taken. So the choice is never worse there than the paper's rule.
     """
-    singles = [single(quantity, plan, statistics) for quantity in plan.quantities]
+    choices = [singles[quantity] for quantity in plan.quantities]
     combination = combined(plan, statistics) if plan.options.spread.combines else None
-    choices = singles if combination is None else [*singles, combination]
-    tables = [choice.table() for choice in choices]
+    tables = [choice.table() for choice in (choices if combination is None else [*choices, combination])]
     table = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
     # A combination is penalised for its parameters, the choice of the best k is not: between equals it is the better
     # bet for new rows, so that only the paper's rule itself, the first one, can turn it out.
-    if combination is not None and combination.score <= singles[0].score:
+    if combination is not None and combination.score <= choices[0].score:
         return combination, table
-    return min(singles, key=lambda choice: choice.score), table
+    return min(choices, key=lambda choice: choice.score), table
 
 
-def single(quantity: str, plan: Plan, statistics: Statistics) -> Choice:
+def single(quantity: str, plan: Plan, statistics: TargetStatistics) -> Choice:
     """Return the spread of one quantity: k and family as in the paper's Algorithm 3, then the calibration."""
     options, ks = plan.options, plan.candidates
     candidate = _best(plan, statistics, ks, statistics.columns(quantity, ks), statistics.values.get(quantity))
@@ -136,10 +91,10 @@ def single(quantity: str, plan: Plan, statistics: Statistics) -> Choice:
         calibrator = variance_calibrator(options.score.given, options.calibrate, _CALIBRATION[quantity])
         calibrator.fit(statistics.mean, candidate.variance, statistics.y, statistics.weights)
         gamma, delta = calibrator.gamma_, calibrator.delta_
-    return _for_its_own_family(SingleSpread(quantity, candidate.k), candidate, gamma, delta, plan, statistics)
+    return _for_its_own_family(Spread.of(quantity, candidate.k), candidate, gamma, delta, plan, statistics)
 
 
-def combined(plan: Plan, statistics: Statistics) -> Choice | None:
+def combined(plan: Plan, statistics: TargetStatistics) -> Choice | None:
     """Return the log-linear combination of spreads, or None where it would not be used or cannot be had.
 
     It is a calibration of its own, so that it is no candidate without calibration, nor where distributions are fitted
@@ -159,24 +114,21 @@ def combined(plan: Plan, statistics: Statistics) -> Choice | None:
     return best
 
 
-def _combination(plan: Plan, statistics: Statistics, scales: Sequence[int]) -> Choice | None:
+def _combination(plan: Plan, statistics: TargetStatistics, scales: Sequence[int]) -> Choice | None:
     """Return the combination of spreads in neighbourhoods of these sizes.
 
     It starts from the residuals of the usual one if there are residuals, and from targets otherwise.
     """
-    options, families = plan.options, plan.facts.families
     features = combination_features("residuals" in plan.quantities, scales, own=plan.own_residuals)
     variances = np.stack([statistics.columns(quantity, [k])[:, 0] for quantity, k in features], axis=1)
-    error = statistics.y - statistics.mean
-    spread = CombinedSpread.fit(
-        features, variances, error, loss=options.score.loss, tiny=plan.tiny, weights=statistics.weights
-    )
-    variance = spread.combine(variances)
+    error, loss = statistics.y - statistics.mean, plan.options.score.loss
+    fitted = Combination.fit(variances, error, loss=loss, tiny=plan.tiny, weights=statistics.weights)
+    spread, variance = Spread(features, fitted), fitted.combine(variances)
     if not np.all((variance > 0) & np.isfinite(variance)):
         return None
-    shaped = any(family.needs_neighbors for family in families)
-    ks = plan.candidates if shaped else (spread.usual_k,)  # the number of neighbours matters for the shape only
-    values = statistics.values.get(spread.shape)
+    shaped = any(family.needs_neighbors for family in plan.target.families)
+    ks = plan.candidates if shaped else (spread.k,)  # the number of neighbours matters for the shape only
+    values = statistics.values.get(spread.quantity)
     try:
         candidate = _best(plan, statistics, ks, np.repeat(variance[:, None], len(ks), axis=1), values)
     except InvalidInputError:
@@ -187,7 +139,7 @@ def _combination(plan: Plan, statistics: Statistics, scales: Sequence[int]) -> C
 def combination_features(has_residuals: bool, scales: Sequence[int], *, own: bool = False) -> tuple[Feature, ...]:
     """Return quantity and k of a combination's spreads, the one to start from first; none twice.
 
-    Residuals of clones come first. Those of the model itself come beside targets: their level is too low, and more so
+    Residuals of clones come first. Those of the model itself come after targets: their level is too low, and more so
     where the model fits the training rows closely.
     """
     start = "residuals" if has_residuals and not own else "targets"
@@ -199,24 +151,71 @@ def combination_features(has_residuals: bool, scales: Sequence[int], *, own: boo
     return tuple(dict.fromkeys(features))
 
 
-def _best(plan: Plan, statistics: Statistics, ks: Sequence[int], variances: Floats, values: Floats | None) -> Candidate:
+def _best(
+    plan: Plan, statistics: TargetStatistics, ks: Sequence[int], variances: Floats, values: Floats | None
+) -> Candidate:
     score = statistics.scoring(plan.options.score.given)
-    return best_candidate(statistics.mean, variances, values, statistics.y, ks, plan.facts.families, score, plan.tiny)
+    return best_candidate(statistics.mean, variances, values, statistics.y, ks, plan.target.families, score, plan.tiny)
+
+
+def best_candidate(
+    mean: Floats,
+    variances: Floats,
+    values: Floats | None,
+    y: Floats,
+    ks: Sequence[int],
+    families: Sequence[Family],
+    score: Scoring,
+    tiny: float,
+) -> Candidate:
+    """Choose k and the family by the validation score: one sorted list of neighbours serves all (paper, Algorithm 3).
+
+    Shapes: mean (n_validation,); variances (n_validation, len(ks)); values (n_validation, max(ks)); y (n_validation,).
+    """
+    scores = np.full((len(families), len(ks)), np.inf)
+    reasons = np.full(scores.shape, "", dtype=object)
+    for i, family in enumerate(families):
+        for j, k in enumerate(ks):
+            try:
+                nearest = None if values is None else values[:, :k]
+                scores[i, j] = score(y, family.distribution(mean, np.maximum(variances[:, j], tiny), nearest))
+            except InvalidInputError as error:
+                if len(families) == 1:
+                    raise
+                reasons[i, j] = str(error)
+    if np.all(np.isnan(scores) | (reasons != "")):
+        raise InvalidInputError("The scoring function returned NaN for every candidate.")
+    chosen = int(np.nanargmin(scores))
+    best, at = divmod(chosen, len(ks))
+    floor = smallest_nonzero(variances[:, at], tiny)
+    table = {
+        "distribution": np.repeat([family.name for family in families], len(ks)),
+        "k": np.tile(np.asarray(ks), len(families)),
+        "score": scores.ravel(),
+        "reason": reasons.ravel().astype(str),
+    }
+    return Candidate(int(ks[at]), families[best], floor, np.maximum(variances[:, at], floor), table, chosen)
+
+
+def smallest_nonzero(variance: Floats, tiny: float) -> float:
+    """Return ρ, the smallest variance above zero, or a tiny one where all are zero."""
+    above = variance[variance > 0]
+    return float(above.min()) if above.size else tiny
 
 
 def _for_its_own_family(
-    spread: Spread, candidate: Candidate, gamma: float, delta: float, plan: Plan, statistics: Statistics
+    spread: Spread, candidate: Candidate, gamma: float, delta: float, plan: Plan, statistics: TargetStatistics
 ) -> Choice:
     """Return the choice with γ and δ of the normal distribution times the factor that is best for its family."""
     variance = gamma * candidate.variance + delta
-    values = statistics.values.get(spread.shape)
+    values = statistics.values.get(spread.quantity)
     nearest = None if values is None else values[:, : candidate.k]
-
     score = statistics.scoring(plan.options.score.given)
 
     def scored(factor: float) -> float:
         distribution = candidate.family.distribution(statistics.mean, factor * variance, nearest)
-        return _comparable(score(statistics.y, distribution))
+        found = float(score(statistics.y, distribution))
+        return np.inf if np.isnan(found) else found
 
     factor, best = 1.0, scored(1.0)
     if plan.options.calibrate and candidate.family.needs_own_calibration:
@@ -235,7 +234,3 @@ def best_factor(scored: Callable[[float], float], at_one: float) -> tuple[float,
         options={"xatol": _LOG_FACTOR_TOLERANCE},
     )
     return (float(np.exp(found.x)), float(found.fun)) if found.fun < at_one else (1.0, at_one)
-
-
-def _comparable(score: float) -> float:
-    return float(score) if not np.isnan(score) else np.inf

@@ -1,41 +1,39 @@
-"""Experts on a row: the model's view, pooled errors, and the neighbours' view."""
+"""Experts on a row: the model's view, pooled errors, and the neighbours' view; and how near they are to targets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from ibug._read_only import read_only_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ibug._compiled import stack as kernel
-from ibug._read_only import read_only_property
 from ibug._typing import Floats
-from ibug._weights import effective_rows, mean, quantile
+from ibug._weights import effective_rows, quantile
 from ibug._weights import mean as average
 from ibug.distributions import DiscreteSupport
 from ibug.exceptions import InvalidInputError
 
-Table = tuple[NDArray[np.int64], Floats]  # k and sharpness of each expert
-
 _MOST = 100_000
+
+#: Targets that take more values than this count as continuous.
+MOST_VALUES = 4096
+#: The largest number of pooled errors; more are represented by their quantiles.
+MOST_ERRORS = 127
+_NARROWEST = 0.05  # of the kernels of pooled errors, in scales
+#: The widths of the kernels on atoms that are tried, relative to the scale of a row.
+BANDWIDTHS = np.array([0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6, 1.0])
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """An expert on neighbours: the k nearest, each with a weight ∝ exp(sharpness · affinity).
-
-    Parameters
-    ----------
-    k : int
-        The number of neighbours.
-    sharpness : float
-        How fast weights fall with the affinity, which is a share of the trees; 0 means equal weights.
-    """
+    """An expert on the k nearest, each with a weight ∝ exp(sharpness · affinity), a share of the trees."""
 
     k: int
-    sharpness: float = 0.0
+    sharpness: float = 0.0  # 0 means equal weights
 
     def __post_init__(self) -> None:
         if not 1 <= self.k <= _MOST or not 0 <= self.sharpness < np.inf:
@@ -50,28 +48,23 @@ class Nearest:
 
 @dataclass(frozen=True)
 class Experts:
-    """The experts of a stack: the normal one first, then pooled errors, neighbours' targets, neighbours' residuals.
-
-    Parameters
-    ----------
-    targets : tuple of Nearest
-        Experts on the neighbours' targets as they are.
-    residuals : tuple of Nearest
-        Experts on the prediction plus the neighbours' honest residuals; none where there are no such residuals.
-    errors : bool
-        Whether the pooled errors of the validation rows are an expert.
-    """
+    """The experts of a stack: the normal one first, then pooled errors, neighbours' targets, neighbours' residuals."""
 
     targets: tuple[Nearest, ...] = (Nearest(3), Nearest(9), Nearest(63), Nearest(63, 15.0), Nearest(63, 50.0))
-    residuals: tuple[Nearest, ...] = (Nearest(21, 5.0),)
-    errors: bool = True
+    residuals: tuple[Nearest, ...] = (Nearest(21, 5.0),)  # on the prediction plus residuals
+    errors: bool = True  # whether the pooled errors of the validation rows are an expert
 
     def __len__(self) -> int:
-        return 1 + self.errors + len(self.targets) + len(self.residuals)
+        return self.n_general + len(self.targets) + len(self.residuals)
+
+    @property
+    def n_general(self) -> int:
+        """The number of experts that look at no neighbours: the first ones."""
+        return 1 + self.errors
 
     def without_residuals(self) -> Experts:
         """Return the experts that need no residuals."""
-        return Experts(self.targets, (), self.errors)
+        return replace(self, residuals=())
 
     def up_to(self, most: int) -> Experts:
         """Return the experts that ask at most this many neighbours; those that become equal are one."""
@@ -89,6 +82,17 @@ class Experts:
         )
         return Experts(targets, residuals, self.errors)
 
+    def active(self, weights: Floats) -> tuple[Experts, Floats, Floats]:
+        """Return the experts on neighbours with a weight above zero, and these weights. Shapes: weights (J,)."""
+        middle = self.n_general + len(self.targets)
+        on_targets, on_residuals = weights[self.n_general : middle], weights[middle:]
+        targets, residuals = (
+            tuple(one for one, weight in zip(experts, own, strict=True) if weight > 0)
+            for experts, own in ((self.targets, on_targets), (self.residuals, on_residuals))
+        )
+        experts = Experts(targets, residuals, self.errors)
+        return experts, on_targets[on_targets > 0], on_residuals[on_residuals > 0]
+
     @property
     def names(self) -> tuple[str, ...]:
         """A name for each expert."""
@@ -99,7 +103,7 @@ class Experts:
     @property
     def k(self) -> tuple[int, ...]:
         """The number of neighbours that each expert asks; 0 for those that ask the model."""
-        return (0,) * (1 + self.errors) + tuple(expert.k for expert in self.targets + self.residuals)
+        return (0,) * self.n_general + tuple(expert.k for expert in self.targets + self.residuals)
 
     @read_only_property
     def needs(self) -> Mapping[str, int]:
@@ -108,14 +112,12 @@ class Experts:
         return {name: max((one.k for one in each), default=0) for name, each in found.items()}
 
     @read_only_property
-    def on_targets(self) -> Table:
-        """The experts on targets as arrays."""
-        return _table(self.targets)
-
-    @read_only_property
-    def on_residuals(self) -> Table:
-        """The experts on residuals as arrays."""
-        return _table(self.residuals)
+    def arrays(self) -> tuple[tuple[NDArray[np.int64], Floats], ...]:
+        """K and sharpness of the experts on targets, and of those on residuals, as the compiled functions take them."""
+        return tuple(
+            (np.array([one.k for one in each], np.int64), np.array([one.sharpness for one in each], np.float64))
+            for each in (self.targets, self.residuals)
+        )
 
     def state(self) -> dict[str, Any]:
         """Return plain values that `from_state` takes."""
@@ -140,14 +142,14 @@ def scaled_k(k: int, factor: float) -> int:
     return max(1, int(np.floor(k * factor + 0.5)))
 
 
-def _table(experts: tuple[Nearest, ...]) -> Table:
-    return np.array([expert.k for expert in experts], np.int64), np.array(
-        [expert.sharpness for expert in experts], float
-    )
-
-
-#: Targets that take more values than this count as continuous.
-MOST_VALUES = 4096
+def checked_weights(state: Mapping[str, Any], n: int) -> tuple[Floats, Floats]:
+    """Return the weights and scores of n experts from a stored state; impossible ones are refused."""
+    weights, scores = (np.asarray(state[name], np.float64) for name in ("weights", "scores"))
+    if weights.shape != (n,) or scores.shape != weights.shape:
+        raise InvalidInputError(f"A stack of {n} experts needs as many weights and scores.")
+    if not (np.all(weights >= 0) and abs(weights.sum() - 1) < 1e-6):
+        raise InvalidInputError("The weights of a stack must be at least zero and sum to 1.")
+    return weights, scores
 
 
 def resolution(targets: ArrayLike) -> float:
@@ -183,34 +185,15 @@ def values_taken(y: Floats, others: Floats) -> Floats:
     return values if len(values) <= MOST_VALUES else np.empty(0)
 
 
-#: The largest number of pooled errors; more are represented by their quantiles.
-MOST_ERRORS = 127
-_NARROWEST = 0.05  # of the kernels of pooled errors, in scales
-
-
 @dataclass(frozen=True)
 class Pooled:
-    """What all rows share, except for weights and bandwidth.
+    """What all rows share, except for weights and bandwidth: pooled errors, and how fine the target is."""
 
-    Parameters
-    ----------
-    errors : ndarray of shape (n_errors,)
-        Standardised errors, ascending.
-    error_bandwidth : float
-        The width of their kernels.
-    resolution : float
-        The distance of two values of the target; see :func:`resolution`.
-    support : pair of float
-        The bounds of the target.
-    values : ndarray of shape (n_values,)
-        The values of the target, ascending, where it takes few.
-    """
-
-    errors: Floats
-    error_bandwidth: float = 0.25
-    resolution: float = 0.0
+    errors: Floats  # (n_errors,) standardised, ascending
+    error_bandwidth: float = 0.25  # the width of their kernels
+    resolution: float = 0.0  # the distance of two values of the target
     support: tuple[float, float] = (-np.inf, np.inf)
-    values: Floats = field(default_factory=lambda: np.empty(0))
+    values: Floats = field(default_factory=lambda: np.empty(0))  # of the target, ascending, where it takes few
 
     @property
     def least_bandwidth(self) -> float:
@@ -224,20 +207,14 @@ class Pooled:
 
     def state(self) -> dict[str, Any]:
         """Return plain values and an array that `from_state` takes."""
-        return {
-            "errors": self.errors,
-            "error_bandwidth": self.error_bandwidth,
-            "resolution": self.resolution,
-            "support": list(self.support),
-            "values": self.values,
-        }
+        names = ("errors", "error_bandwidth", "resolution", "values")
+        return {**{name: getattr(self, name) for name in names}, "support": list(self.support)}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Pooled:
         """Return what has this state."""
         lower, upper = (float(bound) for bound in state["support"])
-        errors = np.asarray(state["errors"], np.float64)
-        values = np.asarray(state.get("values", []), np.float64)  # which older files have not
+        errors, values = (np.asarray(state[name], np.float64) for name in ("errors", "values"))
         if values.ndim != 1 or not np.isfinite(values).all() or (np.diff(values) <= 0).any():
             raise InvalidInputError("The values of a target must be finite numbers that ascend.")
         return cls(errors, float(state["error_bandwidth"]), float(state["resolution"]), (lower, upper), values)
@@ -277,34 +254,19 @@ def pool(
     return Pooled(errors, bandwidth, resolution, support, values)
 
 
-#: The widths of the kernels on atoms that are tried, relative to the scale of a row.
-BANDWIDTHS = np.array([0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6, 1.0])
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Evidence:
     """What experts look at: the model's view of rows, and the neighbours', nearest first.
 
-    Parameters
-    ----------
-    mean, scale : ndarray of shape (n,)
-        Predictions, and the standard deviations of the normal expert.
-    targets : ndarray of shape (n, k)
-        The neighbours' targets.
-    shares : ndarray of shape (n, k)
-        Their affinities, as shares of the trees.
-    residuals : ndarray of shape (n, k) or None
-        Their honest residuals; None where there are none.
-    weights : ndarray of shape (n, k) or None
-        What each of them counts for, above zero; None where they count alike.
+    Joint experts look at all targets: then mean, scale, targets and residuals have one axis more, the last one.
     """
 
-    mean: Floats
-    scale: Floats
-    targets: Floats
-    shares: Floats
-    residuals: Floats | None = None
-    weights: Floats | None = None
+    mean: Floats  # (n,) predictions
+    scale: Floats  # (n,) the standard deviations of the normal expert
+    targets: Floats  # (n, k) the neighbours' targets
+    shares: Floats  # (n, k) their affinities, as shares of the trees
+    residuals: Floats | None = None  # (n, k) their out-of-sample residuals, where there are some
+    weights: Floats | None = None  # (n, k) what each of them counts for, above zero; None where they count alike
 
     def arrays(self, experts: Experts, grid: DiscreteSupport) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Return what the compiled functions take, no wider than needed.
@@ -330,24 +292,12 @@ class Evidence:
 
 @dataclass(frozen=True)
 class ExpertStatistics:
-    """The statistics of validation rows, which are joined in the order of the rows.
+    """What the weights of J experts are found from: their distances to targets and to each other, row by row."""
 
-    Parameters
-    ----------
-    to_target : ndarray of shape (n, J)
-        E|Xⱼ − y| of each expert.
-    to_each_other : ndarray of shape (n, J(J + 1)/2)
-        E|Xⱼ − Xₖ| for k ≤ j, row after row of the lower triangle.
-    log_density : ndarray of shape (n, n_bandwidths, J)
-        The log densities of the smoothed experts at y.
-    weights : ndarray of shape (n,) or None
-        Of the rows; None where they count alike.
-    """
-
-    to_target: Floats
-    to_each_other: Floats
-    log_density: Floats
-    weights: Floats | None = None
+    to_target: Floats  # (n, J) E|Xⱼ − y| of each expert
+    to_each_other: Floats  # (n, J(J + 1)/2) E|Xⱼ − Xₖ| for k ≤ j, row after row of the lower triangle
+    log_density: Floats  # (n, n_bandwidths, J) the log densities of the smoothed experts at y
+    weights: Floats | None = None  # (n,) of the rows; None where they count alike
 
     @property
     def n_rows(self) -> float:
@@ -358,8 +308,10 @@ class ExpertStatistics:
         return len(self.to_target)
 
     @classmethod
-    def of(cls, experts: Experts, pooled: Pooled, evidence: Evidence, y: Floats) -> ExpertStatistics:
-        """Compute the statistics of rows. Shapes: y (n,)."""
+    def of(
+        cls, experts: Experts, pooled: Pooled, evidence: Evidence, y: Floats, weights: Floats | None = None
+    ) -> ExpertStatistics:
+        """Compute the statistics of rows. Shapes: y, weights (n,)."""
         n, j = len(evidence.mean), len(experts)
         y, scale = (np.ascontiguousarray(part, np.float64) for part in (y, evidence.scale))
         if not (np.isfinite(y).all() and np.isfinite(scale).all() and (scale > 0).all()):
@@ -368,10 +320,11 @@ class ExpertStatistics:
         if experts.errors and len(errors) == 0:
             raise InvalidInputError("An expert on errors needs pooled errors.")
         out = np.empty((n, j)), np.empty((n, j * (j + 1) // 2)), np.empty((n, len(BANDWIDTHS), j))
+        on_targets, on_residuals = experts.arrays
         kernel.compare(
             *evidence.arrays(experts, pooled.grid),
-            *experts.on_targets,
-            *experts.on_residuals,
+            *on_targets,
+            *on_residuals,
             scale,
             y,
             errors,
@@ -383,13 +336,7 @@ class ExpertStatistics:
             n,
             *out,
         )
-        return cls(*out)
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[ExpertStatistics]) -> ExpertStatistics:
-        """Join the statistics of partitions, in the order of their rows."""
-        names = ("to_target", "to_each_other", "log_density")
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        return cls(*out, weights)
 
     def means(self) -> tuple[Floats, Floats]:
         """Return the mean distances to targets, (J,), and to each other, (J, J)."""
@@ -400,6 +347,4 @@ class ExpertStatistics:
         return self._mean(self.to_target), pairs
 
     def _mean(self, values: Floats) -> Floats:
-        if self.weights is None:
-            return np.asarray(values.sum(axis=0) / len(self))
-        return np.asarray(mean(values, self.weights))
+        return np.asarray(values.sum(axis=0) / len(self) if self.weights is None else average(values, self.weights))

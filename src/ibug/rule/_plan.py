@@ -22,46 +22,25 @@ WIDTHS = (63, 101, 301)
 
 @dataclass(frozen=True)
 class Plan:
-    """The candidates among which validation rows choose.
-
-    Parameters
-    ----------
-    options
-        What was asked for.
-    facts
-        The training targets, and the families that can take them.
-    quantities
-        What neighbours are asked for.
-    candidates
-        The numbers of neighbours to choose from.
-    scales
-        The numbers of neighbours that a combination looks at.
-    most
-        The largest number of neighbours that may be looked at.
-    has_residuals
-        Whether training rows have honest residuals that are to be used.
-    own_residuals
-        Whether these were made by the model itself.
-    share
-        The number of training rows that are neighbours now, over that of the model which the rule is for. All numbers
-        of neighbours are this share of the usual ones.
-    """
+    """The candidates among which validation rows choose for one target."""
 
     options: Options
-    facts: TargetSummary
-    quantities: tuple[str, ...]
-    candidates: tuple[int, ...]
-    scales: tuple[int, ...]
-    most: int
-    has_residuals: bool
-    own_residuals: bool = False
+    target: TargetSummary
+    quantities: tuple[str, ...]  # what neighbours are asked for
+    candidates: tuple[int, ...]  # the numbers of neighbours to choose from
+    scales: tuple[int, ...]  # the numbers of neighbours that a combination looks at
+    most: int  # the largest number of neighbours that may be looked at
+    has_residuals: bool  # whether training rows have out-of-sample residuals that are to be used
+    own_residuals: bool = False  # whether these were made by the model itself
+    # The number of training rows that are neighbours now, over that of the model which the rule is for. All numbers of
+    # neighbours are this share of the usual ones.
     share: float = 1.0
 
     @classmethod
     def of(
         cls,
         options: Options,
-        facts: TargetSummary,
+        target: TargetSummary,
         n_neighbors: Callable[[str], int],
         *,
         has_residuals: bool,
@@ -76,7 +55,7 @@ class Plan:
         largest = most if options.k is None else ks[0]
         used = has_residuals and "residuals" in quantities
         scales = tuple(min(scaled_k(k, share), largest) for k in SCALES)
-        return cls(options, facts, quantities, ks, scales, largest, used, used and own_residuals, share)
+        return cls(options, target, quantities, ks, scales, largest, used, used and own_residuals, share)
 
     def without_residuals(self) -> Plan:
         """Return the same candidates as far as they need targets alone."""
@@ -118,12 +97,12 @@ class Plan:
     @property
     def keeps_values(self) -> bool:
         """Whether the neighbours' values themselves are needed: families are fitted to them."""
-        return any(family.needs_neighbors for family in self.facts.families)
+        return any(family.needs_neighbors for family in self.target.families)
 
     @property
     def tiny(self) -> float:
         """What stands for a variance of zero."""
-        return self.facts.range.tiny_variance
+        return self.target.range.tiny_variance
 
 
 def most_needed(*needs: Mapping[str, int]) -> dict[str, int]:

@@ -24,27 +24,13 @@ _NAMES, _FLAGS = ("similarity", "prediction", "pit"), ("same_model", "same_index
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Affinity scores, predictions and transforms of validation rows, each ascending; empty where unknown.
+    """Affinity scores, predictions and transforms of validation rows, each ascending; empty where unknown."""
 
-    Parameters
-    ----------
-    similarity : ndarray of shape (n,)
-        Affinity scores, at most 1,000.
-    prediction : ndarray of shape (n, n_targets)
-        Predictions, at most 1,000 of each target.
-    pit : ndarray of shape (n,)
-        F(y), at most 1,000.
-    same_model : bool
-        Whether the model itself has predicted the rows, not clones or a model of some of its training rows.
-    same_index : bool
-        Whether their neighbours came from the index that new rows have theirs from.
-    """
-
-    similarity: Floats = field(default_factory=lambda: np.empty(0))
-    prediction: Floats = field(default_factory=lambda: np.empty((0, 1)))
-    pit: Floats = field(default_factory=lambda: np.empty(0))
-    same_model: bool = True
-    same_index: bool = True
+    similarity: Floats = field(default_factory=lambda: np.empty(0))  # (n,) affinity scores
+    prediction: Floats = field(default_factory=lambda: np.empty((0, 1)))  # (n, n_targets)
+    pit: Floats = field(default_factory=lambda: np.empty(0))  # (n,) F(y), of one target
+    same_model: bool = True  # whether the model itself has predicted the rows, not clones or one of some of its rows
+    same_index: bool = True  # whether their neighbours came from the index that new rows have theirs from
 
     @property
     def samples(self) -> dict[str, Floats]:
@@ -71,27 +57,27 @@ class Reference:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Reference:
-        """Return the reference that has this state."""
+        """Return the reference that has this state; impossible values are refused."""
         arrays = [np.asarray(state[name], np.float64) for name in _NAMES]
-        for name, array in zip(_NAMES, arrays, strict=True):
-            right = array.ndim == (2 if name == "prediction" else 1) and len(array) <= MOST_KEPT
-            right = right and bool(np.all(np.isfinite(array)) and np.all(np.diff(array, axis=0) >= 0))
-            inside = name == "prediction" or np.all((array >= 0) & (array <= 1))
-            require(right and bool(inside), "what it keeps of its validation rows is impossible")
         flags = [state[name] for name in _FLAGS]
-        require(all(isinstance(flag, bool) for flag in flags), "what it keeps of its validation rows is impossible")
+        possible = all(isinstance(flag, bool) for flag in flags)
+        for name, array in zip(_NAMES, arrays, strict=True):
+            possible &= array.ndim == (2 if name == "prediction" else 1) and len(array) <= MOST_KEPT
+            possible &= bool(np.all(np.isfinite(array)) and np.all(np.diff(array, axis=0) >= 0))
+            possible &= name == "prediction" or bool(np.all((array >= 0) & (array <= 1)))
+        require(possible, "what it keeps of its validation rows is impossible")
         return cls(arrays[0], arrays[1], arrays[2], *flags)
 
 
-def kept(values: Floats, weights: Floats | None = None) -> Floats:
+def ordered_sample(values: Floats, weights: Floats | None = None) -> Floats:
     """Return the values in ascending order, or 1,000 quantiles of more, column by column.
 
     With weights, they are as many quantiles as the rows are worth.
 
-    Shapes: values (n,); weights (n,).
+    Shapes: values (n,) or (n, n_columns); weights (n,).
     """
     if values.ndim > 1:
-        return np.stack([kept(column, weights) for column in values.T], axis=1)
+        return np.stack([ordered_sample(column, weights) for column in values.T], axis=1)
     n = min(max(1, round(effective_rows(weights, len(values)))), MOST_KEPT)
     if weights is None and len(values) <= MOST_KEPT:
         return np.sort(values)

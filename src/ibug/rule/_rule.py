@@ -1,9 +1,10 @@
-"""The rule: what is made of neighbours."""
+"""The rule: how rows with their neighbours become distributions, a part for each target and a coupling of several."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from ibug._read_only import read_only_property
 from types import MappingProxyType
 from typing import Any
 
@@ -11,23 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._frames import side_by_side
-from ibug._options import Support
-from ibug._read_only import read_only_property
-from ibug._typing import Floats, LeavesOf
 from ibug._validation import require
-from ibug.calibration import ConformalCalibrator, calibrator_from_state, calibrator_state
-from ibug.distributions import Distribution
+from ibug._typing import Floats, LeavesOf
+from ibug.calibration import BoxCalibrator, ConformalCalibrator, calibrator_from_state, calibrator_state
+from ibug.distributions import Distribution, Stack
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
+from ibug.rule._coupling import Coupling
 from ibug.rule._experts import Evidence, scaled_k
 from ibug.rule._family import Family
 from ibug.rule._plan import most_needed
 from ibug.rule._reference import Reference
-from ibug.rule._spread import QUANTITIES, SingleSpread, Spread, spread_from_state
-from ibug.rule._stack import Stacked
+from ibug.rule._spread import Spread, around
+from ibug.rule._stack import Stacked, normal_stack
 from ibug.rule._targets import TargetRange, TargetSupport
 
-_TUNING_COLUMNS: dict[str, Any] = {
+Columns = dict[str, NDArray[Any]]
+
+_TUNING: dict[str, Any] = {
     "spread": str,
     "distribution": str,
     "k": np.int64,
@@ -35,18 +37,15 @@ _TUNING_COLUMNS: dict[str, Any] = {
     "calibrated": np.float64,
     "reason": str,
 }
-
-Table = dict[str, NDArray[Any]]
+_EXPERTS: dict[str, Any] = {"expert": str, "k": np.int64, "weight": np.float64, "score": np.float64}
 
 #: What a stack is called where a family has its name.
 STACK = "stack"
 
 
-def tuning_table(columns: Mapping[str, Sequence[Any]] | None = None) -> Table:
+def tuning_table(columns: Mapping[str, Sequence[Any]] | None = None) -> Columns:
     """Return the candidates as columns, ready for a DataFrame; without any, columns of their type."""
-    if columns is None:
-        return {name: np.array([], kind) for name, kind in _TUNING_COLUMNS.items()}
-    return {name: np.array([*columns[name]], kind) for name, kind in _TUNING_COLUMNS.items()}
+    return {name: np.array([] if columns is None else [*columns[name]], kind) for name, kind in _TUNING.items()}
 
 
 def with_refused(table: Mapping[str, Iterable[Any]], refused: Mapping[str, str]) -> dict[str, list[Any]]:
@@ -57,145 +56,339 @@ def with_refused(table: Mapping[str, Iterable[Any]], refused: Mapping[str, str])
     return {name: [*table[name], *rest[name]] for name in rest}
 
 
-def expert_table() -> Table:
-    """Return the columns of a stack's experts without a row."""
-    kinds: dict[str, Any] = {"expert": str, "k": np.int64, "weight": np.float64, "score": np.float64}
-    return {name: np.array([], kind) for name, kind in kinds.items()}
-
-
 @dataclass(frozen=True, eq=False)
-class Rule:
-    """How a batch of rows with their neighbours becomes a distribution. It knows no model, no index and no data.
-
-    Parameters
-    ----------
-    spread
-        Makes a variance of neighbours.
-    family
-        The family of the distributions, unless there is a stack.
-    k
-        The number of neighbours that stand for the rule; a family that looks at neighbours is fitted to these.
-    min_variance
-        The floor ρ of the variance before calibration.
-    gamma, delta
-        The calibration: variance ← γ · max(variance, ρ) + δ.
-    conformal
-        The fitted conformal calibrator, if there is one.
-    affinity_threshold
-        The affinity score that all but 1 % of the validation rows exceed; NaN with fewer than 100 validation rows.
-    tuning
-        The candidates that validation rows chose from, as columns.
-    stack
-        The weights of experts, of which the normal distribution is one, if the distributions are stacks.
-    reference
-        The sample of validation rows that `IBUGRegressor.monitor` compares new rows with.
-    support
-        The bounds of the target, which family and stack have.
-    """
+class TargetRule:
+    """How neighbours become the distributions of one target."""
 
     spread: Spread
-    family: Family
-    k: int
-    min_variance: float
-    gamma: float = 1.0
+    family: Family  # of the distributions, unless there is a stack
+    k: int  # the number of neighbours that stand for the rule; a family that looks at neighbours is fitted to these
+    min_variance: float  # the floor ρ of the variance before calibration
+    gamma: float = 1.0  # the calibration: variance ← γ · max(variance, ρ) + δ
     delta: float = 0.0
-    conformal: ConformalCalibrator | None = None
-    affinity_threshold: float = np.nan
-    tuning: Table = field(default_factory=tuning_table)
-    stack: Stacked | None = None
-    reference: Reference = field(default_factory=Reference)
-    support: TargetSupport = field(default_factory=TargetSupport)
-
-    @property
-    def bounds(self) -> Support:
-        """Lower and upper bound of the target, infinite where there is none."""
-        return self.support.bounds
-
-    @property
-    def support_reason(self) -> str:
-        """How the bounds were found, in words."""
-        return self.support.reason
+    stack: Stacked | None = None  # experts, of which the normal distribution is one, if the distributions are stacks
+    conformal: ConformalCalibrator | None = None  # fitted
+    tuning: Columns = field(default_factory=tuning_table)  # the candidates that validation rows chose from
+    support: TargetSupport = field(default_factory=TargetSupport)  # which family and stack have
 
     @property
     def distribution_name(self) -> str:
         """``"stack"``, or the name of the family."""
         return self.family.name if self.stack is None else STACK
 
+    @read_only_property
+    def needs(self) -> dict[str, int]:
+        """The number of neighbours that a distribution is made of, by quantity."""
+        if self.stack is not None:
+            return most_needed(self.spread.needs, self.stack.needs)
+        return most_needed(self.spread.needs, {self.spread.quantity: self.k} if self.family.needs_neighbors else {})
+
     @property
-    def experts(self) -> Table:
-        """The experts of the stack with their weights and own scores, as columns; empty without a stack."""
-        return expert_table() if self.stack is None else self.stack.table()
+    def keeps_variance(self) -> bool:
+        """Whether `variance` is that of the distributions, and needs no prediction."""
+        return self.conformal is None and self.stack is None and self.family.keeps_variance
+
+    def calibrated(self, variance: Floats) -> Floats:
+        """Return the calibrated variances for those that the spread makes, (n_rows,)."""
+        return self.gamma * np.maximum(variance, self.min_variance) + self.delta
+
+    def variance(self, batch: Batch) -> Floats:
+        """Return the calibrated variances, (n_rows,)."""
+        return self.calibrated(self.spread.variance(batch.values, batch.weights))
+
+    def distribution(self, batch: Batch) -> Distribution:
+        """Return the distributions of a batch of one target, without conformal calibration."""
+        variance = self.variance(batch)
+        if self.stack is not None:
+            targets, residuals = batch.values.get("targets"), batch.values.get("residuals")
+            if targets is None:  # no expert looks at them
+                targets = np.empty((batch.n_rows, 0))
+            shares = batch.shares(max(self.stack.needs.values()))
+            return self.stack.distribution(
+                Evidence(batch.mean, np.sqrt(variance), targets, shares, residuals, batch.most_weights)
+            )
+        values = None
+        if self.family.needs_neighbors:
+            quantity = self.spread.quantity
+            values = around(quantity, batch.values[quantity][:, : self.k], batch.mean)
+        return self.family.distribution(batch.mean, variance, values)
+
+    def conformalized(self, distribution: Distribution, row_context: Mapping[str, NDArray[Any]]) -> Distribution:
+        """Return the distributions with conformal calibration, if there is one."""
+        if self.conformal is None:
+            return distribution
+        return self.conformal.transform(distribution, row_context.get("groups"), row_context.get("ratio"))
+
+    def uncalibrated(self) -> TargetRule:
+        """Return the rule with γ = 1, δ = 0, no stack and no conformal calibration; see `Rule.uncalibrated`."""
+        support = self.support.of_family(self.family.name)
+        plain = replace(self, gamma=1.0, delta=0.0, conformal=None, stack=None, support=support)
+        if self.spread.combination is None:
+            return plain
+        table = self.tuning
+        ours = np.flatnonzero((table["spread"] == "targets") & (table["distribution"] == self.family.name))
+        k = int(table["k"][ours[np.argmin(np.nan_to_num(table["score"][ours], nan=np.inf))]])
+        return replace(plain, k=k, spread=Spread.of("targets", k))
+
+    def at_most(self, limits: Mapping[str, int]) -> TargetRule:
+        """Return the same rule for rows that have fewer neighbours; the experts of a stack need theirs."""
+
+        def number(quantity: str, k: int) -> int:
+            return min(k, limits.get(quantity, k))
+
+        return replace(self, k=number(self.spread.quantity, self.k), spread=self.spread.scaled(number))
+
+    def including(self, later: TargetRange, which: str) -> TargetRule:
+        """Return the same; without the bounds of the target, and with a warning, if later targets are outside."""
+        support = self.support.including(later, which)
+        if support is self.support:
+            return self
+        return replace(self, stack=None if self.stack is None else self.stack.bounded(support.bounds), support=support)
+
+    def widened(self, share: float, most: int) -> TargetRule:
+        """Return the rule with as many neighbours as are the same share of more training rows; see `Rule.widened`."""
+
+        def number(k: int) -> int:
+            return min(scaled_k(k, 1 / share), most)
+
+        gamma, floor, before = self.gamma, self.min_variance, self.spread
+        if before.combination is None and before.quantity == "targets" and before.k > 1:
+            ratio = (1 - 1 / before.k) / (1 - 1 / number(before.k))
+            gamma, floor = gamma * ratio, floor / ratio
+        return replace(
+            self,
+            spread=before.scaled(lambda _, k: number(k)),
+            k=number(self.k),
+            min_variance=floor,
+            gamma=gamma,
+            tuning={**self.tuning, "k": np.array([number(k) if k else 0 for k in self.tuning["k"].tolist()], np.int64)},
+            stack=None if self.stack is None else self.stack.widened(1 / share, most),
+        )
+
+    def with_errors_times(self, factor: float) -> TargetRule:
+        """Return the rule for a model whose errors are this many times as large: scales are, neighbours stay."""
+        squared = float(factor) ** 2
+        return replace(self, gamma=squared * self.gamma, delta=squared * self.delta)
+
+    def with_k(self, k: int) -> TargetRule:
+        """Return the rule with k neighbours."""
+        spread = self.spread if self.spread.combination is not None else Spread.of(self.spread.quantity, k)
+        return replace(self, k=k, spread=spread)
+
+    def state(self) -> dict[str, Any]:
+        """Return plain values and arrays, which `from_state` takes."""
+        return {
+            **{name: getattr(self, name) for name in ("k", "min_variance", "gamma", "delta", "tuning")},
+            "spread": self.spread.state(),
+            "family": self.family.state(),
+            "stack": None if self.stack is None else self.stack.state(),
+            "conformal": calibrator_state(self.conformal),
+            "support": self.support.state(),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> TargetRule:
+        """Return the rule that has this state; impossible values are refused."""
+        _require_numbers(state, "k", "min_variance", "gamma", "delta")
+        require(isinstance(state["k"], int) and state["k"] >= 1, "its k is impossible")
+        stack = state["stack"]
+        return cls(
+            Spread.from_state(state["spread"]),
+            Family.from_state(state["family"]),
+            state["k"],
+            state["min_variance"],
+            state["gamma"],
+            state["delta"],
+            None if stack is None else Stacked.from_state(stack),
+            calibrator_from_state(state["conformal"]),
+            {str(name): np.asarray(column) for name, column in state["tuning"].items()},
+            TargetSupport.from_state(state["support"]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """How a batch of rows with their neighbours becomes distributions. It knows no model, no index and no data.
+
+    Parameters
+    ----------
+    parts : tuple of TargetRule
+        For each target the rule that it has, or would have alone.
+    coupling : Coupling or None
+        How the parts of several targets become one joint distribution; None for one target.
+    affinity_threshold : float
+        The affinity score that all but 1 % of the validation rows exceed; NaN with fewer than 100 validation rows.
+    reference : Reference
+        The sample of validation rows that `IBUGRegressor.monitor` compares new rows with.
+    """
+
+    parts: tuple[TargetRule, ...]
+    coupling: Coupling | None = None
+    affinity_threshold: float = np.nan
+    reference: Reference = field(default_factory=Reference)
 
     @read_only_property
     def needs(self) -> Mapping[str, int]:
         """The number of neighbours that a distribution is made of, by quantity."""
-        if self.stack is not None:
-            return MappingProxyType(most_needed(self.spread.n_neighbors, self.stack.needs))
-        shape = {self.spread.shape: self.k} if self.family.needs_neighbors else {}
-        return MappingProxyType(most_needed(self.spread.n_neighbors, shape))
+        joint = {} if self.coupling is None else self.coupling.needs
+        return MappingProxyType(most_needed(*(part.needs for part in self.parts), joint))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "needs"}  # which is made again
 
-    def variance(self, batch: Batch) -> Floats:
-        """Return the calibrated variances, (n_rows,)."""
-        raw = self.spread.variance(batch.values, batch.weights)
-        return self.gamma * np.maximum(raw, self.min_variance) + self.delta
+    def distribution(self, batch: Batch) -> Any:
+        """Return the distributions of a batch of rows that has at least the neighbours in `needs`.
+
+        Those of several targets are a JointStack, whose conformal calibration is in `marginals` and `box`.
+        """
+        ones = [batch.of_target(j, part.needs) for j, part in enumerate(self.parts)]
+        if self.coupling is None:
+            return self.parts[0].conformalized(self.parts[0].distribution(ones[0]), batch.row_context)
+        own = []
+        for part, one, pooled in zip(self.parts, ones, self.coupling.pooled, strict=True):
+            made = part.distribution(one)
+            if not isinstance(made, Stack):  # a joint stack takes normal distributions as stacks
+                made = normal_stack(one.mean, np.sqrt(part.variance(one)), pooled)
+            own.append(made)
+        return self.coupling.distribution(batch, tuple(own))
+
+    def marginals(self, distribution: Any) -> list[Distribution]:
+        """Return the distributions of each target, with conformal calibration if there is one."""
+        if self.coupling is None:
+            return [distribution]
+        marginals = zip(self.parts, distribution.marginals(), strict=True)
+        return [part.conformalized(one, {}) for part, one in marginals]
+
+    def ends(self, distribution: Any, coverage: Any, *, joint: bool = False) -> Floats:
+        """Return the ends of intervals or boxes, (n_rows, 2) or (n_rows, 2, n_coverages).
+
+        Those of several targets have one axis more, (n_rows, n_targets, …). Shapes: coverage () or (n_coverages,).
+        """
+        if joint:
+            return np.stack(self.box(distribution, coverage), axis=2)
+        return self._by_target([side_by_side(*one.interval(coverage)) for one in self.marginals(distribution)])
+
+    def quantiles(self, distribution: Any, probabilities: Floats) -> Floats:
+        """Return quantiles, (n_rows, n_probabilities); of several targets, (n_rows, n_targets, n_probabilities).
+
+        Shapes: probabilities (n_probabilities,).
+        """
+        return self._by_target([np.asarray(one.ppf(probabilities[None, :])) for one in self.marginals(distribution)])
+
+    def _by_target(self, values: list[Floats]) -> Floats:
+        return values[0] if self.coupling is None else np.stack(values, axis=1)
+
+    @property
+    def boxes(self) -> BoxCalibrator | None:
+        """The fitted calibrator of joint boxes; None for one target, and where there were no validation rows."""
+        return None if self.coupling is None else self.coupling.boxes
+
+    def box(self, distribution: Any, coverage: Any) -> tuple[Floats, Floats]:
+        """Return the ends of boxes that hold all targets at once, (n_rows, d) each, or (n_rows, d, n_coverages)."""
+        return self.require_boxes().box(distribution.marginals(), coverage)
+
+    def require_boxes(self) -> BoxCalibrator:
+        """Return the calibrator of boxes, or raise InvalidInputError if there is none."""
+        if self.coupling is None:
+            raise InvalidInputError("Joint boxes hold several targets at once, and this rule has one: leave joint out.")
+        if self.coupling.boxes is None:
+            raise InvalidInputError(
+                "Joint boxes need rows that the model has not seen: pass X_val and y_val to fit, or call recalibrate."
+            )
+        return self.coupling.boxes
 
     @property
     def keeps_variance(self) -> bool:
-        """Whether `variance` tells the variance of the distributions, which needs no prediction."""
-        return self.conformal is None and self.stack is None and self.family.keeps_variance
+        """Whether variances need neither predictions nor distributions."""
+        return self.coupling is None and self.parts[0].keeps_variance
+
+    @property
+    def spread_needs(self) -> dict[str, int]:
+        """The number of neighbours that variances are made of, by quantity."""
+        return most_needed(*(part.spread.needs for part in self.parts))
 
     @property
     def variance_needs(self) -> Mapping[str, int]:
         """The number of neighbours that `predicted_variance` looks at, by quantity."""
-        return self.spread.n_neighbors if self.keeps_variance else self.needs
+        return self.spread_needs if self.keeps_variance else self.needs
 
     def predicted_variance(self, batch: Batch) -> Floats:
-        """Return the variances of the distributions, (n_rows,): without making these where `variance` tells them."""
-        return self.variance(batch) if self.keeps_variance else self.distribution(batch).var()
-
-    def distribution(self, batch: Batch) -> Distribution:
-        """Return the distributions of a batch of rows; the batch has at least the neighbours that `needs` tells."""
-        distribution = self._of_family(batch) if self.stack is None else self._of_stack(batch, self.stack)
-        if self.conformal is None:
-            return distribution
-        return self.conformal.transform(distribution, batch.row_context.get("groups"), batch.row_context.get("ratio"))
-
-    def ends(self, distribution: Any, coverage: Any, *, joint: bool = False) -> Floats:
-        """Return the ends of the intervals of distributions, (n_rows, 2) or (n_rows, 2, n_coverages)."""
-        if joint:
-            self.require_boxes()
-        return side_by_side(*distribution.interval(coverage))
-
-    def require_boxes(self) -> None:
-        """Raise InvalidInputError: boxes are of several targets."""
-        raise InvalidInputError("joint=True makes boxes of several targets, and this estimator has one.")
-
-    def quantiles(self, distribution: Any, probabilities: Floats) -> Floats:
-        """Return quantiles of distributions, (n_rows, n_probabilities). Shapes: probabilities (n_probabilities,)."""
-        return np.asarray(distribution.ppf(probabilities[None, :]))
+        """Return the variances of the distributions, (n_rows,), or (n_rows, n_targets) of several targets."""
+        variance: Floats = self.parts[0].variance(batch) if self.keeps_variance else self.distribution(batch).var()
+        return variance
 
     def row_context(self, X: Any, leaves: LeavesOf | None = None) -> Mapping[str, NDArray[Any]]:
-        """Return what batches of rows must have beside neighbours: groups and likelihood ratios, if any."""
-        return {} if self.conformal is None else self.conformal.row_context(X, leaves)
+        """Return what batches must have of the rows themselves: groups and likelihood ratios, if any."""
+        conformal = self.parts[0].conformal
+        return {} if conformal is None else conformal.row_context(X, leaves)
 
-    def _of_family(self, batch: Batch) -> Distribution:
-        values = None
-        if self.family.needs_neighbors:
-            shape = self.spread.shape
-            values = QUANTITIES[shape].around(batch.values[shape][:, : self.k], batch.mean)
-        return self.family.distribution(batch.mean, self.variance(batch), values)
+    @property
+    def k(self) -> int:
+        """The number of neighbours that stand for the rule: the largest of those of the targets."""
+        return max(part.k for part in self.parts)
 
-    def _of_stack(self, batch: Batch, stack: Stacked) -> Distribution:
-        k = max(stack.needs.values())
-        targets, residuals = batch.values.get("targets"), batch.values.get("residuals")
-        if targets is None:  # no expert looks at them
-            targets = np.empty((batch.n_rows, 0))
-        scale, weights = np.sqrt(self.variance(batch)), batch.most_weights
-        evidence = Evidence(batch.mean, scale, targets, batch.shares(k), residuals, weights)
-        return stack.distribution(evidence)
+    @property
+    def spread_name(self) -> str:
+        """What variances are made of: those of all targets, each once."""
+        return ", ".join(dict.fromkeys(part.spread.name for part in self.parts))
+
+    @property
+    def distribution_name(self) -> str:
+        """``"stack"``, or the name of the family."""
+        if self.coupling is None:
+            return self.parts[0].distribution_name
+        return STACK if self.coupling.weights[1] < 1 else "normal"
+
+    @property
+    def experts(self) -> Columns:
+        """The experts of the stack with their weights and own scores, as columns; empty without a stack."""
+        stack = self.parts[0].stack if self.coupling is None else self.coupling
+        return {name: np.array([], kind) for name, kind in _EXPERTS.items()} if stack is None else stack.table()
+
+    @property
+    def tuning(self) -> Columns:
+        """The candidates as columns; of several targets, the number of the ``target`` first."""
+        tables = [part.tuning for part in self.parts]
+        if self.coupling is None:
+            return tables[0]
+        numbers = np.concatenate([np.full(len(table["k"]), j) for j, table in enumerate(tables)])
+        return {"target": numbers, **{name: np.concatenate([table[name] for table in tables]) for name in tables[0]}}
+
+    def _of_parts(self, get: Callable[[TargetRule], Any]) -> Any:
+        """Return what a function says of each part: as it is for one target, an array for several."""
+        return get(self.parts[0]) if self.coupling is None else np.array([get(part) for part in self.parts])
+
+    @property
+    def min_variance(self) -> Any:
+        """The floor of the variance, or (n_targets,)."""
+        return self._of_parts(lambda part: part.min_variance)
+
+    @property
+    def gamma(self) -> Any:
+        """The factor of the variance, or (n_targets,)."""
+        return self._of_parts(lambda part: part.gamma)
+
+    @property
+    def delta(self) -> Any:
+        """The summand of the variance, or (n_targets,)."""
+        return self._of_parts(lambda part: part.delta)
+
+    @property
+    def bounds(self) -> Any:
+        """Lower and upper bound of the target, infinite where there is none, or (n_targets, 2)."""
+        return self._of_parts(lambda part: part.support.bounds)
+
+    @property
+    def support_reason(self) -> Any:
+        """How the bounds were found, in words; a list for several targets."""
+        reasons = [part.support.reason for part in self.parts]
+        return reasons[0] if self.coupling is None else reasons
+
+    @property
+    def conformal(self) -> Any:
+        """The fitted conformal calibrator, or a tuple with one for each of several targets; None without."""
+        calibrators = tuple(part.conformal for part in self.parts)
+        return calibrators[0] if self.coupling is None or calibrators[0] is None else calibrators
 
     def uncalibrated(self) -> Rule:
         """Return the rule with γ = 1, δ = 0, no stack and no conformal calibration.
@@ -203,30 +396,24 @@ class Rule:
         A combination of spreads is a calibration of its own: in its place comes the paper's rule, the variance of the
         neighbours' targets, with the k that scores best before calibration.
         """
-        support = self.support.of_family(self.family.name)
-        plain = replace(self, gamma=1.0, delta=0.0, conformal=None, stack=None, reference=Reference(), support=support)
-        if isinstance(self.spread, SingleSpread):
-            return plain
-        table = self.tuning
-        ours = np.flatnonzero((table["spread"] == "targets") & (table["distribution"] == self.family.name))
-        best = ours[np.argmin(np.nan_to_num(table["score"][ours], nan=np.inf))]
-        k = int(table["k"][best])
-        threshold = plain.affinity_threshold if k == plain.k else np.nan  # which is of the k that it was found with
-        return replace(plain, k=k, spread=SingleSpread("targets", k), affinity_threshold=threshold)
+        parts = tuple(part.uncalibrated() for part in self.parts)
+        if self.coupling is None:
+            plain = Rule(parts)
+        else:  # which has the bounds in any case
+            pairs = zip(parts, self.parts, strict=True)
+            plain = Rule(tuple(replace(one, support=part.support) for one, part in pairs), self.coupling.normal_only())
+        # The threshold is that of the k that it was found with.
+        return replace(plain, affinity_threshold=self.affinity_threshold if plain.k == self.k else np.nan)
 
     def at_most(self, limits: Mapping[str, int]) -> Rule:
         """Return the same rule for rows that have fewer neighbours; the experts of a stack need theirs."""
-        k = min(self.k, limits.get(self.spread.shape, self.k))
-        return replace(self, k=k, spread=self.spread.at_most(limits))
+        return replace(self, parts=tuple(part.at_most(limits) for part in self.parts))
 
     def including(self, later: Sequence[TargetRange], which: str) -> Rule:
-        """Return the same; without the bounds of the target, and with a warning, if later targets are outside."""
-        (targets,) = later
-        support = self.support.including(targets, which)
-        if support is self.support:
-            return self
-        stack = None if self.stack is None else self.stack.bounded(support.bounds)
-        return replace(self, stack=stack, support=support)
+        """Return the same; without the bounds of targets, and with a warning, if later ones are outside."""
+        parts = tuple(part.including(one, which) for part, one in zip(self.parts, later, strict=True))
+        supports = [part.support.bounds for part in parts]
+        return replace(self, parts=parts, coupling=None if self.coupling is None else self.coupling.bounded(supports))
 
     def widened(self, share: float, most: int) -> Rule:
         """Return the rule for more training rows: with as many neighbours as are the same share of these.
@@ -236,71 +423,46 @@ class Rule:
         """
         if share == 1:
             return self
-
-        def number(k: int) -> int:
-            return min(scaled_k(k, 1 / share), most)
-
-        gamma, floor, spread = self.gamma, self.min_variance, self.spread.scaled(number)
-        if isinstance(self.spread, SingleSpread) and self.spread.quantity == "targets" and self.spread.k > 1:
-            ratio = (1 - 1 / self.spread.k) / (1 - 1 / number(self.spread.k))
-            gamma, floor = gamma * ratio, floor / ratio
-        stack = None if self.stack is None else self.stack.widened(1 / share, most)
-        table = {**self.tuning, "k": np.array([number(k) if k else 0 for k in self.tuning["k"].tolist()], np.int64)}
-        return replace(
-            self, spread=spread, k=number(self.k), min_variance=floor, gamma=gamma, tuning=table, stack=stack
-        )
+        parts = tuple(part.widened(share, most) for part in self.parts)
+        coupling = None if self.coupling is None else self.coupling.widened(1 / share, most)
+        return replace(self, parts=parts, coupling=coupling)
 
     def with_errors_times(self, factor: Floats) -> Rule:
         """Return the rule for a model whose errors are this many times as large: scales are, neighbours stay.
 
-        Shapes: factor ().
+        Shapes: factor () or (n_targets,).
         """
-        squared = float(factor) ** 2
-        return replace(self, gamma=squared * self.gamma, delta=squared * self.delta)
+        factors = np.broadcast_to(factor, len(self.parts))
+        pairs = zip(self.parts, factors, strict=True)
+        return replace(self, parts=tuple(part.with_errors_times(one) for part, one in pairs))
 
     def with_k(self, k: int | None) -> Rule:
         """Return the rule with k neighbours; as it is for None."""
-        if k is None:
-            return self
-        spread = replace(self.spread, k=k) if isinstance(self.spread, SingleSpread) else self.spread
-        return replace(self, k=k, spread=spread)
+        return self if k is None else replace(self, parts=tuple(part.with_k(k) for part in self.parts))
 
     def state(self) -> dict[str, Any]:
         """Return plain values and arrays, which `from_state` takes."""
         return {
-            "k_": self.k,
-            "min_variance_": self.min_variance,
-            "gamma_": self.gamma,
-            "delta_": self.delta,
-            "affinity_threshold_": self.affinity_threshold,
-            "spread": self.spread.state(),
-            "posterior": self.family.state(),
-            "conformal": calibrator_state(self.conformal),
-            "tuning": self.tuning,
-            "stack": None if self.stack is None else self.stack.state(),
+            "parts": [part.state() for part in self.parts],
+            "coupling": None if self.coupling is None else self.coupling.state(),
+            "affinity_threshold": self.affinity_threshold,
             "reference": self.reference.state(),
-            "support": self.support.state(),
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Rule:
-        """Return the rule that has this state."""
-        for name in ("k_", "min_variance_", "gamma_", "delta_", "affinity_threshold_"):
-            number = isinstance(state[name], (int, float)) and not isinstance(state[name], bool)
-            require(number, f"its {name} is no number")
-        require(isinstance(state["k_"], int) and state["k_"] >= 1, "its k is impossible")
-        stack = state["stack"]
-        return cls(
-            spread_from_state(state["spread"]),
-            Family.from_state(state["posterior"]),
-            state["k_"],
-            state["min_variance_"],
-            state["gamma_"],
-            state["delta_"],
-            calibrator_from_state(state["conformal"]),
-            state["affinity_threshold_"],
-            {str(name): np.asarray(column) for name, column in state["tuning"].items()},
-            None if stack is None else Stacked.from_state(stack),
-            Reference.from_state(state["reference"]),
-            TargetSupport.from_state(state["support"]),
-        )
+        """Return the rule that has this state; impossible values are refused."""
+        parts = tuple(TargetRule.from_state(part) for part in state["parts"])
+        coupling = None if state["coupling"] is None else Coupling.from_state(state["coupling"])
+        n_targets = 1 if coupling is None else len(coupling.pooled)
+        require(len(parts) == n_targets, "its numbers of targets do not agree")
+        n_calibrated = sum(part.conformal is not None for part in parts)
+        require(n_calibrated in (0, n_targets), "it has not one conformal calibrator for each target")
+        _require_numbers(state, "affinity_threshold")
+        return cls(parts, coupling, float(state["affinity_threshold"]), Reference.from_state(state["reference"]))
+
+
+def _require_numbers(state: Mapping[str, Any], *names: str) -> None:
+    for name in names:
+        number = isinstance(state[name], (int, float)) and not isinstance(state[name], bool)
+        require(number, f"its {name} is no number")

@@ -1,13 +1,12 @@
-"""Spreads: what variance neighbours have, of one quantity or combined on a logarithmic scale."""
+"""Spreads: the variance of neighbours, of one quantity at one k, or several of these combined as logarithms."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,55 +18,35 @@ from ibug._typing import Floats
 from ibug._weights import effective_rows, mean, quantile
 from ibug.exceptions import InvalidInputError
 
+#: Values of the neighbours by quantity, nearest first, each of shape (n_rows, k); k may differ.
+Neighbors = Mapping[str, Floats]
 
-class Quantity(ABC):
-    """One number per training row, whose values at the neighbours tell how far a prediction may be off."""
+#: A quantity and a number of neighbours.
+Feature = tuple[str, int]
 
-    #: Its name, by which it is registered.
-    name: ClassVar[str]
+#: The weights of neighbours that count alike.
+ALIKE: Neighbors = MappingProxyType({})
 
-    @abstractmethod
-    def variance(self, values: Floats, weights: Floats | None = None) -> Floats:
-        """Return the variance of each row's neighbours, (n_rows,). Shapes: values (n_rows, k); weights (n_rows, k)."""
+# The quantities, and whether their variance is that around their own mean, as in the paper (section 3.2). That of
+# residuals is around zero: a model that errs to one side among all neighbours will err there again, and that is part of
+# how far a prediction may be off.
+_CENTERED = {"targets": True, "residuals": False}
 
-    @abstractmethod
-    def prefix_variances(self, values: Floats, ks: Sequence[int], weights: Floats | None = None) -> Floats:
-        """Return the variance of each row's first k neighbours for several k, (n_rows, len(ks)).
+# Added to each variance, as a share of its mean over the validation rows, so that its logarithm is never far out.
+_FLOOR = 1e-3
 
-        Shapes: values (n_rows, k_max); weights (n_rows, k_max).
-        """
+#: What the penalty is worth, in validation rows: PENALTY/n · Σ bⱼ², in units of the score.
+PENALTY = 20.0
 
-    @abstractmethod
-    def around(self, values: Floats, mean: Floats) -> Floats:
-        """Return what the neighbours say the target may be, (n_rows, k): the values that a family is fitted to.
-
-        Shapes: values (n_rows, k); mean (n_rows,).
-        """
+# Where all errors are zero no scale is small enough; the search ends so far from their usual size, or the spread's.
+_LARGEST_LOG = 30.0
 
 
-class Targets(Quantity):
-    """The neighbours' targets: their variance around their own mean."""
-
-    name: ClassVar[str] = "targets"
-
-    def variance(self, values: Floats, weights: Floats | None = None) -> Floats:
-        """Return the population variance, (n_rows,)."""
-        return variance(values, weights)
-
-    def prefix_variances(self, values: Floats, ks: Sequence[int], weights: Floats | None = None) -> Floats:
-        """Return the population variance of the first k, (n_rows, len(ks))."""
-        return prefix_variances(values, ks, weights)
-
-    def around(self, values: Floats, mean: Floats) -> Floats:
-        """Return the targets as they are."""
-        return values
-
-
-def variance(values: Floats, weights: Floats | None = None) -> Floats:
-    """Return the population variance (ddof 0) of each row's neighbours.
-
-    Shapes: values (n_rows, k); weights (n_rows, k).
-    """
+def variance(quantity: str, values: Floats, weights: Floats | None = None) -> Floats:
+    """Return the variance of each row's neighbours, (n_rows,). Shapes: values, weights (n_rows, k)."""
+    if not _CENTERED[quantity]:
+        squares = np.square(values)
+        return np.asarray(squares.mean(axis=1) if weights is None else np.average(squares, axis=1, weights=weights))
     d = values - values[:, :1]
     if weights is not None:
         share = weights / np.add.reduce(weights, axis=1, keepdims=True)
@@ -77,35 +56,35 @@ def variance(values: Floats, weights: Floats | None = None) -> Floats:
     return np.asarray(np.add.reduce(np.square(d, out=d), axis=1) / d.shape[1])
 
 
-def prefix_variances(values: Floats, ks: Sequence[int], weights: Floats | None = None) -> Floats:
-    """Return the variance of each row's first k neighbours for several k, from one pass of prefix sums.
+def prefix_variances(quantity: str, values: Floats, ks: Sequence[int], weights: Floats | None = None) -> Floats:
+    """Return the variance of each row's first k neighbours for several k, ascending, (n_rows, len(ks)).
 
-    Shapes: values (n_rows, k_max); weights (n_rows, k_max).
+    Shapes: values, weights (n_rows, k_max).
     """
+    centered = _CENTERED[quantity]
     if weights is None:
-        return compiled_variances(values, ks, centered=True)
+        values = np.asarray(values, np.float64)
+        if values.strides[1] != values.itemsize or values.strides[0] < 0:
+            values = np.ascontiguousarray(values)
+        out = np.empty((len(values), len(ks)))
+        kernel.prefix_variances(values, _whole(tuple(ks)), centered, out)
+        return out
+    if not centered:
+        return prefix_means(np.square(values), ks, weights)
     d = values - values[:, :1]
     means = prefix_means(d, ks, weights)
     return np.maximum(prefix_means(np.square(d, out=d), ks, weights) - np.square(means), 0.0)
 
 
-def compiled_variances(values: Floats, ks: Sequence[int], *, centered: bool) -> Floats:
-    """Return the variance of each row's first k values, which count alike, for several k, (n_rows, len(ks)).
-
-    Shapes: values (n_rows, k_max).
-    """
-    values = np.asarray(values, np.float64)
-    if values.strides[1] != values.itemsize or values.strides[0] < 0:
-        values = np.ascontiguousarray(values)
-    out = np.empty((len(values), len(ks)))
-    kernel.prefix_variances(values, _whole(tuple(ks)), centered, out)
-    return out
+def around(quantity: str, values: Floats, mean: Floats) -> Floats:
+    """Return what neighbours say the target may be: their targets, or predictions plus their residuals, (n_rows, k)."""
+    return values if quantity == "targets" else np.asarray(mean[:, None] + values)
 
 
 def prefix_means(values: NDArray[Any], ks: Sequence[int], weights: Floats | None = None) -> Floats:
     """Return the mean of each row's first k values for several k, (n_rows, len(ks)).
 
-    Shapes: values (n_rows, k_max); weights (n_rows, k_max).
+    Shapes: values, weights (n_rows, k_max).
     """
     last, counts = _counted(tuple(ks))
     if weights is not None:
@@ -113,6 +92,7 @@ def prefix_means(values: NDArray[Any], ks: Sequence[int], weights: Floats | None
     return np.asarray(values.cumsum(axis=1).take(last, axis=1) / counts)
 
 
+# Made once, for rows that come alone.
 @lru_cache(maxsize=256)
 def _whole(ks: tuple[int, ...]) -> NDArray[np.int64]:
     return np.asarray(ks, np.int64)
@@ -120,165 +100,158 @@ def _whole(ks: tuple[int, ...]) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=256)
 def _counted(ks: tuple[int, ...]) -> tuple[NDArray[np.intp], Floats]:
-    """Return where the sums of the first k are, and what they are divided by: made once, for rows that come alone."""
     return np.asarray(ks, np.intp) - 1, np.asarray(ks, np.float64)
 
 
-class Residuals(Quantity):
-    """The neighbours' residuals: target minus the prediction of a model that was not trained on the neighbour.
+@dataclass(frozen=True)
+class Combination:
+    """log σ = log s₀ + a + Σ bⱼ (log sⱼ − mⱼ), with sⱼ the square roots of several variances.
 
-    The spread is their mean square around zero, not around their mean: a model that errs to one side among all
-    neighbours will err there again, and that is part of how far a prediction may be off.
+    Without data it is the first spread s₀ alone. The factor exp(a) and the exponents bⱼ are fitted on validation rows;
+    a penalty on the exponents keeps them near zero where rows are few. A logarithm is cut to the range that it had on
+    the validation rows, so that no row gets a variance by extrapolation.
     """
 
-    name: ClassVar[str] = "residuals"
-
-    def variance(self, values: Floats, weights: Floats | None = None) -> Floats:
-        """Return the mean square, (n_rows,)."""
-        if weights is not None:
-            return np.asarray(np.average(np.square(values), axis=1, weights=weights))
-        return np.asarray(np.mean(np.square(values), axis=1))
-
-    def prefix_variances(self, values: Floats, ks: Sequence[int], weights: Floats | None = None) -> Floats:
-        """Return the mean square of the first k, (n_rows, len(ks))."""
-        if weights is None:
-            return compiled_variances(values, ks, centered=False)
-        return prefix_means(np.square(values), ks, weights)
-
-    def around(self, values: Floats, mean: Floats) -> Floats:
-        """Return the model's prediction plus each neighbour's residual."""
-        return np.asarray(mean[:, None] + values)
-
-
-QUANTITIES: dict[str, Quantity] = {quantity.name: quantity for quantity in (Targets(), Residuals())}
-
-
-#: Values of the neighbours by quantity, nearest first, each of shape (n_rows, k); k may differ.
-Neighbors = Mapping[str, Floats]
-
-#: The weights of neighbours that count alike.
-ALIKE: Neighbors = MappingProxyType({})
-
-
-class Spread(ABC):
-    """A rule that makes a variance of each row's neighbours. Its state is plain numbers and arrays."""
-
-    #: The class's name in a stored state.
-    kind: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What ``IBUGRegressor.spread_`` shows."""
-
-    @property
-    @abstractmethod
-    def usual_k(self) -> int:
-        """The number of neighbours that stands for the rule where one is to be shown."""
-
-    @property
-    @abstractmethod
-    def n_neighbors(self) -> dict[str, int]:
-        """How many neighbours are needed, by quantity."""
-
-    @property
-    @abstractmethod
-    def shape(self) -> str:
-        """The quantity that tells the shape of a distribution."""
-
-    @abstractmethod
-    def variance(self, neighbors: Neighbors, weights: Neighbors = ALIKE) -> Floats:
-        """Return the variances, (n_rows,)."""
-
-    @abstractmethod
-    def at_most(self, limits: Mapping[str, int]) -> Spread:
-        """Return the same rule for rows that have fewer neighbours: at most these numbers, by quantity."""
-
-    @abstractmethod
-    def scaled(self, number: Callable[[int], int]) -> Spread:
-        """Return the same rule for other numbers of neighbours, each a function of the number before."""
-
-    @abstractmethod
-    def state(self) -> dict[str, Any]:
-        """Return what `from_state` needs: strings, numbers, lists of them, and arrays."""
+    floors: Floats  # (n_features,) what is added to each variance
+    centers: Floats  # (n_features,) the mean mⱼ of log sⱼ on the validation rows
+    lowest: Floats  # (n_features,) and its range
+    highest: Floats
+    exponents: Floats  # (n_features,) the bⱼ
+    intercept: float  # the summand a
 
     @classmethod
-    @abstractmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Spread:
-        """Return the spread that has this state."""
+    def fit(
+        cls, variances: Floats, error: Floats, *, loss: str, tiny: float, weights: Floats | None = None
+    ) -> Combination:
+        """Fit intercept and exponents to the errors of validation rows.
+
+        Shapes: variances (n_rows, n_features); error, weights (n_rows,).
+        """
+        floors = np.maximum(_FLOOR * mean(variances, weights), tiny)
+        logs = 0.5 * np.log(variances + floors)
+        centers = mean(logs, weights)
+        intercept, exponents = fit_log_scale(logs[:, 0], logs - centers, error, loss, weights)
+        return cls(floors, centers, logs.min(axis=0), logs.max(axis=0), exponents, intercept)
+
+    def combine(self, variances: Floats) -> Floats:
+        """Return one variance for each row, (n_rows,). Shapes: variances (n_rows, n_features)."""
+        out = np.empty(len(variances))
+        kernel.combine(
+            np.ascontiguousarray(variances, np.float64),
+            self.floors,
+            self.centers,
+            self.lowest,
+            self.highest,
+            self.exponents,
+            self.intercept,
+            out,
+        )
+        return out
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], n_features: int) -> Combination:
+        """Return the combination that has this state; impossible values are refused."""
+        names = ("floors", "centers", "lowest", "highest", "exponents")
+        arrays, intercept = {name: np.array(state[name], np.float64) for name in names}, float(state["intercept"])
+        if any(values.shape != (n_features,) for values in arrays.values()):
+            raise InvalidInputError(f"A combination of {n_features} spreads needs as many {', '.join(names)}.")
+        if not np.isfinite(intercept) or not all(np.all(np.isfinite(values)) for values in arrays.values()):
+            raise InvalidInputError("The parameters of a combination of spreads must be finite.")
+        if np.any(arrays["floors"] < 0):
+            raise InvalidInputError("The floors of a combination of spreads must not be negative.")
+        return cls(**arrays, intercept=intercept)
 
 
 @dataclass(frozen=True)
-class SingleSpread(Spread):
-    """The variance of the k nearest neighbours' targets (the paper's rule) or residuals.
+class Spread:
+    """How a variance is made of each row's neighbours: of one quantity at one k, or of several features combined."""
 
-    Parameters
-    ----------
-    quantity : {"targets", "residuals"}
-        What it is the variance of.
-    k : int
-        The number of neighbours.
-    """
+    features: tuple[Feature, ...]
+    combination: Combination | None = None  # None: the first feature alone
 
-    kind: ClassVar[str] = "single"
-    quantity: str
-    k: int
+    @classmethod
+    def of(cls, quantity: str, k: int) -> Spread:
+        """Return the variance of the k nearest neighbours' targets (the paper's rule) or residuals."""
+        return cls(((quantity, k),))
 
     @property
     def name(self) -> str:
-        """The quantity."""
-        return self.quantity
+        """What ``IBUGRegressor.spread_`` shows: ``"combination"``, or the quantity."""
+        return self.quantity if self.combination is None else "combination"
 
     @property
-    def usual_k(self) -> int:
-        """Return k."""
-        return self.k
+    def quantity(self) -> str:
+        """The quantity of the first feature, which tells the shape of a distribution."""
+        return self.features[0][0]
 
     @property
-    def n_neighbors(self) -> dict[str, int]:
-        """K of the quantity."""
-        return {self.quantity: self.k}
+    def k(self) -> int:
+        """The number of neighbours of the first feature, which stands for all where one is to be shown."""
+        return self.features[0][1]
 
     @property
-    def shape(self) -> str:
-        """The quantity."""
-        return self.quantity
+    def needs(self) -> dict[str, int]:
+        """How many neighbours are needed, by quantity."""
+        return {name: max(k for other, k in self.features if other == name) for name, _ in self.features}
 
     def variance(self, neighbors: Neighbors, weights: Neighbors = ALIKE) -> Floats:
-        """Return the variances of the first k, (n_rows,)."""
+        """Return the variances, (n_rows,)."""
+        if self.combination is not None:
+            return self.combination.combine(prefix_columns(neighbors, self.features, weights))
         own = weights.get(self.quantity)
-        values = neighbors[self.quantity][:, : self.k]
-        return QUANTITIES[self.quantity].variance(values, None if own is None else own[:, : self.k])
+        return variance(self.quantity, neighbors[self.quantity][:, : self.k], None if own is None else own[:, : self.k])
 
-    def at_most(self, limits: Mapping[str, int]) -> SingleSpread:
-        """Return the spread of fewer neighbours, where `limits` has a smaller number for the quantity."""
-        return replace(self, k=min(self.k, limits.get(self.quantity, self.k)))
+    def combine(self, variances: Floats) -> Floats:
+        """Return the variances, (n_rows,), where those of the features are known already, (n_rows, n_features)."""
+        return variances[:, 0] if self.combination is None else self.combination.combine(variances)
 
-    def scaled(self, number: Callable[[int], int]) -> SingleSpread:
-        """Return the spread of another number of neighbours."""
-        return replace(self, k=number(self.k))
+    def scaled(self, number: Callable[[str, int], int]) -> Spread:
+        """Return the same spread of other numbers of neighbours, each a function of quantity and number before."""
+        return replace(self, features=tuple((name, number(name, k)) for name, k in self.features))
 
     def state(self) -> dict[str, Any]:
-        """Return quantity and k."""
-        return {"kind": self.kind, "quantity": self.quantity, "k": self.k}
+        """Return plain values and arrays, which `from_state` takes."""
+        fitted = None if self.combination is None else dict(vars(self.combination))
+        return {"features": [list(feature) for feature in self.features], "combination": fitted}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> SingleSpread:
+    def from_state(cls, state: Mapping[str, Any]) -> Spread:
         """Return the spread that has this state."""
-        return cls(str(state["quantity"]), int(state["k"]))
+        features, fitted = tuple((str(quantity), int(k)) for quantity, k in state["features"]), state["combination"]
+        known = all(quantity in _CENTERED and k >= 1 for quantity, k in features)
+        if not features or not known or (fitted is None and len(features) > 1):
+            raise InvalidInputError(
+                f"A spread is one of {sorted(_CENTERED)} with its k, or several combined; got {features!r:.200}."
+            )
+        return cls(features, None if fitted is None else Combination.from_state(fitted, len(features)))
 
 
-#: What the penalty is worth, in validation rows: PENALTY/n · Σ bⱼ², in units of the score.
-PENALTY = 20.0
+def prefix_columns(neighbors: Neighbors, features: Sequence[Feature], weights: Neighbors = ALIKE) -> Floats:
+    """Return the variance of each feature, (n_rows, n_features), with one pass over each quantity."""
+    ks_by_quantity, columns = _passes(tuple(features))
+    found = []
+    for quantity, ks in ks_by_quantity:
+        own = None if quantity not in weights else weights[quantity][:, : ks[-1]]
+        found.append(prefix_variances(quantity, neighbors[quantity][:, : ks[-1]], ks, own))
+    variances = found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+    return variances.take(columns, axis=1)
 
-# Where all errors are zero no scale is small enough; the search ends so far from their usual size, or the spread's.
-_LARGEST_LOG = 30.0
+
+@lru_cache(maxsize=256)
+def _passes(features: tuple[Feature, ...]) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], NDArray[np.intp]]:
+    """Return the quantities with their numbers of neighbours, ascending, and where each feature is among these."""
+    quantities = dict.fromkeys(name for name, _ in features)
+    passes = tuple((name, tuple(sorted({k for other, k in features if other == name}))) for name in quantities)
+    places = {feature: i for i, feature in enumerate((name, k) for name, ks in passes for k in ks)}
+    return passes, np.array([places[feature] for feature in features], np.intp)
 
 
 def fit_log_scale(
     start: Floats, features: Floats, error: Floats, loss: str, weights: Floats | None = None
 ) -> tuple[float, Floats]:
     """Return the intercept and the coefficients of log σ = start + intercept + features · coefficients.
+
+    They have the best score of the normal distribution, with a penalty on all but the intercept.
 
     Shapes: start (n_rows,); features (n_rows, n_features); error (n_rows,); weights (n_rows,).
     """
@@ -326,167 +299,3 @@ def _crps(error: Floats, log_scale: Floats) -> tuple[Floats, Floats]:
 
 
 _LOSSES = {"crps": _crps, "nll": _nll}
-
-
-#: Added to each variance, as a share of its mean over the validation rows, so that its logarithm is never far out.
-_FLOOR = 1e-3
-
-_ARRAYS = ("floors", "centers", "lowest", "highest", "exponents")
-
-#: A quantity and a number of neighbours.
-Feature = tuple[str, int]
-
-
-@dataclass(frozen=True)
-class CombinedSpread(Spread):
-    """log σ = log s₀ + a + Σ bⱼ (log sⱼ − mⱼ), with sⱼ the spread of one quantity at one number of neighbours.
-
-    Without data it is the first spread s₀ alone. The factor exp(a) and the exponents bⱼ are fitted on validation rows;
-    a penalty on the exponents keeps them near zero where rows are few. A logarithm is cut to the range that it had on
-    the validation rows, so that no row gets a variance by extrapolation.
-
-    Parameters
-    ----------
-    features
-        Quantity and k of each spread; that of the first one is s₀.
-    floors : ndarray of shape (n_features,)
-        What is added to each variance.
-    centers, lowest, highest : ndarray of shape (n_features,)
-        Mean mⱼ and range of each log sⱼ on the validation rows.
-    intercept : float
-        The summand a.
-    exponents : ndarray of shape (n_features,)
-        The bⱼ.
-    """
-
-    kind: ClassVar[str] = "combined"
-    features: tuple[Feature, ...]
-    floors: Floats
-    centers: Floats
-    lowest: Floats
-    highest: Floats
-    intercept: float
-    exponents: Floats
-
-    @classmethod
-    def fit(
-        cls,
-        features: Sequence[Feature],
-        variances: Floats,
-        error: Floats,
-        *,
-        loss: str,
-        tiny: float,
-        weights: Floats | None = None,
-    ) -> CombinedSpread:
-        """Fit intercept and exponents to the errors of validation rows.
-
-        Shapes: variances (n_rows, n_features); error (n_rows,); weights (n_rows,).
-        """
-        floors = np.maximum(_FLOOR * mean(variances, weights), tiny)
-        logs = 0.5 * np.log(variances + floors)
-        centers = mean(logs, weights)
-        intercept, exponents = fit_log_scale(logs[:, 0], logs - centers, error, loss, weights)
-        return cls(tuple(features), floors, centers, logs.min(axis=0), logs.max(axis=0), intercept, exponents)
-
-    @property
-    def name(self) -> str:
-        """``"combination"``."""
-        return "combination"
-
-    @property
-    def usual_k(self) -> int:
-        """Return k of the first spread."""
-        return self.features[0][1]
-
-    @property
-    def n_neighbors(self) -> dict[str, int]:
-        """The largest k of each quantity."""
-        return {name: max(k for other, k in self.features if other == name) for name, _ in self.features}
-
-    @property
-    def shape(self) -> str:
-        """The quantity of the first spread."""
-        return self.features[0][0]
-
-    def variance(self, neighbors: Neighbors, weights: Neighbors = ALIKE) -> Floats:
-        """Return the variances, (n_rows,)."""
-        return self.combine(prefix_columns(neighbors, self.features, weights))
-
-    def at_most(self, limits: Mapping[str, int]) -> CombinedSpread:
-        """Return the combination of fewer neighbours, where `limits` has a smaller number for the quantity."""
-        return replace(self, features=tuple((name, min(k, limits.get(name, k))) for name, k in self.features))
-
-    def scaled(self, number: Callable[[int], int]) -> CombinedSpread:
-        """Return the combination of other numbers of neighbours."""
-        return replace(self, features=tuple((name, number(k)) for name, k in self.features))
-
-    def combine(self, variances: Floats) -> Floats:
-        """Return the variances, (n_rows,), for those of the features, (n_rows, n_features)."""
-        out = np.empty(len(variances))
-        kernel.combine(
-            np.ascontiguousarray(variances, np.float64),
-            self.floors,
-            self.centers,
-            self.lowest,
-            self.highest,
-            self.exponents,
-            self.intercept,
-            out,
-        )
-        return out
-
-    def state(self) -> dict[str, Any]:
-        """Return all parameters."""
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
-        return {
-            "kind": self.kind,
-            "quantities": [quantity for quantity, _ in self.features],
-            "ks": [k for _, k in self.features],
-            "intercept": self.intercept,
-            **arrays,
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> CombinedSpread:
-        """Return the spread that has this state."""
-        features = tuple((str(q), int(k)) for q, k in zip(state["quantities"], state["ks"], strict=True))
-        arrays = {name: np.array(state[name], np.float64) for name in _ARRAYS}
-        intercept = float(state["intercept"])
-        if not features or any(values.shape != (len(features),) for values in arrays.values()):
-            raise InvalidInputError(f"A combination of {len(features)} spreads needs as many {', '.join(_ARRAYS)}.")
-        if not np.isfinite(intercept) or not all(np.all(np.isfinite(values)) for values in arrays.values()):
-            raise InvalidInputError("The parameters of a combination of spreads must be finite.")
-        if np.any(arrays["floors"] < 0):
-            raise InvalidInputError("The floors of a combination of spreads must not be negative.")
-        return cls(features, intercept=intercept, **arrays)
-
-
-def prefix_columns(neighbors: Neighbors, features: Sequence[Feature], weights: Neighbors = ALIKE) -> Floats:
-    """Return the variance of each feature, (n_rows, n_features), with one pass over each quantity."""
-    ks_by_quantity, columns = _passes(tuple(features))
-    found = []
-    for quantity, ks in ks_by_quantity:
-        own = None if quantity not in weights else weights[quantity][:, : ks[-1]]
-        found.append(QUANTITIES[quantity].prefix_variances(neighbors[quantity][:, : ks[-1]], ks, own))
-    variances = found[0] if len(found) == 1 else np.concatenate(found, axis=1)
-    return variances.take(columns, axis=1)
-
-
-@lru_cache(maxsize=256)
-def _passes(features: tuple[Feature, ...]) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], NDArray[np.intp]]:
-    """Return the quantities with their numbers of neighbours, ascending, and where each feature is among these."""
-    quantities = dict.fromkeys(name for name, _ in features)
-    passes = tuple((name, tuple(sorted({k for other, k in features if other == name}))) for name in quantities)
-    places = {feature: i for i, feature in enumerate((name, k) for name, ks in passes for k in ks)}
-    return passes, np.array([places[feature] for feature in features], np.intp)
-
-
-_KINDS: dict[str, type[Spread]] = {kind.kind: kind for kind in (SingleSpread, CombinedSpread)}
-
-
-def spread_from_state(state: Mapping[str, Any]) -> Spread:
-    """Return the spread whose `state` this is."""
-    if state.get("kind") not in _KINDS:
-        raise InvalidInputError(f"A spread of kind {state.get('kind')!r} is not known; known are {sorted(_KINDS)}.")
-    return _KINDS[state["kind"]].from_state(state)

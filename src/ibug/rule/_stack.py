@@ -1,4 +1,4 @@
-"""Stacks: experts with the weights that have the best score on validation rows."""
+"""Stacks: experts with the weights that have the best score on validation rows, by two convex programmes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ from ibug._typing import Floats
 from ibug._weights import effective_rows, mean
 from ibug.distributions import MixtureParams, Stack
 from ibug.exceptions import InvalidInputError
-from ibug.rule._experts import BANDWIDTHS, Evidence, Experts, ExpertStatistics, Pooled
+from ibug.rule._experts import BANDWIDTHS, Evidence, Experts, ExpertStatistics, Pooled, checked_weights
+
+#: The pull towards the normal expert: λ/n · |w − w_normal|², in units of its score.
+SHRINKAGE = 2.0
+_ROWS_PER_PULL = 2.0  # what the same λ is worth for the log score, in rows
+#: The least number of validation rows that weights are found from.
+FEWEST_ROWS = 10
+#: The width of kernels on atoms where nothing tells a better one.
+USUAL_BANDWIDTH = 0.25
 
 _MOST_STEPS = 100  # of Newton's method; about ten are usual
 _PRECISE = 1e-12  # of the gain in a score
@@ -23,140 +31,28 @@ _FLAT = 1e-11  # a slope of no account, relative to the size of the problem
 _RIDGE = 1e-12  # below that, so that it moves nothing by itself
 
 
-def quadratic_minimum(gradient: Floats, curvature: Floats) -> Floats:
-    """Return the weights w that minimise g·w + ½ wᵀHw on the simplex, by an active set.
-
-    It starts at the first corner and each step goes downhill, so that the result is never worse than that corner.
-
-    Shapes: gradient (J,); curvature (J, J).
-    """
-    n = len(gradient)
-    # On the simplex a constant added to H changes nothing, and makes it positive definite where it may be; the ridge
-    # does so where it is not, so that a face has one minimum. Units do not matter.
-    size = float(np.abs(gradient).max() + np.abs(curvature).max()) or 1.0
-    gradient, curvature = gradient / size, curvature / size + 1.0 + _RIDGE * np.eye(n)
-    weights = np.eye(n)[0]
-    free = [0]
-    for _ in range(20 * n + 20):
-        best = _on_face(gradient, curvature, free)
-        blocked = best < 0
-        if blocked.any():  # go as far as the first weight that becomes zero, and hold that one there
-            current = weights[free]
-            steps = np.where(blocked, current / np.where(blocked, current - best, 1.0), np.inf)
-            first = int(np.argmin(steps))
-            weights[free] = np.maximum(current + steps[first] * (best - current), 0.0)
-            weights[free[first]] = 0.0
-            weights /= weights.sum()
-            del free[first]
-            continue
-        weights = np.zeros(n)
-        weights[free] = best
-        slope = gradient + curvature @ weights
-        slope = slope - slope @ weights
-        slope[free] = 0.0
-        steepest = int(np.argmin(slope))
-        if slope[steepest] >= -_FLAT:
-            break
-        free.append(steepest)
-    return np.asarray(weights / weights.sum())
-
-
-def _on_face(gradient: Floats, curvature: Floats, free: list[int]) -> Floats:
-    """Return the weights of sum 1 that minimise the quadratic function where all others are zero."""
-    ones, own = np.ones(len(free)), curvature[np.ix_(free, free)]
-    level, slope = np.linalg.solve(own, np.column_stack([ones, -gradient[free]])).T
-    # The minimum without the condition, moved along H⁻¹1 until the sum is 1.
-    return np.asarray(slope + level * (1 - slope.sum()) / level.sum())
-
-
-def likeliest(log_density: Floats, prior: float = 1.0, rows: Floats | None = None) -> Floats:
-    """Return the weights with the highest log likelihood of their mixture, by Newton's method on the simplex.
-
-    It is the maximum that the EM algorithm approaches, of Σ log Σⱼ wⱼ pᵢⱼ + prior · log w₀: the prior is worth
-    that many rows of which only the first expert knows. As log w₀ ≤ 0, the likelihood is never below that of the first
-    expert.
-
-    Shapes: log_density (n, J); rows (n,).
-    """
-    n, j = effective_rows(rows, len(log_density)), log_density.shape[1]
-    share = np.ones(len(log_density)) if rows is None else rows * (n / rows.sum())
-    density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
-
-    def loss(w: Floats) -> float:  # per row
-        with np.errstate(divide="ignore"):
-            return -float((share * np.log(density @ w)).sum() + prior * np.log(w[0])) / n
-
-    weights = np.full(j, 0.5 / j)
-    weights[0] += 0.5
-    value = loss(weights)
-    for _ in range(_MOST_STEPS):
-        ratio = density / (density @ weights)[:, None]
-        weighted = share[:, None] * ratio
-        gradient, curvature = -weighted.sum(axis=0) / n, weighted.T @ ratio / n
-        gradient[0] -= prior / n / weights[0]
-        curvature[0, 0] += prior / n / weights[0] ** 2
-        step = quadratic_minimum(gradient - curvature @ weights, curvature) - weights
-        gain = -float(gradient @ step)
-        if gain <= _PRECISE:
-            break
-        length = 1.0
-        while length > 1e-10 and not (after := loss(weights + length * step)) <= value - 0.1 * length * gain:
-            length /= 2
-        if length <= 1e-10:
-            break
-        weights, value = weights + length * step, after
-    return np.asarray(np.maximum(weights, 0.0) / np.maximum(weights, 0.0).sum())
-
-
 @dataclass(frozen=True)
 class Stacked:
-    """What is learned of experts on validation rows; see :func:`fit`.
-
-    Parameters
-    ----------
-    experts : Experts
-        The experts, J of them, the normal one first.
-    weights : ndarray of shape (J,)
-        Their weights, which sum to 1.
-    scores : ndarray of shape (J,)
-        The score of each expert alone on the validation rows, NaN where there were none.
-    score : float
-        The score of the stack on the validation rows.
-    scoring : {"crps", "nll"}
-        Which score it is.
-    pooled : Pooled
-        The pooled errors, the resolution and the support of the target.
-    bandwidth : float
-        The width of the kernels that make a density of atoms, relative to the scale of the row.
-    reason : str
-        Why the stack is the normal expert alone; empty where it is not.
-    sides : pair of float
-        What distances from the prediction are multiplied by, of values below it and above it: those of pooled errors
-        and of neighbours. The scale of the normal expert, which has both sides, is multiplied by the geometric mean.
-    moves_neighbors : bool
-        Whether neighbours' values have sides, too; not where they are values that the target often takes.
-    """
+    """J experts with the weights that `fit` found on validation rows, the normal one first."""
 
     experts: Experts
-    weights: Floats
-    scores: Floats
-    score: float
-    scoring: str
+    weights: Floats  # (J,), which sum to 1
+    scores: Floats  # (J,) of each expert alone on the validation rows, NaN where there were none
+    score: float  # of the stack on the validation rows
+    scoring: str  # which score it is, "crps" or "nll"
     pooled: Pooled
-    bandwidth: float
-    reason: str = ""
+    bandwidth: float  # of the kernels that make a density of atoms, relative to the scale of the row
+    reason: str = ""  # why the stack is the normal expert alone; empty where it is not
+    # What distances from the prediction are multiplied by, of values below it and above it: those of pooled errors and
+    # of neighbours. The scale of the normal expert, which has both sides, is multiplied by the geometric mean.
     sides: tuple[float, float] = (1.0, 1.0)
+    # Whether neighbours' values have sides, too; not where they are values that the target often takes.
     moves_neighbors: bool = True
 
     @property
     def needs(self) -> Mapping[str, int]:
         """The number of neighbours whose targets and residuals make the distributions."""
         return self._active[0].needs
-
-    @property
-    def mixture(self) -> MixtureParams:
-        """What all rows of the distributions have in common."""
-        return self._mixture
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Return each expert with its weight and its own score as columns, ready for a DataFrame."""
@@ -177,20 +73,23 @@ class Stacked:
 
     def distribution(self, evidence: Evidence) -> Stack:
         """Return the distributions of rows."""
-        experts, on_targets, on_residuals = self._active
+        experts, *weights = self._active
         loc, targets, moved, shares, counts = evidence.arrays(experts, self.pooled.grid)
         n, k = len(loc), targets.shape[1] + moved.shape[1]
         atoms, masses = np.empty((n, k)), np.empty((n, k), np.float32)
+        (target_k, target_sharpness), (residual_k, residual_sharpness) = experts.arrays
         kernel.combine(
             loc,
             targets,
             moved,
             shares,
             counts,
-            *experts.on_targets,
-            on_targets,
-            *experts.on_residuals,
-            on_residuals,
+            target_k,
+            target_sharpness,
+            weights[0],
+            residual_k,
+            residual_sharpness,
+            weights[1],
             0,
             n,
             atoms,
@@ -210,23 +109,13 @@ class Stacked:
 
     @read_only_property
     def _active(self) -> tuple[Experts, Floats, Floats]:
-        """The experts on neighbours whose weights are above zero, and these weights."""
-        first = 1 + self.experts.errors
-        middle = first + len(self.experts.targets)
-        on_targets, on_residuals = self.weights[first:middle], self.weights[middle:]
-        experts = Experts(
-            tuple(e for e, w in zip(self.experts.targets, on_targets, strict=True) if w > 0),
-            tuple(e for e, w in zip(self.experts.residuals, on_residuals, strict=True) if w > 0),
-            self.experts.errors,
-        )
-        return experts, on_targets[on_targets > 0], on_residuals[on_residuals > 0]
+        return self.experts.active(self.weights)
 
     @read_only_property
     def _mixture(self) -> MixtureParams:
-        pooled, errors = self.pooled, self.weights[1] if self.experts.errors else 0.0
-        atoms = self.weights[1 + self.experts.errors :].sum()
+        pooled, first = self.pooled, self.experts.n_general
         return MixtureParams(
-            np.array([self.weights[0], errors, atoms]),
+            np.array([self.weights[0], self.weights[1] if self.experts.errors else 0.0, self.weights[first:].sum()]),
             _stretched(pooled.errors, self.sides) / self._middle,  # the scale, which they are relative to, has it, too
             self.bandwidth,
             pooled.error_bandwidth,
@@ -236,25 +125,20 @@ class Stacked:
 
     def state(self) -> dict[str, Any]:
         """Return plain values and arrays that `from_state` takes."""
-        names = ("weights", "scores", "score", "scoring", "bandwidth", "reason")
+        names = ("weights", "scores", "score", "scoring", "bandwidth", "reason", "moves_neighbors")
         return {
             "experts": self.experts.state(),
             "pooled": self.pooled.state(),
             **{name: getattr(self, name) for name in names},
             "sides": list(self.sides),
-            "moves_neighbors": self.moves_neighbors,
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Stacked:
-        """Return the stack that has this state."""
+        """Return the stack that has this state; impossible values are refused."""
         experts = Experts.from_state(state["experts"])
-        weights, scores = (np.asarray(state[name], np.float64) for name in ("weights", "scores"))
-        if weights.shape != (len(experts),) or scores.shape != weights.shape:
-            raise InvalidInputError(f"A stack of {len(experts)} experts needs as many weights and scores.")
-        if not (np.all(weights >= 0) and abs(weights.sum() - 1) < 1e-6):
-            raise InvalidInputError("The weights of a stack must be at least zero and sum to 1.")
-        below, above = (float(factor) for factor in state.get("sides", (1.0, 1.0)))
+        weights, scores = checked_weights(state, len(experts))
+        below, above = (float(factor) for factor in state["sides"])
         if not (0 < below < np.inf and 0 < above < np.inf):
             raise InvalidInputError("Both sides of a stack are multiplied by finite factors above zero.")
         stacked = cls(
@@ -267,24 +151,22 @@ class Stacked:
             float(state["bandwidth"]),
             str(state["reason"]),
             (below, above),
-            bool(state.get("moves_neighbors", True)),
+            bool(state["moves_neighbors"]),
         )
         stacked._mixture  # noqa: B018 - impossible values are refused now, not when a row is predicted
         return stacked
 
 
+def normal_stack(loc: Floats, scale: Floats, pooled: Pooled) -> Stack:
+    """Return normal distributions in the form of a stack. Shapes: loc, scale (n,)."""
+    weights, nothing = np.array([1.0, 0.0, 0.0]), np.empty((len(loc), 0))
+    shared = pooled.errors, USUAL_BANDWIDTH, pooled.error_bandwidth, pooled.resolution, pooled.support
+    return Stack.of_sorted(loc, scale, nothing, nothing.astype(np.float32), MixtureParams(weights, *shared))
+
+
 def _stretched(distances: Floats, sides: tuple[float, float]) -> Floats:
     """Return distances from the prediction, times one factor below it and another above it."""
     return np.asarray(distances * np.where(distances < 0, *sides))
-
-
-#: The pull towards the normal expert: λ/n · |w − w_normal|², in units of its score.
-SHRINKAGE = 2.0
-_ROWS_PER_PULL = 2.0  # what the same λ is worth for the log score, in rows
-#: The least number of validation rows that weights are found from.
-FEWEST_ROWS = 10
-#: The width of kernels on atoms where nothing tells a better one.
-USUAL_BANDWIDTH = 0.25
 
 
 def fit(
@@ -397,3 +279,88 @@ def _log_score(log_density: Floats, weights: Floats, rows: Floats | None) -> flo
 
 
 _FITS = {"crps": _for_crps, "nll": _for_nll}
+
+
+def quadratic_minimum(gradient: Floats, curvature: Floats) -> Floats:
+    """Return the weights w that minimise g·w + ½ wᵀHw on the simplex, by an active set.
+
+    It starts at the first corner and each step goes downhill, so that the result is never worse than that corner.
+
+    Shapes: gradient (J,); curvature (J, J).
+    """
+    n = len(gradient)
+    # On the simplex a constant added to H changes nothing, and makes it positive definite where it may be; the ridge
+    # does so where it is not, so that a face has one minimum. Units do not matter.
+    size = float(np.abs(gradient).max() + np.abs(curvature).max()) or 1.0
+    gradient, curvature = gradient / size, curvature / size + 1.0 + _RIDGE * np.eye(n)
+    weights = np.eye(n)[0]
+    free = [0]
+    for _ in range(20 * n + 20):
+        best = _on_face(gradient, curvature, free)
+        blocked = best < 0
+        if blocked.any():  # go as far as the first weight that becomes zero, and hold that one there
+            current = weights[free]
+            steps = np.where(blocked, current / np.where(blocked, current - best, 1.0), np.inf)
+            first = int(np.argmin(steps))
+            weights[free] = np.maximum(current + steps[first] * (best - current), 0.0)
+            weights[free[first]] = 0.0
+            weights /= weights.sum()
+            del free[first]
+            continue
+        weights = np.zeros(n)
+        weights[free] = best
+        slope = gradient + curvature @ weights
+        slope = slope - slope @ weights
+        slope[free] = 0.0
+        steepest = int(np.argmin(slope))
+        if slope[steepest] >= -_FLAT:
+            break
+        free.append(steepest)
+    return np.asarray(weights / weights.sum())
+
+
+def _on_face(gradient: Floats, curvature: Floats, free: list[int]) -> Floats:
+    """Return the weights of sum 1 that minimise the quadratic function where all others are zero."""
+    ones, own = np.ones(len(free)), curvature[np.ix_(free, free)]
+    level, slope = np.linalg.solve(own, np.column_stack([ones, -gradient[free]])).T
+    # The minimum without the condition, moved along H⁻¹1 until the sum is 1.
+    return np.asarray(slope + level * (1 - slope.sum()) / level.sum())
+
+
+def likeliest(log_density: Floats, prior: float = 1.0, rows: Floats | None = None) -> Floats:
+    """Return the weights with the highest log likelihood of their mixture, by Newton's method on the simplex.
+
+    It is the maximum that the EM algorithm approaches, of Σ log Σⱼ wⱼ pᵢⱼ + prior · log w₀: the prior is worth
+    that many rows of which only the first expert knows. As log w₀ ≤ 0, the likelihood is never below that of the first
+    expert.
+
+    Shapes: log_density (n, J); rows (n,).
+    """
+    n, j = effective_rows(rows, len(log_density)), log_density.shape[1]
+    share = np.ones(len(log_density)) if rows is None else rows * (n / rows.sum())
+    density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
+
+    def loss(w: Floats) -> float:  # per row
+        with np.errstate(divide="ignore"):
+            return -float((share * np.log(density @ w)).sum() + prior * np.log(w[0])) / n
+
+    weights = np.full(j, 0.5 / j)
+    weights[0] += 0.5
+    value = loss(weights)
+    for _ in range(_MOST_STEPS):
+        ratio = density / (density @ weights)[:, None]
+        weighted = share[:, None] * ratio
+        gradient, curvature = -weighted.sum(axis=0) / n, weighted.T @ ratio / n
+        gradient[0] -= prior / n / weights[0]
+        curvature[0, 0] += prior / n / weights[0] ** 2
+        step = quadratic_minimum(gradient - curvature @ weights, curvature) - weights
+        gain = -float(gradient @ step)
+        if gain <= _PRECISE:
+            break
+        length = 1.0
+        while length > 1e-10 and not (after := loss(weights + length * step)) <= value - 0.1 * length * gain:
+            length /= 2
+        if length <= 1e-10:
+            break
+        weights, value = weights + length * step, after
+    return np.asarray(np.maximum(weights, 0.0) / np.maximum(weights, 0.0).sum())

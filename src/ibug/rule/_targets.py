@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,9 @@ UNBOUNDED: Support = (-np.inf, np.inf)
 # What stands for a variance of zero while k is being tuned (paper, Algorithm 3), for targets from 0 to 1.
 TINY_VARIANCE = 1e-15
 
+# The range of the training targets is at least this, unless they are all the same.
+_LEAST_RANGE = 1e-153
+
 # A bound is taken for one if this number of targets lie within this share of their scale from it, and none beyond it.
 # Where the targets of a smooth distribution went on beyond the bound, about as many would be on the other side.
 _NEAR_ROWS = 10
@@ -29,19 +32,11 @@ _NEAR_SHARE = 0.02
 
 @dataclass(frozen=True)
 class TargetRange:
-    """Number and range of some targets; those of several parts join without rounding.
-
-    Parameters
-    ----------
-    n
-        The number of targets.
-    smallest, largest
-        The smallest ten of them, ascending, and the largest ten, descending; all, where there are fewer.
-    """
+    """Number and range of some targets; those of several parts join without rounding."""
 
     n: int
-    smallest: tuple[float, ...] = ()
-    largest: tuple[float, ...] = ()
+    smallest: tuple[float, ...] = ()  # ten of them, ascending; all, where there are fewer
+    largest: tuple[float, ...] = ()  # ten of them, descending
 
     @classmethod
     def of(cls, targets: Floats) -> TargetRange:
@@ -94,21 +89,11 @@ def _first(values: Floats) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class TargetSupport:
-    """The bounds of a target, and how they were found.
-
-    Parameters
-    ----------
-    bounds
-        Lower and upper bound, infinite where there is none.
-    reason
-        How they were found, in words.
-    automatic
-        Whether ``support="auto"`` found them, so that later targets outside change them.
-    """
+    """The bounds of a target, and how they were found."""
 
     bounds: Support = UNBOUNDED
-    reason: str = field(default="support=None")
-    automatic: bool = False
+    reason: str = "support=None"  # how they were found, in words
+    automatic: bool = False  # whether support="auto" found them, so that later targets outside change them
 
     @classmethod
     def of(cls, given: Support | str | None, targets: TargetRange) -> TargetSupport:
@@ -193,29 +178,15 @@ class TargetSupport:
         return cls((lower, upper), state["reason"], bool(state["automatic"]))
 
 
-_LEAST_RANGE = 1e-153  # of the targets, unless they are all the same
-
-
 @dataclass(frozen=True)
 class TargetSummary:
-    """The range of the training targets, and the families that can take them.
-
-    Parameters
-    ----------
-    range
-        Number and range.
-    families
-        The families to choose from, with what they have learned from all training targets.
-    refused
-        The families that cannot take the targets, and why.
-    support
-        The bounds of the targets.
-    """
+    """One target of all training rows together, as far as a rule has to know it."""
 
     range: TargetRange
-    families: tuple[Family, ...]
-    refused: dict[str, str]
+    families: tuple[Family, ...]  # to choose from, with what they have learned from all training targets
+    refused: dict[str, str]  # the families that cannot take the targets, and why
     support: TargetSupport
+    unit: float = 1.0  # in which distances are measured where there are several targets: the standard deviation
 
     @classmethod
     def of(cls, targets: Floats, options: Options) -> TargetSummary:
@@ -224,7 +195,7 @@ class TargetSummary:
 
     @classmethod
     def prepare(cls, found: TargetRange, targets: Floats | None, options: Options) -> TargetSummary:
-        """Let the families look at the targets. Shapes: targets (n,)."""
+        """Let the families look at the targets, None where none of them has to. Shapes: targets (n,)."""
         support = TargetSupport.of(options.support, found)
         if 0 < found.highest - found.lowest < _LEAST_RANGE:
             raise InvalidInputError(
@@ -240,20 +211,67 @@ class TargetSummary:
             )
         return cls(found, families, refused, support)
 
-    @property
-    def supports(self) -> tuple[TargetSupport, ...]:
-        """The bounds of the target, as of one of several."""
-        return (self.support,)
-
-    def bounded(self, supports: Sequence[TargetSupport]) -> TargetSummary:
-        """Return the same with other bounds."""
-        (support,) = supports
-        return replace(self, support=support)
-
-    def suited(self, losses: Sequence[str], later: Sequence[TargetRange] = ()) -> TargetSummary:
+    def suited(self, loss: str, later: TargetRange | None = None) -> TargetSummary:
         """Return the same with bounds that suit the model's loss and later targets."""
-        (loss,) = losses
         support = self.support.of_model(loss, self.range)
-        for targets in later:
-            support = support.including(targets, "validation")
-        return self if support is self.support else self.bounded((support,))
+        return replace(self, support=support if later is None else support.including(later, "validation"))
+
+
+def summarize(y: Floats, options: Options) -> tuple[TargetSummary, ...]:
+    """Return what a rule has to know of each target. Shapes: y (n,) or (n, n_targets)."""
+    if y.ndim == 1:
+        return (TargetSummary.of(y, options),)
+    _check_several(options)
+    deviation = y.std(axis=0)
+    tiny = np.finfo(np.float64).eps * np.abs(y).max(axis=0, initial=0.0)
+    units = np.where(deviation > tiny, deviation, 1.0)  # 1 for a target that does not vary
+    return tuple(
+        replace(TargetSummary.of(column, options), unit=float(unit)) for column, unit in zip(y.T, units, strict=True)
+    )
+
+
+def suited(
+    targets: Sequence[TargetSummary], losses: Sequence[str], later: Sequence[TargetRange] | None = None
+) -> tuple[TargetSummary, ...]:
+    """Return the same with bounds that suit the losses of the targets' models and later targets."""
+    ranges = [None] * len(targets) if later is None else later
+    return tuple(one.suited(loss, own) for one, loss, own in zip(targets, losses, ranges, strict=True))
+
+
+def ranges_of(y: Floats) -> list[TargetRange]:
+    """Return the range of each target. Shapes: y (n,) or (n, n_targets)."""
+    return [TargetRange.of(column) for column in y.reshape(len(y), -1).T]
+
+
+def _check_several(options: Options) -> None:
+    """Raise InvalidInputError for parameters that only one target can have."""
+    if options.weight_neighbors:
+        raise InvalidInputError(
+            "weight_neighbors=True is for one target: neighbours of several targets count alike. Leave it out."
+        )
+    if options.sampling.tunes_trees or options.sampling.takes_gains:
+        raise InvalidInputError(
+            f"tree_fraction={options.sampling.tree_fraction!r} with tree_order={options.sampling.tree_order!r} is for "
+            'one target. With several, give tree_fraction a number and tree_order="first" or "random".'
+        )
+    name = options.distribution
+    if not isinstance(name, str) or name not in ("auto", "normal"):
+        raise InvalidInputError(
+            f'Several targets have the joint distribution "auto", a stack, or "normal"; got distribution={name!r}. '
+            "Families are for one target: fit one IBUGRegressor for each."
+        )
+    problems = {
+        f"location={options.location!r}": options.location != "model",
+        f"support={options.support!r}": options.support not in (None, "auto"),
+        f"scoring={options.score.given!r} (their score is the energy score, of which the CRPS is the form for one)": (
+            options.score.given != "crps"
+        ),
+    }
+    found = [problem for problem, there in problems.items() if there]
+    calibrator = options.conformal_calibrator()
+    if calibrator is not None and (calibrator.groups is not None or calibrator.ratio is not None):
+        found.append("a conformal calibrator with groups or likelihood ratios")
+    if found:
+        raise InvalidInputError(
+            f"Several targets cannot have {' and '.join(found)}: leave it out, or fit an IBUGRegressor for each target."
+        )

@@ -30,7 +30,7 @@ from ibug.exceptions import (
 )
 from ibug.leaves import Bagging, Boosting, LeafReader, NotRedoneError, RepeatedReader, is_pandas
 from ibug.neighbors import Batch, LocalSource, ValidationRows, with_row_context
-from ibug.rule import AnyRule, JointRule
+from ibug.rule import Rule
 from ibug.training._residuals import recipe_of
 
 # Below it, what validation rows choose is mostly chance; a stack is not even tried.
@@ -204,7 +204,7 @@ class ReadRows(ValidationRows):
         """The predictions of all rows, (n_rows,) or (n_rows, n_targets)."""
         return np.concatenate([mean for mean, _ in self.kept])
 
-    def sampled_batches(self, rule: AnyRule, leaves_of: LeavesOf) -> Iterator[Batch]:
+    def sampled_batches(self, rule: Rule, leaves_of: LeavesOf) -> Iterator[Batch]:
         """Yield the sampled rows with their neighbours, and with what the rule looks at besides."""
         context = rule.row_context(_safe_indexing(self.X, self.sampled), leaves_of) if len(self.sampled) else {}
         return with_row_context((batch for _, batch in self.kept), context)
@@ -216,7 +216,7 @@ def evenly_spaced(n_rows: int, most: int = _COMPARED_ROWS) -> NDArray[np.intp]:
 
 
 def warn_of_intervals(
-    rule: AnyRule,
+    rule: Rule,
     batches: Iterable[Batch],
     y: Floats,
     weights: Floats | None = None,
@@ -230,7 +230,7 @@ def warn_of_intervals(
 
     Shapes: y (n_rows,); weights (n_rows,).
     """
-    if rule.stack is None or isinstance(rule, JointRule):  # the means of several targets tell nothing by one number
+    if rule.coupling is not None or rule.parts[0].stack is None:  # means of several targets tell nothing by one number
         return
     outside, ends, near = [], [], _NEAR * deviation
     for batch in batches:

@@ -13,7 +13,7 @@ from ibug._typing import Floats
 from ibug._weights import effective_rows, mean
 from ibug.metrics import resolve_scoring
 from ibug.neighbors import TreeShare, ValidationRows, tree_table
-from ibug.rule import AnyRule, joined
+from ibug.rule import Rule, joined
 
 ALL_TREES = TreeShare("first", 1.0)
 #: The smaller shares that are tried, the smallest first.
@@ -46,7 +46,7 @@ class Tried(Generic[Read]):
 
     share: TreeShare
     rows: Read
-    rule: AnyRule
+    rule: Rule
     scores: Floats
     weights: Floats | None
 
@@ -72,7 +72,7 @@ def shares_tried(n_trees: int, rows: ValidationRows) -> tuple[TreeShare, ...]:
 
 
 def select_trees(
-    choices: Iterable[tuple[TreeShare, Read]], learn: Callable[[ValidationRows], AnyRule], options: Options
+    choices: Iterable[tuple[TreeShare, Read]], learn: Callable[[ValidationRows], Rule], options: Options
 ) -> tuple[Tried[Read], dict[str, Any]]:
     """Return the smallest share of the trees that loses nothing, and a table of all that were tried.
 
@@ -101,7 +101,7 @@ def _table(tried: list[Tried[Read]], best: Tried[Read]) -> dict[str, Any]:
     )
 
 
-def _scores(rule: AnyRule, rows: ValidationRows, options: Options) -> tuple[Floats, Floats | None]:
+def _scores(rule: Rule, rows: ValidationRows, options: Options) -> tuple[Floats, Floats | None]:
     """Return the score of each row, or of each group of rows, and what each counts."""
     distribution = joined([rule.distribution(batch) for batch in rows.batches(rule.needs)])
     given, y, weights = options.score.given, rows.y, rows.weights

@@ -18,7 +18,7 @@ from ibug._validation import check_unique_names, shape_of
 from ibug._warnings import warn_user
 from ibug.exceptions import IBUGError, InvalidInputError, TrainedAnewWarning, UnsupportedModelError
 from ibug.leaves import LeafReader, read_leaves_of, reader_type
-from ibug.rule import AnyRule, JointRule, Rule
+from ibug.rule import Rule
 
 
 def fresh(model: Any) -> Any:
@@ -198,10 +198,11 @@ def target_names(y: Any) -> list[str]:
     return [f"target_{j}" for j in range(shape[1] if len(shape) > 1 else 1)]
 
 
-def one_target(rule: AnyRule, action: str) -> Rule:
+def one_target(rule: Rule, action: str) -> Rule:
     """Return the rule, or raise InvalidInputError if it is one of several targets."""
-    if isinstance(rule, JointRule):
+    if rule.coupling is not None:
         raise InvalidInputError(
-            f"{action} is for one target, and this estimator has {rule.n_targets}: fit an IBUGRegressor for the target."
+            f"{action} is for one target, and this estimator has {len(rule.parts)}: fit an IBUGRegressor for one of "
+            "them."
         )
     return rule

@@ -36,16 +36,17 @@ from ibug.neighbors import (
 )
 from ibug.rule import (
     K_CANDIDATES,
-    AnyRule,
-    Facts,
-    JointRule,
     Rule,
+    TargetSummary,
     affinity_threshold,
-    facts_of,
-    maker_of,
-    most_needed,
+    conformalized,
+    learn,
     ranges_of,
+    suited,
+    summarize,
     with_calibrated_sides,
+    with_floor,
+    without_validation,
 )
 from ibug.training._diagnostics import (
     ReadRows,
@@ -87,8 +88,8 @@ class FitRequest:
         The names of the columns of X.
     X, y
         The training rows.
-    facts
-        Their targets, and the families that can take these.
+    targets
+        What is known of each target of all training rows.
     validation
         X_val and y_val, if they were given.
     fit_params
@@ -111,7 +112,7 @@ class FitRequest:
     columns: Any
     X: Any
     y: Floats
-    facts: Facts
+    targets: tuple[TargetSummary, ...]
     validation: Rows | None
     fit_params: dict[str, Any]
     options: Options
@@ -138,7 +139,7 @@ class FitRequest:
     ) -> FitRequest:
         """Check parameters of `fit` and weights, so that an error comes before anything is trained."""
         X, y = train
-        facts = facts_of(y, options)
+        targets = summarize(y, options)
         if "groups" in fit_params:
             raise needs_splits(options.cv)
         if not options.prefit or options.wants_clones:
@@ -146,7 +147,7 @@ class FitRequest:
         weights = _sample_weight(fit_params, y)
         own = _neighbor_weight(weights) if options.weight_neighbors else None
         known = target_names, weights, own, validation_weight
-        return cls(model, columns, X, y, facts, validation, fit_params, options, rng, *known)
+        return cls(model, columns, X, y, targets, validation, fit_params, options, rng, *known)
 
     def with_model_column_names(self) -> FitRequest:
         """Return the same with other names of the columns, where the model's library would not be trained with these.
@@ -216,11 +217,13 @@ class FitRequest:
     def part(self, train: Any, held_out: Any) -> FitRequest:
         """Return the same with a part of the rows to train on, and the others as validation rows."""
         y, weights, own = self.y[train], self.sample_weight, self.neighbor_weight
+        # The rows held out are training rows, too: bounds hold for them as well.
+        targets = zip(summarize(y, self.options), self.targets, strict=True)
         return replace(
             self,
             X=_safe_indexing(self.X, train),
             y=y,
-            facts=facts_of(y, self.options).bounded(self.facts.supports),  # the rows held out are training rows, too
+            targets=tuple(replace(one, support=whole.support) for one, whole in targets),
             validation=(_safe_indexing(self.X, held_out), self.y[held_out]),
             fit_params=_check_method_params(self.X, self.fit_params, indices=train),
             sample_weight=None if weights is None else weights[train],
@@ -259,7 +262,7 @@ class SourceAndRule(NamedTuple):
     """What IBUGRegressor holds once it is fitted, and the validation rows that were read for it."""
 
     source: LocalSource
-    rule: AnyRule
+    rule: Rule
     rows: tuple[ReadRows, ...] = ()  # those tuned on, and those for conformal calibration where these are other ones
 
 
@@ -349,7 +352,7 @@ def _split(request: FitRequest) -> SourceAndRule:
     elif "residuals" in rule.needs:  # the final model cannot tell residuals, or not even the first one could
         _require_residuals(options, final.out_of_sample.reason or source.out_of_sample.reason)
         assert part.validation is not None, "which the held out rows are"
-        known = part.validation, options, part.facts, part.rng, part.validation_weight
+        known = part.validation, options, part.targets, part.rng, part.validation_weight
         rule = learn_from(source.with_training_residuals(Residuals()), *known).rule
     return SourceAndRule(final, _for_final_model(rule.with_k(options.k), final, request.X, options.n_jobs))
 
@@ -401,9 +404,9 @@ def _from_cross_fit(request: FitRequest, known: _OutOfSample, model: Any) -> Sou
     y = request.y[numbers]
     weights = None if request.sample_weight is None else request.sample_weight[numbers]
     residuals = _complete_residuals(honest.residuals, options) if options.wants_residuals else None
-    used, maker = residuals is not None, maker_of(request.facts)
+    used = residuals is not None
     source = request.source(model, residuals)
-    facts = request.facts.suited(source.leaves.reader.nonnegative_losses)
+    targets = suited(request.targets, source.leaves.reader.nonnegative_losses)
     every, shares = np.arange(len(y)), np.ones(len(y))
     if weights is not None and (weights > 0).any():
         every, some = counting(np.maximum(weights, 0.0))
@@ -416,8 +419,8 @@ def _from_cross_fit(request: FitRequest, known: _OutOfSample, model: Any) -> Sou
         features = None if options.conformal is None else _safe_indexing(request.X, numbers[chosen])
         return ValidationRows(honest, chosen, y[chosen], weights=own, features=features, share=known.share)
 
-    def rule_of(rows: ValidationRows) -> AnyRule:
-        return maker.learn(rows, options, facts, has_residuals=used)
+    def rule_of(rows: ValidationRows) -> Rule:
+        return learn(rows, options, targets, has_residuals=used)
 
     if options.sampling.tunes_trees:
         by_share = dict(zip((ALL_TREES, *TREE_SHARES), known.sources, strict=True))
@@ -435,9 +438,8 @@ def _from_cross_fit(request: FitRequest, known: _OutOfSample, model: Any) -> Sou
         deviation=float(np.std(y)),
         counts=options.conformal is None,
     )
-    if isinstance(rule, Rule):
-        rule = with_calibrated_sides(rule, rows(tuned_on, honest), options)
-    rule = maker.conformalized(rule, rows(held_out, honest), options)
+    rule = with_calibrated_sides(rule, rows(tuned_on, honest), options)
+    rule = conformalized(rule, rows(held_out, honest), options)
     most = source.index.n_rows if options.k is None else min(options.k, source.index.n_rows)
     rule = rule.widened(known.share, most).with_k(options.k)
     if options.scales_errors:
@@ -448,20 +450,14 @@ def _from_cross_fit(request: FitRequest, known: _OutOfSample, model: Any) -> Sou
 def _from_validation(request: FitRequest, source: LocalSource) -> SourceAndRule:
     if request.validation is not None:
         tunes = request.options.sampling.tunes_trees
-        known = source, request.validation, request.options, request.facts, request.rng, request.validation_weight
+        known = source, request.validation, request.options, request.targets, request.rng, request.validation_weight
         return learn_from(*known, tunes_trees=tunes)
-    options, maker = request.options, maker_of(request.facts)
-    facts = request.facts.suited(source.leaves.reader.nonnegative_losses)
-    rule = maker.without_validation(options, facts, source.index.n_rows)
+    options = request.options
+    targets = suited(request.targets, source.leaves.reader.nonnegative_losses)
+    rule = without_validation(options, targets, source.index.n_rows)
     sample = subsample(request.X, ROWS_FOR_FLOOR)
-    batches = source.batches(sample, _floor_needs(rule), n_jobs=options.n_jobs, verbose=options.verbose)
-    return SourceAndRule(source, maker.with_floor(rule, batches, request.facts))
-
-
-def _floor_needs(rule: AnyRule) -> dict[str, int]:
-    """Return the number of neighbours that variances are made of."""
-    rules = rule.rules if isinstance(rule, JointRule) else (rule,)
-    return most_needed(*(one.spread.n_neighbors for one in rules))
+    batches = source.batches(sample, rule.spread_needs, n_jobs=options.n_jobs, verbose=options.verbose)
+    return SourceAndRule(source, with_floor(rule, batches, request.targets))
 
 
 def _require_one_target(y: Floats) -> None:
@@ -476,7 +472,7 @@ def learn_from(
     source: LocalSource,
     validation: Rows,
     options: Options,
-    facts: Facts,
+    targets: Sequence[TargetSummary],
     rng: np.random.RandomState,
     weights: Floats | None = None,
     *,
@@ -490,7 +486,7 @@ def learn_from(
     """
     X, y = validation
     reader = source.leaves.reader
-    facts = facts.suited(reader.nonnegative_losses, ranges_of(y))
+    targets = suited(targets, reader.nonnegative_losses, ranges_of(y))
     if weights is not None:
         if not np.any(weights):
             raise InvalidInputError(
@@ -527,10 +523,10 @@ def learn_from(
             source=source.leaving_out_self() if from_rows else source,
             mean=None if reader.predicts_by_walk else predictions,
         )
-    own, has_residuals, maker = source.out_of_sample.are_own, source.has_training_residuals, maker_of(facts)
+    own, has_residuals = source.out_of_sample.are_own, source.has_training_residuals
 
-    def rule_of(rows: ValidationRows) -> AnyRule:
-        return maker.learn(rows, options, facts, has_residuals=has_residuals, own_residuals=own)
+    def rule_of(rows: ValidationRows) -> Rule:
+        return learn(rows, options, targets, has_residuals=has_residuals, own_residuals=own)
 
     if tunes_trees:
         asked = rows.source
@@ -542,9 +538,9 @@ def learn_from(
     else:
         rule = rule_of(rows)
     if parts is None:
-        return SourceAndRule(source, maker.conformalized(rule, rows, options), (rows,))
+        return SourceAndRule(source, conformalized(rule, rows, options), (rows,))
     others = rows_of(source, parts[1])  # which are in no index
-    return SourceAndRule(source, maker.conformalized(rule, others, options), (rows, others))
+    return SourceAndRule(source, conformalized(rule, others, options), (rows, others))
 
 
 def _predictions_of(read: Sequence[ReadRows]) -> Rows:
@@ -556,7 +552,7 @@ def _predictions_of(read: Sequence[ReadRows]) -> Rows:
 ROWS_FOR_THRESHOLD = 1000
 
 
-def _for_final_model(rule: AnyRule, source: LocalSource, X: Any, n_jobs: int | None) -> AnyRule:
+def _for_final_model(rule: Rule, source: LocalSource, X: Any, n_jobs: int | None) -> Rule:
     """Return the rule with the affinity threshold of the final model, and a reference for it.
 
     Held-out rows have the scores of models of fewer rows, which are lower. The threshold is that of training rows in
@@ -574,8 +570,8 @@ def _for_final_model(rule: AnyRule, source: LocalSource, X: Any, n_jobs: int | N
 
 
 def with_own_threshold(
-    rule: AnyRule, affinities: NDArray[np.int32], rows: Integers, numbers: NDArray[np.intp], n_trees: int
-) -> AnyRule:
+    rule: Rule, affinities: NDArray[np.int32], rows: Integers, numbers: NDArray[np.intp], n_trees: int
+) -> Rule:
     """Return the rule with the affinity threshold of these training rows, and a reference without affinity scores.
 
     Shapes: affinities, rows (n_rows, k + 1); numbers (n_rows,).
@@ -588,7 +584,7 @@ def with_own_threshold(
 
 def updated_source(
     source: LocalSource,
-    rule: AnyRule,
+    rule: Rule,
     rows: Rows,
     options: Options,
     random_state: Any,
@@ -606,12 +602,10 @@ def updated_source(
             "update takes sample_weight where training rows have weights as neighbours (weight_neighbors=True in fit), "
             "one above zero for each new row."
         )
-    facts_of(np.concatenate([source.targets, y]), options)  # they must be inside a support that was given
+    summarize(np.concatenate([source.targets, y]), options)  # they must be inside a support that was given
     least = 1
     if keep is not None:
-        rules = rule.rules if isinstance(rule, JointRule) else (rule,)
-        spreads = (k for one in rules for k in one.spread.n_neighbors.values())
-        least = max(rule.k, *rule.needs.values(), *spreads)
+        least = max(rule.k, *rule.needs.values(), *rule.spread_needs.values())
         _check_keep(keep, least, options)
     return updated(
         source,

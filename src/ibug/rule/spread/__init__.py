@@ -1,1 +1,0 @@
-"""The compiled functions on spreads."""
