@@ -34,7 +34,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.leaves import is_pandas
 from ibug.persistence import save
 
-Fit = TypeVar("Fit", bound=Callable[..., Any])
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def view(part: str, path: str) -> Any:
@@ -52,7 +52,7 @@ def view(part: str, path: str) -> Any:
     return property(value)
 
 
-def all_or_nothing(fit: Fit) -> Fit:
+def all_or_nothing(fit: Method) -> Method:
     """Decorate a method that learns, so that an estimator on which it fails stays as it was.
 
     Otherwise the columns of the new rows would stand beside the model of the old ones.
@@ -68,7 +68,33 @@ def all_or_nothing(fit: Fit) -> Fit:
             vars(self).update(before)
             raise
 
-    return cast(Fit, whole)
+    return cast(Method, whole)
+
+
+def answers(**right: str) -> Callable[[Method], Method]:
+    """Decorate a method, so that a parameter's name in other libraries is answered with the right one."""
+
+    def decorated(method: Method) -> Method:
+        @wraps(method)
+        def checked(self: Any, *args: Any, **options: Any) -> Any:
+            for name in options.keys() & right.keys():
+                raise TypeError(f"{type(self).__name__}.{method.__name__} has no parameter {name!r}: {right[name]}")
+            return method(self, *args, **options)
+
+        return cast(Method, checked)
+
+    return decorated
+
+
+#: What other libraries call the coverage of intervals, and the probabilities of quantiles.
+answers_coverage = answers(
+    alpha="give the probability that the interval shall hold, coverage=0.9 where alpha would be 0.1.",
+    confidence="give the probability that the interval shall hold, coverage=0.9.",
+)
+answers_alpha = answers(
+    quantiles="give their probabilities, alpha=[0.05, 0.5, 0.95].",
+    q="give their probabilities, alpha=[0.05, 0.5, 0.95].",
+)
 
 
 @keeps_read_only
@@ -93,6 +119,7 @@ class ProbabilisticRegressorMixin:
         """Return the point predictions, of shape (n_rows,)."""
         return self.predict_dist(X).mean()
 
+    @answers_coverage
     def predict_interval(
         self, X: Any, coverage: ArrayLike = 0.9, *, joint: bool = False, output: str | None = None
     ) -> Any:
@@ -120,12 +147,15 @@ class ProbabilisticRegressorMixin:
         """
         check_output(output)
         check_probabilities(coverage, "coverage")
+        if joint:
+            self._require_boxes()  # before anything is searched
         ends = self._ends(X, coverage, joint)
         calibrator = getattr(self, "conformal_", None)
         if joint or calibrator is not None:
             warn_infinite(ends, coverage, "predict_interval", joint=joint, conformal=calibrator)
         return self._framed(ends, lambda one: interval_columns(one, coverage), output, X)
 
+    @answers_alpha
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95), *, output: str | None = None) -> Any:
         """Return the quantiles at the probabilities `alpha`.
 
@@ -215,10 +245,16 @@ class ProbabilisticRegressorMixin:
         """
         save(self, path, compress=compress, metadata=metadata, trusted=trusted)
 
+    def _require_boxes(self) -> None:
+        """Raise InvalidInputError unless there are boxes of several targets."""
+        check_is_fitted(self)
+        raise InvalidInputError(
+            "joint=True makes boxes of several targets, and this estimator has one: leave joint out, or fit an "
+            "IBUGRegressor to y of shape (n_rows, n_targets)."
+        )
+
     def _ends(self, X: Any, coverage: ArrayLike, joint: bool) -> Floats:
         """Return the ends of intervals, (n_rows, 2) or (n_rows, 2, n_coverages)."""
-        if joint:
-            raise InvalidInputError("joint=True makes boxes of several targets, and this estimator has one.")
         return self._from_distributions(X, lambda distribution: side_by_side(*distribution.interval(coverage)))
 
     def _quantiles(self, X: Any, probabilities: Floats) -> Floats:

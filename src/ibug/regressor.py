@@ -540,10 +540,13 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         parts = [*map_batches(batches, lambda batch: function(rule.distribution(batch)), self.n_jobs)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _ends(self, X: Any, coverage: ArrayLike, joint: bool) -> Floats:
+    def _require_boxes(self) -> None:
         check_is_fitted(self)
-        if joint:
-            self.rule_.require_boxes()  # before anything is searched
+        if self.rule_.coupling is None:
+            super()._require_boxes()
+        self.rule_.require_boxes()
+
+    def _ends(self, X: Any, coverage: ArrayLike, joint: bool) -> Floats:
         return self._from_distributions(X, lambda found: self.rule_.ends(found, coverage, joint=joint))
 
     def _quantiles(self, X: Any, probabilities: Floats) -> Floats:

@@ -199,3 +199,24 @@ def test_impossible_quantiles(fitted, diabetes, alpha):
 def test_impossible_number_of_neighbours(fitted, diabetes, n_neighbors):
     with pytest.raises(InvalidInputError, match="n_neighbors must be an integer from 1 to the 300 training rows"):
         fitted.kneighbors(diabetes["test"][0], n_neighbors)
+
+
+def test_names_of_other_libraries_are_answered_with_the_right_ones(fitted, diabetes, monkeypatch):
+    X = diabetes["test"][0]
+    with pytest.raises(TypeError, match=r"IBUGRegressor.predict_interval has no parameter 'alpha'.*coverage=0\.9"):
+        fitted.predict_interval(X, alpha=0.1)
+    with pytest.raises(TypeError, match=r"IBUGRegressor.predict_quantiles has no parameter 'quantiles'.*alpha="):
+        fitted.predict_quantiles(X, quantiles=[0.5])
+    monkeypatch.setattr(type(fitted), "batches", lambda *arguments: pytest.fail("nothing is searched for"))
+    with pytest.raises(InvalidInputError, match="leave joint out"):
+        fitted.predict_interval(X, joint=True)
+
+
+@pytest.mark.parametrize("name", ["ibug:CBURegressor", "ibug:ProbabilisticEnsemble", "ibug.dask:ReplicatedRegressor"])
+def test_all_estimators_answer_with_the_right_name(name):
+    module, _, cls = name.partition(":")
+    cls = getattr(pytest.importorskip(module), cls)
+    with pytest.raises(TypeError, match="coverage="):
+        cls.predict_interval(object.__new__(cls), None, alpha=0.1)
+    with pytest.raises(TypeError, match="alpha="):
+        cls.predict_quantiles(object.__new__(cls), None, quantiles=0.1)

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ibug._estimator import all_or_nothing, view
+from ibug._estimator import all_or_nothing, answers_alpha, answers_coverage, view
 from ibug._frames import FeatureType, feature_types, quantile_names
 from ibug._options import Options
 from ibug._read_only import keeps_read_only
@@ -218,6 +218,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         lazy = LazyDistribution(rows, graph.delayed(parts), indices_of(rows))
         return lazy.compute() if rows.are_local else lazy
 
+    @answers_coverage
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
         """Return the central interval of the given coverage: columns ``lower`` and ``upper``.
 
@@ -237,6 +238,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         check_probabilities(coverage, "coverage")
         return self._answer(X, interval_of, ["lower", "upper"], coverage)
 
+    @answers_alpha
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Any:
         """Return the quantiles at the probabilities `alpha`, one column each; in frames ``q0.05`` and so on.
 

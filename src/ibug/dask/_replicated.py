@@ -16,6 +16,7 @@ from distributed import Client, WorkerPlugin, default_client, get_worker
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _num_samples, validate_data
 
+from ibug._estimator import answers_alpha, answers_coverage
 from ibug._validation import check_probabilities
 from ibug.dask._distribution import LazyDistribution
 from ibug.dask._rows import Partitions, check_kind, framed, in_partition, index_of, meta_of
@@ -78,6 +79,7 @@ class ReplicatedRegressor:
         indices = [delayed(index_of)(part) for part in rows.parts] if rows.are_frames else None
         return LazyDistribution(rows, distributions, indices)
 
+    @answers_coverage
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
         """Return the central interval of the given coverage: columns ``lower`` and ``upper``.
 
@@ -91,6 +93,7 @@ class ReplicatedRegressor:
         check_probabilities(coverage, "coverage")
         return self._map(X, "predict_interval", {"coverage": coverage}, ["lower", "upper"])
 
+    @answers_alpha
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Any:
         """Return the quantiles at the probabilities `alpha`, one column each; in frames these are their names.
 

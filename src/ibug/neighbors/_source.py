@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ibug._parallel import n_threads_of, run_parallel
 from ibug._typing import Floats, Integers, LeavesOf
+from ibug._validation import require
 
 
 class OwnNeighbors(NamedTuple):

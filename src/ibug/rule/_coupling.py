@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from ibug._read_only import read_only_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from ibug._read_only import read_only_property
 from ibug._typing import Floats
 from ibug._weights import effective_rows, mean
 from ibug.calibration import BoxCalibrator

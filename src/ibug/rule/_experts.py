@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from ibug._read_only import read_only_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ibug._compiled import stack as kernel
+from ibug._read_only import read_only_property
 from ibug._typing import Floats
 from ibug._weights import effective_rows, quantile
 from ibug._weights import mean as average

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from ibug._read_only import read_only_property
 from types import MappingProxyType
 from typing import Any
 
@@ -12,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._frames import side_by_side
-from ibug._validation import require
+from ibug._read_only import read_only_property
 from ibug._typing import Floats, LeavesOf
+from ibug._validation import require
 from ibug.calibration import BoxCalibrator, ConformalCalibrator, calibrator_from_state, calibrator_state
 from ibug.distributions import Distribution, Stack
 from ibug.exceptions import InvalidInputError
