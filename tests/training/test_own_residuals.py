@@ -313,7 +313,7 @@ def test_models_that_cannot_tell(rows, make, parameters, reason):
     X, y, _ = rows
     own = found(make(**parameters).fit(X, y), X, y)
     assert (own.values, own.kind) == (None, "none")
-    assert own.reason.startswith("The model cannot tell honest residuals of its training rows: ")
+    assert own.reason.startswith("The model cannot compute out-of-sample residuals of its training rows: ")
     assert re.search(reason, own.reason), own.reason
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Self  # in typing from Python 3.11 on
 
 
-_USUAL = 0.9  # the coverage whose intervals tell which group is the widest
+_USUAL = 0.9  # the coverage at which the widest group is determined
 
 
 @keeps_read_only
@@ -55,7 +55,7 @@ class ConformalCalibrator(BaseEstimator):
         self.n_bins, self.groups, self.ratio = n_bins, groups, ratio
 
     def row_context(self, X: Any, leaves: LeavesOf | None = None) -> dict[str, NDArray[Any]]:
-        """Return what `fit` and `transform` need of rows beside their distributions: ``groups`` and ``ratio``.
+        """Return what `fit` and `transform` need of rows besides their distributions: ``groups`` and ``ratio``.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class ScaleConformal(ConformalCalibrator):
     >>> from ibug.calibration import ScaleConformal
     >>> from ibug.distributions import Normal
     >>> rng = np.random.default_rng(0)
-    >>> d, y = Normal(np.zeros(999), np.ones(999)), 3 * rng.normal(size=999)  # says 1, the truth is 3
+    >>> d, y = Normal(np.zeros(999), np.ones(999)), 3 * rng.normal(size=999)  # σ is said to be 1, and is 3
     >>> lower, upper = ScaleConformal().fit(d, y).transform(d[:1]).interval(0.9)
     >>> upper.round(1)
     array([4.7])

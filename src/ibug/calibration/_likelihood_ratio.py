@@ -28,7 +28,7 @@ Leaves = NDArray[np.int32]
 class LikelihoodRatio:
     """The density of rows to be predicted over that of validation rows, estimated from the leaves of a model.
 
-    A logistic regression tells the two kinds of rows apart. Its features are the leaves, scaled so that the inner
+    A logistic regression separates the two kinds of rows. Its features are the leaves, scaled so that the inner
     product of two rows is their affinity as a share of the trees: it is the kernel method whose kernel is the affinity.
     The log ratio of a row is a sum over its leaves, so that columns of any type will do. It sees what the model splits
     on, and nothing else. ``IBUGRegressor.likelihood_ratio`` makes one, ``ScaleConformal(ratio=...)`` takes it.
@@ -64,7 +64,7 @@ class LikelihoodRatio:
             )
         features = _as_features(np.concatenate([before, new]), width)
         is_new = np.repeat([False, True], [len(before), len(new)])
-        # Both kinds of rows count alike in all, so that the odds are the ratio.
+        # Both kinds of rows have the same total weight, so that the odds are the ratio.
         weights = np.where(is_new, 0.5 / len(new), 0.5 / len(before)) * len(is_new)
         classifier = LogisticRegression(C=_INVERSE_PENALTY, max_iter=_MOST_STEPS)
         classifier.fit(features, is_new, sample_weight=weights)

@@ -58,7 +58,7 @@ class VarianceCalibrator(BaseEstimator):
     >>> import numpy as np
     >>> from ibug import VarianceCalibrator
     >>> y = np.random.default_rng(0).normal(scale=2.0, size=1000)
-    >>> calibrator = VarianceCalibrator().fit(np.zeros(1000), np.ones(1000), y)  # says 1, the truth is 4
+    >>> calibrator = VarianceCalibrator().fit(np.zeros(1000), np.ones(1000), y)  # σ² is said to be 1, and is 4
     >>> calibrator.transform(np.ones(1))
     array([3.5])
     >>> VarianceCalibrator(method="continuous").fit(np.zeros(1000), np.ones(1000), y).transform(np.ones(1)).round(2)

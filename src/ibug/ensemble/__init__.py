@@ -1,4 +1,4 @@
-"""Probabilistic regressors beside IBUG, and several of them together."""
+"""Probabilistic regressors besides IBUG, and ensembles of them."""
 
 from ibug.ensemble._cbu import CBURegressor, check_model, usable_count
 from ibug.ensemble._probabilistic import ProbabilisticEnsemble

@@ -155,7 +155,7 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         Parameters
         ----------
         X : array-like or data frame of shape (n_rows, n_features)
-            The training rows. With `prefit`, they only tell number and names of the features.
+            The training rows. With `prefit`, only the number and the names of their features count.
         y : array-like of shape (n_rows,)
             Their targets.
         sample_weight : array-like of shape (n_rows,), optional

@@ -22,30 +22,31 @@ from ibug.persistence import save
 
 
 class AdaptiveIntervals:
-    """Intervals for a stream of rows: each truth that becomes known moves them, so that their coverage holds.
+    """Intervals for a stream of rows: each observed value moves them, so that their coverage holds.
 
-    An end of an interval is a quantile of the predicted distribution, at a level that follows the truths: adaptive
-    conformal inference with aggregated step sizes, each end by itself. Nothing is trained, and the estimator does not
-    change.
+    An end of an interval is a quantile of the predicted distribution, at a level that follows the observed values:
+    adaptive conformal inference with aggregated step sizes, each end by itself. Nothing is trained, and the estimator
+    does not change.
 
     **The guarantee** needs no assumption about the data. After T rows, observed in batches of at most B, the share of
-    truths above the upper end differs from (1 − coverage)/2 by at most (b + 0.05 B)/(0.05 T), and so does that below
-    the lower end; b is the largest distance so far between the normal score of a truth and its estimate, a few units
-    where distributions are about right. It is about the long run: at a given time more or fewer may be inside.
+    observed values above the upper end differs from (1 − coverage)/2 by at most (b + 0.05 B)/(0.05 T), and so does that
+    below the lower end; b is the largest distance so far between the normal score of an observed value and its
+    estimate, a few units where distributions are about right. It is about the long run: at a given time more or fewer
+    may be inside.
 
     Parameters
     ----------
     estimator : fitted estimator with ``predict_dist``
         IBUGRegressor, CBURegressor, ProbabilisticEnsemble, or one of your own.
     coverage : float
-        The share of truths that intervals shall hold.
+        The share of observed values that intervals shall hold; 0.9 by default.
 
     Attributes
     ----------
     n_observed_ : int
         The number of rows observed so far.
     n_inside_ : int
-        Of these, the rows whose truth was inside the interval.
+        Of these, the rows whose observed value was inside the interval.
 
     References
     ----------
@@ -60,9 +61,9 @@ class AdaptiveIntervals:
     >>> X, y = load_diabetes(return_X_y=True)
     >>> u = IBUGRegressor(random_state=0).fit(X[:300], y[:300])
     >>> stream = AdaptiveIntervals(u, coverage=0.9)
-    >>> for row, truth in zip(X[300:], y[300:]):
+    >>> for row, value in zip(X[300:], y[300:]):
     ...     lower, upper = stream.predict_interval([row])[0]
-    ...     stream = stream.observe([row], [truth])
+    ...     stream = stream.observe([row], [value])
     >>> bool(stream.n_inside_ / stream.n_observed_ > 0.85)
     True
     """
@@ -86,7 +87,7 @@ class AdaptiveIntervals:
         return f"AdaptiveIntervals({type(self.estimator).__name__}, coverage={self.coverage:g})"
 
     def predict_interval(self, X: Any) -> Floats:
-        """Return the intervals of rows whose truths are not known yet, (n_rows, 2): lower and upper ends.
+        """Return the intervals of rows that are not observed yet, (n_rows, 2): lower and upper ends.
 
         Parameters
         ----------
@@ -96,24 +97,24 @@ class AdaptiveIntervals:
         return self._ends(self.estimator.predict_dist(X).censored())
 
     def observe(self, X: Any, y: ArrayLike) -> AdaptiveIntervals:
-        """Learn from the truths of rows, the ones that were predicted last, in the order in which they arrived.
+        """Learn from the observed values of the rows predicted last, in the order in which they arrived.
 
         Rows that are observed together count as predicted together, with the intervals of before.
 
         Parameters
         ----------
         X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
-            The rows and their truths.
+            The rows and their observed values.
         """
-        truths = check_targets(X, y, "y")
+        values = check_targets(X, y, "y")
         distribution = self.estimator.predict_dist(X).censored()
         lower, upper = self._ends(distribution).T
-        below, above = truths < lower, truths > upper
+        below, above = values < lower, values > upper
         # Where F jumps at y, y is above a quantile if the level of that is at most the score before the jump.
-        before = distribution.normal_score(np.nextafter(truths, -np.inf))
+        before = distribution.normal_score(np.nextafter(values, -np.inf))
         self._above = self._above.after(before, int(above.sum()))
-        self._below = self._below.after(-distribution.normal_score(truths), int(below.sum()))
-        self.n_observed_ += len(truths)
+        self._below = self._below.after(-distribution.normal_score(values), int(below.sum()))
+        self.n_observed_ += len(values)
         self.n_inside_ += int(np.sum(~(below | above)))
         return self
 

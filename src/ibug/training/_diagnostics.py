@@ -50,7 +50,7 @@ _ROWS_TO_COUNT = 150
 _ORDERED_ROWS = 1000
 _USELESS = 1.25
 # The correlation of predictions with targets: below the first on training rows and above the second on validation rows,
-# the training targets are in another order. The third is the least number of rows that tells it.
+# the training targets are in another order. The third is the least number of rows for this.
 _NO_FIT, _FIT, _ROWS_TO_CORRELATE = 0.1, 0.5, 50
 # Errors of rows to calibrate on are compared with those of the latest neighbours, this number of them at most and at
 # least; below this p-value they are other ones.
@@ -177,19 +177,11 @@ def _warn_of_swapped_rows(reason: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ReadRows(ValidationRows):
-    """Validation rows that are read for a rule; what the diagnostics look at is kept as it passes.
-
-    Parameters
-    ----------
-    sampled : ndarray of shape (n_sampled,)
-        The rows whose neighbours are kept, ascending.
-    kept
-        The predictions of each batch, and its sampled rows with their neighbours.
-    """
+    """Validation rows that are read for a rule; what the diagnostics look at is kept as it passes."""
 
     source: LocalSource
-    sampled: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
-    kept: list[tuple[Floats, Batch]] = field(default_factory=list)
+    sampled: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # whose neighbours are kept
+    kept: list[tuple[Floats, Batch]] = field(default_factory=list)  # by batch: predictions of all, and those sampled
 
     def batches(self, needs: Mapping[str, int]) -> Iterator[Batch]:
         """Yield the neighbours of one batch of rows after another."""
@@ -205,7 +197,7 @@ class ReadRows(ValidationRows):
         return np.concatenate([mean for mean, _ in self.kept])
 
     def sampled_batches(self, rule: Rule, leaves_of: LeavesOf) -> Iterator[Batch]:
-        """Yield the sampled rows with their neighbours, and with what the rule looks at besides."""
+        """Yield the sampled rows with their neighbours, and with their row context."""
         context = rule.row_context(_safe_indexing(self.X, self.sampled), leaves_of) if len(self.sampled) else {}
         return with_row_context((batch for _, batch in self.kept), context)
 
@@ -370,13 +362,13 @@ def _cycles(order: Integers) -> list[list[int]]:
 
 Hashes = NDArray[np.uint64]
 
-# This many new rows are looked up: enough to tell a tenth of them from chance.
+# This many new rows are looked up: enough to distinguish a tenth of them from chance.
 _LOOKED_UP = 1000
 # Training rows are hashed in chunks of about this many numbers: 32 MB.
 _NUMBERS_PER_CHUNK = 2**22
 # The share of equal rows that is suspicious, beyond that of training rows which have a twin among themselves.
 SUSPICIOUS_SHARE = 0.1
-# The number of rows that tell whether the values of leaves follow from them, at most and at least.
+# How many rows are taken to see whether the values of leaves follow from them, at most and at least.
 _ROWS_TO_FOLLOW, _LEAST_ROWS = 4000, 150
 # Where the mean error is a larger share of its standard deviation, an outlier or another unit governs leaf values.
 _OFF = 0.3
@@ -485,7 +477,7 @@ def _mixed(bits: Hashes) -> Hashes:
 
 
 def fills_leaves(reader: LeafReader, X: Any, weights: Floats | None = None) -> bool:
-    """Tell whether rows fill the leaves of the first trees just as the model's training rows did.
+    """Return whether rows fill the leaves of the first trees just as the model's training rows did.
 
     Shapes: weights (n_rows,).
     """
@@ -521,7 +513,7 @@ class Follows(NamedTuple):
     least: float  # what training rows have at least, on average; 0 where that is not known
 
     def is_below(self, other: Follows | float) -> bool:
-        """Tell whether the share is below another one, or a number, beyond chance."""
+        """Return whether the share is below another one, or a number, beyond chance."""
         share, error = (other.share, other.error) if isinstance(other, Follows) else (other, 0.0)
         return self.share + _CERTAIN * float(np.hypot(self.error, error)) < share
 

@@ -18,10 +18,10 @@ from ibug.rule import Rule, joined
 ALL_TREES = TreeShare("first", 1.0)
 #: The smaller shares that are tried, the smallest first.
 TREE_SHARES = tuple(TreeShare("gain", fraction) for fraction in (0.2, 0.35, 0.5, 0.65, 0.8))
-#: With fewer trees a search takes next to no time, and each tree counts; fewer validation rows cannot tell.
+#: With fewer trees a search takes next to no time, and each tree counts; fewer validation rows are too noisy.
 LEAST_TREES, LEAST_ROWS = 50, 100
 
-# A score of the user's own is one number for many rows: these many groups of rows tell how it varies.
+# A score of the user's own is one number for many rows: its variance is that between this many groups of rows.
 _GROUPS = 30
 
 
@@ -30,25 +30,13 @@ Read = TypeVar("Read", bound=ValidationRows)
 
 @dataclass(frozen=True, eq=False)
 class Tried(Generic[Read]):
-    """A share of the trees, and what validation rows say of it.
-
-    Parameters
-    ----------
-    share
-        Which trees.
-    rows
-        The validation rows, with a source of the neighbours that these trees find.
-    rule
-        What is learned from them.
-    scores, weights : ndarray of shape (n,)
-        The score of each row, or of each group of rows, and what each counts; None where they count alike.
-    """
+    """A share of the trees, and how good it is on validation rows."""
 
     share: TreeShare
-    rows: Read
+    rows: Read  # with a source of the neighbours that these trees find
     rule: Rule
-    scores: Floats
-    weights: Floats | None
+    scores: Floats  # (n,), of each row, or of each group of rows
+    weights: Floats | None  # (n,)
 
     @property
     def score(self) -> float:

@@ -62,39 +62,17 @@ _USUAL_SLOPE, _STEEPEST_SLOPE = 0.05, -0.25
 
 @dataclass(frozen=True)
 class CrossFit:
-    """The outcome of cross-fitting.
+    """Out-of-fold predictions of the training rows, and the neighbours that clones found for some of them."""
 
-    Parameters
-    ----------
-    mean : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        Out-of-fold predictions; NaN of rows that no fold predicts.
-    rows : ndarray of shape (n_tuned,)
-        The rows whose neighbours were searched, ascending, all of them predicted.
-    affinities : ndarray of shape (n_tuned, k)
-        Shares of the trees of the row's own model.
-    neighbors : ndarray of shape (n_tuned, k)
-        Among the rows that the row's own model was trained on.
-    own : tuple of OwnNeighbors
-        The same by the trees of each of several targets, where these are apart.
-    n_trees : int
-        The smallest number of trees that count of a clone; 0 where no neighbours were searched.
-    fewer : list of pairs of ndarray of shape (n_tuned, k)
-        Affinities and neighbours by shares of the trees, for each that was asked for.
-    share : float
-        The number of rows that a clone was trained on, over that of all rows: the mean over the rows predicted.
-    improvement : float or ndarray of shape (n_targets,)
-        What errors of the clones are multiplied by to be those of a model of all rows; see `improvement_of`.
-    """
-
-    mean: Floats
-    rows: NDArray[np.intp]
-    affinities: NDArray[np.float32]
-    neighbors: NDArray[np.int32]
-    own: tuple[OwnNeighbors, ...]
-    n_trees: int
-    fewer: list[Nearest]
-    share: float = 1.0
-    improvement: Any = 1.0
+    mean: Floats  # (n_rows,) or (n_rows, n_targets), NaN of rows that no fold predicts
+    rows: NDArray[np.intp]  # (n_tuned,), whose neighbours were searched, ascending, all of them predicted
+    affinities: NDArray[np.float32]  # (n_tuned, k), shares of the trees of the row's own model
+    neighbors: NDArray[np.int32]  # (n_tuned, k), among the rows that the row's own model was trained on
+    own: tuple[OwnNeighbors, ...]  # the same by the trees of each of several targets, where these are apart
+    n_trees: int  # the smallest number of trees that count of a clone; 0 where no neighbours were searched
+    fewer: list[Nearest]  # affinities and neighbours by each share of the trees that was asked for
+    share: float = 1.0  # the number of rows that a clone was trained on, over that of all rows, on average
+    improvement: Any = 1.0  # () or (n_targets,), see `improvement_of`
 
 
 def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> list[Fold]:
@@ -228,8 +206,8 @@ def _both(first: Fold, second: Fold) -> Fold | None:
 def improvement_of(fewer: Floats, errors: Floats, sizes: tuple[float, float, float]) -> Floats:
     """Return what errors of models of some rows are multiplied by to be those of a model of more rows, () or (d,).
 
-    The root mean square error falls with a power of the number of rows, which models of still fewer rows tell, as far
-    as chance allows: the logarithm of the factor is pulled towards 0, from which it differs by about 0.05.
+    The root mean square error falls with a power of the number of rows, which is estimated by models of still fewer
+    rows, as far as chance allows: the logarithm of the factor is pulled towards 0, from which it differs by about 0.05.
 
     Shapes: fewer, errors (n,).
     """

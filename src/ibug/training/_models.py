@@ -50,7 +50,7 @@ def checked_model(estimator: Any, options: Options, rng: np.random.RandomState) 
 
 
 def warn_of_retraining(model: Any, copy: Any) -> None:
-    """Tell of an estimator that is trained already, and about to be trained again."""
+    """Warn of an estimator that is trained already, and about to be trained again."""
     if not _is_trained(model) or _is_trained(copy):
         return
     warn_user(

@@ -1,9 +1,9 @@
-"""Honest residuals of the training rows by the trained model itself: its trees, without the row in their leaves.
+"""Out-of-sample residuals of the training rows by the model itself: its trees, without the row in their leaves.
 
 With the trees as they are, a leaf of a boosting model has the value −rate · G/(H + λ), of the gradients and hessians of
 the rows in it. Without the row itself it has another: these values sum to a prediction that the row has not pulled to
 its target. The splits have seen the row, so that such residuals are too small; but where they are large, predictions of
-new rows are far off. Validation rows tell the level.
+new rows are far off. Their level comes from validation rows.
 
 Random forests have trees that have not seen a row: those predict it.
 """
@@ -50,7 +50,7 @@ def own_residuals(
     found = _own_residuals(reader, index, y, sample_weight, X, n_jobs, verbose)
     if found.values is not None or sample_weight is None or np.any(sample_weight != sample_weight[0]):
         return found
-    # Weights that are all the same may be those of a model that was trained without: its leaf values tell.
+    # Weights that are all the same may be those of a model that was trained without: its leaf values show which.
     plain = _own_residuals(reader, index, y, None, X, n_jobs, verbose)
     return found if plain.values is None else plain
 
@@ -79,7 +79,9 @@ def _own_residuals(
             kinds.add(found.kind)
         return Residuals(np.stack(values, axis=1), kinds.pop())  # all models are of one kind
     except NotRedoneError as reason:
-        return Residuals(None, "none", f"The model cannot tell honest residuals of its training rows: {reason}.")
+        return Residuals(
+            None, "none", f"The model cannot compute out-of-sample residuals of its training rows: {reason}."
+        )
 
 
 def _residuals(
