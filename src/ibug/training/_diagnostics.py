@@ -562,7 +562,7 @@ def _pulls(recipe: Boosting | Bagging, leaves: NDArray[np.intp]) -> tuple[Floats
     """Return Σ −g·v and Σ h·v²/rate of the trees that count, and the prediction, (n_rows,) each."""
     n, n_trees = leaves.shape
     if recipe.leaves.n_trees != n_trees:
-        raise NotRedoneError("it does not tell the values of all trees")
+        raise NotRedoneError("the values of some of its trees are not known")
     weights = np.ones(n) if recipe.weights is None else recipe.weights
     pulls, steps = np.zeros(n), np.zeros(n)
     raw = np.zeros(n) if isinstance(recipe, Bagging) else np.full(n, recipe.start)

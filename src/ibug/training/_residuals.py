@@ -124,7 +124,7 @@ def _chunks(recipe: Boosting | Bagging, index: LeafIndex | JoinedIndex) -> Itera
     arrays = index.arrays()
     tiles, numbering, counts = arrays["tiles"], arrays["numbering"], arrays["leaf_counts"]
     if recipe.leaves.n_trees != len(counts):
-        raise NotRedoneError("it does not tell the values of all trees")
+        raise NotRedoneError("the values of some of its trees are not known")
     per_tree = max(tiles.shape[0] * tiles.shape[2], 2 * kernel.LANES * int(counts.max()))
     size = max(1, _CODES_PER_CHUNK // per_tree)
     for start in range(0, len(counts), size):
