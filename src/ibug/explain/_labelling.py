@@ -1,4 +1,4 @@
-"""What would help: the rows of an unlabelled pool whose labels would tell most about uncertain rows."""
+"""Which rows of an unlabelled pool to label: those whose labels would help most with uncertain rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ibug._validation import check_at_least_one
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import LocalSource
 
-# A label tells of the rows that are nearest to it.
+# A label says something about the rows that are nearest to it.
 _NEIGHBORS = 100
 
 

@@ -198,7 +198,7 @@ class Drivers:
 
 
 def drivers(estimator: Any, X: Any, background: Any = None, **options: Any) -> Drivers:
-    """Return which features drive the spread over the rows of X, beside which drive the prediction.
+    """Return how much each feature drives the spread over the rows of X, and how much the prediction.
 
     Parameters
     ----------

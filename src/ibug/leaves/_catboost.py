@@ -113,7 +113,7 @@ class CatBoostReader(WalkingReader):
         return as_leaf_numbers(self.model.calc_leaf_indexes(X), _num_samples(X), self.model)
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
-        return _recipe(self.model, output, self._n_outputs, np.asarray(in_single(y)), in_single(sample_weight))
+        return _recipe(self.model, output, self._n_outputs, *in_single(y, sample_weight))
 
     def _trees(self) -> tuple[Trees, Link | None]:
         if self._n_outputs > 1:
@@ -196,7 +196,7 @@ def _recipe(model: Any, output: int, n_outputs: int, targets: Floats, weights: F
     Shapes: targets, weights (n_rows,), single precision.
     """
     if "params" not in model.get_metadata():
-        raise NotRedoneError("it does not tell its parameters, as sums of models do not")
+        raise NotRedoneError("its file has no parameters, like that of every sum of models")
     given, loss = model.get_all_params(), trained_loss(model)
     if loss not in ("RMSE", "MultiRMSE"):
         raise NotRedoneError(f"its loss, {loss!r}, is another than 'RMSE'")

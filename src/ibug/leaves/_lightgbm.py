@@ -93,7 +93,7 @@ class LightGBMReader(WalkingReader):
 
     @classmethod
     def refuses(cls, name: str) -> bool:
-        """Tell whether LightGBM refuses a column of this name: an empty one, or one with a character that JSON uses."""
+        """Return whether LightGBM refuses a name: an empty one, or one with a character that JSON uses."""
         return not name or super().refuses(name)
 
     @classmethod
@@ -107,7 +107,7 @@ class LightGBMReader(WalkingReader):
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
         booster = self._booster()
-        return _recipe(ModelText.of(booster, booster.best_iteration), y, sample_weight)
+        return _recipe(ModelText.of(booster, booster.best_iteration), *in_single(y, sample_weight))
 
     def _booster(self) -> Any:
         return self.model if isinstance(self.model, lightgbm.Booster) else self.model.booster_
@@ -229,21 +229,20 @@ def _signed_square(raw: Floats) -> Floats:
     return np.asarray(np.sign(raw) * raw * raw)
 
 
-def _recipe(text: ModelText, y: Floats, weights: Floats | None) -> Boosting:
-    """Return how leaf values were made. Shapes: y, weights (n_rows,)."""
+def _recipe(text: ModelText, targets: Floats, weights: Floats | None) -> Boosting:
+    """Return how leaf values were made. Shapes: targets, weights (n_rows,), single precision."""
     given, trees = text.parameters, text.trees
     if not given:
-        raise NotRedoneError("its file does not tell its parameters")
+        raise NotRedoneError("its file has no parameters")
     refusal = _sampling(given)
     loss, of_roots = _loss(text)
     counts = [int(tree["num_leaves"]) for tree in trees]
     values = by_tree(_numbers(trees, "leaf_value", np.float64), counts)
     rates = np.array([float(tree["shrinkage"]) for tree in trees])
     if rates[0] == 1.0 and len(set(rates[1:])) > 1:
-        raise NotRedoneError("its learning rate changes, and the first tree does not tell its own")
-    targets, weights = np.asarray(in_single(y)), in_single(weights)
+        raise NotRedoneError("its learning rate changes, and that of the first tree is not known")
     if of_roots:
-        targets = np.asarray(in_single(np.sign(targets) * np.sqrt(np.abs(targets))))
+        targets, _ = in_single(np.sign(targets) * np.sqrt(np.abs(targets)), None)
     start = 0.0
     if int(given["boost_from_average"]) and rates[0] == 1.0:  # which is how the average in the first tree shows
         start = float(np.average(targets, weights=weights))

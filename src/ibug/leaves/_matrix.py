@@ -20,7 +20,7 @@ def array_as_floats(X: Any, integers: type[np.floating[Any]]) -> NDArray[Any] | 
 
 
 def is_pandas(X: Any) -> bool:
-    """Tell whether X is a pandas data frame, without importing pandas."""
+    """Return whether X is a pandas data frame, without importing pandas."""
     if type(X) is np.ndarray:
         return False
     return any(cls.__name__ == "DataFrame" and cls.__module__.partition(".")[0] == "pandas" for cls in type(X).__mro__)

@@ -180,7 +180,7 @@ class LeafReader(ABC):
 
     @classmethod
     def refuses(cls, name: str) -> bool:
-        """Tell whether the library refuses a column of this name."""
+        """Return whether the library refuses a column of this name."""
         return bool(cls.refused_characters and re.search(cls.refused_characters, name))
 
     @classmethod

@@ -180,9 +180,11 @@ def identity(raw: Floats) -> Floats:
     return raw
 
 
-def in_single(values: Floats | None) -> Floats | None:
-    """Return numbers as they are after single precision; None stays None."""
-    return None if values is None else np.asarray(values, np.float32).astype(np.float64)
+def in_single(targets: Floats, weights: Floats | None) -> tuple[Floats, Floats | None]:
+    """Return targets and weights as they are after single precision, in which most libraries keep them."""
+    if weights is not None:
+        weights = weights.astype(np.float32).astype(np.float64)
+    return targets.astype(np.float32).astype(np.float64), weights
 
 
 def by_tree(values: Floats, counts: Sequence[int]) -> list[Floats]:

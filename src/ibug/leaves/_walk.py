@@ -225,7 +225,7 @@ class WalkingReader(LeafReader):
     """Reads with the compiled walk once :meth:`prepare` has found that it agrees with the library.
 
     A subclass says how the library's trees and rows are to be read. Whatever is unknown or does not agree is left to
-    the library's own functions; `how` tells which is used, and why.
+    the library's own functions; `how` says which is used, and why.
     """
 
     library = ""
@@ -241,7 +241,7 @@ class WalkingReader(LeafReader):
         """Return the trees that `predict` uses, and what makes predictions of the sums of leaf values.
 
         Raises NotWalkableError for models of which the walk does not know enough; the link is ``None`` where the sum
-        of leaf values does not tell the prediction.
+        of leaf values is not enough for the prediction.
         """
 
     @abstractmethod

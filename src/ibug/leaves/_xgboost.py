@@ -88,8 +88,7 @@ class XGBoostReader(WalkingReader):
         """Return how the booster came to the leaf values of one output, if it has trees of its own."""
         if self._n_outputs > 1 and self.outputs is None:
             raise NotRedoneError("its leaves hold vectors")
-        given = self._booster, self._n_rounds, output, self._n_outputs
-        return _recipe(*given, np.asarray(in_single(y)), in_single(sample_weight))
+        return _recipe(self._booster, self._n_rounds, output, self._n_outputs, *in_single(y, sample_weight))
 
     def leaf_sizes(self, n: int) -> list[Floats] | None:
         """Return the number of rows in leaves: the sum of their second derivatives, which are 1 for some losses."""
@@ -255,7 +254,7 @@ def _quantile(booster: Any) -> float | None:
 
 
 def _has_vector_leaves(booster: Any) -> bool:
-    """Tell whether a model of several outputs has one tree for all of them (``multi_strategy="multi_output_tree"``)."""
+    """Return whether all outputs share their trees, as with ``multi_strategy="multi_output_tree"``."""
     parameters = _gbtree(_config(booster))["gbtree_model_param"]
     rounds = int(booster.num_boosted_rounds())
     return int(parameters["num_trees"]) == rounds * int(parameters["num_parallel_tree"])
@@ -269,7 +268,7 @@ def _check_booster(model: Any, booster: Any) -> int:
         raise unsupported(model, _LINEAR)
     if objective.startswith(_NO_REGRESSION):
         raise unsupported(model, f"its objective is {objective!r}, and ibug needs a regression model")
-    # A user's own objective may ask for classes without a name that tells; several quantiles are outputs, too.
+    # A user's own objective may ask for classes without a name that shows it; several quantiles are outputs, too.
     n_classes, n_targets = (int(learner["learner_model_param"].get(name, 1)) for name in ("num_class", "num_target"))
     if n_classes > 1 or (n_targets > 1 and "quantile" in objective):
         raise unsupported(model, "it has several outputs, which are not several targets")
@@ -405,7 +404,7 @@ def _loss(objective: dict[str, Any]) -> Loss:
 class _FittedTree:
     """The nodes of one tree: their values, which are −G/(H + l2), times the rate in leaves, and the sums H.
 
-    A model that comes from a file has no configuration; G of a node is the sum of its children's, which tells both.
+    A model from a file has no configuration: as G of a node is the sum of its children's, l2 and rate follow from them.
     """
 
     def __init__(self, tree: dict[str, Any]) -> None:
@@ -424,7 +423,7 @@ class _FittedTree:
         return total[above] - total[left] - total[right], weight[left] + weight[right] - weight[above]
 
     def rate(self, l2: float, given: float) -> float:
-        """Return the learning rate that leaves show beside their parents, or the given one if it agrees."""
+        """Return the learning rate that leaves and their parents show, or the given one if it agrees."""
         above = np.flatnonzero(~self.leaf)
         above = above[self.leaf[self.left[above]] & self.leaf[self.right[above]]]
         gradient = self.weight[above] * (self.hessian[above] + l2)
