@@ -221,7 +221,7 @@ class ProbabilisticRegressorMixin:
 
         The file is a zip container: the tree model in its library's own format, arrays as ``.npy``, and a manifest with
         parameters, learned values, versions and checksums. It holds no pickle, so that loading it runs no code. It is
-        written beside `path` first and then put in its place, so that an old file stays whole if anything fails.
+        complete before it takes the place of `path`, so that an old file stays whole if anything fails.
 
         Parameters
         ----------

@@ -183,7 +183,7 @@ def test_a_fresh_process_imports_no_dask_and_has_no_client():
 
 
 def lying(X, change, at=1):
-    """Return a Dask DataFrame one of whose partitions is not as the collection tells."""
+    """Return a Dask DataFrame one of whose partitions is not as its collection says."""
     frame = pd.DataFrame(X, columns=NAMES)
     parts = np.array_split(np.arange(len(frame)), 3)
     made = [delayed(change if i == at else lambda part: part)(frame.iloc[part]) for i, part in enumerate(parts)]

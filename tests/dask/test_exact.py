@@ -70,7 +70,7 @@ def same(far, local):
     np.testing.assert_array_equal(np.asarray(far), local, strict=True)
 
 
-def assert_learned_alike(far, local):
+def assert_same_rule(far, local):
     for name in LEARNED:
         np.testing.assert_array_equal(getattr(far, name), getattr(local, name), err_msg=name)
     for table in ("tuning_", "stack_"):
@@ -79,7 +79,7 @@ def assert_learned_alike(far, local):
     assert (far.index_.n_rows, far.index_.n_trees) == (local.index_.n_rows, local.index_.n_trees)
 
 
-def assert_predicts_alike(far, local, X, rows, *, each_alone=False):
+def assert_same_predictions(far, local, X, rows, *, each_alone=False):
     distribution, local_distribution = far.predict_dist(rows), local.predict_dist(X)
     same(distribution.compute().ppf(0.3), local_distribution.ppf(0.3))
     lazy = [
@@ -102,9 +102,9 @@ def assert_predicts_alike(far, local, X, rows, *, each_alone=False):
 def test_every_option(client, model, data, arrays, options):
     local, far = fitted(model, data, options, arrays, CUTS["even"])
     assert ("stack" in local.tuning_["distribution"]) == ("distribution" not in options)
-    assert_learned_alike(far, local)
+    assert_same_rule(far, local)
     X, _ = data["test"]
-    assert_predicts_alike(far, local, X, arrays(X, 40))
+    assert_same_predictions(far, local, X, arrays(X, 40))
 
 
 @pytest.mark.parametrize("conformal", ["scale", "distribution"])
@@ -112,17 +112,17 @@ def test_few_validation_rows_serve_both_and_none_is_its_own_neighbour(client, mo
     few = {**data, "validation": tuple(part[:100] for part in data["validation"])}
     options = {"spread": "residuals", "conformal": conformal, "random_state": 0}
     local, far = fitted(model, few, options, arrays, CUTS["even"])
-    assert_learned_alike(far, local)
+    assert_same_rule(far, local)
     X, _ = data["test"]
-    assert_predicts_alike(far, local, X, arrays(X, 40))
+    assert_same_predictions(far, local, X, arrays(X, 40))
 
 
 @pytest.mark.parametrize("cuts", CUTS.values(), ids=CUTS)
 def test_every_partitioning(client, model, data, arrays, cuts):
     local, far = fitted(model, data, {"conformal": "scale", "random_state": 0}, arrays, cuts)
-    assert_learned_alike(far, local)
+    assert_same_rule(far, local)
     X, _ = data["test"]
-    assert_predicts_alike(far, local, X, arrays(X, cuts[2]), each_alone=True)
+    assert_same_predictions(far, local, X, arrays(X, cuts[2]), each_alone=True)
     same(far.uncalibrated().predict_interval(X), local.uncalibrated().predict_interval(X))
     same(far.affinity_score(arrays(X, cuts[2])).compute(), local.affinity_score(X))
     same(far.leaf_density(arrays(X, cuts[2])).compute(), local.leaf_density(X))
@@ -136,8 +136,8 @@ def test_other_libraries(client, data, arrays, library):
     plain = {name: (np.nan_to_num(X), y) for name, (X, y) in data.items()}
     trained = kinds[library](n_estimators=20).fit(np.nan_to_num(X), y)
     local, far = fitted(trained, plain, {}, arrays, CUTS["even"])
-    assert_learned_alike(far, local)
-    assert_predicts_alike(far, local, plain["test"][0], arrays(plain["test"][0], 33))
+    assert_same_rule(far, local)
+    assert_same_predictions(far, local, plain["test"][0], arrays(plain["test"][0], 33))
 
 
 def test_without_validation_rows(client, model, data, arrays):
@@ -145,7 +145,7 @@ def test_without_validation_rows(client, model, data, arrays):
     options = {"prefit": True, "k": 12, "calibrate": False, "distribution": "logistic"}
     local = ibug.IBUGRegressor(model, **options).fit(X, y)
     far = IBUGRegressor(model, **options).fit(arrays(X, 90), arrays(y, 90))
-    assert_learned_alike(far, local)
+    assert_same_rule(far, local)
     rows, _ = data["test"]
     same(far.predict_quantiles(arrays(rows, 30)).compute(), local.predict_quantiles(rows))
 
@@ -156,8 +156,8 @@ def test_select_distribution(client, model, data, arrays):
     families = ["normal", "lognormal"]
     local.select_distribution(X[:150], y[:150], families)
     far.select_distribution(arrays(X[:150], 40), arrays(y[:150], 40), families)
-    assert_learned_alike(far, local)
-    assert_predicts_alike(far, local, data["test"][0], arrays(data["test"][0], 30))
+    assert_same_rule(far, local)
+    assert_same_predictions(far, local, data["test"][0], arrays(data["test"][0], 30))
 
 
 @pytest.mark.parametrize("options", [{}, {"conformal": "scale", "random_state": 0}, {"spread": "residuals"}])
@@ -168,8 +168,8 @@ def test_recalibrate(client, model, data, arrays, options):
     before = far.predict_var(data["test"][0])
     local.recalibrate(X, moved)
     assert far.recalibrate(arrays(X, 40), arrays(moved, 40)) is far
-    assert_learned_alike(far, local)
-    assert_predicts_alike(far, local, data["test"][0], arrays(data["test"][0], 30))
+    assert_same_rule(far, local)
+    assert_same_predictions(far, local, data["test"][0], arrays(data["test"][0], 30))
     assert not np.array_equal(before, far.predict_var(data["test"][0]))
 
 
@@ -183,16 +183,16 @@ def test_frames(client, frame_model, data, frames):
     local.fit(local_frame(X), y, X_val=local_frame(X_val), y_val=y_val)
     far = IBUGRegressor(frame_model, prefit=True)
     far.fit(frames(X, 5), frames(y, 5), X_val=frames(X_val, 3), y_val=frames(y_val, 3))
-    assert_learned_alike(far, local)
+    assert_same_rule(far, local)
     assert list(far.feature_names_in_) == list("abcde")
-    assert_predicts_alike(far, local, local_frame(rows), frames(rows, 4), each_alone=True)
+    assert_same_predictions(far, local, local_frame(rows), frames(rows, 4), each_alone=True)
 
 
 def test_local_rows_give_numpy_arrays_at_once(client, model, data):
     (X, y), (X_val, y_val), (rows, _) = data["train"], data["validation"], data["test"]
     local = ibug.IBUGRegressor(model, prefit=True, residuals="none").fit(X, y, X_val=X_val, y_val=y_val)
     far = IBUGRegressor(model, prefit=True).fit(X, y, X_val=X_val, y_val=y_val)
-    assert_learned_alike(far, local)
+    assert_same_rule(far, local)
     assert type(far.predict_interval(rows)) is np.ndarray
     same(far.predict_interval(rows), local.predict_interval(rows))
     same(far.predict_dist(rows[:1]).std(), local.predict_dist(rows[:1]).std())

@@ -42,7 +42,7 @@ def test_trained_on_the_cluster(processes, data, frames, library):
         frames(X, 2), frames(y, 2), X_val=frames(X_val, 2), y_val=frames(y_val, 2)
     )
     assert type(far.estimator_) is LOCAL[library]
-    # The same trained model, wrapped locally, tells the same.
+    # The same trained model, wrapped locally, learns the same.
     frame, validation = frames(X, 1).compute(), frames(X_val, 1).compute()
     local = ibug.IBUGRegressor(far.estimator_, prefit=True, residuals="none")
     local.fit(frame, y, X_val=validation, y_val=y_val)

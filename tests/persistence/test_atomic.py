@@ -93,7 +93,7 @@ def test_an_error_leaves_nothing(way, tmp_path):
 
 
 # It imports the libraries, and forks a process that writes for each line of its input: the number of that process is
-# told when it writes, and then the signal that has ended it.
+# printed when it writes, and then the signal that has ended it.
 CODE = """
 import os, signal, sys, time
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which may be ignored here

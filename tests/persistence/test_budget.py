@@ -79,7 +79,7 @@ def test_an_array_that_skops_would_read_again_and_again(forest, tmp_path):
 
 
 @pytest.mark.parametrize("shape", [(10**13,), (10**6, 10**6), (3,)])
-def test_an_array_that_is_not_as_long_as_it_tells(shape, forest, tmp_path):
+def test_an_array_that_is_not_as_long_as_its_header_says(shape, forest, tmp_path):
     def change(members):
         name = next(name for name in members if name.endswith(".npy"))
         header = io.BytesIO()
@@ -87,7 +87,7 @@ def test_an_array_that_is_not_as_long_as_it_tells(shape, forest, tmp_path):
         np.lib.format.write_array_header_1_0(header, described)
         members[name] = header.getvalue() + bytes(16)
 
-    refused(ibug.load, with_other_model(forest, tmp_path / "model.ibug", change), "as long as it tells")
+    refused(ibug.load, with_other_model(forest, tmp_path / "model.ibug", change), "as long as its header says")
 
 
 def test_a_sparse_matrix_that_is_a_bomb(forest, tmp_path):

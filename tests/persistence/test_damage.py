@@ -1,4 +1,4 @@
-"""Whatever is wrong with a file is told, and nothing of it is believed."""
+"""Whatever is wrong with a file is an error, and nothing of it is believed."""
 
 import copy
 import hashlib

@@ -20,11 +20,11 @@ def saved(wrapped, tmp_path_factory):
     return path
 
 
-def test_an_honest_file(saved, wrapped, rows):
+def test_a_file_that_was_saved(saved, wrapped, rows):
     assert_same(wrapped, ibug.load(saved, isolate=True), rows["numbers"])
 
 
-def test_what_the_child_finds_wrong_is_told(saved, tmp_path):
+def test_what_the_child_finds_wrong_is_an_error(saved, tmp_path):
     members = take_apart(saved)
     manifest = manifest_of(members)
     name = next(name for name in members if name.startswith("models/"))
@@ -70,7 +70,7 @@ def test_a_library_that_takes_all_memory(saved, monkeypatch):
     assert "more than 2.0 GiB of memory" in said
 
 
-def test_a_missing_library_is_told_as_such(saved, monkeypatch):
+def test_a_missing_library_is_named(saved, monkeypatch):
     code = "import sys; sys.modules['lightgbm'] = None; " + _isolated._CODE
     assert "pip install" in ends(saved, monkeypatch, code)
 

@@ -165,7 +165,7 @@ def test_the_manifest_describes_the_content(wrapped, tmp_path):
     json.dumps(manifest, allow_nan=False)
 
 
-def test_categories_are_told(rows):
+def test_categories_are_feature_types(rows):
     u = small(calibrate=False).fit(rows["categories"], rows["y"])
     assert u.feature_types_[-1] == {"name": "letter", "dtype": "category", "categories": ["high", "low", "middle"]}
     assert small(calibrate=False).fit(rows["array"], rows["y"]).feature_types_[0] == {"name": None, "dtype": "float64"}

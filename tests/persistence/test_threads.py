@@ -60,7 +60,7 @@ def test_headers_that_end_early(data):
 
 
 def test_no_array_is_read_by_pythons_parser(wrapped, rows, tmp_path, monkeypatch):
-    """That parser counts its depth for all threads together: a load beside another one failed now and then."""
+    """That parser counts its depth for all threads together: two loads at a time failed now and then."""
     wrapped.save(tmp_path / "model.ibug", compress=False)
 
     def disturbed(*args, **options):

@@ -35,7 +35,7 @@ _NAME = "ibug-keep-shards"
 
 
 class KeepShards(SchedulerPlugin):
-    """Tells Dask's scheduler that a shard is to be made where its rows are, and asked where it is.
+    """Makes Dask's scheduler build a shard where its rows are, and search it where it is.
 
     Left alone, the scheduler copies rows and shards to a worker that is idle whenever that seems faster, or lets that
     worker steal the task; so a worker would come to hold more than its share of the index, and answers would go to and
@@ -72,7 +72,7 @@ def _is_a(key: Any, *kinds: str) -> bool:
 
 
 def _spread(shards: list[Any], workers: Any) -> None:
-    """Bind the making of shards to the holders of their rows; where rows are yet to be read, to all workers alike."""
+    """Bind the making of shards to the holders of their rows; where rows are yet to be read, to all workers."""
     load = dict.fromkeys(sorted(workers, key=lambda worker: worker.address), 0)
     homes = [_home(shard) for shard in shards]
     for home in homes:
@@ -111,11 +111,11 @@ def _bind(task: Any) -> None:
 
 
 def keep_shards(client: Client) -> None:
-    """Let the scheduler know; where it cannot be told, results are the same."""
+    """Register the plugin; where that cannot be done, results are the same."""
     try:
         client.register_plugin(KeepShards(), name=_NAME)
     except Exception as error:  # a scheduler without ibug, or one that takes no plugins
-        logging.getLogger(__name__).info("The scheduler cannot be told to keep shards in place: %s", error)
+        logging.getLogger(__name__).info("The scheduler does not keep shards in place: %s", error)
 
 
 def on_cluster(client: Client, function: Any, *arguments: Any) -> Delayed:

@@ -175,8 +175,8 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         check_cluster_options(options)
         if "sample_weight_val" in fit_params:
             raise InvalidInputError(
-                "On a cluster validation rows count alike: leave sample_weight_val out. ibug.IBUGRegressor, on one "
-                "machine, weighs them."
+                "On a cluster all validation rows have the same weight: leave sample_weight_val out. "
+                "ibug.IBUGRegressor, on one machine, weighs them."
             )
         if options.cv is not None or options.residuals == "model":
             raise InvalidInputError(_NOT_ASKED if options.cv is None else _NO_CLONES)
@@ -322,12 +322,12 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         X, y
             Rows that the model has not been trained on, and their targets; Dask collections or local.
         sample_weight
-            On a cluster rows count alike: None.
+            None: on a cluster all rows have the same weight.
         """
         if sample_weight is not None:
             raise InvalidInputError(
-                "On a cluster validation rows count alike: leave sample_weight out. ibug.IBUGRegressor, on one "
-                "machine, weighs them."
+                "On a cluster all validation rows have the same weight: leave sample_weight out. "
+                "ibug.IBUGRegressor, on one machine, weighs them."
             )
         return self._learn_from(X, y, {}, "recalibrate needs rows and their targets, X and y.")
 

@@ -158,7 +158,7 @@ def as_collections(X: Any, y: Any, client: Client, name: str) -> tuple[Any, Any]
     if n != n_rows:
         raise InvalidInputError(
             f"{name} has {n_rows} partitions and its targets have {n}: take both from the same collection, or "
-            "repartition them alike."
+            "repartition both in the same way."
         )
     return X, y
 
@@ -187,7 +187,7 @@ def check_columns(part: Any, columns: list[Any] | int | None) -> None:
     """
     if columns is None or isinstance(columns, int):
         if columns is not None and (np.ndim(part) != 2 or part.shape[1] != columns):
-            raise InvalidInputError(f"It has the shape {np.shape(part)}, and its collection tells {columns} columns.")
+            raise InvalidInputError(f"It has the shape {np.shape(part)}, and its collection has {columns} columns.")
         return
     found = list(part.columns)
     if found == columns:
@@ -196,11 +196,11 @@ def check_columns(part: Any, columns: list[Any] | int | None) -> None:
     extra = [name for name in found if name not in columns]
     if missing or extra:
         raise InvalidInputError(
-            f"Its columns are not those that its collection tells: missing {missing[:10]}, unexpected {extra[:10]}. "
-            "Make all partitions alike."
+            f"Its columns are not those of its collection: missing {missing[:10]}, unexpected {extra[:10]}. "
+            "Give all partitions the same columns."
         )
     raise InvalidInputError(
-        f"Its columns are in another order than its collection tells: {found[:10]} instead of {columns[:10]}. "
+        f"Its columns are in another order than those of its collection: {found[:10]} instead of {columns[:10]}. "
         "X.map_partitions(lambda part: part[list(X.columns)]) puts them in order."
     )
 

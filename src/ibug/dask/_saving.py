@@ -32,7 +32,7 @@ from ibug.persistence import (
 from ibug.regressor import IBUGRegressor as LocalRegressor
 from ibug.rule import Rule, TargetRange
 
-#: The file that tells what belongs together.
+# The file that says which shards belong together.
 MAIN = "model.ibug"
 _SHARD, _MODEL = "Shard", "ShardedIBUGRegressor"
 
@@ -52,7 +52,7 @@ class StoredShards:
 
     @classmethod
     def from_state(cls, state: Any) -> StoredShards:
-        """Check and return what `state` has told."""
+        """Return the shards that have this state, checked."""
         n = len(state["files"])
         require(
             n > 0 and all(len(state[name]) == n for name in ("checksums", "lengths", "starts")), "shards are missing"
@@ -91,7 +91,7 @@ def load_shard(path: str, checksum: str, length: int, mapped: bool, verify: bool
 
 @dataclass(frozen=True, eq=False)
 class Main:
-    """What the main file tells: all but the shards."""
+    """What the main file holds: all but the shards."""
 
     regressor: Any  # with parameters and columns
     model: Any

@@ -29,7 +29,7 @@ _LOSSES = (
     "sklearn._loss.loss.PinballLoss",
 )
 
-# What estimators keep of their fit, or are told how to fit.
+# What estimators keep of their fit, or are given to fit with.
 _PARTS = (
     "sklearn.cluster._bisect_k_means._BisectingTree",
     "sklearn.compose._column_transformer._RemainderColsList",
@@ -70,7 +70,7 @@ _FUNCTIONS = (
     "sklearn.feature_selection._univariate_selection.f_classif",
     "sklearn.feature_selection._univariate_selection.f_regression",
     "sklearn.feature_selection._univariate_selection.r_regression",
-    "sklearn.utils.validation.check_array",  # with which HistGradientBoosting reads columns beside categorical ones,
+    "sklearn.utils.validation.check_array",  # with which HistGradientBoosting reads columns that are not categorical
     "functools.partial",  # as a partial function: one of a function that must be trusted itself
 )
 

@@ -27,7 +27,7 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
 }
 _ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-_OLD_SECONDS = 24 * 3600  # where the system does not tell whether a process is alive
+_OLD_SECONDS = 24 * 3600  # where the system does not say whether a process is alive
 _in_use: set[str] = set()
 
 
@@ -43,7 +43,7 @@ def check_replaceable(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a new file beside `path`, and put it in the place of `path` when it is complete and on the disk.
+    """Open a new file in the folder of `path`, and put it in the place of `path` when it is complete and on the disk.
 
     Whatever happens before that, a crash, a signal or a full disk, an old file stays as it is. Its permissions are
     kept, and its owner where that is allowed. Links are followed. What is no regular file is refused.
@@ -142,7 +142,7 @@ def _removed_on_signals(path: Path) -> Iterator[None]:
 
 
 def _remove_leftovers(target: Path) -> None:
-    """Remove what processes that are gone have left beside a file."""
+    """Remove what processes that are gone have left in the folder of a file."""
     ours = re.compile(rf"\.{re.escape(target.name[:150])}\.{_here()}-(\d+)-[0-9a-f]{{8}}\.tmp")
     with suppress(OSError):
         for name in os.listdir(target.parent):

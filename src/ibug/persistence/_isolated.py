@@ -100,7 +100,7 @@ def _load(order: dict[str, Any]) -> dict[str, str]:
             try:
                 importlib.import_module(_LIBRARIES[name])
             except ImportError:
-                continue  # told where it is needed
+                continue  # the error is raised where the library is needed
     _limit_memory(order["memory"])  # beyond what the libraries themselves take
     _ask(load(order["path"], trusted=order["trusted"]))
     return {"checksum": checksum}

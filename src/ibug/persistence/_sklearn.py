@@ -300,4 +300,4 @@ def _check_array(head: bytes, size: int) -> None:
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
     shape, _, dtype = read(file, max_header_size=_MAX_HEADER_BYTES)
     if dtype.hasobject or math.prod(shape) * dtype.itemsize != size - file.tell():
-        raise FormatProblemError("its scikit-learn model has an array that is not as long as it tells")
+        raise FormatProblemError("its scikit-learn model has an array that is not as long as its header says")

@@ -24,7 +24,7 @@ def check_trees(model: Any) -> None:
     """Raise FormatProblemError for trees that no fit has made, wherever in the model they are.
 
     A walk down such a tree might read memory that is not its own, never end, or lead to no number. scikit-learn checks
-    that rows have as many columns as the estimator tells: so that is the number which trees are compared with, not
+    that rows have as many columns as the estimator says: so that is the number which trees are compared with, not
     their own.
     """
     for part in _parts(model):
@@ -65,7 +65,7 @@ def _check_boosting(model: Any) -> None:
 def _check_tree(tree: Any, n_features: Any) -> None:
     """Check a tree of the kind that forests and GradientBoosting have."""
     _require(type(tree) is Tree, "something else in the place of a tree")
-    # Before any array is looked at: they are made as long as this number tells.
+    # Before any array is looked at: they are made as long as this number says.
     _require(1 <= tree.node_count == tree.capacity, "a tree that leads out of its own arrays")
     _require(tree.n_features == n_features, "a tree of another number of features than the model")
     left, right = tree.children_left, tree.children_right
