@@ -2,7 +2,7 @@
 
 from ibug.leaves._matrix import is_pandas
 from ibug.leaves._reader import LeafReader, catboost_training, read_leaves_of, reader_type, require_fitted
-from ibug.leaves._recipe import Bagging, Boosting, NotRedoneError
+from ibug.leaves._recipe import Bagging, Boosting, RecipeError
 from ibug.leaves._wrappers import (
     RenamingReader,
     RepeatedReader,
@@ -17,7 +17,7 @@ __all__ = [
     "Bagging",
     "Boosting",
     "LeafReader",
-    "NotRedoneError",
+    "RecipeError",
     "RenamingReader",
     "RepeatedReader",
     "catboost_training",

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 from ibug._typing import Floats
 from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas, names_of
 from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
-from ibug.leaves._recipe import Boosting, LeafValues, Loss, NotRedoneError, by_tree, identity, in_single, suspected
+from ibug.leaves._recipe import Boosting, LeafValues, Loss, RecipeError, by_tree, identity, in_single, suspected
 from ibug.leaves._walk import NAN_IS_MISSING, Link, NotWalkableError, Trees, WalkingReader, new_nodes, offsets
 
 _NO_REGRESSION = (
@@ -196,18 +196,18 @@ def _recipe(model: Any, output: int, n_outputs: int, targets: Floats, weights: F
     Shapes: targets, weights (n_rows,), single precision.
     """
     if "params" not in model.get_metadata():
-        raise NotRedoneError("its file has no parameters, like that of every sum of models")
+        raise RecipeError("its file has no parameters, like that of every sum of models")
     given, loss = model.get_all_params(), trained_loss(model)
     if loss not in ("RMSE", "MultiRMSE"):
-        raise NotRedoneError(f"its loss, {loss!r}, is another than 'RMSE'")
+        raise RecipeError(f"its loss, {loss!r}, is another than 'RMSE'")
     steps = int(given.get("leaf_estimation_iterations", 1))
     if steps > 1:
-        raise NotRedoneError(f"its leaf values are found in several steps (leaf_estimation_iterations={steps})")
+        raise RecipeError(f"its leaf values are found in several steps (leaf_estimation_iterations={steps})")
     if given.get("langevin") or float(given.get("model_shrink_rate", 0)):
-        raise NotRedoneError("its trees are shrunk or made noisy later (langevin, model_shrink_rate)")
+        raise RecipeError("its trees are shrunk or made noisy later (langevin, model_shrink_rate)")
     scale, start = model.get_scale_and_bias()
     if scale != 1.0:
-        raise NotRedoneError(f"its sum of leaf values is scaled by {scale:g}")
+        raise RecipeError(f"its sum of leaf values is scaled by {scale:g}")
     every = np.asarray(model.get_leaf_values(), np.float64).reshape(-1, n_outputs)
     values = by_tree(every[:, output], model.get_tree_leaf_counts())
     return Boosting(

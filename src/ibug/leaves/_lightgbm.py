@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 from ibug._typing import Floats
 from ibug.leaves._matrix import array_as_floats, frame_with_codes, is_pandas
 from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
-from ibug.leaves._recipe import Boosting, LeafValues, Loss, NotRedoneError, by_tree, identity, in_single, suspected
+from ibug.leaves._recipe import Boosting, LeafValues, Loss, RecipeError, by_tree, identity, in_single, suspected
 from ibug.leaves._walk import Answers, Link, NotWalkableError, Trees, WalkingReader, members_of, new_nodes, offsets
 
 #: The objectives whose raw predictions are logarithms, and their names.
@@ -233,14 +233,14 @@ def _recipe(text: ModelText, targets: Floats, weights: Floats | None) -> Boostin
     """Return how leaf values were made. Shapes: targets, weights (n_rows,), single precision."""
     given, trees = text.parameters, text.trees
     if not given:
-        raise NotRedoneError("its file has no parameters")
+        raise RecipeError("its file has no parameters")
     refusal = _sampling(given)
     loss, of_roots = _loss(text)
     counts = [int(tree["num_leaves"]) for tree in trees]
     values = by_tree(_numbers(trees, "leaf_value", np.float64), counts)
     rates = np.array([float(tree["shrinkage"]) for tree in trees])
     if rates[0] == 1.0 and len(set(rates[1:])) > 1:
-        raise NotRedoneError("its learning rate changes, and that of the first tree is not known")
+        raise RecipeError("its learning rate changes, and that of the first tree is not known")
     if of_roots:
         targets, _ = in_single(np.sign(targets) * np.sqrt(np.abs(targets)), None)
     start = 0.0
@@ -274,11 +274,11 @@ def _recipe(text: ModelText, targets: Floats, weights: Floats | None) -> Boostin
 def _sampling(given: dict[str, str]) -> str:
     """Return which samples of the rows trees have seen, if so; raise where leaf values are made in another way."""
     if given["boosting"] not in ("gbdt", "gbrt"):
-        raise NotRedoneError(f"its boosting is {given['boosting']!r}")
+        raise RecipeError(f"its boosting is {given['boosting']!r}")
     if given.get("linear_tree", "0") != "0":
-        raise NotRedoneError("its leaves have linear models")
+        raise RecipeError("its leaves have linear models")
     if float(given.get("path_smooth", "0")):
-        raise NotRedoneError("the values of its leaves are smoothed (path_smooth)")
+        raise RecipeError("the values of its leaves are smoothed (path_smooth)")
     if given.get("data_sample_strategy", "bagging") != "bagging":
         return f"its trees have seen samples of the rows ({given['data_sample_strategy']})"
     if int(given["bagging_freq"]) and float(given["bagging_fraction"]) < 1:
@@ -292,10 +292,10 @@ def _sampling(given: dict[str, str]) -> str:
 def _loss(text: ModelText) -> tuple[Loss, bool]:
     """Return the loss, and whether it is that of square roots."""
     if not text.objective:
-        raise NotRedoneError("its loss is a function of its own")
+        raise RecipeError("its loss is a function of its own")
     name, *options = text.objective
     if name in _MEDIANS:
-        raise NotRedoneError(f"its loss, {name!r}, makes leaf values of medians or quantiles")
+        raise RecipeError(f"its loss, {name!r}, makes leaf values of medians or quantiles")
     losses = {
         "regression": Loss(),
         "huber": Loss("huber", float(text.parameters["alpha"])),
@@ -304,5 +304,5 @@ def _loss(text: ModelText) -> tuple[Loss, bool]:
         "tweedie": Loss("tweedie", float(text.parameters["tweedie_variance_power"])),
     }
     if name not in losses:
-        raise NotRedoneError(f"its loss, {name!r}, is not known")
+        raise RecipeError(f"its loss, {name!r}, is not known")
     return losses[name], "sqrt" in options

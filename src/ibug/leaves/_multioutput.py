@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from ibug._typing import Floats
 from ibug._validation import require
 from ibug.leaves._reader import LeafReader, feature_names_of, read_leaves_of, require_fitted, unsupported
-from ibug.leaves._recipe import Bagging, Boosting, NotRedoneError
+from ibug.leaves._recipe import Bagging, Boosting, RecipeError
 
 
 class PerTargetReader(LeafReader):
@@ -194,7 +194,7 @@ class ChainReader(PerTargetReader):
         """Return that of the first member; later ones were trained on other columns than they see now."""
         if output == self._order[0]:
             return self.inner[0].recipe(y, sample_weight)
-        raise NotRedoneError("the members of a chain were trained on targets, and see predictions in their place")
+        raise RecipeError("the members of a chain were trained on targets, and see predictions in their place")
 
     @property
     def feature_names(self) -> list[str] | None:

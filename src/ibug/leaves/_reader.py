@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ibug._typing import Floats
 from ibug.exceptions import ModelNotFittedError, UnsupportedModelError
-from ibug.leaves._recipe import Bagging, Boosting, NotRedoneError
+from ibug.leaves._recipe import Bagging, Boosting, RecipeError
 
 # By the name of the library that defines a model's class: those of its models that are supported. The module
 # `ibug.leaves._<library>` is imported when a model is of it, and has a function `find(model) -> type[LeafReader]`.
@@ -165,7 +165,7 @@ class LeafReader(ABC):
 
         Shapes: y, sample_weight (n_rows,).
         """
-        raise NotRedoneError("it is not known how its leaf values are made")
+        raise RecipeError("it is not known how its leaf values are made")
 
     #: The characters that the library refuses in names of columns, as a class of a regular expression; none by default.
     refused_characters = ""

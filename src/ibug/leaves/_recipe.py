@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ibug._typing import Floats
 
 
-class NotRedoneError(Exception):
+class RecipeError(Exception):
     """The leaf values of this model cannot be redone; the message says why, as the end of a sentence."""
 
 
@@ -89,7 +89,7 @@ class LeafValues:
         """Return the values of leaves, each given by its tree and its number, (n,)."""
         places = self.first[trees] + leaves
         if np.any(places >= self.first[trees + 1]):
-            raise NotRedoneError("its leaves are not numbered as expected")
+            raise RecipeError("its leaves are not numbered as expected")
         return np.asarray(self.values[places])
 
 

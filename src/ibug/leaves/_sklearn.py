@@ -27,7 +27,7 @@ from ibug._typing import Floats
 from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas
 from ibug.leaves._multioutput import ChainReader, MultiOutputReader
 from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
-from ibug.leaves._recipe import Bagging, Boosting, LeafValues, Loss, NotRedoneError, identity, suspected
+from ibug.leaves._recipe import Bagging, Boosting, LeafValues, Loss, RecipeError, identity, suspected
 from ibug.leaves._walk import (
     NAN_IS_MISSING,
     Answers,
@@ -221,7 +221,7 @@ def _nodes(predictor: Any, categories: list[NDArray[np.int32]]) -> NDArray[Any]:
 def _recipe_of_histograms(model: Any, y: Floats, weights: Floats | None) -> Boosting:
     """Return how leaf values were made. Shapes: y, weights (n_rows,)."""
     if model.loss not in _LOSSES_OF_HISTOGRAMS:
-        raise NotRedoneError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
+        raise RecipeError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
     held_out = model.do_early_stopping_ and getattr(model, "_use_validation_data", True)
     nodes = [trees[0].nodes for trees in model._predictors]
     loss = _LOSSES_OF_HISTOGRAMS[model.loss]
@@ -242,7 +242,7 @@ def _recipe_of_histograms(model: Any, y: Floats, weights: Floats | None) -> Boos
 def _recipe_of_boosting(model: Any, y: Floats, weights: Floats | None) -> Boosting:
     """Return how leaf values were made. Shapes: y, weights (n_rows,)."""
     if model.loss != "squared_error":
-        raise NotRedoneError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
+        raise RecipeError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
     refusal = ""
     if model.n_iter_no_change is not None:
         refusal = "its early stopping has held out a part of the rows (n_iter_no_change)"
@@ -305,7 +305,7 @@ def _constant(init: Any) -> float:
     if isinstance(init, str) and init == "zero":
         return 0.0
     if not isinstance(init, DummyRegressor):
-        raise NotRedoneError(f"its first prediction is that of another model (init={type(init).__name__})")
+        raise RecipeError(f"its first prediction is that of another model (init={type(init).__name__})")
     return float(np.asarray(init.constant_).item())
 
 

@@ -21,7 +21,7 @@ from ibug.leaves._reader import (
     require_fitted,
     unsupported,
 )
-from ibug.leaves._recipe import Bagging, Boosting, NotRedoneError
+from ibug.leaves._recipe import Bagging, Boosting, RecipeError
 from ibug.leaves._walk import CHECKED_ROWS, Answers
 
 
@@ -171,7 +171,7 @@ class TransformedTargetReader(WrapperReader):
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
         if self.n_outputs > 1:  # a transformation may mix them
-            raise NotRedoneError("its targets are transformed together")
+            raise RecipeError("its targets are transformed together")
         inner = self.inner.recipe(self.model.transformer_.transform(y.reshape(-1, 1)).reshape(-1), sample_weight)
         return replace(inner, link=lambda raw: self._outer_predictions(inner.link(raw)))
 

@@ -16,7 +16,7 @@ from ibug._compiled import walk as kernel
 from ibug._typing import Floats
 from ibug.leaves._matrix import array_as_floats, categories_of, frame_as_floats, frame_with_codes, is_pandas, names_of
 from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
-from ibug.leaves._recipe import Boosting, LeafValues, Loss, NotRedoneError, in_single, suspected
+from ibug.leaves._recipe import Boosting, LeafValues, Loss, RecipeError, in_single, suspected
 from ibug.leaves._ubjson import parse
 from ibug.leaves._walk import NAN_IS_MISSING, Answers, Link, NotWalkableError, Trees, WalkingReader, new_nodes
 
@@ -87,7 +87,7 @@ class XGBoostReader(WalkingReader):
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
         """Return how the booster came to the leaf values of one output, if it has trees of its own."""
         if self._n_outputs > 1 and self.outputs is None:
-            raise NotRedoneError("its leaves hold vectors")
+            raise RecipeError("its leaves hold vectors")
         return _recipe(self._booster, self._n_rounds, output, self._n_outputs, *in_single(y, sample_weight))
 
     def leaf_sizes(self, n: int) -> list[Floats] | None:
@@ -347,10 +347,10 @@ def _recipe(
     """Return how leaf values of the first rounds were made. Shapes: targets, weights (n_rows,), single precision."""
     config, content = _config(booster), _content(booster)
     if config["gradient_booster"]["name"] != "gbtree":
-        raise NotRedoneError(f"its booster is {config['gradient_booster']['name']!r}")
+        raise RecipeError(f"its booster is {config['gradient_booster']['name']!r}")
     given = config["gradient_booster"]["tree_train_param"]
     if int(config["gradient_booster"]["gbtree_model_param"]["num_parallel_tree"]) > 1:
-        raise NotRedoneError("it grows several trees in each round (num_parallel_tree)")
+        raise RecipeError("it grows several trees in each round (num_parallel_tree)")
     drawn = float(given["subsample"])
     loss = _loss(config["objective"])
     trees = [_FittedTree(tree) for tree in _trees_of(content, n_rounds)[output::n_outputs]]
@@ -398,7 +398,7 @@ def _loss(objective: dict[str, Any]) -> Loss:
         return Loss("gamma")
     if name == "reg:tweedie":
         return Loss("tweedie", float(objective["tweedie_regression_param"]["tweedie_variance_power"]))
-    raise NotRedoneError(f"its loss, {name!r}, is not known or makes leaf values of medians or quantiles")
+    raise RecipeError(f"its loss, {name!r}, is not known or makes leaf values of medians or quantiles")
 
 
 class _FittedTree:

@@ -28,7 +28,7 @@ from ibug.exceptions import (
     TargetOrderWarning,
     TooFewRowsWarning,
 )
-from ibug.leaves import Bagging, Boosting, LeafReader, NotRedoneError, RepeatedReader, is_pandas
+from ibug.leaves import Bagging, Boosting, LeafReader, RecipeError, RepeatedReader, is_pandas
 from ibug.neighbors import Batch, LocalSource, ValidationRows, with_row_context
 from ibug.rule import Rule
 from ibug.training._residuals import recipe_of
@@ -545,7 +545,7 @@ def follows_from(reader: LeafReader, rows: Rows, weights: Floats | None = None) 
         try:
             recipe = recipe_of(reader, column, weights, j)
             pulls, steps, ends = _pulls(recipe, own)
-        except NotRedoneError:
+        except RecipeError:
             continue
         known = np.allclose(ends, predicted[:, j], rtol=1e-3, atol=1e-3 * np.std(predicted[:, j]))
         errors = column - predicted[:, j]
@@ -562,7 +562,7 @@ def _pulls(recipe: Boosting | Bagging, leaves: NDArray[np.intp]) -> tuple[Floats
     """Return Σ −g·v and Σ h·v²/rate of the trees that count, and the prediction, (n_rows,) each."""
     n, n_trees = leaves.shape
     if recipe.leaves.n_trees != n_trees:
-        raise NotRedoneError("the values of some of its trees are not known")
+        raise RecipeError("the values of some of its trees are not known")
     weights = np.ones(n) if recipe.weights is None else recipe.weights
     pulls, steps = np.zeros(n), np.zeros(n)
     raw = np.zeros(n) if isinstance(recipe, Bagging) else np.full(n, recipe.start)

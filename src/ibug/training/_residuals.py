@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ibug._compiled import refit as kernel
 from ibug._progress import Progress
 from ibug._typing import Floats
-from ibug.leaves import Bagging, Boosting, LeafReader, NotRedoneError
+from ibug.leaves import Bagging, Boosting, LeafReader, RecipeError
 from ibug.neighbors import JoinedIndex, LeafIndex, LeafNumbers, Residuals
 
 #: The share of rate · Σ|g|/Σh of a tree, or of the value, by which a value may differ from the model's own: libraries
@@ -78,7 +78,7 @@ def _own_residuals(
             values.append(np.asarray(found.values))
             kinds.add(found.kind)
         return Residuals(np.stack(values, axis=1), kinds.pop())  # all models are of one kind
-    except NotRedoneError as reason:
+    except RecipeError as reason:
         return Residuals(
             None, "none", f"The model cannot compute out-of-sample residuals of its training rows: {reason}."
         )
@@ -88,7 +88,7 @@ def _residuals(
     recipe: Boosting | Bagging, index: LeafIndex | JoinedIndex, y: Floats, n_jobs: int | None, verbose: bool
 ) -> Residuals:
     if recipe.refusal:
-        raise NotRedoneError(recipe.refusal)
+        raise RecipeError(recipe.refusal)
     if isinstance(recipe, Bagging):
         return Residuals(y - _out_of_bag(recipe, index), "out-of-bag")
     return Residuals(y - _leave_one_out(recipe, index, n_jobs, verbose), "leave-one-out")
@@ -98,14 +98,14 @@ def recipe_of(reader: LeafReader, y: Floats, sample_weight: Floats | None, outpu
     """Return how a model came to its leaf values, for one of its outputs."""
     try:
         given = reader.recipe(y, sample_weight, output)
-    except NotRedoneError:
+    except RecipeError:
         raise
     except Exception as error:
         # A parameter or an attribute that is another one in a version of the library that is yet unknown.
-        raise NotRedoneError(f"its parameters cannot be read ({type(error).__name__}: {error})") from error
+        raise RecipeError(f"its parameters cannot be read ({type(error).__name__}: {error})") from error
     if sample_weight is not None and given.weights is not None and np.any((given.weights == 0) & (sample_weight > 0)):
         # Values of leaves that weigh nothing are compared with nothing, so that any model would pass.
-        raise NotRedoneError("some of its weights are zero in single precision")
+        raise RecipeError("some of its weights are zero in single precision")
     return given
 
 
@@ -124,7 +124,7 @@ def _chunks(recipe: Boosting | Bagging, index: LeafIndex | JoinedIndex) -> Itera
     arrays = index.arrays()
     tiles, numbering, counts = arrays["tiles"], arrays["numbering"], arrays["leaf_counts"]
     if recipe.leaves.n_trees != len(counts):
-        raise NotRedoneError("the values of some of its trees are not known")
+        raise RecipeError("the values of some of its trees are not known")
     per_tree = max(tiles.shape[0] * tiles.shape[2], 2 * kernel.LANES * int(counts.max()))
     size = max(1, _CODES_PER_CHUNK // per_tree)
     for start in range(0, len(counts), size):
@@ -176,7 +176,7 @@ def _leave_one_out(recipe: Boosting, index: LeafIndex | JoinedIndex, n_jobs: int
     predictions = np.empty(n)
     predictions[order] = recipe.link(left_out)
     if not np.isfinite(predictions).all():
-        raise NotRedoneError("some predictions without the row itself are not finite")
+        raise RecipeError("some predictions without the row itself are not finite")
     return predictions
 
 
@@ -202,7 +202,7 @@ def _check(recipe: Boosting, chunk: _Chunk, sums: Floats, sizes: Floats, roundin
         return
     tree = chunk.trees.start + int(chunk.tree_of[np.argmax(wrong)])
     cause = recipe.suspects or "from another start, say"
-    raise NotRedoneError(
+    raise RecipeError(
         f"the values of its leaves do not follow from these rows, from tree {tree} on. It was trained on other rows, "
         f"targets or weights, or in another way than is known ({cause})"
     )
@@ -225,7 +225,7 @@ def _out_of_bag(recipe: Bagging, index: LeafIndex | JoinedIndex) -> Floats:
             sums = np.bincount(codes, drawn * weights * targets, len(values))
             known = below > 0
             if not np.allclose(sums[known] / below[known], values[known], rtol=0, atol=TOLERANCE * 1e-3 * largest):
-                raise NotRedoneError(
+                raise RecipeError(
                     "the values of its leaves are not the means of these rows: it was trained on other rows, targets "
                     "or weights, or for another criterion"
                 )
@@ -233,7 +233,7 @@ def _out_of_bag(recipe: Bagging, index: LeafIndex | JoinedIndex) -> Floats:
             total[unseen] += values[codes[unseen]]
             times += unseen
     if not times.all():
-        raise NotRedoneError(f"{np.sum(times == 0)} of its training rows are out of no bag: it has too few trees")
+        raise RecipeError(f"{np.sum(times == 0)} of its training rows are out of no bag: it has too few trees")
     predictions = np.empty(n)
     predictions[order] = recipe.link(total / times)
     return predictions
