@@ -13,7 +13,7 @@ _WIDTH = 30
 _SECONDS_BETWEEN_UPDATES = 0.1
 
 
-class Display(Protocol):
+class StageDisplay(Protocol):
     """Something that shows stages of work in its own way; see `shown_by`."""
 
     def begin(self, title: str, total: int) -> Any:
@@ -26,11 +26,11 @@ class Display(Protocol):
         """Show that the stage is over."""
 
 
-_display: Display | None = None
+_display: StageDisplay | None = None
 
 
 @contextmanager
-def shown_by(display: Display) -> Iterator[None]:
+def shown_by(display: StageDisplay) -> Iterator[None]:
     """Let a display show every stage of work meanwhile, whether or not it was asked to be verbose."""
     global _display
     before, _display = _display, display
