@@ -98,12 +98,7 @@ class KDE(SampleDistribution):
 
     @classmethod
     def fit(
-        cls,
-        values: Floats,
-        *,
-        loc: Floats | None = None,
-        scale: Floats | None = None,
-        bandwidth: str = "silverman",
+        cls, values: Floats, *, loc: Floats | None = None, scale: Floats | None = None, bandwidth: str = "silverman"
     ) -> Self:
         """Place a kernel at each of a row's values.
 

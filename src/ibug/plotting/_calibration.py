@@ -56,13 +56,7 @@ class CalibrationDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        name: str | None = None,
-        **options: Any,
+        cls, estimator: Any, X: Any, y: ArrayLike, *, name: str | None = None, **options: Any
     ) -> CalibrationDisplay:
         """Draw the curve of an estimator with ``predict_dist``, or the curves of several, on rows it has not seen.
 

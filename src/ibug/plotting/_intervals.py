@@ -68,13 +68,7 @@ class IntervalDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        coverage: float = 0.9,
-        **options: Any,
+        cls, estimator: Any, X: Any, y: ArrayLike, *, coverage: float = 0.9, **options: Any
     ) -> IntervalDisplay:
         """Draw the intervals of an estimator with ``predict`` and ``predict_interval``.
 
@@ -174,13 +168,7 @@ class IntervalDisplay(Display):
         observed = percent(self.observed_coverage, 1)
         label = f"{percent(self.coverage, None)} interval: {observed} of all {self.n_rows} values inside"
         self.band_: Any = self.ax_.fill_between(
-            self.position,
-            self.lower,
-            self.upper,
-            step="mid",
-            color=LIGHT_SKY,
-            linewidth=0,
-            label=label,
+            self.position, self.lower, self.upper, step="mid", color=LIGHT_SKY, linewidth=0, label=label
         )
         # Predictions make a smooth line only where rows are sorted by them.
         dash = "-" if self.sort_by == "prediction" else "_"

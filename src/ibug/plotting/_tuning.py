@@ -428,14 +428,7 @@ class LeafDensityDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        *,
-        per: str = "tree",
-        name: str | None = None,
-        ax: Any = None,
-        **options: Any,
+        cls, estimator: Any, X: Any, *, per: str = "tree", name: str | None = None, ax: Any = None, **options: Any
     ) -> LeafDensityDisplay:
         """Draw the leaf density of an ``IBUGRegressor``, or of several.
 
