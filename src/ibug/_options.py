@@ -251,9 +251,9 @@ class Options:
             )
 
     def _check_level(self) -> None:
-        """Check that residuals alone can be had of a model that is trained here, at their right level."""
-        held_out = self.needs_validation and not (self.residuals == "none" and self.refit)
-        if self.residuals != "auto" and self.cv is None and not held_out:
+        """Check that residuals alone can be had, at their right level, where no validation rows are given."""
+        held_out = self.needs_validation and not self.prefit and not (self.residuals == "none" and self.refit)
+        if not (self.residuals == "auto" or self.wants_clones or held_out):
             raise InvalidInputError(
                 f'spread="residuals" with residuals="{self.residuals}" needs rows that the model has not seen: pass '
                 'X_val and y_val, or set residuals="auto", which trains clones.'
@@ -262,6 +262,8 @@ class Options:
     def _check_prefit(self, unused: list[str], has_validation: bool) -> None:
         """Check what a trained model needs beside it: rows that it has not seen, or the permission to train clones."""
         if self.cv is not None:
+            if self.spread.requires_residuals and not has_validation:
+                self._check_level()
             return
         if unused:
             raise InvalidInputError(

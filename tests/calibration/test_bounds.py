@@ -320,3 +320,36 @@ def test_the_density_of_spreads_that_are_far_too_small_is_the_derivative(make, c
     places = np.array([[-1.5, -1.0, -0.6, -0.2, 0.2, 0.6, 1.0, 1.5]])
     derivative = (d.cdf(places + 1e-6) - d.cdf(places - 1e-6)) / 2e-6
     np.testing.assert_allclose(d.pdf(places), derivative, rtol=1e-3)
+
+
+def of_very_different_quality(make, n=200, share=0.3):
+    """Return distributions around 1, of which some are far too narrow, and observed values: the map has kinks."""
+    rng = np.random.default_rng(0)
+    scale = np.where(np.arange(n) < share * n, 1e-8, 1.0)
+    return make(np.ones(n), scale), 1 + rng.normal(size=n)
+
+
+@pytest.mark.parametrize("make", [Laplace, Logistic, Gumbel, partial(SkewNormal, alpha=4.0)])
+@pytest.mark.parametrize("calibration", ["scale", "distribution"])
+def test_the_crps_after_calibration_is_the_integral_also_where_the_map_has_kinks(make, calibration):
+    before, y = of_very_different_quality(make)
+    d, y = CALIBRATORS[calibration]().fit(before, y).transform(before[-1:]), np.array([[0.0, 1.0, 3.0]])
+    quantiles = d.ppf(ndtr(np.linspace(-6, 6, 4001))[None])[0]
+    edges = np.unique(np.concatenate([quantiles, y[0], np.linspace(-4, 6, 4001)]))
+    x = (edges[1:] + edges[:-1]) / 2
+    expected = [np.sum((d.cdf(x[None])[0] - (x >= value)) ** 2 * np.diff(edges)) for value in y[0]]
+    np.testing.assert_allclose(d.crps(y)[0], expected, rtol=0.005)
+
+
+@pytest.mark.parametrize("calibration", ["scale", "distribution"])
+def test_the_kernel_at_a_bound_is_not_as_wide_as_what_is_outside(calibration):
+    # Scores of −1e8 stretch the map, so that a quantile which the bound hides would be at −1e7.
+    base, y = of_very_different_quality(Normal)
+    y[base.scale < 1] = 0.0
+    before = Truncated(base, 0.0, np.inf)
+    d = CALIBRATORS[calibration]().fit(before, np.maximum(y, 0.0)).transform(before[-1:])
+    edges = np.concatenate([np.linspace(0, 20, 20_001), np.geomspace(20, 1e10, 20_000)[1:]])
+    x = ((edges[1:] + edges[:-1]) / 2)[None]
+    mass = d.pdf(x)[0] * np.diff(edges)
+    assert mass.sum() == pytest.approx(1, abs=0.01)
+    assert mass[x[0] > 20].sum() == pytest.approx(d.sf(20.0)[0], abs=0.01)

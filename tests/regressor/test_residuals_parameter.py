@@ -221,11 +221,25 @@ def test_files_and_pickles_keep_them(trained, tmp_path):
             {"residuals": "model", "spread": "residuals", "k": 9, "calibrate": False},
             "needs rows that the model has not seen",
         ),
+        ({"residuals": "none", "spread": "residuals", "cv": 3}, "needs rows that the model has not seen"),
+        (
+            {"residuals": "none", "spread": "residuals", "cv": 3, "k": 9, "calibrate": False, "refit": False},
+            "needs rows that the model has not seen",
+        ),
     ],
 )
 def test_impossible_combinations(diabetes, parameters, message):
     with pytest.raises(InvalidInputError, match=message):
         IBUGRegressor(GradientBoostingRegressor(), **parameters).fit(*diabetes["train"])
+
+
+@pytest.mark.parametrize("parameters", [{}, {"k": 9, "calibrate": False}])
+def test_a_trained_model_whose_residuals_nobody_may_make(diabetes, parameters):
+    X, y = diabetes["train"]
+    parameters = {"residuals": "none", "spread": "residuals", "cv": 3, **parameters}
+    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=9).fit(X, y), prefit=True, **parameters)
+    with pytest.raises(InvalidInputError, match='set residuals="auto", which trains clones'):
+        u.fit(X, y)
 
 
 def test_nobody_makes_residuals_though_clones_are_tuned_on(diabetes):

@@ -19,7 +19,7 @@ _TAIL = 9.0  # how far out, beyond the last knot, a standard normal value can be
 _NODES, _WEIGHTS = leggauss(12)
 # Distributions that are interpolated between points have kinks: narrow panels where the mass is keep the errors small.
 _PANELS = np.concatenate([np.arange(-_TAIL, -4, 1.0), np.linspace(-4, 4, 65), np.arange(5, _TAIL + 1, 1.0)])
-_STEP_NODES, _STEP_WEIGHTS = leggauss(3)  # between two jumps the distribution function is smooth and rises little
+_STEP_NODES, _STEP_WEIGHTS = leggauss(3)  # between jumps or knots all is smooth and rises little
 _ROWS_AT_A_TIME = 256  # about 15 MB
 
 
@@ -148,7 +148,7 @@ class Recalibrated(Distribution):
         """Return the continuous ranked probability score; in closed form where the distribution is normal."""
         if isinstance(self.base, Normal):
             return self._by_group(_normal_crps, y)
-        return self._by_group(_stepped_crps, y) if self.base.has_jumps else super().crps(y)
+        return self._by_group(_stepped_crps if self.base.has_jumps else _smooth_crps, y)
 
     def _moments(self) -> tuple[Floats, Floats]:
         if isinstance(self.base, Normal):  # E[μ + σg(V)] and its variance need g's moments only
@@ -210,11 +210,41 @@ def _moments_of(g: ScoreMap) -> tuple[float, float]:
     return float(np.sum(weights * w)), float(np.sum(weights * np.square(w)))
 
 
+def _smooth_crps(g: ScoreMap, distribution: Distribution, y: Floats) -> Floats:
+    """Return 2 E[(1[V > v] − Φ(V)) (Q(V) − y)], v the calibrated score of y, piece by piece of g, where Q is smooth."""
+    score = np.clip(g.inverse(distribution.normal_score(y)), -_TAIL, _TAIL)
+    edges = _edges(g)
+    piece = np.clip(np.searchsorted(edges, score, side="right"), 1, len(edges) - 1)  # by its upper end
+    stop = edges[piece]
+    columns = bool(distribution.shape) and np.ndim(y) == 2
+
+    def away(v: Any) -> Floats:
+        value = distribution.from_normal_score(g.forward(np.asarray(v)))
+        return np.asarray((value[:, None] if columns and np.ndim(value) == 1 else value) - y)
+
+    total = np.zeros(score.shape)
+    for end in range(1, len(edges)):
+        half, middle = (edges[end] - edges[end - 1]) / 2, (edges[end] + edges[end - 1]) / 2
+        above = np.where(piece < end, 1.0, 0.0)
+        for node, weight in zip(_STEP_NODES, _STEP_WEIGHTS, strict=True):
+            v = middle + half * node
+            total += weight * half * np.exp(-0.5 * v * v) * (above - ndtr(v)) * away(v)
+    half, middle = (stop - score) / 2, (stop + score) / 2  # the rest of the piece that y is in
+    for node, weight in zip(_STEP_NODES, _STEP_WEIGHTS, strict=True):
+        v = middle + half * node
+        total += weight * half * np.exp(-0.5 * np.square(v)) * away(v)
+    return np.asarray(total * np.sqrt(2 / np.pi))
+
+
+def _edges(g: ScoreMap) -> Floats:
+    """Return the ends of pieces between which g is a line, none of them wide."""
+    inner = g.v[(g.v > -_TAIL) & (g.v < _TAIL)]
+    return np.unique(np.concatenate([np.linspace(-_TAIL, _TAIL, 19), inner]))
+
+
 def _quadrature(g: ScoreMap) -> tuple[Floats, Floats]:
     """Return nodes and weights for E[f(g(V))], V standard normal: Gauss–Legendre between knots, where g is smooth."""
-    inner = g.v[(g.v > -_TAIL) & (g.v < _TAIL)]
-    steps = np.linspace(-_TAIL, _TAIL, 19)
-    edges = np.unique(np.concatenate([steps, inner]))
+    edges = _edges(g)
     half, middle = np.diff(edges)[:, None] / 2, (edges[1:] + edges[:-1])[:, None] / 2
     v = middle + half * _NODES
     weights = half * _WEIGHTS * np.exp(-0.5 * np.square(v)) / np.sqrt(2 * np.pi)

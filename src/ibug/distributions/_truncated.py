@@ -30,6 +30,7 @@ _FARTHEST_SCORE = 1e4
 _CLOSEST_SCORES = 1e-9
 _LEAST_LOG_MASS = -9.0  # of the mass inside, so that a difference of probabilities has 12 digits
 _NARROWEST = 1e-12  # what stands for a distribution without mass inside, relative to the bound
+_WIDEST = 10.0  # times what is inside the limits: the scale that this kernel may have
 _BANDWIDTH = 0.25  # of the kernel that is the density of a probability at a limit, relative to the row's scale
 
 
@@ -235,9 +236,7 @@ class Truncated(_Limited):
     def _quantile(self, log_below: Floats, log_above: Floats) -> Floats:
         """Return the value with these log-probabilities below and above it."""
         below, low, high, log_mass = self._match(log_below, self._low, self._high, self._log_mass)
-        log_cdf = np.logaddexp(log_ndtr(low), below + log_mass)
-        log_sf = np.logaddexp(log_ndtr(-high), log_above + log_mass)
-        return self._inside(np.clip(score_of_tails(log_cdf, log_sf), low, high))
+        return self._inside(_score_between(low, high, log_mass, below, log_above))
 
     def _replace(self, result: Floats, method: str, *argument: Floats) -> Floats:
         """Return the result where the base has mass inside, else that of the distribution which stands for it."""
@@ -374,6 +373,8 @@ class Censored(_Limited):
         total = np.asarray(self.base.logpdf(x) if move is None else self.base.moved_logpdf(x, move))
         ends = np.array([-1.0, 1.0]) if move is None else move.forward(np.array([-1.0, 1.0]))
         scale = (self.base.from_normal_score(ends[1]) - self.base.from_normal_score(ends[0])) / 2
+        if move is not None:  # which may stretch what is outside the limits, as if values were there
+            scale = np.minimum(scale, _WIDEST * self._spread_inside(move))
         scale = scale[:, None] if self._shape and x.ndim == 2 else scale
         for limit, score, sign in ((self.lower, low, 1.0), (self.upper, high, -1.0)):
             if np.isfinite(limit):
@@ -384,6 +385,17 @@ class Censored(_Limited):
                 kernel = -0.5 * np.square(z) - HALF_LOG_2PI - np.log(width) - inside
                 total = np.logaddexp(total, log_mass + kernel)
         return np.where((x < self.lower) | (x > self.upper), -np.inf, total)
+
+    def _spread_inside(self, move: Move) -> Floats:
+        """Return half the distance of the 16 % and 84 % quantiles of what is inside the limits after a move, (n,)."""
+        low, high = move.inverse(self._low), move.inverse(self._high)
+        log_mass = _log_difference(low, high)
+        known = np.isfinite(log_mass)  # else nothing is inside, or too little
+        low, high = np.where(known, low, -1.0), np.where(known, high, 1.0)
+        log_mass = np.where(known, log_mass, 0.0)
+        scores = (_score_between(low, high, log_mass, np.log(p), np.log1p(-p)) for p in ndtr([-1.0, 1.0]))
+        lower, upper = (self.from_normal_score(move.forward(score)) for score in scores)
+        return np.where(known, (upper - lower) / 2, np.inf)
 
 
 def _tail(distribution: Distribution, low: Floats, high: Floats, lower: float, upper: float) -> Tilted:
@@ -406,6 +418,13 @@ def _nodes(start: Floats, stop: Floats, log_mass: Floats) -> Iterator[tuple[Floa
     """Yield scores from start to stop and their weights: the density of V given that it is inside, times the step."""
     for v, weight in gauss_nodes(start, stop, _RULE):
         yield v, weight * np.exp(-0.5 * np.square(v) - HALF_LOG_2PI - log_mass)
+
+
+def _score_between(low: Floats, high: Floats, log_mass: Floats, log_below: Any, log_above: Any) -> Floats:
+    """Return the score between two others with these logarithms of the shares, of the mass between, on its sides."""
+    log_cdf = np.logaddexp(log_ndtr(low), log_below + log_mass)
+    log_sf = np.logaddexp(log_ndtr(-high), log_above + log_mass)
+    return np.clip(score_of_tails(log_cdf, log_sf), low, high)
 
 
 def _share(low: Floats, v: Floats, log_mass: Floats, easy: bool) -> Floats:
