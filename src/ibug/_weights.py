@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ibug._typing import Floats
 
 
-def counting(weights: Floats) -> tuple[NDArray[np.intp], Floats | None]:
+def counted_rows(weights: Floats) -> tuple[NDArray[np.intp], Floats | None]:
     """Return the rows that count, and their weights, of which the mean is 1; None where they are equal."""
     rows = np.flatnonzero(weights)
     own = weights[rows]
@@ -25,12 +25,12 @@ def effective_rows(weights: Floats | None, n_rows: int) -> float:
     return float(shares.sum() ** 2 / np.square(shares).sum())
 
 
-def mean(values: Floats, weights: Floats | None) -> Any:
+def weighted_mean(values: Floats, weights: Floats | None) -> Any:
     """Return the mean over the first axis."""
     return values.mean(axis=0) if weights is None else np.average(values, axis=0, weights=weights)
 
 
-def quantile(values: Floats, probabilities: Any, weights: Floats | None) -> Any:
+def weighted_quantile(values: Floats, probabilities: Any, weights: Floats | None) -> Any:
     """Return quantiles of numbers, (n,); with weights, each number stands in the middle of its share."""
     if weights is None:
         return np.quantile(values, probabilities)

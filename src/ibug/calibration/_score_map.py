@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from ibug._typing import Floats
-from ibug._weights import effective_rows, quantile
+from ibug._weights import effective_rows, weighted_quantile
 from ibug.exceptions import InvalidInputError
 
 _MOST_KNOTS = 40
@@ -77,7 +77,7 @@ class ScoreMap:
         order = np.argsort(scores, kind="stable")
         n = max(1, round(effective_rows(weights, len(scores))))
         finite = np.clip(scores, -_IMPOSSIBLE, _IMPOSSIBLE)  # between which quantiles can be interpolated
-        some = np.asarray(quantile(finite, np.arange(1, n + 1) / (n + 1), weights))
+        some = np.asarray(weighted_quantile(finite, np.arange(1, n + 1) / (n + 1), weights))
         plain = cls.of_absolute_scores(some) if symmetric else cls.of_scores(some)
         return replace(plain, scores=scores[order], weights=weights[order])
 

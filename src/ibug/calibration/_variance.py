@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ibug._read_only import keeps_read_only
 from ibug._typing import Floats
 from ibug._validation import check_weights
-from ibug._weights import mean as average
+from ibug._weights import weighted_mean
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring, resolve_scoring
@@ -127,8 +127,8 @@ def continuous_candidates(
     The search is over log γ and log δ, relative to the size of the errors, so that another unit of the target gives
     the same calibration in that unit.
     """
-    typical = float(average(variance, weights))
-    size = float(average(np.square(error), weights)) or typical
+    typical = float(weighted_mean(variance, weights))
+    size = float(weighted_mean(np.square(error), weights)) or typical
     factor = size / typical
 
     def pair(logs: Floats) -> Candidate:

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 from ibug._read_only import read_only_property
 from ibug._typing import Floats
-from ibug._weights import effective_rows, mean
+from ibug._weights import effective_rows, weighted_mean
 from ibug.calibration import BoxCalibrator
 from ibug.distributions import DiscreteSupport, Stack
 from ibug.distributions.joint import (
@@ -253,8 +253,8 @@ def pseudo_rows(copula: Floats, residuals: Floats, scores: Floats, weights: Floa
     best, most = None, 0.0
     for count in _PSEUDO_ROWS:
         gain = log_densities(local_copulas(copula, residuals, count), scores) - before
-        middle = float(mean(gain, weights))
-        error = np.sqrt(float(mean(np.square(gain - middle), weights)) / effective_rows(weights, len(gain)))
+        middle = float(weighted_mean(gain, weights))
+        error = np.sqrt(float(weighted_mean(np.square(gain - middle), weights)) / effective_rows(weights, len(gain)))
         if middle > max(most, _LEAST_GAIN * error):
             best, most = count, middle
     return best
@@ -272,7 +272,7 @@ def expert_distances(
         for rows, points, masses in _points_of_experts(coupling, evidence, own)
     ]
     to_target, to_each_other = (np.concatenate(part) for part in zip(*found, strict=True))
-    return np.asarray(mean(to_target, weights)), np.asarray(mean(to_each_other, weights))
+    return np.asarray(weighted_mean(to_target, weights)), np.asarray(weighted_mean(to_each_other, weights))
 
 
 def _points_of_experts(
@@ -365,8 +365,8 @@ def pooled_vectors(
 def _correlation(scores: Floats, weights: Floats | None) -> Floats:
     """Return the correlations of normal scores, drawn a little to 0: as if d + 1 rows more had none."""
     n, d = effective_rows(weights, len(scores)), scores.shape[1]
-    centered = scores - mean(scores, weights)
-    cov = np.asarray(mean(centered[:, :, None] * centered[:, None, :], weights))
+    centered = scores - weighted_mean(scores, weights)
+    cov = np.asarray(weighted_mean(centered[:, :, None] * centered[:, None, :], weights))
     return _as_correlation(cov, n / (n + d + 1))
 
 

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ibug._compiled import stack as kernel
 from ibug._read_only import read_only_property
 from ibug._typing import Floats
-from ibug._weights import effective_rows, quantile
-from ibug._weights import mean as average
+from ibug._weights import effective_rows, weighted_mean, weighted_quantile
 from ibug.distributions import DiscreteSupport
 from ibug.exceptions import InvalidInputError
 
@@ -245,12 +244,12 @@ def pool(
     if len(errors) == 0:
         return Pooled(errors, resolution=resolution, support=support, values=values)
     n = effective_rows(weights, len(errors))
-    quartiles = quantile(unsorted, [0.25, 0.75], weights)
-    deviation = float(np.sqrt(average(np.square(unsorted - average(unsorted, weights)), weights)))
+    quartiles = weighted_quantile(unsorted, [0.25, 0.75], weights)
+    deviation = float(np.sqrt(weighted_mean(np.square(unsorted - weighted_mean(unsorted, weights)), weights)))
     widths = [width for width in (deviation, float(quartiles[1] - quartiles[0]) / 1.349) if width > 0]
     bandwidth = max(0.9 * min(widths, default=0.0) * n**-0.2, _NARROWEST)
     if len(errors) > MOST_ERRORS or weights is not None:
-        errors = quantile(unsorted, (np.arange(MOST_ERRORS) + 0.5) / MOST_ERRORS, weights)
+        errors = weighted_quantile(unsorted, (np.arange(MOST_ERRORS) + 0.5) / MOST_ERRORS, weights)
     return Pooled(errors, bandwidth, resolution, support, values)
 
 
@@ -347,4 +346,6 @@ class ExpertStatistics:
         return self._mean(self.to_target), pairs
 
     def _mean(self, values: Floats) -> Floats:
-        return np.asarray(values.sum(axis=0) / len(self) if self.weights is None else average(values, self.weights))
+        return np.asarray(
+            values.sum(axis=0) / len(self) if self.weights is None else weighted_mean(values, self.weights)
+        )

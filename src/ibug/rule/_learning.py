@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ibug._options import Options
 from ibug._typing import Floats
-from ibug._weights import effective_rows, quantile
+from ibug._weights import effective_rows, weighted_quantile
 from ibug.calibration import BoxCalibrator
 from ibug.distributions import Distribution, Stack
 from ibug.metrics import pit, resolve_scoring
@@ -222,7 +222,7 @@ def affinity_threshold(similarity: Floats, weights: Floats | None) -> float:
     """
     if len(similarity) < _LEAST_ROWS_FOR_THRESHOLD:
         return float("nan")
-    return float(quantile(similarity, _SHARE_BELOW_THRESHOLD, weights))
+    return float(weighted_quantile(similarity, _SHARE_BELOW_THRESHOLD, weights))
 
 
 def without_validation(options: Options, targets: Sequence[TargetSummary], n_neighbors: int) -> Rule:
@@ -348,5 +348,5 @@ def _factor(before: float, away: Floats, end: Floats, weights: Floats | None) ->
     largest = _MOST_FACTOR / _LEAST_FACTOR
     needed = np.where(away > end, largest, 0.0)  # where the end is on the other side, no factor changes it
     np.divide(away, end, out=needed, where=end > 0)
-    ratio = float(quantile(np.clip(needed, 0.0, largest), 1 - _TAIL, weights))
+    ratio = float(weighted_quantile(np.clip(needed, 0.0, largest), 1 - _TAIL, weights))
     return float(np.clip(before * ratio, _LEAST_FACTOR, _MOST_FACTOR))

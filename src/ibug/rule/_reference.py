@@ -10,7 +10,7 @@ import numpy as np
 
 from ibug._typing import Floats
 from ibug._validation import require
-from ibug._weights import effective_rows, quantile
+from ibug._weights import effective_rows, weighted_quantile
 
 #: More values than this are represented by as many quantiles.
 MOST_KEPT = 1000
@@ -81,4 +81,4 @@ def ordered_sample(values: Floats, weights: Floats | None = None) -> Floats:
     n = min(max(1, round(effective_rows(weights, len(values)))), MOST_KEPT)
     if weights is None and len(values) <= MOST_KEPT:
         return np.sort(values)
-    return np.asarray(quantile(values, (np.arange(n) + 0.5) / n, weights))
+    return np.asarray(weighted_quantile(values, (np.arange(n) + 0.5) / n, weights))

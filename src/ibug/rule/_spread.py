@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from ibug._compiled import spread as kernel
 from ibug._typing import Floats
-from ibug._weights import effective_rows, mean, quantile
+from ibug._weights import effective_rows, weighted_mean, weighted_quantile
 from ibug.exceptions import InvalidInputError
 
 #: Values of the neighbours by quantity, nearest first, each of shape (n_rows, k); k may differ.
@@ -127,9 +127,9 @@ class Combination:
 
         Shapes: variances (n_rows, n_features); error, weights (n_rows,).
         """
-        floors = np.maximum(_FLOOR * mean(variances, weights), tiny)
+        floors = np.maximum(_FLOOR * weighted_mean(variances, weights), tiny)
         logs = 0.5 * np.log(variances + floors)
-        centers = mean(logs, weights)
+        centers = weighted_mean(logs, weights)
         intercept, exponents = fit_log_scale(logs[:, 0], logs - centers, error, loss, weights)
         return cls(floors, centers, logs.min(axis=0), logs.max(axis=0), exponents, intercept)
 
@@ -257,8 +257,8 @@ def fit_log_scale(
     """
     rows = _LOSSES[loss]
     # In the unit of the errors themselves, so that the result does not depend on the target's unit.
-    unit = float(np.sqrt(mean(np.square(error), weights))) or float(np.exp(np.median(start)))
-    shift = float(quantile(np.log(unit) - start, 0.5, weights))
+    unit = float(np.sqrt(weighted_mean(np.square(error), weights))) or float(np.exp(np.median(start)))
+    shift = float(weighted_quantile(np.log(unit) - start, 0.5, weights))
     base, z = start + shift - np.log(unit), error / unit
     design = np.column_stack([np.ones(len(z)), features])
     scale, n = 1.0, effective_rows(weights, len(error))
@@ -268,11 +268,11 @@ def fit_log_scale(
         value, slope = rows(z, base + columns @ b)
         penalty = PENALTY / n * b * (np.arange(len(b)) > 0)
         gradient = columns.T @ (slope * share) / scale + 2 * penalty
-        return float(mean(value, weights) / scale + np.sum(penalty * b)), gradient
+        return float(weighted_mean(value, weights) / scale + np.sum(penalty * b)), gradient
 
     alone = _descend(lambda b: penalised(b, design[:, :1]), np.zeros(1))
     if loss == "crps":  # the penalty is in units of the score that the start alone has
-        scale = float(mean(rows(z, base + alone[0])[0], weights)) or 1.0
+        scale = float(weighted_mean(rows(z, base + alone[0])[0], weights)) or 1.0
     b = _descend(lambda b: penalised(b, design), np.append(alone, np.zeros(features.shape[1])))
     return float(b[0] + shift), b[1:]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ibug._compiled import stack as kernel
 from ibug._read_only import read_only_property
 from ibug._typing import Floats
-from ibug._weights import effective_rows, mean
+from ibug._weights import effective_rows, weighted_mean
 from ibug.distributions import MixtureParams, Stack
 from ibug.exceptions import InvalidInputError
 from ibug.rule._experts import BANDWIDTHS, Evidence, Experts, ExpertStatistics, Pooled, checked_weights
@@ -242,7 +242,7 @@ def _for_nll(statistics: ExpertStatistics, kept: int, shrinkage: float) -> Found
         weights = _with_least(best, n, kept)
         tried.append((_log_score(density[:, number], weights, rows), number, float(bandwidth), weights))
     score, number, bandwidth, weights = min(tried, key=lambda each: each[:2])
-    return weights, bandwidth, score, np.asarray(-mean(density[:, number], rows))
+    return weights, bandwidth, score, np.asarray(-weighted_mean(density[:, number], rows))
 
 
 def _with_least(weights: Floats, n: float, kept: int) -> Floats:
@@ -275,7 +275,7 @@ def best_bandwidth(statistics: ExpertStatistics, weights: Floats) -> float:
 def _log_score(log_density: Floats, weights: Floats, rows: Floats | None) -> float:
     """Return the mean negative log density of the mixture."""
     top = log_density.max(axis=1)
-    return float(-mean(np.log(np.exp(log_density - top[:, None]) @ weights) + top, rows))
+    return float(-weighted_mean(np.log(np.exp(log_density - top[:, None]) @ weights) + top, rows))
 
 
 _FITS = {"crps": _for_crps, "nll": _for_nll}

@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from ibug._options import Options
 from ibug._typing import Floats, Integers, LeavesOf, Rows
 from ibug._warnings import ROWS_FOR_COVERAGE, warn_user
-from ibug._weights import effective_rows, mean
+from ibug._weights import effective_rows, weighted_mean
 from ibug.calibration import ScaleConformal, rows_for_conformal
 from ibug.exceptions import (
     NarrowWarning,
@@ -243,7 +243,7 @@ def warn_of_intervals(
         return
     lower, upper = (np.concatenate(each) for each in zip(*ends, strict=True))
     inside = ((lower <= y) & (y <= upper)).astype(np.float64)
-    held = float(mean(inside, weights))
+    held = float(weighted_mean(inside, weights))
     if effective_rows(weights, len(y)) >= _ROWS_TO_COUNT and held < _FEW:
         warn_user(
             f"The {_USUAL_COVERAGE:.0%} interval holds only {held:.0%} of the validation rows themselves: the "

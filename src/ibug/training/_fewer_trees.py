@@ -10,7 +10,7 @@ import numpy as np
 
 from ibug._options import Options
 from ibug._typing import Floats
-from ibug._weights import effective_rows, mean
+from ibug._weights import effective_rows, weighted_mean
 from ibug.metrics import resolve_scoring
 from ibug.neighbors import TreeShare, ValidationRows, tree_table
 from ibug.rule import Rule, joined
@@ -41,14 +41,14 @@ class Tried(Generic[Read]):
     @property
     def score(self) -> float:
         """The mean score."""
-        return float(mean(self.scores, self.weights))
+        return float(weighted_mean(self.scores, self.weights))
 
     def loss(self, whole: Tried[Read]) -> tuple[float, float]:
         """Return by how much the score is above that of all trees, and the standard error of this difference."""
         difference = self.scores - whole.scores
-        found = float(mean(difference, self.weights))
+        found = float(weighted_mean(difference, self.weights))
         n = effective_rows(self.weights, len(difference))
-        variance = float(mean(np.square(difference - found), self.weights))
+        variance = float(weighted_mean(np.square(difference - found), self.weights))
         return found, float(np.sqrt(variance / max(n - 1, 1.0)))
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_method_params, _check_sample_weight
 from ibug._options import Options, is_weight
 from ibug._typing import Floats, Integers, Rows
 from ibug._validation import as_weights, check_feature_names, check_size_of_weights, subsample
-from ibug._weights import counting
+from ibug._weights import counted_rows
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import (
     RenamingReader,
@@ -409,7 +409,7 @@ def _from_cross_fit(request: FitRequest, known: _OutOfSample, model: Any) -> Sou
     targets = suited(request.targets, source.leaves.reader.nonnegative_losses)
     every, shares = np.arange(len(y)), np.ones(len(y))
     if weights is not None and (weights > 0).any():
-        every, some = counting(np.maximum(weights, 0.0))
+        every, some = counted_rows(np.maximum(weights, 0.0))
         shares[every] = 1.0 if some is None else some
     parts = divide_rows(len(every), request.options, request.rng)
     tuned_on, held_out = (every, every) if parts is None else (every[parts[0]], every[parts[1]])
@@ -493,7 +493,7 @@ def learn_from(
                 f"None of the {len(y)} rows that were held out to calibrate on has a weight above zero: pass X_val and "
                 "y_val, or leave rows of weight 0 out."
             )
-        rows_that_count, weights = counting(weights)
+        rows_that_count, weights = counted_rows(weights)
         X, y = _safe_indexing(X, rows_that_count), y[rows_that_count]
     work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
     parts = divide_rows(len(y), options, rng)
