@@ -183,7 +183,7 @@ def sanitize(session: nox.Session) -> None:
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
-    options = ["-p", "no:cacheprovider", "--capture=sys", "-m", "kernel and not memory", "tests"]
+    options = ["-p", "no:cacheprovider", "--capture=sys", "-m", "kernel", "tests"]
     session.run(python, "-m", "pytest", *options, external=True, env=environment)
 
 

@@ -11,6 +11,8 @@ from scipy import optimize, stats
 
 from ibug._compiled import likelihood
 
+pytestmark = pytest.mark.kernel
+
 SETS = likelihood.instruction_sets()
 FAMILIES = {
     "logistic": stats.logistic,

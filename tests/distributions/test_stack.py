@@ -13,6 +13,8 @@ from scipy.integrate import quad, trapezoid
 from ibug.distributions import MixtureParams, Normal, Stack
 from ibug.exceptions import InvalidInputError
 
+pytestmark = pytest.mark.kernel
+
 RNG = np.random.default_rng(0)
 ERRORS = np.sort(RNG.standard_t(3, 11))
 LOC, SCALE = np.array([0.0, 5.0, -3.0, 100.0]), np.array([1.0, 0.5, 4.0, 1e-3])

@@ -13,6 +13,8 @@ from ibug._compiled import walk as kernel
 from ibug.leaves import read_leaves_of
 from ibug.leaves._walk import TreeWalk, make_probes
 
+pytestmark = pytest.mark.kernel
+
 # What rows are made of: missing, zero and nearly zero, huge, infinite, equal to others.
 SPECIAL = np.array([np.nan, 0.0, -0.0, 1e-36, -1e-36, 5e-324, 1e-30, 1e30, -1e30, np.inf, -np.inf, 0.5, 2.0])
 

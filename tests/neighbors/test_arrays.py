@@ -6,6 +6,8 @@ import pytest
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
 
+pytestmark = pytest.mark.kernel
+
 LEAVES = np.random.default_rng(0).integers(0, 9, (300, 30))
 
 

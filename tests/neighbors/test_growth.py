@@ -9,6 +9,8 @@ from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors._build import find_bounds, first_to_sort
 
+pytestmark = pytest.mark.kernel
+
 
 def structured(n_rows, n_trees=24, depth=4, seed=0):
     """Leaves of rows that lie on a line, nearly: those that are near each other share most leaves."""

@@ -12,6 +12,8 @@ from ibug import LeafIndex
 from ibug.neighbors import _build, _search, instruction_sets
 from tests.oracles import nearest_rows
 
+pytestmark = pytest.mark.kernel
+
 MANY = 200  # more than any instruction set needs to share bitmaps
 
 

@@ -9,6 +9,8 @@ from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import CountingLoop, instruction_sets, least_queries
 
+pytestmark = pytest.mark.kernel
+
 
 def kinds(n_rows):
     """Rows of 40 kinds that differ in few trees: an index of them skips most rows."""

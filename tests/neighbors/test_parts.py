@@ -8,6 +8,8 @@ import pytest
 from ibug.neighbors import Batch, map_batches
 from ibug.neighbors import _source as source
 
+pytestmark = pytest.mark.kernel
+
 
 def batch_of(n, first=0):
     rng = np.random.default_rng(n)

@@ -9,6 +9,8 @@ from ibug import LeafIndex
 from ibug.neighbors import _build, _search, instruction_sets
 from tests.oracles import nearest_rows
 
+pytestmark = pytest.mark.kernel
+
 
 @pytest.fixture(autouse=True)
 def bounds_everywhere(monkeypatch):

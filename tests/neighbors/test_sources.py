@@ -11,6 +11,8 @@ from ibug.leaves import read_leaves_of
 from ibug.neighbors import CrossFittedSource, JoinedIndex, LeafIndex, LocalSource, Residuals, Sampling
 from tests.oracles import nearest_rows
 
+pytestmark = pytest.mark.kernel
+
 
 @pytest.fixture(scope="module")
 def data():

@@ -8,6 +8,8 @@ from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Sampling, TreeShare, tree_table
 from tests.oracles import nearest_rows
 
+pytestmark = pytest.mark.kernel
+
 
 def leaves_of(rng, n_rows, widths):
     """Draw leaf numbers; tree t has widths[t] leaves."""

@@ -11,6 +11,8 @@ from ibug.exceptions import InvalidInputError
 from ibug.rule._spread import Combination, Spread, around, fit_log_scale, prefix_variances, variance
 from tests.oracles import combined_variance, penalised_score, variance_of_first
 
+pytestmark = pytest.mark.kernel
+
 QUANTITIES = ("targets", "residuals")
 
 
