@@ -186,7 +186,7 @@ def _groups(ranges: list[tuple[int, int]], size: int) -> Iterator[list[tuple[int
 
 
 def _check(recipe: Boosting, chunk: _Chunk, sums: Floats, sizes: Floats, rounding: float) -> None:
-    """Raise NotRedoneError unless the values of all rows together are the model's own."""
+    """Raise RecipeError unless the values of all rows together are the model's own."""
     gradient, hessian = sums.T
     shrunk = np.sign(gradient) * np.maximum(np.abs(gradient) - recipe.l1, 0.0)
     below = np.maximum(hessian + recipe.l2, np.finfo(float).tiny)
