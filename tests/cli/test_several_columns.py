@@ -109,6 +109,19 @@ def test_point_predictions_are_the_models_own_and_made_once(fitted, library, mon
     np.testing.assert_array_equal(found, model.predict(test[["x", "y", "z"]]))
 
 
+def test_evaluate_searches_each_row_once(fitted, monkeypatch):
+    """All levels, boxes and the plain neighbours come from one search."""
+    files, _ = fitted
+    u, X = ibug.load(files["several.ibug"]), pd.read_csv(files["test.csv"])[["x", "y", "z"]]
+    searched, query = [], ibug.LeafIndex.query
+    monkeypatch.setattr(ibug.LeafIndex, "query", lambda *a, **o: searched.append(len(a[1])) or query(*a, **o))
+    u.predict_dist(X)
+    once = sum(searched)
+    searched.clear()
+    files.run("evaluate", files["several.ibug"], files["test.csv"])
+    assert sum(searched) == once
+
+
 def a_model(library):
     if library == "lightgbm":
         return MultiOutputRegressor(pytest.importorskip(library).LGBMRegressor(n_estimators=20, verbose=-1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,34 +76,18 @@ def evaluate(
     if several and (groups is not None or plots is not None):
         raise typer.BadParameter("these are for one target, and the model has several.", param_hint="--groups, --plots")
     rows = stored.read_labelled(table, targets, session, ids=ids, groups=groups, strict=strict)
-    if several:
-        _evaluate_several(stored.estimator, rows, coverages, table.name, session)
-        return
     with session.stages():
         scores, plain, drawn = _answer(stored.estimator, rows, coverages, groups, plots, session)
     if session.json:
         result = {"rows": len(rows.y), "scores": dict(scores), "uncalibrated": dict(plain), "plots": drawn}
         session.report(result | ({} if scores.groups is None else {"groups": scores.groups}))
     else:
-        session.show(_scores_text(scores, plain, coverages, table.name, wide=session.out.width >= _WIDE))
+        wide = session.out.width >= _WIDE
+        session.show(_scores_text(scores, plain, coverages, table.name, several=several, wide=wide))
         if scores.groups is not None:
             session.show(_groups_text(scores.groups, _main(coverages), str(groups)))
         for path in drawn:
             session.say(done(path))
-
-
-def _evaluate_several(estimator: Any, rows: LabelledRows, coverages: list[float], file: str, session: Session) -> None:
-    """Report the scores of several targets, and those of the plain neighbours."""
-    from ibug.metrics import evaluate as all_scores
-
-    with session.stages():
-        scores, plain = (
-            all_scores(one, rows.X, rows.y, levels=coverages) for one in (estimator, estimator.uncalibrated())
-        )
-    if session.json:
-        session.report({"rows": len(rows.y), "scores": dict(scores), "uncalibrated": dict(plain), "plots": []})
-    else:
-        session.show(_several_scores_text(scores, plain, file, wide=session.out.width >= _WIDE))
 
 
 def _answer(
@@ -205,9 +189,11 @@ def _main(coverages: list[float]) -> float:
     return _MAIN if _MAIN in coverages else max(coverages)
 
 
-def _scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wide: bool) -> Any:
-    """Return the scores of ibug and of the plain neighbours: CRPS and width first."""
-    names = ordered_scores(scores, _main(levels))
+def _scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, several: bool, wide: bool) -> Any:
+    """Return the scores of ibug and of the plain neighbours, CRPS and width first."""
+    head = words((f"{scores.n_rows:,}", "value"), " rows of ", (file, "value"))
+    if several:
+        return Group(head, "", _score_table(_of_all_first(scores), scores, plain, wide))
     intervals = plain_table("interval", "mean width", "plain neighbours", "inside", "plain neighbours")
     for level in [f"{100 * level:g}" for level in levels]:
         inside, width = f"coverage_{level}", f"width_{level}"
@@ -218,22 +204,19 @@ def _scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, wid
             Text(percent(scores[inside], 1), style="value"),
             percent(plain[inside], 1),
         )
-    return Group(_head(scores, file), "", _score_table(names, scores, plain, wide), "", intervals)
+    names = ordered_scores(scores, _main(levels))
+    return Group(head, "", _score_table(names, scores, plain, wide), "", intervals)
 
 
-def _several_scores_text(scores: Any, plain: Any, file: str, *, wide: bool) -> Any:
-    """Return the same for several targets: scores of all together, then CRPS and widths of each, then the others."""
+def _of_all_first(names: Iterable[str]) -> list[str]:
+    """Return the scores of several targets by name: of all together, CRPS and widths of each, then the others."""
 
     def place(name: str) -> int:
         own = name.startswith(tuple(f"{target}_" for target in targets))
         return 1 if own and name.endswith("_crps") else 2 if own and "_width_" in name else 3 if own else 0
 
-    targets = [name.removesuffix("_crps") for name in scores if name.endswith("_crps")]
-    return Group(_head(scores, file), "", _score_table(sorted(scores, key=place), scores, plain, wide))
-
-
-def _head(scores: Any, file: str) -> Any:
-    return words((f"{scores.n_rows:,}", "value"), " rows of ", (file, "value"))
+    targets = [name.removesuffix("_crps") for name in names if name.endswith("_crps")]
+    return sorted(names, key=place)
 
 
 def _score_table(names: Sequence[str], scores: Any, plain: Any, wide: bool) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,44 +21,26 @@ if TYPE_CHECKING:
     from ibug.cli._fitting import Request
 
 
-class Scoring(StrEnum):
-    """The score that tunes and calibrates."""
-
-    crps = "crps"
-    nll = "nll"
-
-
-class Spread(StrEnum):
-    """The source of the variance."""
-
-    auto = "auto"
-    targets = "targets"
-    residuals = "residuals"
+Scoring = StrEnum("Scoring", ["crps", "nll"])
+SpreadName = StrEnum("SpreadName", ["auto", "targets", "residuals"])
+ResidualsName = StrEnum("ResidualsName", ["auto", "model", "none"])
+ConformalName = StrEnum("ConformalName", ["none", "scale", "distribution"])
+Family = StrEnum("Family", ["auto", *o.FAMILIES, "tune"])  # type: ignore[misc]  # mypy wants the names written out
+_STACK = Family("auto")
+BoosterName = StrEnum("BoosterName", list(o.BOOSTERS))  # type: ignore[misc]  # as above
 
 
-class Residuals(StrEnum):
-    """Where out-of-sample residuals of the training rows come from."""
-
-    auto = "auto"
-    model = "model"
-    none = "none"
+def _columns(*names: str, help: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel="Columns")
 
 
-class Conformal(StrEnum):
-    """The conformal calibration."""
-
-    none = "none"
-    scale = "scale"
-    distribution = "distribution"
+def _training(*names: str, help: str, **options: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel="Training, without --model", **options)
 
 
-Family = StrEnum("Family", {name: name for name in ("auto", *o.FAMILIES, "tune")})  # type: ignore[misc]  # mypy wants the names written out
-BoosterName = StrEnum("BoosterName", {name: name for name in o.BOOSTERS})  # type: ignore[misc]  # mypy wants the names written out
+def _uncertainty(*names: str, help: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel="Uncertainty")
 
-_CRPS, _AUTO, _NONE, _STACK = Scoring("crps"), Spread("auto"), Conformal("none"), Family("auto")
-_CLONES = Residuals("auto")
-
-_COLUMNS, _TRAINING, _UNCERTAINTY = "Columns", "Training, without --model", "Uncertainty"
 
 HELP = """
 Wrap a trained model, or train one, and save it as one file.
@@ -95,83 +78,52 @@ def fit(
         str | None, typer.Option("--valid", help="Rows that the model is not trained on, to tune and calibrate.")
     ] = None,
     id: Annotated[
-        list[str] | None,
-        typer.Option("--id", help="Columns that name rows, no features: a,b or one by one.", rich_help_panel=_COLUMNS),
+        list[str] | None, _columns("--id", help="Columns that name rows, no features: a,b or one by one.")
     ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option("--drop", help="Columns to leave out: a,b or one by one.", rich_help_panel=_COLUMNS),
-    ] = None,
+    drop: Annotated[list[str] | None, _columns("--drop", help="Columns to leave out: a,b or one by one.")] = None,
     categorical: Annotated[
-        list[str] | None,
-        typer.Option("--categorical", help="Numbers that are categories; texts always are.", rich_help_panel=_COLUMNS),
+        list[str] | None, _columns("--categorical", help="Numbers that are categories; texts always are.")
     ] = None,
-    weight: Annotated[
-        str | None, typer.Option("--weight", help="The column of weights.", rich_help_panel=_COLUMNS)
-    ] = None,
+    weight: Annotated[str | None, _columns("--weight", help="The column of weights.")] = None,
     booster: Annotated[
-        BoosterName | None,
-        typer.Option("--booster", "-b", help="The library; by default the first installed.", rich_help_panel=_TRAINING),
+        BoosterName | None, _training("--booster", "-b", help="The library; by default the first installed.")
     ] = None,
     trees: Annotated[
-        int | None,
-        typer.Option(
-            "--trees", min=1, help="The number of trees, instead of early stopping.", rich_help_panel=_TRAINING
-        ),
+        int | None, _training("--trees", min=1, help="The number of trees, instead of early stopping.")
     ] = None,
     param: Annotated[
-        list[str] | None,
-        typer.Option("--param", "-p", help="A parameter of the library: num_leaves=63.", rich_help_panel=_TRAINING),
+        list[str] | None, _training("--param", "-p", help="A parameter of the library: num_leaves=63.")
     ] = None,
-    k: Annotated[
-        str, typer.Option("--k", help="The number of neighbours, or 'tune'.", rich_help_panel=_UNCERTAINTY)
-    ] = "tune",
-    scoring: Annotated[
-        Scoring, typer.Option("--scoring", help="The score that tunes and calibrates.", rich_help_panel=_UNCERTAINTY)
-    ] = _CRPS,
+    k: Annotated[str, _uncertainty("--k", help="The number of neighbours, or 'tune'.")] = "tune",
+    scoring: Annotated[Scoring, _uncertainty("--scoring", help="The score that tunes and calibrates.")] = Scoring.crps,
     distribution: Annotated[
-        Family,
-        typer.Option(
-            "--distribution", "-d", help="A family of distributions, or 'auto': a stack.", rich_help_panel=_UNCERTAINTY
-        ),
+        Family, _uncertainty("--distribution", "-d", help="A family of distributions, or 'auto': a stack.")
     ] = _STACK,
-    spread: Annotated[
-        Spread, typer.Option("--spread", help="The source of the variance.", rich_help_panel=_UNCERTAINTY)
-    ] = _AUTO,
+    spread: Annotated[SpreadName, _uncertainty("--spread", help="The source of the variance.")] = SpreadName.auto,
     residuals: Annotated[
-        Residuals,
-        typer.Option(
-            "--residuals",
-            help="The source of out-of-sample residuals: clones or the model, the model alone, none.",
-            rich_help_panel=_UNCERTAINTY,
+        ResidualsName,
+        _uncertainty(
+            "--residuals", help="The source of out-of-sample residuals: clones or the model, the model alone, none."
         ),
-    ] = _CLONES,
+    ] = ResidualsName.auto,
     weight_neighbors: Annotated[
-        bool,
-        typer.Option(
-            "--weight-neighbors", help="Let --weight count among the neighbours as well.", rich_help_panel=_UNCERTAINTY
-        ),
+        bool, _uncertainty("--weight-neighbors", help="Let --weight count among the neighbours as well.")
     ] = False,
     conformal: Annotated[
-        Conformal, typer.Option("--conformal", help="Guarantee the coverage.", rich_help_panel=_UNCERTAINTY)
-    ] = _NONE,
+        ConformalName, _uncertainty("--conformal", help="Guarantee the coverage.")
+    ] = ConformalName.none,
     support: Annotated[
         str,
-        typer.Option(
-            "--support",
-            help="Bounds of the target: 0,inf; 'none'; or 'auto', by its values and the model's loss.",
-            rich_help_panel=_UNCERTAINTY,
+        _uncertainty(
+            "--support", help="Bounds of the target: 0,inf; 'none'; or 'auto', by its values and the model's loss."
         ),
     ] = "auto",
-    calibrate: Annotated[
-        bool, typer.Option("--calibrate/--no-calibrate", help="Calibrate the variance.", rich_help_panel=_UNCERTAINTY)
-    ] = True,
+    calibrate: Annotated[bool, _uncertainty("--calibrate/--no-calibrate", help="Calibrate the variance.")] = True,
     tree_fraction: Annotated[
         str,
-        typer.Option(
+        _uncertainty(
             "--tree-fraction",
             help="The share of the trees that neighbours are found by, or 'tune': the smallest that loses nothing.",
-            rich_help_panel=_UNCERTAINTY,
         ),
     ] = "1",
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of everything random.")] = 0,
@@ -186,7 +138,7 @@ def fit(
     from ibug.cli._model_file import Origin, save
 
     options = {
-        "k": _neighbours(k),
+        "k": _number_or_tune(k, int, "a number", "--k"),
         "scoring": scoring.value,
         "distribution": distribution.value,
         "spread": spread.value,
@@ -195,7 +147,7 @@ def fit(
         "conformal": None if conformal.value == "none" else conformal.value,
         "support": o.support(support),
         "calibrate": calibrate,
-        "tree_fraction": _share(tree_fraction),
+        "tree_fraction": _number_or_tune(tree_fraction, float, "a number up to 1", "--tree-fraction"),
         "random_state": seed,
     }
     request = Request(
@@ -239,23 +191,13 @@ def _seen_from(output: str, train_file: str) -> str | None:
         return os.path.abspath(train_file)
 
 
-def _neighbours(k: str) -> int | str:
-    if k == "tune":
-        return k
+def _number_or_tune(text: str, kind: Callable[[str], float], expected: str, option: str) -> float | str:
+    if text == "tune":
+        return text
     try:
-        return int(k)
+        return kind(text)
     except ValueError:
-        raise typer.BadParameter(f"a number or 'tune' is expected, not {k!r}.", param_hint="--k") from None
-
-
-def _share(fraction: str) -> float | str:
-    if fraction == "tune":
-        return fraction
-    try:
-        return float(fraction)
-    except ValueError:
-        expected = f"a number up to 1 or 'tune' is expected, not {fraction!r}."
-        raise typer.BadParameter(expected, param_hint="--tree-fraction") from None
+        raise typer.BadParameter(f"{expected} or 'tune' is expected, not {text!r}.", param_hint=option) from None
 
 
 def _check_usage(request: Request, model: str | None, training: dict[str, Any]) -> None:

@@ -145,18 +145,9 @@ def save_again(path: str, stored: StoredModel, trusted: Sequence[str] | None = N
 
 
 def load(path: str, *, jobs: int, trusted: Sequence[str] | None = None, isolate: bool = False) -> StoredModel:
-    """Load a model file that ``ibug fit`` or ``u.save`` has written; it is opened once.
+    """Load a model file that ``ibug fit`` or ``u.save`` has written, to predict with `jobs` threads; it is opened once.
 
-    Parameters
-    ----------
-    path
-        The file.
-    jobs
-        The number of threads of its predictions.
-    trusted
-        Types of the user's own that it may hold, as --trusted names them.
-    isolate
-        Whether a process of its own tries the file first.
+    `trusted` types of the user's own may be in it; with `isolate` a process of its own tries the file first.
     """
     from ibug.persistence import load_with_manifest  # takes long to import
 

@@ -77,33 +77,15 @@ class ReadOptions:
 
 
 class InputTable(ABC):
-    """A table that is read once, from its first row to its last.
+    """A table that is read once, from its first row to its last."""
 
-    Attributes
-    ----------
-    name
-        Its name in messages.
-    columns
-        The names of its columns, in order.
-    types
-        The columns' types where the file stores them; None for text, where the reader chooses them.
-    verbatim
-        Columns of text that are kept letter by letter: "NA" is not a missing value in them.
-    values
-        Texts that the model has as categories: "None" is not a missing value then.
-    size
-        The :attr:`position` at the end, in rows or bytes; None where it is not known.
-    notes
-        What was found out about the file's form, for the user.
-    """
-
-    name: str
+    name: str  # in messages
     columns: list[str]
-    types: dict[str, Any] | None = None
-    verbatim: frozenset[str] = frozenset()
-    values: frozenset[str] = frozenset()
-    size: float | None = None
-    notes: tuple[str, ...] = ()
+    types: dict[str, Any] | None = None  # as the file stores them; None for text, where the reader chooses them
+    verbatim: frozenset[str] = frozenset()  # columns that are kept letter by letter: "NA" is not a missing value there
+    values: frozenset[str] = frozenset()  # categories of the model: "None" is not a missing value if it is one
+    size: float | None = None  # the position at the end, in rows or bytes; None where it is not known
+    notes: tuple[str, ...] = ()  # what was found out about the file's form, for the user
 
     @property
     @abstractmethod

@@ -27,52 +27,24 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class Column:
-    """One feature.
+    """One feature."""
 
-    Parameters
-    ----------
-    name
-        As it is written in data files.
-    kind
-        Number, boolean, category, date or any.
-    categories
-        The texts that the model knows, in its order; None where they are not known, and for other kinds.
-    values
-        The model's own values for these categories, where they are no texts.
-    """
-
-    name: str
-    kind: str
-    categories: tuple[str, ...] | None = None
-    values: tuple[Any, ...] | None = None
+    name: str  # as it is written in data files
+    kind: str  # NUMBER, BOOLEAN, CATEGORY, DATE or ANY
+    categories: tuple[str, ...] | None = None  # texts in the model's order; None where they are not known
+    values: tuple[Any, ...] | None = None  # the model's own values for these categories, where they are no texts
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The features of a model, in its order.
-
-    Parameters
-    ----------
-    columns
-        The features.
-    target
-        The target's name, if it is known; several names have commas between them, for people.
-    named
-        Whether the model takes a data frame with names, or an array.
-    texts
-        Whether the model takes categories as texts (CatBoost) or by their place in the list.
-    placed
-        The model knows no names: columns are taken in the order of the file.
-    target_names
-        The names of several targets, in the model's order; none of a single one.
-    """
+    """The features of a model, in its order."""
 
     columns: tuple[Column, ...]
-    target: str | None = None
-    named: bool = True
-    texts: bool = False
-    placed: bool = False
-    target_names: tuple[str, ...] = ()
+    target: str | None = None  # its name, if it is known; several names have commas between them, for people
+    named: bool = True  # the model takes a data frame with names; False: an array
+    texts: bool = False  # the model takes categories as texts (CatBoost); False: by their place in the list
+    placed: bool = False  # the model knows no names: columns are taken in the order of the file
+    target_names: tuple[str, ...] = ()  # of several targets, in the model's order
 
     def of_targets(self, names: Sequence[str]) -> Schema:
         """Return the same with the names of the targets."""
@@ -150,30 +122,16 @@ def _column(entry: Mapping[str, Any]) -> Column:
 
 @dataclass(frozen=True)
 class ModelColumns:
-    """The columns of a model, as far as the model knows them.
-
-    Parameters
-    ----------
-    n
-        The number of columns.
-    names
-        Their names, as the library writes them; None where the model was trained without names.
-    categories
-        By place of a categorical column: its categories, in the model's order; None where the model does not keep them.
-    unplaced
-        Lists of categories in the order of their columns, where the model does not name these columns.
-    texts
-        Whether the model takes categories as texts.
-    any
-        Whether the model takes values of any kind: a Pipeline that encodes texts itself, say.
-    """
+    """The columns of a model, as far as the model knows them."""
 
     n: int
-    names: list[str] | None
+    names: list[str] | None  # as the library writes them; None where the model was trained without names
+    # By place of a categorical column: its categories, in the model's order; None where the model does not keep them.
     categories: dict[int, list[Any] | None] = field(default_factory=dict)
+    # Lists of categories in the order of their columns, where the model does not name these columns.
     unplaced: list[list[Any]] = field(default_factory=list)
-    texts: bool = False
-    any: bool = False
+    texts: bool = False  # the model takes categories as texts
+    any: bool = False  # the model takes values of any kind: a Pipeline that encodes texts itself, say
 
     @property
     def values(self) -> frozenset[str]:

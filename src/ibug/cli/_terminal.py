@@ -100,16 +100,10 @@ def plain_table(*columns: str, first: JustifyMethod = "left") -> Table:
 
 
 class Session:
-    """The two streams of one call, and how much is printed to them.
+    """The two streams of one call: results on standard output, everything else on standard error.
 
-    Parameters
-    ----------
-    json
-        Print the result as one JSON object instead of text.
-    quiet
-        Print only results and errors.
-    verbose
-        Print more, also where standard error is no terminal.
+    With `json` the result is one JSON object, with `quiet` only results and errors are printed, with `verbose` more is,
+    also where standard error is no terminal.
     """
 
     def __init__(self, *, json: bool = False, quiet: bool = False, verbose: bool = False) -> None:

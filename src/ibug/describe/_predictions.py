@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,67 +10,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats, Integers
+from ibug._warnings import tell_infinite
 
 _FARTHEST = 100.0  # standard deviations: a single extreme value must not hide the rest
 
 
 @dataclass(frozen=True)
 class NearestRows:
-    """The training rows behind predictions.
+    """The training rows behind predictions."""
 
-    Attributes
-    ----------
-    similarity : ndarray of shape (n_rows,)
-        What ``affinity_score`` returns for all rows.
-    means : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        The model's predictions of all rows, as ``monitor`` compares them.
-    affinities, indices : ndarray of shape (n_listed, k)
-        What ``kneighbors`` returns for the rows whose neighbours are listed.
-    """
-
-    similarity: Floats
-    means: Floats
-    affinities: NDArray[np.int32]
-    indices: Integers
+    similarity: Floats  # (n_rows,) what `affinity_score` returns for all rows
+    means: Floats  # (n_rows,) or (n_rows, n_targets), the model's predictions of all rows, as `monitor` compares them
+    affinities: NDArray[np.int32]  # (n_listed, k), what `kneighbors` returns for the rows whose neighbours are listed
+    indices: Integers  # (n_listed, k)
 
 
 @dataclass(frozen=True)
 class Predictions:
     """Predicted distributions of rows, with the point predictions.
 
-    They have the methods ``predict_dist`` and ``predict`` of the estimator that made them, so that scores of the same
-    rows need no second search.
-
-    Attributes
-    ----------
-    distribution : batched distribution of n_rows rows
-        What ``predict_dist`` returns.
-    points : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        What ``predict`` returns.
-    training_targets_ : ndarray of shape (n_train,) or (n_train, n_targets), or None
-        The targets that the estimator was fitted on, where it keeps them.
-    uncalibrated : batched distribution of n_rows rows, or None
-        What the plain neighbours predict, where that was asked for and the estimator has such a form.
-    nearest : NearestRows or None
-        The training rows behind the predictions of an ``IBUGRegressor``.
+    They have the methods of the estimator that made them, so that scores of the same rows need no second search.
     """
 
-    distribution: Any
-    points: Floats
-    training_targets_: Floats | None = None
-    uncalibrated: Any = None
-    nearest: NearestRows | None = None
+    distribution: Any  # what `predict_dist` returns
+    points: Floats  # (n_rows,) or (n_rows, n_targets), what `predict` returns
+    training_targets_: Floats | None = None  # (n_train,) or (n_train, n_targets), where the estimator keeps them
+    uncalibrated: Any = None  # the distributions of the plain neighbours, if asked for, where there is such a form
+    nearest: NearestRows | None = None  # of an IBUGRegressor
+    rule: Any = None  # that made the distributions, where there is one
+    target_names_: Sequence[str] | None = None  # of several targets
 
     def plain_neighbors(self) -> Predictions | None:
         """Return the same rows, with the same point predictions, as the plain neighbours predict them."""
-        return None if self.uncalibrated is None else replace(self, distribution=self.uncalibrated)
+        if self.uncalibrated is None:
+            return None
+        return replace(self, distribution=self.uncalibrated, rule=self.rule and self.rule.uncalibrated())
 
-    def by_target(self, rule: Any) -> list[Predictions]:
-        """Return the predictions of each target of a multioutput rule, with its conformal calibration."""
-        distributions = rule.marginals(self.distribution)
+    def by_target(self) -> list[Predictions]:
+        """Return the predictions of each of several targets, with its conformal calibration."""
+        distributions = self.rule.marginals(self.distribution)
         plain = [None] * len(distributions)
         if self.uncalibrated is not None:
-            plain = rule.uncalibrated().marginals(self.uncalibrated)
+            plain = self.rule.uncalibrated().marginals(self.uncalibrated)
         targets = self.training_targets_
         assert targets is not None, "an estimator of several targets keeps them"
         return [
@@ -85,24 +67,21 @@ class Predictions:
         """Return the point predictions of the rows that were predicted, (n_rows,)."""
         return self.points
 
+    def predict_interval(self, X: Any, coverage: float, *, joint: bool = False) -> Floats:
+        """Return the intervals or boxes of the rows that were predicted, (n_rows, n_targets, 2)."""
+        ends = self.rule.ends(self.distribution, coverage, joint=joint)
+        if joint or self.rule.conformal is not None:
+            tell_infinite(ends, coverage, "predict_interval", joint=joint, conformal=self.rule.conformal)
+        return np.asarray(ends)
+
 
 def predict_rows(
     estimator: Any, X: Any, n_neighbors: int = 0, listed: Integers | None = None, *, uncalibrated: bool = False
 ) -> Predictions:
     """Predict rows and find their neighbours by one search, batch by batch, which bounds the memory.
 
-    Parameters
-    ----------
-    estimator
-        An ``IBUGRegressor``, or another estimator with ``predict_dist`` and ``predict``, which has no neighbours.
-    X
-        The rows.
-    n_neighbors
-        The number of neighbours to list; ``k_`` if that is more.
-    listed : ndarray of shape (n_listed,), ascending
-        The rows whose neighbours are listed; by default all.
-    uncalibrated
-        Whether to predict what the plain neighbours say, too.
+    At least `n_neighbors` of them are listed, `k_` if that is more, for all rows or those `listed` (ascending). An
+    estimator that is no ``IBUGRegressor`` has no neighbours. Shapes: listed (n_listed,).
     """
     from sklearn.utils.validation import _num_samples  # takes long to import
 
@@ -113,7 +92,8 @@ def predict_rows(
         has_plain = uncalibrated and hasattr(estimator, "uncalibrated")
         plain = estimator.uncalibrated().predict_dist(X) if has_plain else None
         targets = getattr(estimator, "training_targets_", None)
-        return Predictions(estimator.predict_dist(X), _points(estimator, X), targets, plain)
+        rule, names = (getattr(estimator, name, None) for name in ("rule_", "target_names_"))
+        return Predictions(estimator.predict_dist(X), _points(estimator, X), targets, plain, None, rule, names)
     n_rows, k, targets = _num_samples(X), max(n_neighbors, estimator.k_), estimator.training_targets_
     listed = np.arange(n_rows) if listed is None else listed
     rules = [estimator.rule_, estimator.rule_.uncalibrated()] if uncalibrated else [estimator.rule_]
@@ -133,7 +113,8 @@ def predict_rows(
     points = _points(estimator, X) if estimator.source_.predicts_by_walk else means
     found = [type(part[0]).concatenate(part) for part in parts]
     nearest = NearestRows(similarity, means, affinities, indices)
-    return Predictions(found[0], points, targets, found[1] if uncalibrated else None, nearest)
+    plain = found[1] if uncalibrated else None
+    return Predictions(found[0], points, targets, plain, nearest, rules[0], estimator.target_names_)
 
 
 def _points(estimator: Any, X: Any) -> Floats:

@@ -62,28 +62,14 @@ def predictions(found: Predicted, rows: Integers) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Near:
-    """The nearest training rows of the explorer's rows: a list of those that occur, and for each row places in it.
+    """The nearest training rows of the explorer's rows: a list of those that occur, and for each row places in it."""
 
-    Parameters
-    ----------
-    affinities, indices : ndarray of shape (n_rows, at least k)
-        What ``kneighbors`` says of the rows.
-    count : int
-        The number of neighbours to list; the rug shows more of them.
-    k : int
-        The number of neighbours that predictions look at.
-    similarity : Similarity
-        The similarity of all rows to the training data.
-    means : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        The model's predictions of all rows.
-    """
-
-    affinities: NDArray[np.int32]
+    affinities: NDArray[np.int32]  # (n_shown, at least k) what `kneighbors` returns
     indices: Integers
-    count: int
-    k: int
-    similarity: Similarity
-    means: Floats
+    count: int  # of neighbours to list; the rug shows more of them
+    k: int  # of neighbours that predictions look at
+    similarity: Similarity  # of all rows
+    means: Floats  # (n_rows,) or (n_rows, n_targets) the model's predictions of all rows
 
     @cached_property
     def _occurring(self) -> tuple[Integers, Integers]:
@@ -161,27 +147,13 @@ _COMPARED_ROWS, _COMPARED_NEIGHBORS, _LEAST_SHARE_FOUND = 200, 10, 0.95
 
 @dataclass(frozen=True)
 class Feature:
-    """One column.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    here : ndarray of shape (n_rows,)
-        Numbers, or places in `texts`; NaN where missing.
-    texts
-        The texts of the places; None for numbers.
-    train : ndarray of shape (n_train,) or None
-        The same for all training rows, where they are known.
-    scale
-        The standard deviation over the training rows; None for texts and where these rows are not known.
-    """
+    """One column."""
 
     name: str
-    here: Floats
-    texts: list[str] | None
-    train: Floats | None
-    scale: float | None
+    here: Floats  # (n_rows,) numbers, or places in `texts`; NaN where missing
+    texts: list[str] | None  # of the places; None for numbers
+    train: Floats | None  # (n_train,) the same for all training rows, where they are known
+    scale: float | None  # the standard deviation over the training rows; None for texts and where these are not known
 
 
 def names_of(X: Any, estimator: Any) -> list[str]:
@@ -248,24 +220,12 @@ def _is_missing(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Differences:
-    """The features in which each row differs most from its nearest neighbours, `n_most` of them or fewer.
+    """The features in which each row differs most from its nearest neighbours, `n_most` of them or fewer."""
 
-    Attributes
-    ----------
-    features : ndarray of shape (n_rows, n_most)
-        Positions of features, those of the largest distance first; -1 where no more differ.
-    distances : ndarray of shape (n_rows, n_most)
-        Mean distances, see :func:`ibug.describe.mean_distances`.
-    values : ndarray of shape (n_rows, n_most, n_neighbors)
-        The neighbours' values: numbers, or places among the feature's texts.
-    counts : ndarray of shape (n_rows,)
-        The number of features that differ.
-    """
-
-    features: Integers
-    distances: Floats
-    values: Floats
-    counts: Integers
+    features: Integers  # (n_rows, n_most) positions of features, the largest distance first; -1 where no more differ
+    distances: Floats  # (n_rows, n_most) mean distances, see `mean_distances`
+    values: Floats  # (n_rows, n_most, n_neighbors) the neighbours' values: numbers, or places among the feature's texts
+    counts: Integers  # (n_rows,) the number of features that differ
 
 
 def differences(features: list[Feature], neighbors: Integers, n_most: int) -> Differences:

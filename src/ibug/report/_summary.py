@@ -28,23 +28,11 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predictions of all rows, with their scores.
-
-    Attributes
-    ----------
-    distribution
-        One distribution per row.
-    points, lower, upper, y : ndarray of shape (n_rows,)
-        Point predictions, ends of the central interval, observed values.
-    coverage
-        The coverage of that interval.
-    scores
-        All scores.
-    """
+    """Predictions of all rows, with their scores; points, lower, upper and y have the shape (n_rows,)."""
 
     distribution: Distribution
     points: Floats
-    lower: Floats
+    lower: Floats  # ends of the central interval of this coverage
     upper: Floats
     y: Floats
     coverage: float
@@ -144,20 +132,12 @@ def typical_width(found: Predicted) -> float:
     return float(np.median(found.width))
 
 
+@dataclass(frozen=True)
 class Similarity:
-    """The similarity of rows to the training data.
+    """The similarity of rows to the training data."""
 
-    Parameters
-    ----------
-    score : ndarray of shape (n_rows,)
-        Mean affinity of each row's neighbours, as a share of the trees.
-    threshold
-        The score that all but 1 % of the validation rows exceed; NaN where it is not known.
-    """
-
-    def __init__(self, score: Floats, threshold: float) -> None:
-        self.score = score
-        self.threshold = threshold
+    score: Floats  # (n_rows,) mean affinity of each row's neighbours, as a share of the trees
+    threshold: float  # which all but 1 % of the validation rows exceed; NaN where it is not known
 
     @property
     def is_low(self) -> NDArray[np.bool_]:

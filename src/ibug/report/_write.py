@@ -145,9 +145,7 @@ def write(
             content["widths"] = widths(estimator, X, rows, own.found.distribution.std()[rows], width_seconds)
         else:
             called = listed(names)
-            each = [
-                known.of_target(one, targets[:, j], j) for j, one in enumerate(predictions.by_target(estimator.rule_))
-            ]
+            each = [known.of_target(one, targets[:, j], j) for j, one in enumerate(predictions.by_target())]
             content["targets"] = [one.content for one in each]
             content["joint"] = joint_section(
                 estimator.rule_, predictions, [one.found for one in each], names, rows, known.similarity
