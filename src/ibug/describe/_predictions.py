@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats, Integers
-from ibug._warnings import tell_infinite
+from ibug._warnings import warn_infinite
 
 _FARTHEST = 100.0  # standard deviations: a single extreme value must not hide the rest
 
@@ -71,7 +71,7 @@ class Predictions:
         """Return the intervals or boxes of the rows that were predicted, (n_rows, n_targets, 2)."""
         ends = self.rule.ends(self.distribution, coverage, joint=joint)
         if joint or self.rule.conformal is not None:
-            tell_infinite(ends, coverage, "predict_interval", joint=joint, conformal=self.rule.conformal)
+            warn_infinite(ends, coverage, "predict_interval", joint=joint, conformal=self.rule.conformal)
         return np.asarray(ends)
 
 
