@@ -23,7 +23,7 @@ from ibug._validation import check_probability
 from ibug.calibration import halves
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of, weighted_outputs
-from ibug.neighbors import Batch, LocalSource, OwnNeighbors, Sampling, TreeShare
+from ibug.neighbors import Batch, CrossFittedSource, LocalSource, OwnNeighbors, Sampling, TreeShare
 from ibug.training._models import fresh
 
 
@@ -73,6 +73,15 @@ class CrossFit:
     fewer: list[Nearest]  # affinities and neighbours by each share of the trees that was asked for
     share: float = 1.0  # the number of rows that a clone was trained on, over that of all rows, on average
     improvement: Any = 1.0  # () or (n_targets,), see `improvement_of`
+
+    def sources(self, y: Floats, weights: Floats | None) -> list[CrossFittedSource]:
+        """Return sources of these neighbours, by all trees, and by each share of the trees that was asked for.
+
+        Shapes: y (n_rows,) or (n_rows, n_targets); weights (n_rows,).
+        """
+        nearest = ((self.affinities, self.neighbors), *self.fewer)
+        mean, residuals = self.mean[self.rows], y - self.mean
+        return [CrossFittedSource(mean, *one, y, residuals, weights, self.own) for one in nearest]
 
 
 def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> list[Fold]:

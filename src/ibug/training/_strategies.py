@@ -78,50 +78,22 @@ from ibug.training._residuals import own_residuals
 
 @dataclass(frozen=True, eq=False)
 class FitRequest:
-    """What `fit` was given, checked.
+    """What `fit` was given, checked."""
 
-    Parameters
-    ----------
-    model
-        The estimator: trained already, or to be trained.
-    columns : ndarray of shape (n_features,) or None
-        The names of the columns of X.
-    X, y
-        The training rows.
-    targets
-        What is known of each target of all training rows.
-    validation
-        X_val and y_val, if they were given.
-    fit_params
-        For the estimator's own `fit`, weights among them.
-    options
-        The parameters.
-    rng
-        Draws splits, folds, trees and rows.
-    target_names : sequence of str
-        Those of several targets.
-    sample_weight, neighbor_weight : ndarray of shape (n_train,) or None
-        The weights of the training rows, and what these count for as neighbours; None where they count alike.
-    validation_weight : ndarray of shape (n_validation,) or None
-        The weights of the validation rows.
-    renames
-        Whether the columns have other names than the user's.
-    """
-
-    model: Any
-    columns: Any
+    model: Any  # trained already, or to be trained
+    columns: Any  # the names of the columns of X, (n_features,), or None
     X: Any
-    y: Floats
-    targets: tuple[TargetSummary, ...]
-    validation: Rows | None
-    fit_params: dict[str, Any]
+    y: Floats  # (n_train,) or (n_train, n_targets)
+    targets: tuple[TargetSummary, ...]  # of each target
+    validation: Rows | None  # X_val and y_val
+    fit_params: dict[str, Any]  # for the estimator's own `fit`, weights among them
     options: Options
-    rng: np.random.RandomState
+    rng: np.random.RandomState  # draws splits, folds, trees and rows
     target_names: Sequence[str]
-    sample_weight: Floats | None
-    neighbor_weight: Floats | None
-    validation_weight: Floats | None
-    renames: bool = False
+    sample_weight: Floats | None  # (n_train,)
+    neighbor_weight: Floats | None  # (n_train,), what training rows count for as neighbours
+    validation_weight: Floats | None  # (n_validation,)
+    renames: bool = False  # whether the columns have other names than the user's
 
     @classmethod
     def of(
@@ -178,8 +150,8 @@ class FitRequest:
         plain, reader = reader, weighted_outputs(reader, options.output_weights)
         check_feature_names(reader.feature_names, given, self.columns)
         work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
-        honest = None if residuals is None else Residuals(residuals, "clones")
-        source = LocalSource.build(model, reader, self.X, self.y, options.sampling, self.rng, residuals=honest, **work)
+        made = None if residuals is None else Residuals(residuals, "clones")
+        source = LocalSource.build(model, reader, self.X, self.y, options.sampling, self.rng, residuals=made, **work)
         source = replace(source, weights=self.neighbor_weight)
         if not own:
             return source
@@ -191,19 +163,19 @@ class FitRequest:
         found = own_residuals(plain, index, self.y, self.sample_weight, X=self.X, **work)
         return source.with_training_residuals(found)
 
-    def cross_fit(self, rows: Any = None, k: int = 0) -> CrossFit:
-        """Predict each row by a clone that has not seen it, and find the k neighbours of some rows.
-
-        Shapes: rows (n_tuned,).
-        """
-        options = self.options
+    def cross_fit(self, *, search: bool = False) -> CrossFit:
+        """Predict each row by a clone that has not seen it, and search the neighbours of the rows to tune on."""
+        options, rows, k = self.options, np.empty(0, np.intp), 0
+        if search:
+            rows = tuning_rows(len(self.y), self.rng, len(self.targets))
+            k = K_CANDIDATES[-1] if options.k is None else options.k
         return cross_fit(
             trainable(self.model),
             self.X,
             self.y,
             make_folds(DEFAULT_FOLDS if options.cv is None else options.cv, len(self.y), self.y, self.rng),
             self.fit_params,
-            rows=np.empty(0, np.intp) if rows is None else rows,
+            rows=rows,
             k=k,
             sampling=options.sampling,
             n_jobs=options.n_jobs,
@@ -213,6 +185,19 @@ class FitRequest:
             shares=TREE_SHARES if options.sampling.tunes_trees else (),
             curve=options.scales_errors,
         )
+
+    def residuals_of(self, found: CrossFit) -> Floats | None:
+        """Return residuals of all training rows by clones; None where some have none, as no fold predicts them."""
+        residuals = self.y - found.mean
+        n_missing = int(np.isnan(residuals.reshape(len(residuals), -1)[:, 0]).sum())
+        if not n_missing:
+            return residuals
+        if self.options.spread.requires_residuals:
+            raise InvalidInputError(
+                f'spread="residuals" needs a residual of every training row, and no fold of cv predicts {n_missing} of '
+                f'{len(residuals)}: choose spread="auto" or "targets", or folds that predict all rows.'
+            )
+        return None
 
     def part(self, train: Any, held_out: Any) -> FitRequest:
         """Return the same with a part of the rows to train on, and the others as validation rows."""
@@ -254,7 +239,7 @@ def _neighbor_weight(weights: Floats | None) -> Floats:
     return weights
 
 
-# The number of training rows that tell the smallest variance where there are no validation rows.
+# The number of training rows that the smallest variance is taken from where there are no validation rows.
 ROWS_FOR_FLOOR = 1000
 
 
@@ -318,8 +303,8 @@ def _as_given(request: FitRequest) -> SourceAndRule:
     """Use a trained model as it is; clones are trained only if `cv` says so."""
     options = request.options
     if options.cv is not None and request.validation is None and options.needs_validation:
-        return _from_cross_fit(request, _out_of_sample(request), request.model)
-    residuals = _complete_residuals(request.y - request.cross_fit().mean, options) if options.wants_clones else None
+        return _from_cross_fit(request, request.cross_fit(search=True), request.model)
+    residuals = request.residuals_of(request.cross_fit()) if options.wants_clones else None
     own = options.asks_model and request.validation is not None
     return _from_validation(request, request.source(request.model, residuals, own=own))
 
@@ -329,14 +314,13 @@ def _trained(request: FitRequest) -> SourceAndRule:
     options = request.options
     of_use = request.validation is not None
     wanted = options.wants_clones and (of_use or options.spread.requires_residuals)
-    residuals = _complete_residuals(request.y - request.cross_fit().mean, options) if wanted else None
+    residuals = request.residuals_of(request.cross_fit()) if wanted else None
     return _from_validation(request, request.source(request.trained(), residuals, own=options.asks_model and of_use))
 
 
 def _cross_fitted(request: FitRequest) -> SourceAndRule:
     """Learn from out-of-fold predictions of all rows, then train on everything."""
-    known = _out_of_sample(request)
-    return _from_cross_fit(request, known, request.trained())
+    return _from_cross_fit(request, request.cross_fit(search=True), request.trained())
 
 
 def _split(request: FitRequest) -> SourceAndRule:
@@ -349,7 +333,7 @@ def _split(request: FitRequest) -> SourceAndRule:
     final = request.source(request.trained(), own=options.asks_model).with_tuned_share(source.tree_tuning, request.rng)
     if source.out_of_sample.are_own and final.out_of_sample.are_own:
         final = final.with_training_residuals(final.out_of_sample.at_level(source.out_of_sample.level))
-    elif "residuals" in rule.needs:  # the final model cannot tell residuals, or not even the first one could
+    elif "residuals" in rule.needs:  # which the final model cannot compute, or not even the first one could
         _require_residuals(options, final.out_of_sample.reason or source.out_of_sample.reason)
         assert part.validation is not None, "which the held out rows are"
         known = part.validation, options, part.targets, part.rng, part.validation_weight
@@ -366,84 +350,55 @@ def _require_residuals(options: Options, reason: str) -> None:
         )
 
 
-class _OutOfSample(NamedTuple):
-    """Training rows with the neighbours that clones found which have not seen them."""
-
-    sources: list[CrossFittedSource]  # by all trees, then by each of TREE_SHARES, if one of these is to be chosen
-    n_trees: int  # that each clone has at least
-    numbers: NDArray[np.intp]  # which rows these are
-    share: float  # of the training rows that a clone has seen
-    improvement: Floats  # what the clones' errors are multiplied by to be those of a model of all rows
-
-
-def _out_of_sample(request: FitRequest) -> _OutOfSample:
-    k = K_CANDIDATES[-1] if request.options.k is None else request.options.k
-    n_targets = 1 if request.y.ndim == 1 else request.y.shape[1]
-    found = request.cross_fit(tuning_rows(len(request.y), request.rng, n_targets), k)
-    mean, residuals, weights = found.mean[found.rows], request.y - found.mean, request.neighbor_weight
-    nearest = ((found.affinities, found.neighbors), *found.fewer)
-    sources = [CrossFittedSource(mean, *one, request.y, residuals, weights, found.own) for one in nearest]
-    return _OutOfSample(sources, found.n_trees, found.rows, found.share, found.improvement)
-
-
-def _complete_residuals(residuals: Floats, options: Options) -> Floats | None:
-    """Return residuals of all training rows; None where some have none, because no fold predicts them."""
-    n_missing = int(np.isnan(residuals if residuals.ndim == 1 else residuals[:, 0]).sum())
-    if not n_missing:
-        return residuals
-    if options.spread.requires_residuals:
-        raise InvalidInputError(
-            f'spread="residuals" needs a residual of every training row, and no fold of cv predicts {n_missing} of '
-            f'{len(residuals)}: choose spread="auto" or "targets", or folds that predict all rows.'
-        )
-    return None
-
-
-def _from_cross_fit(request: FitRequest, known: _OutOfSample, model: Any) -> SourceAndRule:
-    options, numbers, honest = request.options, known.numbers, known.sources[0]
-    y = request.y[numbers]
-    weights = None if request.sample_weight is None else request.sample_weight[numbers]
-    residuals = _complete_residuals(honest.residuals, options) if options.wants_residuals else None
-    used = residuals is not None
+def _from_cross_fit(request: FitRequest, found: CrossFit, model: Any) -> SourceAndRule:
+    """Learn from training rows, with the neighbours that clones found which have not seen them."""
+    options, y, weights = request.options, request.y[found.rows], request.sample_weight
+    residuals = request.residuals_of(found) if options.wants_residuals else None
     source = request.source(model, residuals)
     targets = suited(request.targets, source.leaves.reader.nonnegative_losses)
-    every, shares = np.arange(len(y)), np.ones(len(y))
-    if weights is not None and (weights > 0).any():
-        every, some = counted_rows(np.maximum(weights, 0.0))
-        shares[every] = 1.0 if some is None else some
-    parts = divide_rows(len(every), request.options, request.rng)
+    every, shares = np.arange(len(y)), None
+    if weights is not None:
+        weights = np.maximum(weights[found.rows], 0.0)
+        if weights.any():
+            every, some = counted_rows(weights)
+            if some is not None:
+                shares = np.ones(len(y))
+                shares[every] = some
+    parts = divide_rows(len(every), options, request.rng)
     tuned_on, held_out = (every, every) if parts is None else (every[parts[0]], every[parts[1]])
 
-    def rows(chosen: NDArray[np.intp], honest: CrossFittedSource = honest) -> ValidationRows:
-        own = None if np.all(shares == 1.0) else shares[chosen]
-        features = None if options.conformal is None else _safe_indexing(request.X, numbers[chosen])
-        return ValidationRows(honest, chosen, y[chosen], weights=own, features=features, share=known.share)
+    def rows_of(source: CrossFittedSource, chosen: NDArray[np.intp]) -> ValidationRows:
+        own = None if shares is None else shares[chosen]
+        features = None if options.conformal is None else _safe_indexing(request.X, found.rows[chosen])
+        return ValidationRows(source, chosen, y[chosen], weights=own, features=features, share=found.share)
 
     def rule_of(rows: ValidationRows) -> Rule:
-        return learn(rows, options, targets, has_residuals=used)
+        return learn(rows, options, targets, has_residuals=residuals is not None)
 
+    sources = found.sources(request.y, request.neighbor_weight)
+    known, rows = sources[0], rows_of(sources[0], tuned_on)
     if options.sampling.tunes_trees:
-        by_share = dict(zip((ALL_TREES, *TREE_SHARES), known.sources, strict=True))
-        tried = [(share, by_share[share]) for share in shares_tried(known.n_trees, rows(tuned_on))]
-        best, table = select_trees(((share, rows(tuned_on, one)) for share, one in tried), rule_of, options)
-        honest, rule, source = by_share[best.share], best.rule, source.with_tuned_share(table, request.rng)
+        by_share = dict(zip((ALL_TREES, *TREE_SHARES), sources, strict=True))
+        tried = ((share, rows_of(by_share[share], tuned_on)) for share in shares_tried(found.n_trees, rows))
+        best, table = select_trees(tried, rule_of, options)
+        rows, rule, known = best.rows, best.rule, by_share[best.share]
+        source = source.with_tuned_share(table, request.rng)
     else:
-        rule = rule_of(rows(tuned_on))
+        rule = rule_of(rows)
     looked_at = evenly_spaced(len(y))
     warn_of_intervals(
         rule,
-        honest.batches(looked_at, rule.needs),
+        known.batches(looked_at, rule.needs),
         y[looked_at],
-        None if weights is None else np.maximum(weights[looked_at], 0.0),
+        None if weights is None else weights[looked_at],
         deviation=float(np.std(y)),
         counts=options.conformal is None,
     )
-    rule = with_calibrated_sides(rule, rows(tuned_on, honest), options)
-    rule = conformalized(rule, rows(held_out, honest), options)
+    rule = conformalized(with_calibrated_sides(rule, rows, options), rows_of(known, held_out), options)
     most = source.index.n_rows if options.k is None else min(options.k, source.index.n_rows)
-    rule = rule.widened(known.share, most).with_k(options.k)
+    rule = rule.widened(found.share, most).with_k(options.k)
     if options.scales_errors:
-        rule = rule.with_errors_times(known.improvement)
+        rule = rule.with_errors_times(found.improvement)
     return SourceAndRule(source, _for_final_model(rule, source, request.X, options.n_jobs))
 
 
@@ -463,8 +418,8 @@ def _from_validation(request: FitRequest, source: LocalSource) -> SourceAndRule:
 def _require_one_target(y: Floats) -> None:
     if y.ndim > 1:
         raise InvalidInputError(
-            'With several targets, spread="residuals" needs honest residuals of the training rows, which this model '
-            'cannot tell: let cv=5 train clones, or choose spread="auto" or "targets".'
+            'With several targets, spread="residuals" needs out-of-sample residuals of the training rows, which this '
+            'model cannot compute: let cv=5 train clones, or choose spread="auto" or "targets".'
         )
 
 
@@ -548,7 +503,7 @@ def _predictions_of(read: Sequence[ReadRows]) -> Rows:
     return np.concatenate([rows.predictions for rows in read]), np.concatenate([rows.y for rows in read])
 
 
-#: The number of training rows that tell the affinity threshold of a model that was trained on all rows.
+#: The number of training rows that the affinity threshold of a final model is taken from.
 ROWS_FOR_THRESHOLD = 1000
 
 
