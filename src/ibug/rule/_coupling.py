@@ -155,18 +155,12 @@ class Coupling:
         if pseudo_rows is not None and not (is_number and 0 < pseudo_rows < np.inf and experts.needs["residuals"]):
             raise InvalidInputError("Copulas of rows need residuals of neighbours, and a finite number of pseudo-rows.")
         weights, scores = checked_weights(state, 1 + len(experts))
-        arrays = {name: np.asarray(state[name], np.float64) for name in ("errors", "correlation", "copula", "unit")}
-        coupling = cls(
-            experts,
-            weights,
-            scores,
-            float(state["score"]),
-            tuple(Pooled.from_state(one) for one in state["pooled"]),
-            **arrays,
-            reason=str(state["reason"]),
-            pseudo_rows=None if pseudo_rows is None else float(pseudo_rows),
-            boxes=None if boxes is None else BoxCalibrator.from_state(boxes),
-        )
+        pooled = tuple(Pooled.from_state(one) for one in state["pooled"])
+        arrays = ("errors", "correlation", "copula", "unit")
+        rest: dict[str, Any] = {name: np.asarray(state[name], np.float64) for name in arrays}
+        rest |= {"pseudo_rows": None if pseudo_rows is None else float(pseudo_rows), "reason": str(state["reason"])}
+        rest |= {"boxes": None if boxes is None else BoxCalibrator.from_state(boxes)}
+        coupling = cls(experts, weights, scores, float(state["score"]), pooled, **rest)
         nothing = np.empty(0)  # impossible values are refused now, not when a row is predicted
         coupling._mixture(tuple(normal_stack(nothing, nothing, one) for one in coupling.pooled))
         return coupling

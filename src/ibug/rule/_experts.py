@@ -319,22 +319,10 @@ class ExpertStatistics:
         if experts.errors and len(errors) == 0:
             raise InvalidInputError("An expert on errors needs pooled errors.")
         out = np.empty((n, j)), np.empty((n, j * (j + 1) // 2)), np.empty((n, len(BANDWIDTHS), j))
-        on_targets, on_residuals = experts.arrays
-        kernel.compare(
-            *evidence.arrays(experts, pooled.grid),
-            *on_targets,
-            *on_residuals,
-            scale,
-            y,
-            errors,
-            BANDWIDTHS,
-            pooled.error_bandwidth,
-            pooled.least_bandwidth,
-            np.array(pooled.support),
-            0,
-            n,
-            *out,
-        )
+        near, (on_targets, on_residuals) = evidence.arrays(experts, pooled.grid), experts.arrays
+        widths = BANDWIDTHS, pooled.error_bandwidth, pooled.least_bandwidth, np.array(pooled.support)
+        given: Any = (*near, *on_targets, *on_residuals, scale, y, errors, *widths, 0, n, *out)
+        kernel.compare(*given)
         return cls(*out, weights)
 
     def means(self) -> tuple[Floats, Floats]:

@@ -16,30 +16,14 @@ from ibug.exceptions import InvalidInputError, NotStorableError
 
 @dataclass(frozen=True)
 class Family:
-    """A family of distributions, ready to be fitted to neighbours.
+    """A family of distributions, ready to be fitted to neighbours."""
 
-    Parameters
-    ----------
-    name
-        Its name in the registry, or that of the class.
-    cls
-        The class of its distributions.
-    location : {"model", "neighbors"}
-        Whether mean and variance are kept, or fitted to the neighbours.
-    support
-        Bounds of the target.
-    learned
-        What the family has learned from all training targets.
-    lowest
-        The smallest training target.
-    """
-
-    name: str
+    name: str  # in the registry, or that of the class
     cls: type[Distribution]
-    location: str = "model"
-    support: Support | None = None
-    learned: dict[str, Any] = field(default_factory=dict)
-    lowest: float = -np.inf
+    location: str = "model"  # whether mean and variance are kept, or fitted to the "neighbors"
+    support: Support | None = None  # bounds of the target
+    learned: dict[str, Any] = field(default_factory=dict)  # from all training targets
+    lowest: float = -np.inf  # the smallest training target
 
     @property
     def needs_neighbors(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +20,7 @@ from ibug.distributions import Distribution, Stack
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Batch
 from ibug.rule._coupling import Coupling
-from ibug.rule._experts import Evidence, scaled_k
+from ibug.rule._experts import Evidence, Pooled, scaled_k
 from ibug.rule._family import Family
 from ibug.rule._plan import most_needed
 from ibug.rule._reference import Reference
@@ -54,6 +55,14 @@ def with_refused(table: Mapping[str, Iterable[Any]], refused: Mapping[str, str])
     rest: dict[str, list[Any]] = {"distribution": list(refused), "reason": list(refused.values())}
     rest |= {"spread": [""] * n, "k": [0] * n, "score": [np.nan] * n, "calibrated": [np.nan] * n}
     return {name: [*table[name], *rest[name]] for name in rest}
+
+
+def _evidence(batch: Batch, variance: Floats, k: int) -> Evidence:
+    """Return what the experts of one target look at. Shapes: variance (n_rows,)."""
+    targets, residuals = batch.values.get("targets"), batch.values.get("residuals")
+    if targets is None:  # no expert looks at them
+        targets = np.empty((batch.n_rows, 0))
+    return Evidence(batch.mean, np.sqrt(variance), targets, batch.shares(k), residuals, batch.most_weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,18 +109,19 @@ class TargetRule:
         """Return the distributions of a batch of one target, without conformal calibration."""
         variance = self.variance(batch)
         if self.stack is not None:
-            targets, residuals = batch.values.get("targets"), batch.values.get("residuals")
-            if targets is None:  # no expert looks at them
-                targets = np.empty((batch.n_rows, 0))
-            shares = batch.shares(max(self.stack.needs.values()))
-            return self.stack.distribution(
-                Evidence(batch.mean, np.sqrt(variance), targets, shares, residuals, batch.most_weights)
-            )
+            return self.stack.distribution(_evidence(batch, variance, max(self.stack.needs.values())))
         values = None
         if self.family.needs_neighbors:
             quantity = self.spread.quantity
             values = around(quantity, batch.values[quantity][:, : self.k], batch.mean)
         return self.family.distribution(batch.mean, variance, values)
+
+    def as_stack(self, batch: Batch, pooled: Pooled) -> Stack:
+        """Return the same as stacks, also where they are normal distributions: a coupling takes these."""
+        variance = self.variance(batch)
+        if self.stack is None:
+            return normal_stack(batch.mean, np.sqrt(variance), pooled)
+        return self.stack.distribution(_evidence(batch, variance, max(self.stack.needs.values())))
 
     def conformalized(self, distribution: Distribution, row_context: Mapping[str, NDArray[Any]]) -> Distribution:
         """Return the distributions with conformal calibration, if there is one."""
@@ -191,19 +201,22 @@ class TargetRule:
         """Return the rule that has this state; impossible values are refused."""
         _require_numbers(state, "k", "min_variance", "gamma", "delta")
         require(isinstance(state["k"], int) and state["k"] >= 1, "its k is impossible")
-        stack = state["stack"]
-        return cls(
-            Spread.from_state(state["spread"]),
-            Family.from_state(state["family"]),
-            state["k"],
-            state["min_variance"],
-            state["gamma"],
-            state["delta"],
-            None if stack is None else Stacked.from_state(stack),
-            calibrator_from_state(state["conformal"]),
-            {str(name): np.asarray(column) for name, column in state["tuning"].items()},
-            TargetSupport.from_state(state["support"]),
-        )
+        stack, support = state["stack"], TargetSupport.from_state(state["support"])
+        numbers = {name: state[name] for name in ("k", "min_variance", "gamma", "delta")}
+        rest: dict[str, Any] = {"stack": None if stack is None else Stacked.from_state(stack), "support": support}
+        rest |= {"conformal": calibrator_from_state(state["conformal"])}
+        rest |= {"tuning": {str(name): np.asarray(column) for name, column in state["tuning"].items()}}
+        return cls(Spread.from_state(state["spread"]), Family.from_state(state["family"]), **numbers, **rest)
+
+
+def _of_parts(path: str, doc: str) -> Any:
+    """Return a property of a rule: what its parts have under a dotted name, as it is for one target, else an array."""
+    get = attrgetter(path)
+
+    def value(rule: Rule) -> Any:
+        return get(rule.parts[0]) if rule.coupling is None else np.array([get(part) for part in rule.parts])
+
+    return property(value, doc=doc)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,13 +257,8 @@ class Rule:
         ones = [batch.of_target(j, part.needs) for j, part in enumerate(self.parts)]
         if self.coupling is None:
             return self.parts[0].conformalized(self.parts[0].distribution(ones[0]), batch.row_context)
-        own = []
-        for part, one, pooled in zip(self.parts, ones, self.coupling.pooled, strict=True):
-            made = part.distribution(one)
-            if not isinstance(made, Stack):  # a joint stack takes normal distributions as stacks
-                made = normal_stack(one.mean, np.sqrt(part.variance(one)), pooled)
-            own.append(made)
-        return self.coupling.distribution(batch, tuple(own))
+        known = zip(self.parts, ones, self.coupling.pooled, strict=True)
+        return self.coupling.distribution(batch, tuple(part.as_stack(one, pooled) for part, one, pooled in known))
 
     def marginals(self, distribution: Any) -> list[Distribution]:
         """Return the distributions of each target, with conformal calibration if there is one."""
@@ -354,29 +362,10 @@ class Rule:
         numbers = np.concatenate([np.full(len(table["k"]), j) for j, table in enumerate(tables)])
         return {"target": numbers, **{name: np.concatenate([table[name] for table in tables]) for name in tables[0]}}
 
-    def _of_parts(self, get: Callable[[TargetRule], Any]) -> Any:
-        """Return what a function says of each part: as it is for one target, an array for several."""
-        return get(self.parts[0]) if self.coupling is None else np.array([get(part) for part in self.parts])
-
-    @property
-    def min_variance(self) -> Any:
-        """The floor of the variance, or (n_targets,)."""
-        return self._of_parts(lambda part: part.min_variance)
-
-    @property
-    def gamma(self) -> Any:
-        """The factor of the variance, or (n_targets,)."""
-        return self._of_parts(lambda part: part.gamma)
-
-    @property
-    def delta(self) -> Any:
-        """The summand of the variance, or (n_targets,)."""
-        return self._of_parts(lambda part: part.delta)
-
-    @property
-    def bounds(self) -> Any:
-        """Lower and upper bound of the target, infinite where there is none, or (n_targets, 2)."""
-        return self._of_parts(lambda part: part.support.bounds)
+    min_variance = _of_parts("min_variance", "The floor of the variance, or (n_targets,).")
+    gamma = _of_parts("gamma", "The factor of the variance, or (n_targets,).")
+    delta = _of_parts("delta", "The summand of the variance, or (n_targets,).")
+    bounds = _of_parts("support.bounds", "Lower and upper bound of the target, infinite for none, or (n_targets, 2).")
 
     @property
     def support_reason(self) -> Any:

@@ -136,16 +136,8 @@ class Combination:
     def combine(self, variances: Floats) -> Floats:
         """Return one variance for each row, (n_rows,). Shapes: variances (n_rows, n_features)."""
         out = np.empty(len(variances))
-        kernel.combine(
-            np.ascontiguousarray(variances, np.float64),
-            self.floors,
-            self.centers,
-            self.lowest,
-            self.highest,
-            self.exponents,
-            self.intercept,
-            out,
-        )
+        fitted = self.floors, self.centers, self.lowest, self.highest, self.exponents, self.intercept
+        kernel.combine(np.ascontiguousarray(variances, np.float64), *fitted, out)
         return out
 
     @classmethod

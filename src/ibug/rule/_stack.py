@@ -74,27 +74,10 @@ class Stacked:
     def distribution(self, evidence: Evidence) -> Stack:
         """Return the distributions of rows."""
         experts, *weights = self._active
-        loc, targets, moved, shares, counts = evidence.arrays(experts, self.pooled.grid)
-        n, k = len(loc), targets.shape[1] + moved.shape[1]
+        near, (on_targets, on_residuals) = evidence.arrays(experts, self.pooled.grid), experts.arrays
+        loc, n, k = near[0], len(near[0]), near[1].shape[1] + near[2].shape[1]
         atoms, masses = np.empty((n, k)), np.empty((n, k), np.float32)
-        (target_k, target_sharpness), (residual_k, residual_sharpness) = experts.arrays
-        kernel.combine(
-            loc,
-            targets,
-            moved,
-            shares,
-            counts,
-            target_k,
-            target_sharpness,
-            weights[0],
-            residual_k,
-            residual_sharpness,
-            weights[1],
-            0,
-            n,
-            atoms,
-            masses,
-        )
+        kernel.combine(*near, *on_targets, weights[0], *on_residuals, weights[1], 0, n, atoms, masses)
         scale = np.ascontiguousarray(evidence.scale, np.float64)
         if self.sides != (1.0, 1.0):
             scale = scale * self._middle
@@ -113,15 +96,11 @@ class Stacked:
 
     @read_only_property
     def _mixture(self) -> MixtureParams:
-        pooled, first = self.pooled, self.experts.n_general
-        return MixtureParams(
-            np.array([self.weights[0], self.weights[1] if self.experts.errors else 0.0, self.weights[first:].sum()]),
-            _stretched(pooled.errors, self.sides) / self._middle,  # the scale, which they are relative to, has it, too
-            self.bandwidth,
-            pooled.error_bandwidth,
-            pooled.resolution,
-            pooled.support,
-        )
+        pooled, on_errors = self.pooled, self.weights[1] if self.experts.errors else 0.0
+        weights = np.array([self.weights[0], on_errors, self.weights[self.experts.n_general :].sum()])
+        errors = _stretched(pooled.errors, self.sides) / self._middle  # which the scale has, too
+        shared = pooled.error_bandwidth, pooled.resolution, pooled.support
+        return MixtureParams(weights, errors, self.bandwidth, *shared)
 
     def state(self) -> dict[str, Any]:
         """Return plain values and arrays that `from_state` takes."""
@@ -141,18 +120,9 @@ class Stacked:
         below, above = (float(factor) for factor in state["sides"])
         if not (0 < below < np.inf and 0 < above < np.inf):
             raise InvalidInputError("Both sides of a stack are multiplied by finite factors above zero.")
-        stacked = cls(
-            experts,
-            weights,
-            scores,
-            float(state["score"]),
-            str(state["scoring"]),
-            Pooled.from_state(state["pooled"]),
-            float(state["bandwidth"]),
-            str(state["reason"]),
-            (below, above),
-            bool(state["moves_neighbors"]),
-        )
+        found = weights, scores, float(state["score"]), str(state["scoring"])
+        shared = Pooled.from_state(state["pooled"]), float(state["bandwidth"]), str(state["reason"])
+        stacked = cls(experts, *found, *shared, (below, above), bool(state["moves_neighbors"]))
         stacked._mixture  # noqa: B018 - impossible values are refused now, not when a row is predicted
         return stacked
 
