@@ -133,7 +133,7 @@ _FOR_ONE_TARGET = ("LGBMRegressor", "GradientBoostingRegressor", "HistGradientBo
 
 def check_outputs(reader: LeafReader, y: Floats) -> None:
     """Raise InvalidInputError unless the model predicts as many targets as there are. Shapes: y (n_rows,)."""
-    n_targets = 1 if y.ndim == 1 else y.shape[1]
+    n_targets = _n_targets(y)
     if reader.n_outputs == n_targets:
         return
     name = type(reader.model).__name__
@@ -146,6 +146,10 @@ def check_outputs(reader: LeafReader, y: Floats) -> None:
         f"y has {n_targets} targets, and this {name} predicts {reader.n_outputs}. Give a model of all of them: "
         "sklearn.multioutput.MultiOutputRegressor around any supported one, XGBoost, CatBoost with MultiRMSE, a forest."
     )
+
+
+def _n_targets(y: Floats) -> int:
+    return 1 if y.ndim == 1 else y.shape[1]
 
 
 def for_targets(model: Any, given: Any, y: Floats) -> Any:
@@ -179,9 +183,9 @@ def check_same_targets(y: Floats, later: Rows | None) -> None:
     """Raise InvalidInputError unless further rows have as many targets as the training rows. Shapes: y (n_rows,)."""
     if later is None or later[1].shape[1:] == y.shape[1:]:
         return
-    n_targets, n_given = (1 if one.ndim == 1 else one.shape[1] for one in (y, later[1]))
     raise InvalidInputError(
-        f"These rows have {n_given} targets, and the training rows have {n_targets}: give the same ones."
+        f"These rows have {_n_targets(later[1])} targets, and the training rows have {_n_targets(y)}: give the same "
+        "ones."
     )
 
 

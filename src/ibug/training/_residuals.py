@@ -64,34 +64,31 @@ def _own_residuals(
     n_jobs: int | None,
     verbose: bool,
 ) -> Residuals:
+    residuals, kind = np.empty(y.shape), "none"
     try:
-        if y.ndim == 1:
-            return _residuals(recipe_of(reader, y, sample_weight), index, y, n_jobs, verbose)
-        values, kinds = [], set()
-        for j, column in enumerate(y.T):
-            recipe = recipe_of(reader, column, sample_weight, j)
-            own = index
-            if reader.outputs is not None:  # the trees of one target have an index of their own
+        for j, (column, found) in enumerate(zip(y.reshape(len(y), -1).T, residuals.reshape(len(y), -1).T, strict=True)):
+            recipe, own = recipe_of(reader, column, sample_weight, j), index
+            if y.ndim > 1 and reader.outputs is not None:  # the trees of one target have an index of their own
                 trees = np.flatnonzero(reader.outputs == j)
                 own = LeafNumbers(reader, reader.n_trees, trees).index_of(X, n_jobs=n_jobs, verbose=verbose)
-            found = _residuals(recipe, own, column, n_jobs, verbose)
-            values.append(np.asarray(found.values))
-            kinds.add(found.kind)
-        return Residuals(np.stack(values, axis=1), kinds.pop())  # all models are of one kind
+            predictions, kind = _predictions(recipe, own, n_jobs, verbose)  # all models are of one kind
+            found[:] = column - predictions
     except RecipeError as reason:
         return Residuals(
             None, "none", f"The model cannot compute out-of-sample residuals of its training rows: {reason}."
         )
+    return Residuals(residuals, kind)
 
 
-def _residuals(
-    recipe: Boosting | Bagging, index: LeafIndex | JoinedIndex, y: Floats, n_jobs: int | None, verbose: bool
-) -> Residuals:
+def _predictions(
+    recipe: Boosting | Bagging, index: LeafIndex | JoinedIndex, n_jobs: int | None, verbose: bool
+) -> tuple[Floats, str]:
+    """Return the prediction of each training row without the row itself, and how it was made."""
     if recipe.refusal:
         raise RecipeError(recipe.refusal)
     if isinstance(recipe, Bagging):
-        return Residuals(y - _out_of_bag(recipe, index), "out-of-bag")
-    return Residuals(y - _leave_one_out(recipe, index, n_jobs, verbose), "leave-one-out")
+        return _out_of_bag(recipe, index), "out-of-bag"
+    return _leave_one_out(recipe, index, n_jobs, verbose), "leave-one-out"
 
 
 def recipe_of(reader: LeafReader, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
