@@ -142,7 +142,7 @@ def test_a_name_that_tells_the_wrong_format(files):
 def test_the_target(files, table):
     fit = ("-t", "target", "-o", files["m.ibug"])
     message = refused(files, "fit", files["train.csv"], "-t", "tarjet", "-o", files["m.ibug"])
-    assert "has no column 'tarjet', the target; did you mean 'target'?" in message
+    assert "has no column 'tarjet', the target (did you mean 'target'?). Its columns are" in message
     table.assign(target="high").to_csv(files["words.csv"], index=False)
     assert "row 0 (line 2): column 'target' must be a number" in refused(files, "fit", files["words.csv"], *fit)
     table.loc[[5, 8], "target"] = ""

@@ -53,7 +53,7 @@ def require_column(table: InputTable, name: str, role: str) -> str:
     if name in table.columns:
         return name
     raise InvalidInputError(
-        f"{table.name} has no column {name!r}, the {role}{_suggest(name, table.columns)} "
+        f"{table.name} has no column {name!r}, the {role}{meant(name, table.columns)}. "
         f"Its columns are: {listed(table.columns)}."
     )
 
@@ -68,18 +68,18 @@ def match(table: InputTable, schema: Schema, others: Iterable[str | None], sessi
     if missing:
         raise InvalidInputError(
             f"{table.name} lacks {len(missing)} of the model's {len(schema.columns)} columns: "
-            f"{_hints(missing, table)}. It has: {listed(table.columns)}."
+            f"{listed([f'{name}{meant(name, table.columns)}' for name in missing])}. It has: {listed(table.columns)}."
         )
     extra = [name for name in table.columns if name not in known and name not in schema.names]
     if extra and strict:
         raise InvalidInputError(
-            f"{table.name} has {_columns(extra)} that the model does not know: {listed(extra)}. Remove what is not "
+            f"{table.name} has {_n_columns(extra)} that the model does not know: {listed(extra)}. Remove what is not "
             "needed, or leave --strict out."
         )
     unexpected = [name for name in extra if name not in _INDEX_COLUMNS]
     if unexpected:
         are = "is not the model's and is" if len(unexpected) == 1 else "are not the model's and are"
-        session.note(f"{table.name}: {_columns(unexpected)} {are} ignored: {listed(unexpected)}.")
+        session.note(f"{table.name}: {_n_columns(unexpected)} {are} ignored: {listed(unexpected)}.")
     return schema
 
 
@@ -108,30 +108,15 @@ def listed(names: Sequence[str]) -> str:
     return shown if len(names) <= _MOST_SHOWN else f"{shown}, … ({len(names)} in all)"
 
 
-def _columns(names: Sequence[str]) -> str:
+def _n_columns(names: Sequence[str]) -> str:
     return "1 column" if len(names) == 1 else f"{len(names)} columns"
 
 
-def _hints(missing: Sequence[str], table: InputTable) -> str:
-    hints = [f"{name}{_parenthesis(closest(name, table.columns))}" for name in missing[:_MOST_SHOWN]]
-    more = "" if len(missing) <= _MOST_SHOWN else f", … ({len(missing)} in all)"
-    return ", ".join(hints) + more
-
-
-def _parenthesis(close: str | None) -> str:
-    return "" if close is None else f" (did you mean {close!r}?)"
-
-
-def _suggest(name: str, columns: Sequence[str]) -> str:
-    close = closest(name, columns)
-    return "." if close is None else f"; did you mean {close!r}?"
-
-
-def closest(name: str, columns: Sequence[str]) -> str | None:
-    """Return the column that was probably meant."""
+def meant(name: str, columns: Sequence[str]) -> str:
+    """Return the column that was probably meant, as a question in brackets; nothing where there is none like it."""
     folded = {column.casefold().strip(): column for column in columns}
     found = get_close_matches(name.casefold().strip(), list(folded), 1)
-    return folded[found[0]] if found else None
+    return f" (did you mean {folded[found[0]]!r}?)" if found else ""
 
 
 def decoded(column: Any) -> Any:

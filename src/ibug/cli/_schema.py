@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ibug.cli._columns import as_texts, closest, divided, kind_of_type, listed
+from ibug.cli._columns import as_texts, divided, kind_of_type, listed, meant
 from ibug.exceptions import InvalidInputError
 
 #: Numbers; true and false; texts out of a list; dates and times, as days; and values of any kind, for a Pipeline that
@@ -269,11 +269,9 @@ def names_in_file(model: ModelColumns, written_as: Any, columns: Sequence[str], 
     by_name = {written_as(column): column for column in columns}
     missing = [name for name in model.names if name not in by_name]
     if missing:
-        close = closest(missing[0], list(by_name))
-        hint = "" if close is None else f" (did you mean {by_name[close]!r} for {missing[0]!r}?)"
         raise InvalidInputError(
-            f"{file} lacks {len(missing)} of the model's {model.n} columns: {listed(missing)}{hint}. It has: "
-            f"{listed(columns)}."
+            f"{file} lacks {len(missing)} of the model's {model.n} columns: "
+            f"{listed([f'{name}{meant(name, columns)}' for name in missing])}. It has: {listed(columns)}."
         )
     return [by_name[name] for name in model.names]
 

@@ -21,7 +21,7 @@ from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import calibration_curve, pit
 from ibug.report._page import pack
-from ibug.report._summary import Predicted
+from ibug.report._summary import ScoredRows
 
 _LEVELS = 51
 _PIT_BINS = 20
@@ -29,7 +29,7 @@ _SPREAD_BINS = 10
 
 
 def all_charts(
-    estimator: Any, found: Predicted, plain: Predicted | None, rows: NDArray[np.int64], target: int | None = None
+    estimator: Any, found: ScoredRows, plain: ScoredRows | None, rows: NDArray[np.int64], target: int | None = None
 ) -> dict[str, dict[str, Any]]:
     """Return the data of all charts, by name. Shapes: rows (n_shown,)."""
     return {
@@ -41,7 +41,7 @@ def all_charts(
     }
 
 
-def calibration(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
+def calibration(found: ScoredRows, plain: ScoredRows | None) -> dict[str, Any]:
     """Return observed over nominal coverage, of ibug and of the plain neighbours, and the range of chance."""
     expected, observed = calibration_curve(found.y, found.distribution, n_levels=_LEVELS)
     low, high = chance_band(len(found.y), expected)
@@ -55,12 +55,12 @@ def calibration(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
     }
 
 
-def pit_histogram(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
+def pit_histogram(found: ScoredRows, plain: ScoredRows | None) -> dict[str, Any]:
     """Return the histogram of F(y) as densities, of ibug and of the plain neighbours."""
     n = len(found.y)
     low, high = (float(share) * _PIT_BINS for share in chance_band(n, 1 / _PIT_BINS))
 
-    def heights(each: Predicted) -> Floats:
+    def heights(each: ScoredRows) -> Floats:
         counts, _ = np.histogram(pit(each.y, each.distribution), bins=_PIT_BINS, range=(0.0, 1.0))
         return counts * _PIT_BINS / n
 
@@ -72,7 +72,7 @@ def pit_histogram(found: Predicted, plain: Predicted | None) -> dict[str, Any]:
     }
 
 
-def spread_error(found: Predicted) -> dict[str, Any]:
+def spread_error(found: ScoredRows) -> dict[str, Any]:
     """Return root mean squared σ and error of bins of rows, sorted by σ; rows without a finite σ are left out."""
     std, error = found.distribution.std(), np.abs(found.distribution.mean() - found.y)
     usable = np.flatnonzero(np.isfinite(std))
@@ -114,7 +114,7 @@ def tuning(estimator: Any, target: int | None = None) -> dict[str, Any]:
     }
 
 
-def intervals(found: Predicted, rows: NDArray[np.int64]) -> dict[str, Any]:
+def intervals(found: ScoredRows, rows: NDArray[np.int64]) -> dict[str, Any]:
     """Return the order in which the rows of the explorer are drawn: by their point predictions."""
     return {"order": pack(np.argsort(found.points[rows], kind="stable"), "int32")}
 

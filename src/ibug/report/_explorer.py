@@ -21,7 +21,7 @@ from ibug.exceptions import InvalidInputError, MissingDependencyError
 from ibug.explain import Attributor
 from ibug.report._charts import densities
 from ibug.report._page import pack
-from ibug.report._summary import Predicted, Similarity
+from ibug.report._summary import ScoredRows, Similarity
 
 _MOST_TICKS = 100  # of a rug
 _MOST_DIFFERENCES = 8
@@ -45,7 +45,7 @@ def named(similarity: Similarity | None, rows: Integers, ids: Sequence[Any] | No
     }
 
 
-def predictions(found: Predicted, rows: Integers) -> dict[str, Any]:
+def predictions(found: ScoredRows, rows: Integers) -> dict[str, Any]:
     """Return the numbers of the table."""
     std = found.distribution.std()
     return {
@@ -78,7 +78,7 @@ class Near:
         return occurring, places.reshape(ticks.shape)
 
     def listed(self, n_trees: int, train_ids: Any) -> dict[str, Any]:
-        """Return the neighbours whatever the target."""
+        """Return the neighbours, which all targets share."""
         occurring, places = self._occurring
         return {
             "k": self.k,
@@ -91,7 +91,7 @@ class Near:
         }
 
     def targets(self, targets: Floats) -> dict[str, Any]:
-        """Return what the neighbours had of one target. Shapes: targets (n_train,)."""
+        """Return the neighbours' values of one target. Shapes: targets (n_train,)."""
         used = targets[self.indices[:, : self.k]]
         return {
             "target": pack(targets[self._occurring[0]], "float64"),

@@ -12,7 +12,7 @@ from ibug.describe import Predictions, number, percent
 from ibug.distributions import JointStack
 from ibug.metrics import energy_score, variogram_score
 from ibug.report._page import pack
-from ibug.report._summary import LEVELS, Predicted, Similarity, coverage_line, typical_width
+from ibug.report._summary import LEVELS, ScoredRows, Similarity, coverage_line, typical_width
 
 _MOST_SAMPLES, _FEWEST_SAMPLES = 200, 30
 _SAMPLE_BYTES = 1_500_000
@@ -27,7 +27,7 @@ def listed(names: Sequence[str]) -> str:
 def joint_section(
     rule: Any,
     predictions: Predictions,
-    found: list[Predicted],
+    found: list[ScoredRows],
     names: Sequence[str],
     rows: Integers,
     similarity: Similarity | None,
@@ -71,7 +71,7 @@ def _scores(joint: JointStack, plain: JointStack | None, y: Floats) -> list[dict
     ]
 
 
-def _levels(rule: Any, joint: JointStack, found: list[Predicted], y: Floats) -> list[dict[str, str]]:
+def _levels(rule: Any, joint: JointStack, found: list[ScoredRows], y: Floats) -> list[dict[str, str]]:
     """Return the share of rows whose targets are all inside: of the box, and of the intervals of each target."""
     lines = []
     for level in sorted({*LEVELS, found[0].coverage}):
@@ -82,7 +82,7 @@ def _levels(rule: Any, joint: JointStack, found: list[Predicted], y: Floats) -> 
     return lines
 
 
-def _line(name: str, found: Predicted) -> dict[str, str]:
+def _line(name: str, found: ScoredRows) -> dict[str, str]:
     """Return the scores of one target for the table of all."""
     skill = found.scores["crps_skill"]
     return {

@@ -27,7 +27,7 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True)
-class Predicted:
+class ScoredRows:
     """Predictions of all rows, with their scores; points, lower, upper and y have the shape (n_rows,)."""
 
     distribution: Distribution
@@ -49,13 +49,13 @@ class Predicted:
         return self.upper - self.lower
 
 
-def scored(predictions: Predictions, X: Any, y: Floats, coverage: float, groups: Any = None) -> Predicted:
+def scored(predictions: Predictions, X: Any, y: Floats, coverage: float, groups: Any = None) -> ScoredRows:
     """Score the predictions of rows X with the observed values y, (n_rows,); also by group, as in `evaluate`."""
     lower, upper = predictions.distribution.interval(coverage)
     levels = sorted({*LEVELS, coverage})
     with np.errstate(invalid="ignore"):  # means of infinite widths
         scores = evaluate(predictions, X, y, levels=levels, groups=groups)
-    return Predicted(predictions.distribution, predictions.points, lower, upper, y, coverage, scores)
+    return ScoredRows(predictions.distribution, predictions.points, lower, upper, y, coverage, scores)
 
 
 _FEW_ROWS = 100
@@ -70,7 +70,7 @@ def described(estimator: Any) -> dict[str, str]:
     return {"model": type(estimator).__name__}
 
 
-def headlines(found: Predicted, plain: Predicted | None, similarity: Similarity | None) -> list[dict[str, str]]:
+def headlines(found: ScoredRows, plain: ScoredRows | None, similarity: Similarity | None) -> list[dict[str, str]]:
     """Return figures, each with a sentence that explains it and a tone: good, bad or plain."""
     skill, off = found.scores["crps_skill"], number(found.scores["mae"], 3)
     lines = []
@@ -91,7 +91,7 @@ def headlines(found: Predicted, plain: Predicted | None, similarity: Similarity 
     return lines if similarity is None else [*lines, similarity.headline()]
 
 
-def _coverage(found: Predicted) -> dict[str, str]:
+def _coverage(found: ScoredRows) -> dict[str, str]:
     return coverage_line(found.inside, found.coverage, "observed values are", "intervals")
 
 
@@ -117,7 +117,7 @@ def coverage_line(inside: NDArray[np.bool_], coverage: float, what: str, kind: s
     return {"figure": percent(share, 1), "tone": tone, "text": text + verdict}
 
 
-def _width(found: Predicted, plain: Predicted | None) -> dict[str, str]:
+def _width(found: ScoredRows, plain: ScoredRows | None) -> dict[str, str]:
     level = f"{100 * found.coverage:g} %"
     width = number(typical_width(found), 3)
     text = f"The median width of {level} intervals is {width}: half of them are narrower, half wider."
@@ -127,7 +127,7 @@ def _width(found: Predicted, plain: Predicted | None) -> dict[str, str]:
     return {"figure": width, "tone": "plain", "text": text}
 
 
-def typical_width(found: Predicted) -> float:
+def typical_width(found: ScoredRows) -> float:
     """Return the median width; infinite widths count as such."""
     return float(np.median(found.width))
 
@@ -158,7 +158,7 @@ class Similarity:
         return {"figure": f"{count:,}", "tone": "bad" if many else "plain", "text": text.strip()}
 
 
-def drift_section(estimator: Any, found: Predicted | None, near: Any) -> dict[str, Any] | None:
+def drift_section(estimator: Any, found: ScoredRows | None, near: Any) -> dict[str, Any] | None:
     """Return how the rows compare with the validation rows, as text; None where there is nothing to compare with."""
     reference = getattr(getattr(estimator, "rule_", None), "reference", None)
     if near is None or reference is None or not reference.samples:
@@ -183,7 +183,7 @@ def drift_section(estimator: Any, found: Predicted | None, near: Any) -> dict[st
     }
 
 
-def caveats(found: Predicted, plain: Predicted | None, repeated: float) -> list[str]:
+def caveats(found: ScoredRows, plain: ScoredRows | None, repeated: float) -> list[str]:
     """Return the limits of the report, and the reasons to doubt it."""
     n = len(found.y)
     lines = []
@@ -212,10 +212,10 @@ def caveats(found: Predicted, plain: Predicted | None, repeated: float) -> list[
     return lines
 
 
-def score_table(found: Predicted, plain: Predicted | None) -> list[dict[str, str | None]]:
+def score_table(found: ScoredRows, plain: ScoredRows | None) -> list[dict[str, str | None]]:
     """Return the scores of ibug and of the plain neighbours as text."""
 
-    def text(each: Predicted | None, name: str) -> str | None:
+    def text(each: ScoredRows | None, name: str) -> str | None:
         if each is None:
             return None
         return percent(each.scores[name], 1) if name == "crps_skill" else number(each.scores[name])
@@ -233,10 +233,10 @@ def score_table(found: Predicted, plain: Predicted | None) -> list[dict[str, str
     ]
 
 
-def interval_table(found: Predicted, plain: Predicted | None) -> list[dict[str, Any]]:
+def interval_table(found: ScoredRows, plain: ScoredRows | None) -> list[dict[str, Any]]:
     """Return the mean width of intervals of several levels, and the share of observed values inside, as text."""
 
-    def texts(each: Predicted | None, level: str) -> dict[str, str] | None:
+    def texts(each: ScoredRows | None, level: str) -> dict[str, str] | None:
         if each is None:
             return None
         return {
@@ -248,7 +248,7 @@ def interval_table(found: Predicted, plain: Predicted | None) -> list[dict[str, 
     return [{"level": f"{level} %", "ibug": texts(found, level), "plain": texts(plain, level)} for level in levels]
 
 
-def group_table(found: Predicted, groups: Any) -> dict[str, Any] | None:
+def group_table(found: ScoredRows, groups: Any) -> dict[str, Any] | None:
     """Return number of rows, coverage and mean width of each group, as text; None where no groups were asked for."""
     if found.scores.groups is None:
         return None

@@ -25,7 +25,7 @@ from ibug.report._explorer import Near, check_same_rows, check_train, widths
 from ibug.report._joint import joint_section, listed
 from ibug.report._page import page, plotly_script
 from ibug.report._summary import (
-    Predicted,
+    ScoredRows,
     Similarity,
     caveats,
     described,
@@ -136,21 +136,21 @@ def write(
         rows = explorer.choose(len(targets), max_rows)
         predictions, near = _predict(estimator, X, rows, n_neighbors, train_ids)
         progress.advance(1)
-        known = _Known(estimator, near, rows, shown, float(coverage), groups)
-        content = known.whatever_the_target(X_train, ids, train_ids)
+        parts = _Content(estimator, near, rows, shown, float(coverage), groups)
+        content = parts.shared(X_train, ids, train_ids)
         if names is None:
-            called, own = target, known.of_target(predictions, targets, None)
+            called, own = target, parts.of_target(predictions, targets, None)
             content = _merged(content, own.content)
-            content["drift"] = drift_section(estimator, own.found, known.near)
+            content["drift"] = drift_section(estimator, own.found, parts.near)
             content["widths"] = widths(estimator, X, rows, own.found.distribution.std()[rows], width_seconds)
         else:
             called = listed(names)
-            each = [known.of_target(one, targets[:, j], j) for j, one in enumerate(predictions.by_target())]
+            each = [parts.of_target(one, targets[:, j], j) for j, one in enumerate(predictions.by_target())]
             content["targets"] = [one.content for one in each]
             content["joint"] = joint_section(
-                estimator.rule_, predictions, [one.found for one in each], names, rows, known.similarity
+                estimator.rule_, predictions, [one.found for one in each], names, rows, parts.similarity
             )
-            content["drift"] = drift_section(estimator, None, known.near)
+            content["drift"] = drift_section(estimator, None, parts.near)
             content["widths"] = {"reason": "The report of several targets has no Shapley values."}
         progress.advance(1)
         heading = title or f"How sure is the model of {called}?"
@@ -171,12 +171,12 @@ class _OfTarget(NamedTuple):
     """What the page says of one target, and what it was made of."""
 
     content: dict[str, Any]
-    found: Predicted
+    found: ScoredRows
 
 
 @dataclass(frozen=True)
-class _Known:
-    """The rows, and what all of their targets share."""
+class _Content:
+    """What the page says: the parts that all targets share, and those of each target."""
 
     estimator: Any
     near: Near | None
@@ -189,9 +189,7 @@ class _Known:
     def similarity(self) -> Similarity | None:
         return None if self.near is None else self.near.similarity
 
-    def whatever_the_target(
-        self, X_train: Any, ids: Sequence[Any] | None, train_ids: Sequence[Any] | None
-    ) -> dict[str, Any]:
+    def shared(self, X_train: Any, ids: Sequence[Any] | None, train_ids: Sequence[Any] | None) -> dict[str, Any]:
         """Return the parts of the explorer that all targets share."""
         near, estimator = self.near, self.estimator
         if near is None and X_train is not None:
