@@ -16,9 +16,9 @@ from sklearn.utils import check_random_state
 from ibug._frames import quantile_names
 from ibug.dask._cluster import as_tasks
 from ibug.dask._rows import Key, Partitions, dask_compute, framed, is_dask, targets_of
-from ibug.dask._tasks import join_distributions
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
+from ibug.rule import joined
 
 #: Random numbers that are skipped at a time: eight megabytes.
 _NUMBERS = 1 << 20
@@ -62,7 +62,8 @@ class LazyDistribution:
 
     def compute(self) -> Distribution:
         """Return the distributions of all rows as one local batch."""
-        return join_distributions(dask_compute(self._distributions))
+        found: Distribution = joined([part for part in dask_compute(self._distributions) if part is not None])
+        return found
 
     def mean(self) -> Any:
         """Return the means."""

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from dask import delayed
 from distributed import Client, default_client
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -18,41 +19,27 @@ from ibug._estimator import all_or_nothing, answers_alpha, answers_coverage, vie
 from ibug._frames import FeatureType, feature_types, quantile_names
 from ibug._options import Options
 from ibug._read_only import keeps_read_only
+from ibug._typing import Floats
 from ibug._validation import check_count, check_probabilities, check_unique_names
 from ibug.dask._cluster import keep_shards
 from ibug.dask._distribution import LazyDistribution
-from ibug.dask._gathering import gathered, indices_of
 from ibug.dask._index import SearchGraph, ShardedIndex
-from ibug.dask._rows import Partitions, RowsOnCluster, as_collections, check_kind, meta_of
-from ibug.dask._tasks import (
-    affinity_score_of,
-    answer,
-    density_by_tree,
-    density_of,
+from ibug.dask._rows import Key, Partitions, RowsOnCluster, as_collections, check_kind, framed, index_of, meta_of
+from ibug.dask._strategies import (
+    ClusterWork,
+    check_cluster_options,
+    check_fit_options,
     distribution_of,
-    interval_of,
-    nearest_of,
-    quantiles_of,
-    variance_of,
+    fit_on_cluster,
+    learn_on_cluster,
+    local_model,
+    require_trainable,
 )
-from ibug.dask._training import local_model, require_trainable, trained
-from ibug.dask._ways import ClusterJob, check_cluster_options, held_out, learn_from, learned
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import reader_type
-from ibug.neighbors import chunk_size
+from ibug.neighbors import Batch, chunk_size
 from ibug.regressor import IBUGRegressor as LocalRegressor
 from ibug.rule import Rule
-
-_NO_CLONES = (
-    "Cross-fitting trains clones of a local estimator on local rows; on a cluster it is not done. Leave cv out and "
-    "pass X_val and y_val, or let validation_fraction hold rows out."
-)
-_NO_TREES_TRIED = (
-    'On a cluster, tree_fraction is a number, and tree_order is not "gain": both would read all shards several times. '
-    'Let ibug.IBUGRegressor(..., tree_fraction="tune") choose on a sample of the rows, see tree_tuning_, and give '
-    "tree_fraction and tree_order here."
-)
-_NOT_ASKED = f'{ShardedIndex.residual_reason} Leave out residuals="model".'
 
 
 @keeps_read_only
@@ -170,44 +157,31 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         **fit_params
             Passed on to the estimator's `fit`.
         """
-        options = Options.of(self.get_params(deep=False))
-        client = self.client
-        check_cluster_options(options)
+        options, client = Options.of(self.get_params(deep=False)), self.client
+        check_fit_options(options)
         if "sample_weight_val" in fit_params:
             raise InvalidInputError(
                 "On a cluster all validation rows have the same weight: leave sample_weight_val out. "
                 "ibug.IBUGRegressor, on one machine, weighs them."
             )
-        if options.cv is not None or options.residuals == "model":
-            raise InvalidInputError(_NOT_ASKED if options.cv is None else _NO_CLONES)
-        if options.sampling.tunes_trees or options.sampling.takes_gains:
-            raise InvalidInputError(_NO_TREES_TRIED)
         if options.prefit:
             options = replace(options, residuals="none")
-            model = local_model(self.estimator)
-            reader_type(model)
+            estimator = local_model(self.estimator)
+            reader_type(estimator)
         else:
-            require_trainable(self.estimator)
+            estimator = require_trainable(self.estimator)
         X, y = self._collections(X, y, "X and y", reset=True)
         columns, rng = getattr(self, "feature_names_in_", None), check_random_state(self.random_state)
-        job = ClusterJob(client, columns, options, rng)
-        rows, validation = job.examine(X, y, "X and y"), self._validation(job, X_val, y_val)
+        work = ClusterWork(client, columns, options, rng)
+        rows, validation = work.examine(X, y, "X and y"), self._validation(work, X_val, y_val)
         fit_params = fit_params if sample_weight is None else {**fit_params, "sample_weight": sample_weight}
-        facts = job.facts_of(rows)
-        options.check(rows.n_rows, fit_params, has_validation=validation is not None)
-        if options.prefit:
-            self.source_, self.rule_ = learned(job, model, rows, facts, validation)
-        elif validation is not None or not options.needs_validation:
-            model = trained(self.estimator, client, X, y, fit_params)
-            self.source_, self.rule_ = learned(job, model, rows, facts, validation)
-        else:
-            self.source_, self.rule_ = held_out(job, self.estimator, X, y, rows, fit_params)
+        self.source_, self.rule_ = fit_on_cluster(work, estimator, X, y, rows, validation, fit_params)
         return self
 
     def predict(self, X: Any) -> Any:
         """Return the model's own point predictions, unchanged, one per row."""
         graph = self._graph(X)
-        return gathered(graph, graph.points(), None, self.source_.prediction_type)
+        return _gathered(graph, graph.points(), None, self.source_.prediction_type)
 
     def predict_dist(self, X: Any) -> Any:
         """Return the predicted distributions: a ``LazyDistribution`` for Dask collections, else a local batch."""
@@ -215,7 +189,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         rule, rows = graph.literal("rule", self.rule_), graph.queries
         batches = graph.batches(self.rule_.needs)
         parts = graph.each("distribution", lambda j, batch: (distribution_of, rule, batch), batches)
-        lazy = LazyDistribution(rows, graph.delayed(parts), indices_of(rows))
+        lazy = LazyDistribution(rows, graph.delayed(parts), _indices_of(rows))
         return lazy.compute() if rows.are_local else lazy
 
     @answers_coverage
@@ -236,7 +210,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
                 "predict_quantiles(X, alpha=[0.05, 0.25, 0.75, 0.95]) has those of 90 % and of 50 %."
             )
         check_probabilities(coverage, "coverage")
-        return self._answer(X, interval_of, ["lower", "upper"], coverage)
+        return self._answer(X, _interval_of, ["lower", "upper"], coverage)
 
     @answers_alpha
     def predict_quantiles(self, X: Any, alpha: ArrayLike = (0.05, 0.5, 0.95)) -> Any:
@@ -250,7 +224,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             Probabilities between 0 and 1.
         """
         probabilities = np.atleast_1d(check_probabilities(alpha, "alpha"))
-        return self._answer(X, quantiles_of, quantile_names(probabilities), probabilities)
+        return self._answer(X, _quantiles_of, quantile_names(probabilities), probabilities)
 
     def predict_var(self, X: Any) -> Any:
         """Return the variances of the distributions, one per row.
@@ -260,7 +234,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         X : Dask collection, or local rows
             The rows to predict. The answer is of the same kind.
         """
-        return self._answer(X, variance_of, None)
+        return self._answer(X, _variance_of, None)
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> Any:
         """Find the training rows behind each prediction.
@@ -282,17 +256,17 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         k = self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
         graph = self._graph(X)
         batches = graph.batches({"targets": k})
-        both = graph.each("kneighbors", lambda j, batch: (nearest_of, batch, k), batches)
+        both = graph.each("kneighbors", lambda j, batch: (_nearest_of, batch, k), batches)
         parts = enumerate([("affinities", np.int32, "affinity"), ("indices", np.int64, "neighbor")])
         return tuple(
-            gathered(graph, both, [f"{each}_{i}" for i in range(1, k + 1)], dtype, name, part)
+            _gathered(graph, both, [f"{each}_{i}" for i in range(1, k + 1)], dtype, name, part)
             for part, (name, dtype, each) in parts
         )
 
     def affinity_score(self, X: Any) -> Any:
         """Return the similarity of each row to the training data: its neighbours' mean share of the trees."""
         check_is_fitted(self)
-        return self._answer(X, affinity_score_of, None, self.source_.n_trees, needs={"targets": self.k_})
+        return self._answer(X, _affinity_score_of, None, self.source_.n_trees, needs={"targets": self.k_})
 
     def leaf_density(self, X: Any, *, per: str = "row") -> Any:
         """Return the share of the training rows in the same leaf: for each row, lazily, or for each tree, at once."""
@@ -301,9 +275,9 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         graph = self._graph(X)
         sizes = graph.leaf_sizes()
         if per == "row":
-            shares = graph.each("density", lambda j, size: (density_of, size, self.index_.n_rows), sizes)
-            return gathered(graph, shares, None, np.float64)
-        sums = graph.each("by-tree", lambda j, size: (density_by_tree, size), sizes)
+            shares = graph.each("density", lambda j, size: (_density_of, size, self.index_.n_rows), sizes)
+            return _gathered(graph, shares, None, np.float64)
+        sums = graph.each("by-tree", lambda j, size: (_density_by_tree, size), sizes)
         counts = self.client.gather(self.client.compute(graph.delayed(sums)))
         n_rows = sum(n for n, _ in counts)
         return np.add.reduce([count for _, count in counts]) / (n_rows * self.index_.n_rows)
@@ -356,11 +330,11 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             raise InvalidInputError(missing)
         options = Options.of({**self.get_params(deep=False), **parameters})
         check_cluster_options(options)
-        job = ClusterJob(self.client, None, options, check_random_state(self.random_state))
-        validation = self._validation(job, X, y)
+        work = ClusterWork(self.client, None, options, check_random_state(self.random_state))
+        validation = self._validation(work, X, y)
         assert validation is not None, "both were given"
-        facts = job.facts(self.source_.targets, self.source_.all_targets())
-        self.source_, self.rule_ = learn_from(job, self.source_, validation, facts)
+        target = work.summary(self.source_.targets, self.source_.all_targets())
+        self.source_, self.rule_ = learn_on_cluster(work, self.source_, validation, target)
         return self
 
     def uncalibrated(self) -> IBUGRegressor:
@@ -406,13 +380,13 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             self.feature_types_ = feature_types(meta_of(X))
         return X, y
 
-    def _validation(self, job: ClusterJob, X_val: Any, y_val: Any) -> RowsOnCluster | None:
+    def _validation(self, work: ClusterWork, X_val: Any, y_val: Any) -> RowsOnCluster | None:
         if (X_val is None) != (y_val is None):
             missing = "X_val" if X_val is None else "y_val"
             raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
         if X_val is None:
             return None
-        return job.examine(*self._collections(X_val, y_val, "X_val and y_val", reset=False), "X_val and y_val")
+        return work.examine(*self._collections(X_val, y_val, "X_val and y_val", reset=False), "X_val and y_val")
 
     def _graph(self, X: Any) -> SearchGraph:
         """Return the graph of a search for the rows X, checked."""
@@ -437,5 +411,81 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         rule = graph.literal("rule", self.rule_)
         batches = graph.batches(needs or self.rule_.needs)
         width = None if columns is None else len(columns)
-        keys = graph.each("answer", lambda j, batch: (answer, function, rule, batch, width, *arguments), batches)
-        return gathered(graph, keys, columns, np.float64)
+        keys = graph.each("answer", lambda j, batch: (_answer_of, function, rule, batch, width, *arguments), batches)
+        return _gathered(graph, keys, columns, np.float64)
+
+
+def _gathered(
+    graph: SearchGraph,
+    keys: Sequence[Key],
+    columns: Sequence[Any] | None,
+    dtype: Any,
+    name: str = "result",
+    part: int | None = None,
+) -> Any:
+    """Return the partitions' arrays as one collection, or as one array for local rows."""
+    rows = graph.queries
+    if rows.are_frames:
+        last = graph.each(name, lambda j, X, one: (_framed, one, part, X.key, columns), rows.parts, keys)
+    else:
+        flat = columns is None or rows.are_local
+        last = graph.each(name, lambda j, one: (_part, one, part), keys, tail=() if flat else (0,))
+    return rows.gather(graph.highlevel(graph.name(name)), last, columns, dtype)
+
+
+def _indices_of(rows: Partitions) -> list[Any] | None:
+    """Return the index of each partition of frames; None for arrays."""
+    return [delayed(index_of)(part) for part in rows.parts] if rows.are_frames else None
+
+
+def _part(value: Any, part: int | None) -> Any:
+    return value if part is None else value[part]
+
+
+def _framed(value: Any, part: int | None, X: Any, columns: Any) -> Any:
+    return framed(_part(value, part), X.index, columns)
+
+
+# What workers do with the neighbours that were found for one partition of rows
+
+
+def _answer_of(function: Callable[..., Any], rule: Rule, batch: Batch, width: int | None, *arguments: Any) -> Any:
+    """Return what a function says of one partition: one number per row, or `width` of them."""
+    if not batch.n_rows:
+        return np.empty(0 if width is None else (0, width))
+    return function(rule, batch, *arguments)
+
+
+def _interval_of(rule: Rule, batch: Batch, coverage: float) -> Floats:
+    """Return the central intervals, (n_rows, 2)."""
+    return rule.ends(rule.distribution(batch), coverage)
+
+
+def _quantiles_of(rule: Rule, batch: Batch, probabilities: Floats) -> Floats:
+    """Return the quantiles, (n_rows, n_probabilities)."""
+    return rule.quantiles(rule.distribution(batch), probabilities)
+
+
+def _variance_of(rule: Rule, batch: Batch) -> Floats:
+    """Return the variances, (n_rows,)."""
+    return rule.predicted_variance(batch)
+
+
+def _affinity_score_of(rule: Rule, batch: Batch, n_trees: int) -> Floats:
+    """Return the mean affinity of the rule's neighbours as a share of the trees, (n_rows,)."""
+    return np.asarray(batch.affinities[:, : rule.k].mean(axis=1) / n_trees)
+
+
+def _nearest_of(batch: Batch, k: int) -> tuple[Any, Any]:
+    """Return affinities and training rows, (n_rows, k) each."""
+    return batch.affinities[:, :k], batch.rows[:, :k]
+
+
+def _density_of(sizes: Any, n_rows: int) -> Floats:
+    """Return the mean share of the training rows in the same leaf, (n_rows,)."""
+    return np.asarray(sizes.mean(axis=1) / n_rows)
+
+
+def _density_by_tree(sizes: Any) -> tuple[int, Any]:
+    """Return the number of rows, and the training rows in their leaves added up for each tree, (n_trees,)."""
+    return len(sizes), sizes.sum(axis=0)
