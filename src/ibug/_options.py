@@ -24,22 +24,14 @@ LOCATIONS = ("model", "neighbors")
 
 @dataclass(frozen=True)
 class SpreadOption:
-    """What the variance may be made of.
+    """What the variance may be made of."""
 
-    Parameters
-    ----------
-    quantities
-        What neighbours are asked for; the first one is taken where there is nothing to choose on.
-    combines
-        Whether a combination of spreads is a candidate; then quantities after the first are used where they exist.
-    """
-
-    quantities: tuple[str, ...]
-    combines: bool = False
+    quantities: tuple[str, ...]  # what neighbours are asked for; the first one where there is nothing to choose on
+    combines: bool = False  # whether a combination is a candidate; then later quantities are used where they exist
 
     @property
     def wants_residuals(self) -> bool:
-        """Whether honest residuals are of use."""
+        """Whether out-of-sample residuals are of use."""
         return "residuals" in self.quantities
 
     @property
@@ -55,67 +47,24 @@ SPREADS = {
 }
 
 
-#: Who may make honest residuals of the training rows.
+#: Who may make out-of-sample residuals of the training rows.
 RESIDUALS = ("auto", "model", "none")
-
-
-@dataclass(frozen=True)
-class Score:
-    """The score that chooses and calibrates; lower is better.
-
-    Parameters
-    ----------
-    given : {"crps", "nll"} or function
-        The parameter.
-    function : (y, distribution) -> float
-        Computes it.
-    loss : {"crps", "nll"}
-        The score of the normal distribution that a combination of spreads is fitted to: the CRPS for a user's own.
-    """
-
-    given: str | Scoring
-    function: Scoring
-    loss: str
-
-    @classmethod
-    def of(cls, scoring: Any) -> Score:
-        """Check and resolve the parameter `scoring`."""
-        return cls(scoring, resolve_scoring(scoring), scoring if isinstance(scoring, str) else "crps")
 
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """What IBUGRegressor was asked for; see its parameters.
+    """What IBUGRegressor was asked for; see its parameters."""
 
-    Parameters
-    ----------
-    given_k
-        The number of neighbours, or ``"tune"``; see `k`.
-    families
-        Names and classes of the families to choose from.
-    chooses_family
-        Whether there may be several.
-    stacks
-        Whether a stack of experts is a candidate, beside the normal distribution that is one of its experts.
-    no_stack
-        Why the stack that was asked for is no candidate, if it is not; else empty.
-    support
-        The bounds of the target; ``"auto"`` to find them, None for none.
-    output_weights
-        How often the trees of each of several targets count; None for once.
-    """
-
-    given_k: Any
+    given_k: Any  # the number of neighbours, or "tune"; see `k`
     distribution: Any
-    families: tuple[tuple[str, type[Distribution]], ...]
-    chooses_family: bool
-    stacks: bool
-    no_stack: str
+    families: tuple[tuple[str, type[Distribution]], ...]  # names and classes to choose from
+    chooses_family: bool  # whether there may be several
+    no_stack: str  # why the stack that was asked for is no candidate, if it is not; else empty
     location: str
-    support: Support | str | None
+    support: Support | str | None  # "auto" to find them
     spread: SpreadOption
     residuals: str
-    score: Score
+    scoring: str | Scoring
     calibrate: bool | str
     conformal: str | ConformalCalibrator | None
     sampling: Sampling
@@ -126,13 +75,13 @@ class Options:
     prefit: bool
     n_jobs: int | None
     verbose: bool
-    output_weights: tuple[int, ...] | None = None
+    output_weights: tuple[int, ...] | None  # how often the trees of each of several targets count
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Options:
         """Check the parameters of an estimator, as ``get_params(deep=False)`` returns them."""
         given = dict(parameters)
-        score = Score.of(given["scoring"])
+        resolve_scoring(given["scoring"])
         check_flags(**{name: given[name] for name in ("refit", "prefit", "weight_neighbors")})
         check_calibrate(given["calibrate"])
         if given["spread"] not in tuple(SPREADS):
@@ -145,31 +94,41 @@ class Options:
         if given["location"] not in LOCATIONS:
             raise InvalidInputError(f"location must be one of {LOCATIONS}; got {given['location']!r}.")
         chosen, several = _families(given["distribution"])
-        no_stack = _no_stack(given)
+        as_given = (
+            "distribution",
+            "location",
+            "residuals",
+            "scoring",
+            "calibrate",
+            "conformal",
+            "cv",
+            "refit",
+            "n_jobs",
+        )
         return cls(
+            **{name: given[name] for name in (*as_given, "validation_fraction")},
             given_k=given["k"],
-            distribution=given["distribution"],
             families=chosen,
             chooses_family=several,
-            stacks=_is_auto(given["distribution"]) and not no_stack,
-            no_stack=no_stack,
-            location=given["location"],
+            no_stack=_no_stack(given),
             support=_support(given["support"]),
             spread=SPREADS[given["spread"]],
-            residuals=given["residuals"],
-            score=score,
-            calibrate=given["calibrate"],
-            conformal=given["conformal"],
             sampling=sampling,
             weight_neighbors=bool(given["weight_neighbors"]),
-            validation_fraction=given["validation_fraction"],
-            cv=given["cv"],
-            refit=given["refit"],
             prefit=given["prefit"] or isinstance(given["estimator"], FrozenEstimator),
-            n_jobs=given["n_jobs"],
             verbose=bool(given["verbose"]),
             output_weights=_output_weights(given.get("output_weights")),
         )
+
+    @property
+    def stacks(self) -> bool:
+        """Whether a stack of experts is a candidate, of which the normal distribution is one."""
+        return _is_auto(self.distribution) and not self.no_stack
+
+    @property
+    def loss(self) -> str:
+        """The score of the normal distribution that a combination of spreads is fitted to: CRPS for a user's own."""
+        return self.scoring if isinstance(self.scoring, str) else "crps"
 
     @property
     def k(self) -> int | None:
@@ -198,7 +157,7 @@ class Options:
 
     @property
     def wants_residuals(self) -> bool:
-        """Whether honest residuals of the training rows are of use, and may be had."""
+        """Whether out-of-sample residuals of the training rows are of use, and may be had."""
         return self.spread.wants_residuals and self.residuals != "none"
 
     @property
@@ -312,8 +271,8 @@ def _check_residuals(given: Mapping[str, Any]) -> None:
         raise InvalidInputError(f"residuals must be one of {RESIDUALS}; got {residuals!r}.")
     if residuals == "model" and given["cv"] is not None:
         raise InvalidInputError(
-            f'cv={given["cv"]!r} trains clones for honest residuals, and residuals="model" asks the trained model for '
-            "them instead. Drop one of them."
+            f'cv={given["cv"]!r} trains clones for out-of-sample residuals, and residuals="model" asks the trained '
+            "model for them instead. Drop one of them."
         )
 
 

@@ -46,73 +46,74 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     """Turn a gradient-boosted tree regressor into a probabilistic one.
 
     Point predictions are the model's own. Their distributions come from the training rows that share most leaves with
-    the predicted row: from their targets (paper, Algorithms 1 to 3), or from the errors that honest predictions of them
-    made. Validation rows choose and calibrate.
+    the predicted row: from their targets (paper, Algorithms 1 to 3), or from the out-of-sample errors of the model or
+    of clones. Validation rows choose and calibrate.
 
     Parameters
     ----------
     estimator : supported regressor or Booster, default=None
         ``None`` means scikit-learn's ``HistGradientBoostingRegressor``, of several targets one for each. It is cloned
         and fitted unless `prefit` is set.
-    k : int or "tune"
-        The number of neighbours. ``"tune"`` chooses among the paper's candidates, 3 to 701, on validation rows.
-    distribution : str, subclass of Distribution, or "tune"
+    prefit : bool, default=False
+        The estimator is trained already, and used as it is; so is a ``FrozenEstimator``.
+    distribution : str, subclass of Distribution, or "tune", default="auto"
         ``"auto"``: a stack, the mixture of the model's view and the neighbours' view that validation rows find best; a
         normal distribution where ``tuning_`` tells why. Or a family (``ibug.distributions.families()``), fitted to each
         row's neighbours; ``"tune"`` chooses it together with k.
-    location : {"model", "neighbors"}
-        ``"model"`` keeps mean and variance, and a family tells the shape; ``"neighbors"``: the plain fit to neighbours.
-    support : "auto", pair of float, or None
-        Bounds of the target, ``(0, inf)`` say: no quantile or sample is outside. ``"auto"``: from 0 on, if the model's
-        loss is for such targets (Poisson, gamma, Tweedie), or if no training target is below 0 and ten are within 2 %
-        of the largest; from 0 to 1, if all are and ten are near 1. Targets outside that come later remove these bounds,
-        with a warning. ``None``: no bounds.
-    spread : {"auto", "targets", "residuals"}
-        What the variance is made of. ``"targets"``: the variance of the k nearest rows' targets, as in the paper.
-        ``"residuals"``: the mean square of their honest residuals. ``"auto"``: a combination of spreads at several
-        numbers of neighbours, fitted on validation rows; the better of both where the paper's rule scores better. Where
-        training rows have no honest residuals, ``"residuals"`` takes those of the validation rows.
-    residuals : {"auto", "model", "none"}
-        Who makes honest residuals of training rows. ``"auto"``: clones (see `cv`), or else the trained model, without
-        the row in its leaves; validation errors tell their level. ``"model"``: never clones. ``"none"``: nobody.
-    scoring : {"crps", "nll"} or function (y, distribution) -> float
+    scoring : {"crps", "nll"} or function (y, distribution) -> float, default="crps"
         The score that chooses spread and k and calibrates; lower is better.
-    calibrate : bool, "grid" or "continuous"
-        Calibrate the variance, γσ² + δ: on the paper's grid for targets, continuously for residuals. Combinations and
-        stacks are calibrations of their own: ``False`` leaves them out.
-    conformal : {None, "scale", "distribution"} or ConformalCalibrator
+    conformal : {None, "scale", "distribution"} or ConformalCalibrator, default=None
         Guarantee the coverage of intervals. ``"scale"`` changes their width (normalised split conformal),
         ``"distribution"`` each side by itself, so that quantiles of every level are calibrated. From 200 validation
         rows on, a random half chooses and calibrates, the other half is for this. The guarantee is an approximation
         with fewer rows, with out-of-fold predictions in place of validation rows, and where `refit` trains anew.
-    tree_fraction : float in (0, 1] or "tune"
+    support : "auto", pair of float, or None, default="auto"
+        Bounds of the target, ``(0, inf)`` say: no quantile or sample is outside. ``"auto"``: from 0 on, if the model's
+        loss is for such targets (Poisson, gamma, Tweedie), or if no training target is below 0 and ten are within 2 %
+        of the largest; from 0 to 1, if all are and ten are near 1. Targets outside that come later remove these bounds,
+        with a warning. ``None``: no bounds.
+    k : int or "tune", default="tune"
+        The number of neighbours. ``"tune"`` chooses among the paper's candidates, 3 to 701, on validation rows.
+    location : {"model", "neighbors"}, default="model"
+        ``"model"`` keeps mean and variance, and a family tells the shape; ``"neighbors"``: the plain fit to neighbours.
+    spread : {"auto", "targets", "residuals"}, default="auto"
+        What the variance is made of. ``"targets"``: the variance of the k nearest rows' targets, as in the paper.
+        ``"residuals"``: the mean square of their out-of-sample residuals. ``"auto"``: a combination of spreads at
+        several numbers of neighbours, fitted on validation rows; the better of both where the paper's rule scores
+        better. Where training rows have no such residuals, ``"residuals"`` takes those of the validation rows.
+    residuals : {"auto", "model", "none"}, default="auto"
+        Who makes out-of-sample residuals of training rows. ``"auto"``: clones (see `cv`), or else the trained model,
+        without the row in its leaves; validation errors tell their level. ``"model"``: never clones. ``"none"``: none.
+    calibrate : bool, "grid" or "continuous", default=True
+        Calibrate the variance, γσ² + δ: on the paper's grid for targets, continuously for residuals. Combinations and
+        stacks are calibrations of their own: ``False`` leaves them out.
+    tree_fraction : float in (0, 1] or "tune", default=1.0
         The share of the trees that count for affinities; predictions use all trees. ``"tune"``: the smallest of some
         shares by ``"gain"`` that scores no worse on validation rows than all trees; ``tree_tuning_`` tells.
-    tree_order : {"first", "last", "random", "gain"}
+    tree_order : {"first", "last", "random", "gain"}, default="first"
         Which trees these are. ``"gain"``: those with most of the training targets' variance between their leaves.
-    row_fraction : float in (0, 1]
+    row_fraction : float in (0, 1], default=1.0
         The share of the training rows, drawn at random, that can be neighbours.
-    weight_neighbors : bool
+    weight_neighbors : bool, default=False
         Let each training row count for its `sample_weight` among the neighbours: in the spread, and in a stack.
-    validation_fraction : float in (0, 1)
+    validation_fraction : float in (0, 1), default=0.2
         The share that is held out, where there are no validation rows and no cross-fitting.
-    cv : int, splitter, list of splits or None
+    cv : int, splitter, list of splits or None, default=None
         The folds in which clones of the estimator are trained: each training row is predicted by one that has not seen
-        it. They give honest residuals, and rows to tune on where `fit` is given none. Rows that no fold predicts, the
-        first ones of ``TimeSeriesSplit``, are not tuned on; then residuals are not used. ``None``: five random folds if
-        `spread` needs them and the estimator is trained here, which takes about five more trainings; else no clones.
-    refit : bool
+        it. They give out-of-sample residuals, and rows to tune on where `fit` is given none. Rows that no fold
+        predicts, the first ones of ``TimeSeriesSplit``, are not tuned on; then residuals are not used. ``None``: five
+        random folds if `spread` needs them and the estimator is trained here, which takes about five more trainings;
+        else no clones.
+    refit : bool, default=True
         Fit the estimator anew on all rows in the end, as the paper does.
-    prefit : bool
-        The estimator is trained already, and used as it is; so is a ``FrozenEstimator``.
-    n_jobs : int or None
+    n_jobs : int or None, default=None
         Threads for the search, and clones trained at a time, in joblib's convention. Results do not depend on it.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         For the split or the folds, and for random trees and rows.
-    verbose : int
+    verbose : int, default=0
         With 1, long work shows its progress on standard error.
-    output_weights : sequence of int, optional
-        Of several targets: how often the trees of each count for joint affinities; once by default.
+    output_weights : sequence of int, default=None
+        Of several targets: how often the trees of each count for joint affinities; ``None``: once.
 
     Attributes
     ----------
@@ -122,9 +123,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         What the variance is made of: ``"targets"``, ``"residuals"`` or ``"combination"``; and the number of neighbours
         that it, or the shape, is made of, the middle one for a combination.
     residuals_, residuals_kind_, residuals_reason_ : ndarray or None, str, str
-        Honest residuals of the training rows, and who made them: ``"clones"``; the model itself, ``"leave-one-out"`` or
-        ``"out-of-bag"``, raised to the level of validation errors; ``"none"``, with the reason why the model could not.
-        With ``"validation"``, these are residuals of the validation rows.
+        Out-of-sample residuals of the training rows, and who made them: ``"clones"``; the model itself,
+        ``"leave-one-out"`` or ``"out-of-bag"``, raised to the level of validation errors; ``"none"``, with the reason
+        why the model could not. With ``"validation"``, these are residuals of the validation rows.
     min_variance_, gamma_, delta_ : float
         The floor ρ of the variance, and its calibration: γ · max(variance, ρ) + δ.
     conformal_ : ConformalCalibrator or None
@@ -168,7 +169,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     # Learned; all that follows are views of these two.
     source_: LocalSource
     rule_: Rule
-    _takes_several = True
+    _takes_multioutput = True
     estimator_ = view("source_", "model")
     index_ = view("source_", "index")
     training_targets_ = view("source_", "targets")
@@ -195,15 +196,16 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         self,
         estimator: Any = None,
         *,
-        k: int | str = "tune",
+        prefit: bool = False,
         distribution: str | type[Distribution] = "auto",
-        location: str = "model",
+        scoring: str | Scoring = "crps",
+        conformal: str | ConformalCalibrator | None = None,
         support: tuple[float, float] | str | None = "auto",
+        k: int | str = "tune",
+        location: str = "model",
         spread: str = "auto",
         residuals: str = "auto",
-        scoring: str | Scoring = "crps",
         calibrate: bool | str = True,
-        conformal: str | ConformalCalibrator | None = None,
         tree_fraction: float | str = 1.0,
         tree_order: str = "first",
         row_fraction: float = 1.0,
@@ -211,7 +213,6 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         validation_fraction: float = 0.2,
         cv: Any = None,
         refit: bool = True,
-        prefit: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -371,9 +372,10 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     ) -> IBUGRegressor:
         """Make newer labelled rows neighbours as well; the model stays, and so does the rule until `recalibrate`.
 
-        Neighbours are then those of an index of all rows, bit for bit. Where training rows have honest residuals, the
-        new rows have one too: the model has not been trained on them. Row numbers go on behind those of `fit`. A new
-        index is made, which copies of this estimator do not get; 1 % more rows cost about 4 % of indexing all.
+        Neighbours are then those of an index of all rows, bit for bit. Where training rows have out-of-sample
+        residuals, the new rows have one too: the model has not been trained on them. Row numbers go on behind those of
+        `fit`. A new index is made, which copies of this estimator do not get; 1 % more rows cost about 4 % of indexing
+        all.
 
         Parameters
         ----------

@@ -88,7 +88,7 @@ def single(quantity: str, plan: Plan, statistics: TargetStatistics) -> Choice:
     candidate = _best(plan, statistics, ks, statistics.columns(quantity, ks), statistics.values.get(quantity))
     gamma, delta = 1.0, 0.0
     if options.calibrate:
-        calibrator = variance_calibrator(options.score.given, options.calibrate, _CALIBRATION[quantity])
+        calibrator = variance_calibrator(options.scoring, options.calibrate, _CALIBRATION[quantity])
         calibrator.fit(statistics.mean, candidate.variance, statistics.y, statistics.weights)
         gamma, delta = calibrator.gamma_, calibrator.delta_
     return _for_its_own_family(Spread.of(quantity, candidate.k), candidate, gamma, delta, plan, statistics)
@@ -121,7 +121,7 @@ def _combination(plan: Plan, statistics: TargetStatistics, scales: Sequence[int]
     """
     features = combination_features("residuals" in plan.quantities, scales, own=plan.own_residuals)
     variances = np.stack([statistics.columns(quantity, [k])[:, 0] for quantity, k in features], axis=1)
-    error, loss = statistics.y - statistics.mean, plan.options.score.loss
+    error, loss = statistics.y - statistics.mean, plan.options.loss
     fitted = Combination.fit(variances, error, loss=loss, tiny=plan.tiny, weights=statistics.weights)
     spread, variance = Spread(features, fitted), fitted.combine(variances)
     if not np.all((variance > 0) & np.isfinite(variance)):
@@ -154,7 +154,7 @@ def combination_features(has_residuals: bool, scales: Sequence[int], *, own: boo
 def _best(
     plan: Plan, statistics: TargetStatistics, ks: Sequence[int], variances: Floats, values: Floats | None
 ) -> Candidate:
-    score = statistics.scoring(plan.options.score.given)
+    score = statistics.scoring(plan.options.scoring)
     return best_candidate(statistics.mean, variances, values, statistics.y, ks, plan.target.families, score, plan.tiny)
 
 
@@ -210,7 +210,7 @@ def _for_its_own_family(
     variance = gamma * candidate.variance + delta
     values = statistics.values.get(spread.quantity)
     nearest = None if values is None else values[:, : candidate.k]
-    score = statistics.scoring(plan.options.score.given)
+    score = statistics.scoring(plan.options.scoring)
 
     def scored(factor: float) -> float:
         distribution = candidate.family.distribution(statistics.mean, factor * variance, nearest)

@@ -99,7 +99,7 @@ def _chosen(plan: Plan, statistics: TargetStatistics) -> TargetRule:
     # Combination and stack are fitted a second time: without residuals variances are others, and with them the scale
     # that errors are pooled by and experts are compared with.
     plain, least = _best(plan.without_residuals(), statistics, singles)
-    row = 1.0 if plan.options.score.given == "nll" else abs(least)
+    row = 1.0 if plan.options.scoring == "nll" else abs(least)
     if score < least - row / statistics.n_rows:
         return rule
     reason = (
@@ -162,7 +162,7 @@ def _stacked(plan: Plan, statistics: TargetStatistics, choice: Choice) -> tuple[
         values=values_taken(y, near),
     )
     seen = ExpertStatistics.of(plan.experts, pooled, evidence, statistics.y, weights)
-    given = plan.options.score.given
+    given = plan.options.scoring
     score = statistics.scoring(given)
     scored = []
     for loss in (given,) if isinstance(given, str) else ("crps", "nll"):  # both for a score of the user's own
@@ -333,7 +333,7 @@ def with_calibrated_sides(rule: Rule, rows: ValidationRows, options: Options) ->
         found = made(sides)[1]
     pull = n / (n + _ROWS_PER_FACTOR)
     calibrated, found = made((sides[0] ** pull, sides[1] ** pull))
-    score = resolve_scoring(options.score.given, weights)
+    score = resolve_scoring(options.scoring, weights)
     before, after = float(score(y, whole)), float(score(y, found))
     if not after <= before + _NEGLIGIBLE * abs(before):
         return rule

@@ -68,7 +68,7 @@ class Plan:
         There is a choice for normal distributions and the CRPS only. A log likelihood is decided by the few rows that
         are far out, for which many neighbours are the safer ones; and a family is fitted anew for each candidate.
         """
-        fixed = self.options.score.given != "crps" or self.keeps_values
+        fixed = self.options.scoring != "crps" or self.keeps_values
         if fixed:
             return self.scales[-1:]
         return tuple(sorted({min(scaled_k(k, self.share), self.scales[-1]) for k in WIDTHS}))

@@ -263,8 +263,8 @@ def _check_several(options: Options) -> None:
     problems = {
         f"location={options.location!r}": options.location != "model",
         f"support={options.support!r}": options.support not in (None, "auto"),
-        f"scoring={options.score.given!r} (their score is the energy score, of which the CRPS is the form for one)": (
-            options.score.given != "crps"
+        f"scoring={options.scoring!r} (their score is the energy score, of which the CRPS is the form for one)": (
+            options.scoring != "crps"
         ),
     }
     found = [problem for problem, there in problems.items() if there]

@@ -92,7 +92,7 @@ def _table(tried: list[Tried[Read]], best: Tried[Read]) -> dict[str, Any]:
 def _scores(rule: Rule, rows: ValidationRows, options: Options) -> tuple[Floats, Floats | None]:
     """Return the score of each row, or of each group of rows, and what each counts."""
     distribution = joined([rule.distribution(batch) for batch in rows.batches(rule.needs)])
-    given, y, weights = options.score.given, rows.y, rows.weights
+    given, y, weights = options.scoring, rows.y, rows.weights
     if isinstance(given, str):
         found = distribution.crps(y) if given == "crps" else -distribution.logpdf(y)
         return np.asarray(found, np.float64), weights
