@@ -9,6 +9,8 @@ import pytest
 import ibug
 from tests.source_code import modules, private_uses
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 TESTS = [path for path in sorted((ROOT / "tests").rglob("*.py")) if path.name not in ("__init__.py", "conftest.py")]

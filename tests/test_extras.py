@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 # What a user of the core asks for, and the extra that it needs.
 ASKED = {
     "import ibug.skpro": "skpro",

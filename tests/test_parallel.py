@@ -10,6 +10,8 @@ from ibug import _parallel
 from ibug._parallel import n_threads_of, run_parallel
 from ibug.exceptions import InvalidInputError
 
+pytestmark = pytest.mark.once
+
 
 def test_works_run_at_the_same_time_and_answer_in_order():
     met = threading.Barrier(3, timeout=30)

@@ -6,6 +6,8 @@ import pytest
 
 from tests.source_code import Module, modules, private_uses
 
+pytestmark = pytest.mark.once
+
 OWNER = """
 _LIMIT = 3
 def _limited(): ...

@@ -6,6 +6,8 @@ import pytest
 from ibug._validation import check_probabilities, check_probability
 from ibug.exceptions import InvalidInputError
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize("values", [0.5, np.float32(0.5), [0.1, 0.9], (0.25,), np.array([0.1, 0.2])])
 def test_probabilities_are_floats_of_the_same_shape(values):

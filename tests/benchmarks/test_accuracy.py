@@ -18,6 +18,8 @@ from benchmarks.common.statistics import record
 from ibug.distributions import Empirical, Normal
 from tests.benchmarks.started import marked, run, written
 
+pytestmark = pytest.mark.newest
+
 EXPERIMENT = Experiment(folds=5, max_rows=100, max_trees=20)
 
 

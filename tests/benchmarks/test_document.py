@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.common import document
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.mark.parametrize("spoil", [lambda text: "nothing", lambda text: text + text, lambda text: text[:-5]])
 def test_a_document_without_a_place_for_tables_is_refused(spoil, tmp_path):

@@ -5,6 +5,8 @@ import pytest
 
 from tests.benchmarks.started import marked, run, written
 
+pytestmark = pytest.mark.newest
+
 
 def test_speed_of_fits_writes_its_report(tmp_path):
     page = marked(tmp_path, "posterior.py")

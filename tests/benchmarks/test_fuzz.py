@@ -7,7 +7,10 @@ import pytest
 
 from tests.benchmarks.started import run
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's")
+pytestmark = [
+    pytest.mark.newest,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's"),
+]
 
 
 def test_fuzz():

@@ -15,6 +15,8 @@ from benchmarks.own.files import examine
 from benchmarks.study.cli import main
 from benchmarks.study.datasets import DatasetError
 
+pytestmark = pytest.mark.newest
+
 
 def table(n=300, seed=0):
     """A table as people have it: dates, texts, flags, gaps; the last column is the target, under a name of its own."""

@@ -4,6 +4,8 @@ import pytest
 
 from tests.benchmarks.started import run
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.mark.parametrize("command", [["shift.py"], ["interval_coverage.py", "--splits", "1"]])
 def test_real_data_benchmarks_on_bundled_data(command):

@@ -6,6 +6,8 @@ import pytest
 
 from tests.benchmarks.started import run
 
+pytestmark = pytest.mark.newest
+
 
 def test_scale_out(tmp_path, monkeypatch):
     """One cluster of two workers is measured, and its figures stand for the other two: clusters take long to start."""

@@ -4,6 +4,8 @@ import pytest
 
 from tests.benchmarks.started import marked, run, written
 
+pytestmark = pytest.mark.newest
+
 
 def test_search():
     pytest.importorskip("lightgbm")

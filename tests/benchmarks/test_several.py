@@ -10,6 +10,8 @@ from benchmarks.several.data import MADE, made
 from benchmarks.several.treeffuser import energy, variogram
 from ibug.metrics import energy_score, variogram_score
 
+pytestmark = pytest.mark.newest
+
 
 def test_scores_are_those_of_ibug():
     """Treeffuser's environment has no ibug: its scores are written out again."""

@@ -14,6 +14,8 @@ from benchmarks.speed.command import treeffuser
 from benchmarks.speed.report import judge, judge_fit, judge_peers
 from tests.benchmarks.started import here, marked, run, run_alone, written
 
+pytestmark = pytest.mark.newest
+
 
 def result_here(module, *arguments, **_):
     """Return what `benchmarks.common.processes.result_of` returns, without a process."""

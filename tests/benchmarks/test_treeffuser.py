@@ -10,6 +10,8 @@ from benchmarks.treeffuser import report
 from ibug.distributions import Normal
 from tests.benchmarks.started import run
 
+pytestmark = pytest.mark.newest
+
 EXPERIMENT = Experiment(folds=3, max_rows=4000, max_trees=500)
 
 

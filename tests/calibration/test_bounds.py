@@ -28,6 +28,8 @@ from ibug.distributions import (
 from ibug.exceptions import NarrowWarning, TooFewRowsWarning
 from ibug.online import AdaptiveIntervals
 
+pytestmark = pytest.mark.once
+
 FAMILIES = [name for name in families() if not name.startswith("_")]
 EVERYTHING = [*FAMILIES, "stack"]
 CALIBRATORS = {"none": None, "scale": ScaleConformal, "distribution": DistributionConformal}

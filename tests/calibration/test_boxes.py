@@ -8,6 +8,8 @@ from ibug.calibration import BoxCalibrator
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 
+pytestmark = pytest.mark.once
+
 
 def made(rng, n):
     """Return distributions of two targets that say too little spread, and what was observed: dependent, skewed."""

@@ -14,6 +14,8 @@ from ibug.distributions import Laplace, Lognormal, Normal, StudentT, resolve_fam
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage
 
+pytestmark = pytest.mark.once
+
 N_SPLITS, N_HELD_OUT, N_NEW = 200, 79, 50
 BOTH = pytest.mark.parametrize("conformal", [ScaleConformal, DistributionConformal])
 

@@ -6,6 +6,8 @@ import pytest
 from ibug.calibration import DistributionConformal, ScaleConformal
 from ibug.distributions import MixtureParams, Stack
 
+pytestmark = pytest.mark.once
+
 
 def grades(n, seed):
     """Return stacks whose atoms are grades, too wide or too narrow, and grades."""

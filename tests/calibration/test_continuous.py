@@ -10,6 +10,8 @@ from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import crps, nll
 
+pytestmark = pytest.mark.once
+
 SCORES = {"crps": crps, "nll": nll}
 
 

@@ -7,6 +7,8 @@ from scipy.integrate import trapezoid
 from ibug.calibration import DistributionConformal, ScaleConformal
 from ibug.distributions import MixtureParams, Stack
 
+pytestmark = pytest.mark.once
+
 METHODS = [ScaleConformal, DistributionConformal]
 SUPPORTS = [(-np.inf, np.inf), (0.0, np.inf), (0.0, 9.0)]
 

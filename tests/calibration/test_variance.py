@@ -12,6 +12,8 @@ from ibug.exceptions import InvalidInputError
 from ibug.metrics import crps, nll
 from tests.oracles import calibrate_by_grid
 
+pytestmark = pytest.mark.once
+
 
 def data(seed=0, n=300, factor=1.0, shift=0.0):
     rng = np.random.default_rng(seed)

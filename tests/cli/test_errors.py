@@ -7,6 +7,8 @@ import stat
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.once
+
 
 def refused(files, *arguments, code=1):
     before = sorted(path.name for path in files.folder.iterdir())

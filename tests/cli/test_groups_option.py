@@ -11,6 +11,8 @@ import ibug
 from ibug.cli._explain import _value
 from ibug.metrics import evaluate
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def expected(files):

@@ -11,6 +11,8 @@ import pytest
 from ibug.cli._terminal import visible
 from tests.cli.conftest import Files
 
+pytestmark = pytest.mark.once
+
 NAMES = ["load [kW]", "load [/kW]", "[bold red]x", "a\x1b[31mred", "b\x9b2J", ":warning:", "tail\\", "[/]\\",
          "c\td\r", "new\nerror: fake", "\u202edne", "{x} %s $y"]  # fmt: skip
 KIND, TARGET, ID = "kind [/x]\x1b[7m", "[/price]\x1b[1m \u2066", "id\x1b]0;title\x07"

@@ -11,6 +11,8 @@ import ibug
 from ibug.exceptions import TooFewRowsWarning
 from tests.cli.conftest import Files
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):

@@ -7,6 +7,8 @@ import pytest
 import ibug
 from ibug.persistence import inspect
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def newer(files):

@@ -9,6 +9,8 @@ import pytest
 
 from ibug import IBUGRegressor, LeafIndex
 
+pytestmark = pytest.mark.once
+
 _opened: list[str] | None = None
 
 

@@ -18,6 +18,8 @@ import pytest
 import ibug
 from ibug.cli._reading import ReadOptions, TextTable
 
+pytestmark = pytest.mark.once
+
 IBUG = str(Path(sys.executable).with_name("ibug"))
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
 

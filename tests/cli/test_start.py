@@ -15,6 +15,8 @@ from ibug.cli import _options
 from ibug.cli._boosters import BOOSTERS
 from ibug.distributions import families
 
+pytestmark = pytest.mark.once
+
 HEAVY = ("catboost", "joblib", "lightgbm", "matplotlib", "pandas", "scipy", "sklearn", "xgboost")
 
 

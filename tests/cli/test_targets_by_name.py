@@ -8,6 +8,8 @@ from sklearn.ensemble import RandomForestRegressor
 import ibug
 from tests.cli.conftest import Files
 
+pytestmark = pytest.mark.once
+
 FEATURES = ["x", "z"]
 
 

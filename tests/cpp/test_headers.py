@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 COMPILER = shutil.which(os.environ.get("CXX", "c++"))
 # The bindings' own headers need nanobind and Python, which only a build has.

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("compare_loops.cpp")
 LOOPS = ROOT / "cpp" / "search" / "loops.cpp"

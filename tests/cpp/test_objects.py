@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 TABLES = {"loops": "loops", "walk": "walks", "likelihood": "fits"}  # by the source's name
 CPP = ROOT / "cpp"

@@ -14,6 +14,8 @@ from distributed import Client, LocalCluster, futures_of
 import ibug
 from ibug.dask import IBUGRegressor
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def cluster():

@@ -10,6 +10,8 @@ from sklearn.ensemble import GradientBoostingRegressor
 from ibug import IBUGRegressor
 from ibug.describe import json_values, model_facts, model_lines
 
+pytestmark = pytest.mark.once
+
 EXPERTS = [
     {"expert": "normal", "k": 0, "weight": 0.4, "score": 1.0},
     {"expert": "errors", "k": 0, "weight": 0.037, "score": 1.1},

@@ -11,6 +11,8 @@ from ibug import IBUGRegressor, LeafIndex
 from ibug.describe import predict_rows
 from ibug.metrics import evaluate
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module", params=["array", "frame"])
 def rows(request):

@@ -9,6 +9,8 @@ from ibug.calibration import DistributionConformal, ScaleConformal
 from ibug.distributions import Gumbel, Laplace, Logistic, Mixture, SkewNormal, StudentT, Truncated, families
 from ibug.distributions import resolve_family as resolved
 
+pytestmark = pytest.mark.once
+
 N, K = 20, 12
 DISTANCES = (0.0, 1.0, 50.0, 1e3, 1e6, 1e100, 1e300)
 LEVELS = np.concatenate([10.0 ** -np.arange(300, 0, -23.0), [1e-18, 1e-17, 1e-16], np.linspace(0.01, 0.99, 9)])

@@ -13,6 +13,8 @@ from ibug.distributions._kde import KDE
 from ibug.exceptions import InvalidInputError
 from tests.oracles import crps_by_quadrature
 
+pytestmark = pytest.mark.once
+
 RULES = ["silverman", "scott", "likelihood"]
 PROBABILITIES = np.array([[1e-12, 1e-4, 0.03, 0.25, 0.5, 0.8, 0.97, 0.9999, 1 - 1e-9]])
 VALUES = np.random.default_rng(0).gamma(2.0, [[0.1], [1.0], [30.0], [1.0]], (4, 25)) - [[0.0], [1.0], [-200.0], [0.0]]

@@ -11,7 +11,7 @@ from scipy import optimize, stats
 
 from ibug._compiled import likelihood
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 SETS = likelihood.instruction_sets()
 FAMILIES = {

@@ -8,6 +8,8 @@ from ibug.distributions import Laplace, Mixture, Normal, Truncated, _mixture, fa
 from ibug.exceptions import InvalidInputError
 from tests.oracles import crps_by_quadrature, mixture_of
 
+pytestmark = pytest.mark.once
+
 LOC = np.array([[-3.0, 0.0, 1e3, 2.5], [1.0, 0.0, 1e3 + 40, 2.5], [0.0, 9.0, 1e3, -60.0]])
 SCALE = np.array([[0.1, 1.0, 30.0, 7.0], [2.0, 1e-3, 5.0, 7.0], [1.0, 2.0, 30.0, 0.5]])
 WEIGHTS = np.array([0.5, 0.2, 0.3])

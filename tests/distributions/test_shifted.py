@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from ibug.distributions import Lognormal, Weibull
 from ibug.exceptions import InvalidInputError
 
+pytestmark = pytest.mark.once
+
 BOTH = pytest.mark.parametrize("family", [Lognormal, Weibull])
 
 

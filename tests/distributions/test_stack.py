@@ -13,7 +13,7 @@ from scipy.integrate import quad, trapezoid
 from ibug.distributions import MixtureParams, Normal, Stack
 from ibug.exceptions import InvalidInputError
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 RNG = np.random.default_rng(0)
 ERRORS = np.sort(RNG.standard_t(3, 11))

@@ -11,6 +11,8 @@ from ibug.distributions import KDE, Empirical, Lognormal, Normal, SkewNormal, Tr
 from ibug.distributions._truncated import Tilted
 from ibug.exceptions import InvalidInputError
 
+pytestmark = pytest.mark.once
+
 LOC = np.array([-3.0, 0.0, 4.0, 2.5])
 SCALE = np.array([1.5, 1.0, 0.5, 7.0])
 BOUNDS = [(0.0, np.inf), (-np.inf, 1.0), (-1.0, 5.0), (-np.inf, np.inf)]

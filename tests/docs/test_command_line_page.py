@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from benchmarks.common.paths import ROOT
 
+pytestmark = pytest.mark.once
+
 pytest.importorskip("matplotlib")
 
 METHODS = {

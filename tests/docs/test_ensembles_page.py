@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.once
+
 PAGE = Path(__file__).parents[2] / "docs" / "ensembles.md"
 
 

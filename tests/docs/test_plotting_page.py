@@ -10,6 +10,8 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 from ibug import plotting
 
+pytestmark = pytest.mark.once
+
 pytest.importorskip("matplotlib")
 
 DOCS = Path(__file__).parents[2] / "docs"

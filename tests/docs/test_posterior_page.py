@@ -8,6 +8,8 @@ import pytest
 
 from ibug.distributions import _registry
 
+pytestmark = pytest.mark.once
+
 PAGE = Path(__file__).parents[2] / "docs" / "posterior.md"
 
 

@@ -14,6 +14,8 @@ import pytest
 
 import ibug
 
+pytestmark = pytest.mark.once
+
 REFERENCE = Path(__file__).parents[2] / "docs" / "api"
 PACKAGE = Path(ibug.__file__).parent
 # What a module needs beyond ibug itself; where it is absent, the module's names are read from its source.

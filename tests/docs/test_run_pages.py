@@ -10,6 +10,8 @@ import pytest
 
 from tests.benchmarks.started import close_figures
 
+pytestmark = pytest.mark.once
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 PAGE = """# Title

@@ -12,6 +12,8 @@ from scipy.integrate import trapezoid
 
 from ibug.distributions import Distribution
 
+pytestmark = pytest.mark.once
+
 FOLDER = Path(__file__).parents[2] / "examples"
 
 

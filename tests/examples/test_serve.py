@@ -31,6 +31,8 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 from ibug import IBUGRegressor, LeafIndex
 
+pytestmark = pytest.mark.once
+
 SCRIPT = Path(__file__).parents[2] / "examples" / "serve.py"
 
 

@@ -11,6 +11,8 @@ from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 from ibug.explain import influence
 
+pytestmark = pytest.mark.once
+
 X, Y = load_diabetes(return_X_y=True)
 TRAIN, VALIDATION, ASKED = slice(0, 200), slice(200, 300), slice(300, 303)
 

@@ -8,6 +8,8 @@ from ibug.explain._labelling import greedy
 from tests.explain.conftest import NOISY, noisy_rows
 from tests.oracles import greedy_cover
 
+pytestmark = pytest.mark.once
+
 
 def test_it_is_the_greedy_choice(u):
     pool = noisy_rows(90, 5)[0]

@@ -4,6 +4,10 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
+import pytest
+
+pytestmark = pytest.mark.once
+
 # One process for several models, as it takes seconds to import scikit-learn: each brings one more library.
 MAIN = """
 import sys

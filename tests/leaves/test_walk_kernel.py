@@ -10,7 +10,7 @@ from ibug._compiled import walk as kernel
 from ibug.leaves._walk import NODE, NotWalkableError, Trees, TreeWalk, new_nodes, offsets
 from tests.oracles import walk_trees
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 N_FEATURES = 4
 SPECIAL = [np.nan, 0.0, -0.0, 1e-36, -1e-40, 5e-324, 1e30, -1e30, 1e300, -1e300, -0.5, -1.0, 2.5, 1e6]

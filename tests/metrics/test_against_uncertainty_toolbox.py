@@ -11,6 +11,8 @@ import pytest
 from ibug import metrics
 from ibug.distributions import Normal
 
+pytestmark = pytest.mark.once
+
 toolbox = pytest.importorskip("uncertainty_toolbox")
 
 

@@ -7,6 +7,8 @@ from ibug.distributions import JointMixtureParams, JointStack, MixtureParams, Ne
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage, crps, energy_score, nll, pit, rmse, variogram_score
 
+pytestmark = pytest.mark.once
+
 RNG = np.random.default_rng(0)
 SAMPLES, Y = RNG.normal(size=(30, 70, 3)), RNG.normal(size=(70, 3))
 UNIT = np.array([1.0, 2.0, 5.0])

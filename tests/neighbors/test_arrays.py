@@ -6,7 +6,7 @@ import pytest
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 LEAVES = np.random.default_rng(0).integers(0, 9, (300, 30))
 

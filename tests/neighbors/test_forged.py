@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ibug import LeafIndex
 from ibug.neighbors import _build, instruction_sets
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 MANY = 200  # more than any instruction set needs to share bitmaps
 TYPES = {9: np.uint8, 300: np.uint16, 70_000: np.uint32}  # code types by the number of leaves

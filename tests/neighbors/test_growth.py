@@ -9,7 +9,7 @@ from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors._build import find_bounds, first_to_sort
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 
 def structured(n_rows, n_trees=24, depth=4, seed=0):

@@ -12,7 +12,7 @@ from ibug import LeafIndex
 from ibug.neighbors import _build, _search, instruction_sets
 from tests.oracles import nearest_rows
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 MANY = 200  # more than any instruction set needs to share bitmaps
 

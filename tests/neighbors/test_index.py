@@ -12,7 +12,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.neighbors import _search, instruction_sets, merge_top_k
 from tests.oracles import nearest_rows
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 
 def assert_equals_oracle(train, queries, k, **options):

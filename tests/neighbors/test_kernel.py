@@ -11,7 +11,7 @@ import pytest
 from ibug._compiled import search
 from tests.oracles import nearest_rows
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 LEAVES = np.random.default_rng(0).integers(0, 3, (200, 9))
 N_TILES, WIDTH = 16, 12  # 200 rows in tiles of 16, four at a time; nine trees, filled up to twelve

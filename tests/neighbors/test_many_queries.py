@@ -10,7 +10,7 @@ from ibug._compiled import search
 from ibug.neighbors import _search, instruction_sets
 from tests.oracles import nearest_rows
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 MANY = max(200, *map(search.many_queries, instruction_sets()))  # bitmaps are shared by all instruction sets
 

@@ -9,7 +9,7 @@ from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import CountingLoop, instruction_sets, least_queries
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 
 def kinds(n_rows):

@@ -10,6 +10,8 @@ import pytest
 from ibug.leaves import LeafReader
 from ibug.neighbors import LocalSource, Sampling
 
+pytestmark = pytest.mark.once
+
 MOST_BYTES = 150e6
 
 

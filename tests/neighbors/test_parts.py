@@ -8,7 +8,7 @@ import pytest
 from ibug.neighbors import Batch, map_batches
 from ibug.neighbors import _source as source
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 
 def batch_of(n, first=0):

@@ -9,7 +9,7 @@ from ibug import LeafIndex
 from ibug.neighbors import _build, _search, instruction_sets
 from tests.oracles import nearest_rows
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from ibug.leaves import read_leaves_of
 from ibug.neighbors import CrossFittedSource, JoinedIndex, LeafIndex, LocalSource, Residuals, Sampling
 from tests.oracles import nearest_rows
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Sampling, TreeShare, tree_table
 from tests.oracles import nearest_rows
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 
 def leaves_of(rng, n_rows, widths):

@@ -14,6 +14,8 @@ from ibug.exceptions import InvalidInputError
 from ibug.online import Tracker, _intervals
 from tests.oracles import adaptive_level
 
+pytestmark = pytest.mark.once
+
 N = 3000
 
 

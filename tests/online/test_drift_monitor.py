@@ -15,6 +15,8 @@ from ibug.exceptions import InvalidInputError
 from ibug.online import BettingTest, DriftMonitor, _drift_monitor
 from tests.oracles import betting_wealth, conformal_p_value
 
+pytestmark = pytest.mark.once
+
 GRID = np.linspace(-4, 4, 400)
 COARSE = np.array([-1.0, 0.0, 1.0])
 

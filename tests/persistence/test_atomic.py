@@ -12,6 +12,8 @@ import pytest
 from ibug.exceptions import InvalidInputError
 from ibug.persistence import _atomic, replacing
 
+pytestmark = pytest.mark.once
+
 posix = pytest.mark.skipif(os.name != "posix", reason="devices, pipes and signals are POSIX's")
 
 

@@ -17,7 +17,7 @@ from ibug.persistence._container import FormatProblemError
 from ibug.persistence._limits import LEAST_BYTES, MOST_MARKS, Budget, json_bytes
 from tests.persistence.forge import manifest_of, nodes_of_schema, npy, put_together, take_apart, with_other_model
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from ibug.persistence import inspect
 from tests.persistence.forge import manifest_of, put_together, take_apart
 from tests.persistence.same import assert_same
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 
 @pytest.fixture(scope="module")

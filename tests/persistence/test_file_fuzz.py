@@ -14,7 +14,7 @@ import ibug
 from ibug.exceptions import IBUGError
 from tests.persistence.forge import manifest_of, put_together, take_apart
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 SECONDS = 60  # for a part of the variants; one that hangs ends the process with a trace
 # Together more than the 2,000 that are asked for.

@@ -20,7 +20,7 @@ from ibug.exceptions import FileFormatError
 from tests.persistence.forge import arrays_with, nodes_of_schema, npy, with_other_model
 from tests.persistence.same import assert_same
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 FOREST = RandomForestRegressor(4, max_leaf_nodes=6, random_state=0)
 HISTOGRAM = HistGradientBoostingRegressor(max_iter=4, random_state=0)

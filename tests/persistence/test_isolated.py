@@ -12,6 +12,8 @@ from ibug.persistence import _isolated
 from tests.persistence.forge import manifest_of, put_together, take_apart
 from tests.persistence.same import assert_same
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def saved(wrapped, tmp_path_factory):

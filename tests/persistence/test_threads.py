@@ -13,7 +13,7 @@ from ibug.persistence._container import read_npy_header
 from tests.persistence.forge import npy
 from tests.persistence.same import assert_same
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 
 @pytest.mark.parametrize(

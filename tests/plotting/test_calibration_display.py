@@ -9,6 +9,8 @@ from ibug.exceptions import InvalidInputError
 from ibug.metrics import calibration_curve, miscalibration_area
 from ibug.plotting import CalibrationDisplay
 
+pytestmark = pytest.mark.once
+
 pytest.importorskip("matplotlib")
 
 

@@ -7,6 +7,8 @@ from scipy.integrate import trapezoid
 from ibug.exceptions import InvalidInputError
 from ibug.plotting import DensityDisplay
 
+pytestmark = pytest.mark.once
+
 pytest.importorskip("matplotlib")
 
 

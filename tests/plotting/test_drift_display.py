@@ -7,6 +7,8 @@ from scipy.stats import ks_2samp
 from ibug.exceptions import InvalidInputError
 from ibug.plotting import DriftDisplay
 
+pytestmark = pytest.mark.once
+
 pytest.importorskip("matplotlib")
 
 

@@ -8,6 +8,8 @@ from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage
 from ibug.plotting import IntervalDisplay
 
+pytestmark = pytest.mark.once
+
 pytest.importorskip("matplotlib")
 
 

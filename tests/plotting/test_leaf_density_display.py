@@ -6,6 +6,8 @@ import pytest
 from ibug.exceptions import InvalidInputError
 from ibug.plotting import LeafDensityDisplay
 
+pytestmark = pytest.mark.once
+
 pytest.importorskip("matplotlib")
 
 

@@ -7,6 +7,8 @@ from scipy import stats
 from ibug.metrics import pit
 from ibug.plotting import PITDisplay
 
+pytestmark = pytest.mark.once
+
 pytest.importorskip("matplotlib")
 
 

@@ -7,6 +7,8 @@ from ibug.distributions import Normal
 from ibug.metrics import rmse
 from ibug.plotting import SpreadErrorDisplay
 
+pytestmark = pytest.mark.once
+
 pytest.importorskip("matplotlib")
 
 

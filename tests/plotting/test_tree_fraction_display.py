@@ -8,6 +8,8 @@ from ibug.exceptions import InvalidInputError
 from ibug.metrics import crps
 from ibug.plotting import TreeFractionDisplay
 
+pytestmark = pytest.mark.once
+
 plt = pytest.importorskip("matplotlib.pyplot")
 
 ALL = ("train", "validation", "test")

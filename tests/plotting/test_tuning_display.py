@@ -8,6 +8,8 @@ from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 from ibug.plotting import TuningDisplay
 
+pytestmark = pytest.mark.once
+
 pytest.importorskip("matplotlib")
 
 

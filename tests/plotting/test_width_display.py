@@ -8,6 +8,8 @@ from ibug.exceptions import InvalidInputError
 pytest.importorskip("matplotlib")
 from ibug.plotting import DriversDisplay, WidthDisplay
 
+pytestmark = pytest.mark.once
+
 VALUES = np.array([0.02, -0.4, 0.7, 0.01, 0.0])
 
 

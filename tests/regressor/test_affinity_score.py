@@ -8,6 +8,8 @@ from sklearn.metrics import roc_auc_score
 from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def fitted(model, diabetes):

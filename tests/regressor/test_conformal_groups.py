@@ -14,6 +14,8 @@ from ibug.calibration import DistributionConformal, ScaleConformal
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError, NotStorableError
 
+pytestmark = pytest.mark.once
+
 
 def rows(n, seed):
     """Rows of three regions, each with its own noise, which no feature but the region tells."""

@@ -10,6 +10,8 @@ from ibug.calibration import ScaleConformal
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage
 
+pytestmark = pytest.mark.once
+
 
 def heteroscedastic(seed, n):
     rng = np.random.default_rng(seed)

@@ -13,6 +13,8 @@ from ibug import IBUGRegressor
 from ibug.calibration import LikelihoodRatio, ScaleConformal
 from ibug.exceptions import InvalidInputError
 
+pytestmark = pytest.mark.once
+
 
 def rows(n, rng, *, moved=False):
     """Uniform rows, or ones whose first column has the density 4x³; the noise grows with it."""

@@ -11,6 +11,8 @@ from ibug.exceptions import InvalidInputError
 from ibug.metrics import Drift, pit
 from ibug.rule import Reference
 
+pytestmark = pytest.mark.once
+
 
 def rows(n, seed, *, shift=0.0, noise=1.0):
     rng = np.random.default_rng(seed)

@@ -13,6 +13,8 @@ from ibug.distributions import Distribution, families, resolve_family
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import nll
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def skewed():

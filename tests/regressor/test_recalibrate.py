@@ -9,6 +9,8 @@ from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError, OldRowsWarning
 from ibug.metrics import coverage
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def moved():

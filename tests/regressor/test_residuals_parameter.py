@@ -16,6 +16,8 @@ from ibug.metrics import crps, nll
 from ibug.neighbors import LeafIndex
 from ibug.training import own_residuals
 
+pytestmark = pytest.mark.once
+
 
 def noisy(n, seed=0):
     """Rows whose mean moves fast and whose noise depends on another feature."""

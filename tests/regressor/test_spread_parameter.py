@@ -13,6 +13,8 @@ from ibug.distributions import families, resolve_family
 from ibug.metrics import crps, nll
 from tests.oracles import nearest_rows
 
+pytestmark = pytest.mark.once
+
 
 def drifting(n, seed=0):
     """Rows whose mean moves fast at one end, while their noise depends on another feature."""

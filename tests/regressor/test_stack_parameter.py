@@ -13,6 +13,8 @@ from ibug.distributions import Normal, Stack
 from ibug.exceptions import NotCalibratedWarning
 from ibug.metrics import coverage, crps, nll
 
+pytestmark = pytest.mark.once
+
 KINDS = {"spread": "U", "distribution": "U", "k": "i", "score": "f", "calibrated": "f", "reason": "U"}
 
 

@@ -9,6 +9,8 @@ from sklearn.model_selection import TimeSeriesSplit
 from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def series():

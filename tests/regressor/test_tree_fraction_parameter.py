@@ -12,6 +12,8 @@ from ibug import IBUGRegressor, load
 from ibug.exceptions import InvalidInputError
 from ibug.training import TREE_SHARES
 
+pytestmark = pytest.mark.once
+
 TEST = np.random.default_rng(9).normal(size=(50, 9))
 
 

@@ -1,9 +1,12 @@
 """What a regressor would say without its calibration."""
 
 import numpy as np
+import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 
 from ibug import IBUGRegressor
+
+pytestmark = pytest.mark.once
 
 
 def test_it_is_the_papers_rule():

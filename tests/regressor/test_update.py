@@ -12,6 +12,8 @@ from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import JoinedIndex
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def rows():

@@ -17,6 +17,8 @@ from ibug.rule._experts import Evidence, Experts, ExpertStatistics, Nearest, poo
 from ibug.rule._spread import Combination, Spread
 from ibug.rule._stack import Stacked
 
+pytestmark = pytest.mark.once
+
 
 def repeated(values, weights):
     """Return each row's values, as often as its weights say; rows need the same sum."""

@@ -16,6 +16,8 @@ from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage, crps, evaluate
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def rows():

@@ -12,6 +12,7 @@ from tests.report import browser
 pd = pytest.importorskip("pandas")
 
 pytestmark = [
+    pytest.mark.once,
     pytest.mark.skipif(bool(browser.missing()), reason=f"missing: {browser.missing()}"),
     # selenium leaves sockets to the garbage collector
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),

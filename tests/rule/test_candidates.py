@@ -12,6 +12,8 @@ from ibug.rule._choice import best_candidate, smallest_nonzero
 from ibug.rule._plan import candidates
 from ibug.rule._spread import prefix_variances
 
+pytestmark = pytest.mark.once
+
 TINY = 1e-15
 
 

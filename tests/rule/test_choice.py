@@ -13,6 +13,8 @@ from ibug.rule._choice import best_factor, combination_features, combined, selec
 from ibug.rule._plan import candidates
 from ibug.rule._spread import Combination
 
+pytestmark = pytest.mark.once
+
 SCORES = {"crps": crps, "nll": nll}
 
 

@@ -21,6 +21,8 @@ from ibug.rule._coupling import (
 from ibug.rule._experts import Evidence, Experts, ExpertStatistics, Nearest, pool
 from ibug.rule._stack import SHRINKAGE, Stacked, fit
 
+pytestmark = pytest.mark.once
+
 EXPERTS = Experts((Nearest(2), Nearest(7, 3.0)), (Nearest(4, 1.0),))
 UNIT = np.array([1.0, 3.0])
 

@@ -11,6 +11,8 @@ from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 from ibug.rule import TargetRange, TargetSummary
 
+pytestmark = pytest.mark.once
+
 finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 

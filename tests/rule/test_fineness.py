@@ -9,6 +9,8 @@ from ibug.distributions import DiscreteSupport
 from ibug.exceptions import InvalidInputError
 from ibug.rule._experts import Evidence, Experts, Nearest, Pooled, resolution, values_taken
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize(
     ("targets", "expected"),

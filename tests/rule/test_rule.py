@@ -29,6 +29,8 @@ from ibug.rule._experts import Experts, Nearest, Pooled
 from ibug.rule._spread import Spread
 from ibug.rule._stack import Stacked
 
+pytestmark = pytest.mark.once
+
 
 def make_batch(seed=0, n=30, k=12, first=0):
     rng = np.random.default_rng(seed)

@@ -8,6 +8,8 @@ from scipy.optimize import minimize
 
 from ibug.rule._stack import likeliest, quadratic_minimum
 
+pytestmark = pytest.mark.once
+
 
 def by_slsqp(gradient, curvature):
     n = len(gradient)

@@ -11,7 +11,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.rule._spread import Combination, Spread, around, fit_log_scale, prefix_variances, variance
 from tests.oracles import combined_variance, penalised_score, variance_of_first
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 QUANTITIES = ("targets", "residuals")
 

@@ -10,7 +10,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.rule._experts import BANDWIDTHS, Evidence, Experts, ExpertStatistics, Nearest, Pooled, pool, resolution
 from ibug.rule._stack import Stacked, _with_least, fit, normal_only
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 EXPERTS = Experts((Nearest(2), Nearest(5), Nearest(5, 7.0)), (Nearest(3, 4.0),))
 

@@ -10,6 +10,8 @@ from benchmarks.study import cli, sources
 from benchmarks.study.datasets import DATASETS, DatasetError, at_hand, check, load
 from benchmarks.study.encoding import encode
 
+pytestmark = pytest.mark.newest
+
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 

@@ -7,6 +7,8 @@ from benchmarks.study import figures
 from benchmarks.study.methods import METHODS, boosters
 from benchmarks.study.runner import Plan
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture
 def plan(monkeypatch):

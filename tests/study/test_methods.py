@@ -12,6 +12,8 @@ from benchmarks.study.methods import METHODS, SCORINGS, bart, boosters, importab
 from ibug.distributions import Normal
 from ibug.metrics import crps
 
+pytestmark = pytest.mark.newest
+
 
 @pytest.fixture(autouse=True)
 def other_libraries_warn():

@@ -18,6 +18,8 @@ from benchmarks.study.runner import Plan
 from benchmarks.study.task import Task
 from tests.study.stand_in_methods import row, work
 
+pytestmark = pytest.mark.newest
+
 ROOT = Path(__file__).parent.parent.parent
 TIMES = ("seconds", "date", "run", "train_seconds", "train_wall_seconds", "predict_seconds")
 

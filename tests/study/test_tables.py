@@ -10,6 +10,8 @@ from benchmarks.study import checks, facts, report, summary, tables
 from benchmarks.study.runner import Plan
 from benchmarks.study.scores import Scores
 
+pytestmark = pytest.mark.newest
+
 MAIN = tables.TABLES[0]
 NAMES = ("summary", "claims", "differences", "tables")  # of the parts of the document
 

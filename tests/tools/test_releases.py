@@ -10,6 +10,8 @@ import conftest
 from tools import compatibility, rehearsal
 from tools.release_notes import notes
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = ROOT / ".github" / "workflows"
 

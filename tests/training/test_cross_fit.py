@@ -11,6 +11,8 @@ from ibug.neighbors import Sampling
 from ibug.training import cross_fit, improvement_of, make_folds, tuning_rows
 from tests.oracles import nearest_rows
 
+pytestmark = pytest.mark.once
+
 SAMPLING = Sampling()
 
 

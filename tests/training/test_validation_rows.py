@@ -13,6 +13,8 @@ from ibug.neighbors import LeafIndex
 from ibug.rule import summarize
 from ibug.training import learn_from
 
+pytestmark = pytest.mark.once
+
 N_TRAIN, N_VAL = 500, 400
 X, Y = make_friedman1(N_TRAIN + N_VAL, n_features=6, noise=1.0, random_state=0)
 MODELS = {  # whose predictions come with the leaves, and whose do not

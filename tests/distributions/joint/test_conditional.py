@@ -10,6 +10,8 @@ from ibug.distributions import JointMixtureParams, JointStack, MixtureParams, Ne
 from ibug.distributions.joint._conditional import TAIL, _Kernels, best_factor, kernel_factor
 from ibug.exceptions import InvalidInputError
 
+pytestmark = pytest.mark.once
+
 N, D, K = 4, 3, 30
 CORRELATION = np.array([[1, 0.6, -0.2], [0.6, 1, 0.1], [-0.2, 0.1, 1]])
 COPULA = np.array([[1, -0.5, 0.3], [-0.5, 1, 0.0], [0.3, 0.0, 1]])

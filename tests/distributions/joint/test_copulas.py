@@ -4,11 +4,14 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from scipy.stats import multivariate_normal, norm
 
 from ibug.distributions import JointStack
 from ibug.distributions.joint import copula_points, local_copulas, log_densities, points_of_copulas
 from tests.distributions.joint.test_conditional import COPULA, D, N, made
+
+pytestmark = pytest.mark.once
 
 
 def copulas():

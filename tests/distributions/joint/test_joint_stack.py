@@ -11,6 +11,8 @@ from ibug.distributions import JointMixtureParams, JointStack, MixtureParams, Ne
 from ibug.distributions.joint import copula_points, mean_distances, normal_points, variogram
 from ibug.exceptions import InvalidInputError
 
+pytestmark = pytest.mark.once
+
 N, D, K, N_TRAIN = 6, 3, 5, 40
 WEIGHTS = np.array([0.3, 0.2, 0.5])  # of the normal part, the errors and the neighbours, where there is nothing else
 
