@@ -75,7 +75,9 @@ def test_a_model_of_logarithms_is_told(rows):
 def test_intervals_that_do_not_hold_the_rows_that_chose_them_are_told(deviation, narrow):
     y = np.random.default_rng(0).normal(size=1000)
     rule = SimpleNamespace(
-        stack=True, distribution=lambda batch: Normal(batch.mean, np.full(len(batch.mean), deviation))
+        coupling=None,
+        parts=[SimpleNamespace(stack=True)],
+        distribution=lambda batch: Normal(batch.mean, np.full(len(batch.mean), deviation)),
     )
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
