@@ -149,7 +149,7 @@ def _lightgbm_names() -> set[str]:
 
 _MOST_TREES = 2000
 _PATIENCE = 50  # trees without progress
-_LEARNING_RATE = 0.05
+_SHARED = {"learning_rate": 0.05}
 _HELD_OUT = 0.2  # of the training rows, to stop on
 _LEAST_ROWS_TO_STOP_ON = 20
 _TREES_WITHOUT_STOPPING = 100
@@ -169,8 +169,9 @@ class Training:
 class Booster(ABC):
     """How the command trains models of one library."""
 
-    #: The library's import name, and the name of the parameter for the number of trees.
+    #: The library's import name, its estimator, and the name of the parameter for the number of trees.
     library: str
+    regressor: str
     trees: str
 
     #: Whether categories are given to the library as texts.
@@ -184,8 +185,13 @@ class Booster(ABC):
         return library(self.library, f"--booster {self.library}")
 
     @abstractmethod
+    def settings(self, training: Training) -> dict[str, Any]:
+        """Return the parameters that the estimator has unless the user gives others."""
+
     def make(self, training: Training, **options: Any) -> Any:
         """Return an untrained estimator."""
+        parameters = {**self.settings(training), **training.parameters, **options}
+        return getattr(self.require(), self.regressor)(**parameters)
 
     @abstractmethod
     def best_trees(self, training: Training, train: tuple[Any, ...], held_out: tuple[Any, ...]) -> int:
@@ -223,16 +229,10 @@ def _split(X: Any, y: Floats, weight: Any, seed: int) -> tuple[tuple[Any, ...], 
 
 
 class _LightGBM(Booster):
-    library, trees = "lightgbm", "n_estimators"
+    library, regressor, trees = "lightgbm", "LGBMRegressor", "n_estimators"
 
-    def make(self, training: Training, **options: Any) -> Any:
-        settings = {
-            "learning_rate": _LEARNING_RATE,
-            "random_state": training.seed,
-            "n_jobs": training.jobs,
-            "verbosity": -1,
-        }
-        return self.require().LGBMRegressor(**{**settings, **training.parameters, **options})
+    def settings(self, training: Training) -> dict[str, Any]:
+        return {"random_state": training.seed, "n_jobs": training.jobs, "verbosity": -1, **_SHARED}
 
     def best_trees(self, training: Training, train: tuple[Any, ...], held_out: tuple[Any, ...]) -> int:
         model = self._checked(training, n_estimators=_MOST_TREES)
@@ -245,17 +245,11 @@ class _LightGBM(Booster):
 
 
 class _XGBoost(Booster):
-    library, trees = "xgboost", "n_estimators"
+    library, regressor, trees = "xgboost", "XGBRegressor", "n_estimators"
 
-    def make(self, training: Training, **options: Any) -> Any:
-        settings = {
-            "learning_rate": _LEARNING_RATE,
-            "random_state": training.seed,
-            "n_jobs": training.jobs,
-            "tree_method": "hist",
-            "enable_categorical": True,
-        }
-        return self.require().XGBRegressor(**{**settings, **training.parameters, **options})
+    def settings(self, training: Training) -> dict[str, Any]:
+        own = {"tree_method": "hist", "enable_categorical": True}
+        return {"random_state": training.seed, "n_jobs": training.jobs, **own, **_SHARED}
 
     def best_trees(self, training: Training, train: tuple[Any, ...], held_out: tuple[Any, ...]) -> int:
         model = self._checked(training, n_estimators=_MOST_TREES, early_stopping_rounds=_PATIENCE)
@@ -266,19 +260,13 @@ class _XGBoost(Booster):
 
 
 class _CatBoost(Booster):
-    library, trees, texts = "catboost", "iterations", True
+    library, regressor, trees, texts = "catboost", "CatBoostRegressor", "iterations", True
 
-    def make(self, training: Training, **options: Any) -> Any:
-        settings: dict[str, Any] = {
-            "learning_rate": _LEARNING_RATE,
-            "random_seed": training.seed,
-            "thread_count": training.jobs,
-            "allow_writing_files": False,
-            "logging_level": "Silent",
-        }
+    def settings(self, training: Training) -> dict[str, Any]:
+        own: dict[str, Any] = {"allow_writing_files": False, "logging_level": "Silent"}
         if training.categorical:
-            settings["cat_features"] = training.categorical  # a tuple: scikit-learn can clone it
-        return self.require().CatBoostRegressor(**{**settings, **training.parameters, **options})
+            own["cat_features"] = training.categorical  # a tuple: scikit-learn can clone it
+        return {"random_seed": training.seed, "thread_count": training.jobs, **own, **_SHARED}
 
     def best_trees(self, training: Training, train: tuple[Any, ...], held_out: tuple[Any, ...]) -> int:
         model = self._checked(training, iterations=_MOST_TREES)
@@ -290,18 +278,14 @@ class _CatBoost(Booster):
 
 
 class _Sklearn(Booster):
-    library, trees, most_categories = "sklearn", "max_iter", 255
+    library, regressor, trees, most_categories = "sklearn", "HistGradientBoostingRegressor", "max_iter", 255
 
-    def make(self, training: Training, **options: Any) -> Any:
-        from sklearn.ensemble import HistGradientBoostingRegressor
+    def require(self) -> Any:
+        return import_module("sklearn.ensemble")
 
-        settings = {
-            "learning_rate": _LEARNING_RATE,
-            "random_state": training.seed,
-            "categorical_features": "from_dtype",
-            "early_stopping": False,
-        }
-        return HistGradientBoostingRegressor(**{**settings, **training.parameters, **options})
+    def settings(self, training: Training) -> dict[str, Any]:
+        own = {"categorical_features": "from_dtype", "early_stopping": False}
+        return {"random_state": training.seed, **own, **_SHARED}
 
     def best_trees(self, training: Training, train: tuple[Any, ...], held_out: tuple[Any, ...]) -> int:
         model = self._checked(

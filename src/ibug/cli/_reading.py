@@ -124,6 +124,12 @@ class InputTable(ABC):
             yield pa.Table.from_batches(waiting)
 
 
+def _check_unique(columns: Sequence[str], file: str) -> None:
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise InvalidInputError(f"{file} has several columns of one name: {', '.join(map(repr, twice))}.")
+
+
 def damaged(name: str, error: Exception) -> InvalidInputError:
     """Return the error for a file that its library cannot read."""
     return InvalidInputError(f"{name} cannot be read: {error}. It may be damaged, or not wholly copied.")
@@ -139,9 +145,7 @@ class TypedTable(InputTable):
         self.columns = list(schema.names)
         self.types = {field.name: field.type for field in schema}
         self._rows = 0
-        if len(self.types) < len(self.columns):
-            twice = sorted({column for column in self.columns if self.columns.count(column) > 1})
-            raise InvalidInputError(f"{name} has several columns of one name: {', '.join(twice)}.")
+        _check_unique(self.columns, name)
 
     @property
     def position(self) -> float:
@@ -377,9 +381,7 @@ class TextTable(InputTable):
 
     def _names(self, text: str) -> list[str]:
         names = next(csv.reader(io.StringIO(text), delimiter=self._delimiter))
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise InvalidInputError(f"{self.name} has several columns of one name: {', '.join(map(repr, twice))}.")
+        _check_unique(names, self.name)
         other = next((c for c in ",;\t|" if c != self._delimiter and c in text), None) if len(names) == 1 else None
         if other is not None:
             raise InvalidInputError(

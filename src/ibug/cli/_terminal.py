@@ -10,7 +10,15 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rich.console import Console, Group, JustifyMethod
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
@@ -156,15 +164,7 @@ class Session:
         if not self._chats or not self.err.is_terminal:
             yield lambda done: None
             return
-        with Progress(
-            SpinnerColumn(finished_text="[good]✓[/]"),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-            console=self.err,
-            transient=True,
-        ) as bar:
+        with self._bars(TextColumn("{task.percentage:>3.0f} %"), transient=True) as bar:
             task = bar.add_task(visible(title), total=total)
             yield lambda done: bar.update(task, completed=done)
 
@@ -180,19 +180,19 @@ class Session:
         if not self._chats or not self.err.is_terminal:
             yield
             return
-        with (
-            Progress(
-                SpinnerColumn(finished_text="[good]✓[/]"),
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=30),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-                console=self.err,
-                transient=not self.verbose,
-            ) as bars,
-            _progress.shown_by(_Bars(bars)),
-        ):
+        with self._bars(MofNCompleteColumn(), transient=not self.verbose) as bars, _progress.shown_by(_Bars(bars)):
             yield
+
+    def _bars(self, amount: ProgressColumn, *, transient: bool) -> Progress:
+        return Progress(
+            SpinnerColumn(finished_text="[good]✓[/]"),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            amount,
+            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+            console=self.err,
+            transient=transient,
+        )
 
 
 class _Bars:
