@@ -38,14 +38,14 @@ class ConformalCalibrator(BaseEstimator):
 
     Parameters
     ----------
-    n_bins : int, optional
+    n_bins : int, default=None
         Calibrate rows of small, middle and large spread each by themselves: the number of bins of the predicted σ.
-    groups : str, int or function of X, optional
+    groups : str, int or function of X, default=None
         In ``IBUGRegressor(conformal=...)``: calibrate each group of rows by itself. The name or the number of a column,
         or a function that returns labels, (n,), or for groups that overlap a matrix of bool, (n, n_groups). Then a row
         has the widest of the intervals of its groups, so that coverage holds in each (Barber et al., 2021). Rows of
         groups that were not seen get the calibration of all rows; ``predict_dist(X).n_unseen`` counts them.
-    ratio : function of X or LikelihoodRatio, optional
+    ratio : function of X or LikelihoodRatio, default=None
         In ``IBUGRegressor(conformal=...)``: the likelihood ratio of rows, the density of rows to be predicted over that
         of validation rows, up to one factor. Coverage then holds for the rows to be predicted if only covariates have
         moved, and the ratio is right (Tibshirani et al., 2019). ``u.likelihood_ratio(X_val, X_new)`` estimates it.

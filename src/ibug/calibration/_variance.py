@@ -39,9 +39,9 @@ class VarianceCalibrator(BaseEstimator):
 
     Parameters
     ----------
-    scoring : {"crps", "nll"} or function (y, distribution) -> float
+    scoring : {"crps", "nll"} or function (y, distribution) -> float, default="crps"
         What the calibrated predictions shall be best in; lower is better.
-    method : {"grid", "continuous"}
+    method : {"grid", "continuous"}, default="grid"
         ``"grid"``: either γ is tuned with δ = 0, or δ with γ = 1, over the grid of the paper, whichever scores better.
         The grid for δ is absolute, so the choice depends on the unit of the target. ``"continuous"``: the best γ and δ
         together, at least zero, found by a search that does not depend on the unit.

@@ -51,27 +51,27 @@ class CBURegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         It is copied, given ``loss_function="RMSEWithUncertainty"`` and, unless it says otherwise,
         ``posterior_sampling=True``, and fitted; with `prefit` it must have been trained with that loss. ``None`` means
         CatBoost's defaults.
-    virtual_ensembles_count : int or None
+    virtual_ensembles_count : int or None, default=10
         The number of truncations, at most half of the trees. ``None``: the variance is that of the whole model.
-    scoring : {"crps", "nll"} or function (y, distribution) -> float
+    scoring : {"crps", "nll"} or function (y, distribution) -> float, default="crps"
         The score that calibrates; lower is better.
-    calibrate : bool, "grid" or "continuous"
+    calibrate : bool, "grid" or "continuous", default=True
         Calibrate the variance on validation rows: γσ² + δ. ``True`` means the paper's grid.
-    conformal : {None, "scale", "distribution"} or ConformalCalibrator
+    conformal : {None, "scale", "distribution"} or ConformalCalibrator, default=None
         Guarantee the coverage of intervals, as in `IBUGRegressor`.
-    validation_fraction : float in (0, 1)
+    validation_fraction : float in (0, 1), default=0.2
         The share of the rows that is held out to calibrate, where `fit` is given no validation rows.
-    refit : bool
+    refit : bool, default=True
         After that, fit the estimator anew on all rows, as the paper does, or keep the one that has not seen the
         held-out rows.
-    prefit : bool
+    prefit : bool, default=False
         The estimator is trained already: use it as it is. A ``FrozenEstimator`` counts as trained.
-    n_jobs : int or None
+    n_jobs : int or None, default=None
         Threads for prediction, and for training where the estimator has no ``thread_count``, in joblib's convention;
         but ``None`` leaves the number to CatBoost.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         For the split, and for the default estimator.
-    verbose : int
+    verbose : int, default=0
         With 1, training shows on standard error that it is done.
 
     Attributes

@@ -40,30 +40,30 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         Names and members: anything with ``fit``, ``predict`` and a ``predict_dist`` that returns a batched
         ``ibug.distributions.Distribution``. They are copied and fitted unless `prefit` is set. A member may be set to
         ``"drop"``.
-    combine : {"average", "mixture"}
+    combine : {"average", "mixture"}, default="average"
         ``"average"``: the mean of the members' means and of their standard deviations, as the paper's IBUG+CBU. All
         members must predict one family: an `IBUGRegressor` needs ``distribution="normal"``. ``"mixture"``: the mixture
         of their distributions, which is wider where they disagree, and takes members of any family, and stacks.
-    weights : list of float, optional
+    weights : list of float, default=None
         One for each member, above zero; they are divided by their sum. ``None`` means equal ones.
-    scoring : {"crps", "nll"} or function (y, distribution) -> float
+    scoring : {"crps", "nll"} or function (y, distribution) -> float, default="crps"
         The score that calibrates; lower is better.
-    calibrate : bool, "grid" or "continuous"
+    calibrate : bool, "grid" or "continuous", default=False
         Calibrate the variance of the ensemble once more, after that of the members: γσ² + δ. The paper does not. For
         ``combine="average"`` only; a mixture can be calibrated by `conformal`.
-    conformal : {None, "scale", "distribution"} or ConformalCalibrator
+    conformal : {None, "scale", "distribution"} or ConformalCalibrator, default=None
         Guarantee the coverage of the ensemble's intervals, as in `IBUGRegressor`.
-    validation_fraction : float in (0, 1)
+    validation_fraction : float in (0, 1), default=0.2
         The share of the rows that is held out to calibrate the ensemble, where `fit` is given no validation rows.
         Members hold out rows by their own parameters.
-    refit : bool
+    refit : bool, default=True
         After that, fit the members anew on all rows, or keep those that have not seen the held-out rows.
-    prefit : bool
+    prefit : bool, default=False
         The members are fitted already: use them as they are.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
         For the split. Unless it is None, members that have a ``random_state`` of None get one seed for all, so that
         those that hold out rows hold out the same ones.
-    verbose : int
+    verbose : int, default=0
         With 1, `fit` shows on standard error which members are done.
 
     Attributes

@@ -38,8 +38,8 @@ class AdaptiveIntervals:
     ----------
     estimator : fitted estimator with ``predict_dist``
         IBUGRegressor, CBURegressor, ProbabilisticEnsemble, or one of your own.
-    coverage : float
-        The share of observed values that intervals shall hold; 0.9 by default.
+    coverage : float, default=0.9
+        The share of observed values that intervals shall hold.
 
     Attributes
     ----------
