@@ -7,11 +7,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erf, erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 
 from ibug._typing import Floats
 from ibug.distributions._fitting import checked_moments
-from ibug.distributions._normal_scores import HALF_LOG_2PI, standardised
+from ibug.distributions._normal_scores import HALF_LOG_2PI, mean_distance, standardised
 from ibug.distributions._sample import SampleDistribution, blocks, checked_sample, deviation, least_width, resolution
 from ibug.exceptions import InvalidInputError
 
@@ -196,7 +196,7 @@ class KDE(SampleDistribution):
         :math:`A(x_i - x_j, \sqrt 2 h)` (Grimit et al., 2006, Eq. 5).
         """
         x, rows, shape = self._elements(self._match(y)[0])
-        out = self._per_element(lambda z: _mean_size(z).mean(axis=1), x, rows)
+        out = self._per_element(lambda z: mean_distance(z).mean(axis=1), x, rows)
         out *= self._widths[rows]
         out -= 0.5 * _mean_difference(self._table, self._widths)[rows]
         out[np.isinf(x)] = np.inf
@@ -298,11 +298,6 @@ def _deep_tail(z: Floats) -> tuple[Floats, Floats]:
     return value, (logs * hazard).sum(axis=1) / logs.sum(axis=1)
 
 
-def _mean_size(z: Floats) -> Floats:
-    """Return E|N(z, 1)| = 2 φ(z) + z (2 Φ(z) − 1)."""
-    return np.asarray(np.exp(_log_kernel(z)) * (2 / _SQRT_2PI) + z * erf(z / np.sqrt(2)))
-
-
 def _mean_difference(values: Floats, h: Floats) -> Floats:
     """Return the mean distance of two independent draws, of shape ``(n,)``, by whichever way is less work."""
     width = np.ptp(values, axis=1)
@@ -348,5 +343,5 @@ def _difference_by_pairs(values: Floats, h: Floats) -> Floats:
     scale = np.sqrt(2) * h[:, None]
     total = np.full(len(values), k / _SQRT_2PI)  # each kernel with itself, at half a pair
     for lag in range(1, k):
-        total += _mean_size(standardised(values[:, lag:], values[:, :-lag], scale)).sum(axis=1)
+        total += mean_distance(standardised(values[:, lag:], values[:, :-lag], scale)).sum(axis=1)
     return np.asarray(total * scale[:, 0] * 2 / k**2)

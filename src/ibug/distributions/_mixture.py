@@ -14,7 +14,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution
 from ibug.distributions._location_scale import Normal
-from ibug.distributions._normal_scores import score_of_tails
+from ibug.distributions._normal_scores import mean_distance, score_of_tails
 from ibug.distributions._numerics import gauss_nodes, solve_increasing
 from ibug.exceptions import InvalidInputError
 
@@ -174,16 +174,10 @@ def _square_distance(one: Distribution, other: Distribution) -> Floats:
     if isinstance(one, Normal) and isinstance(other, Normal):
         # E|X − Y| − E|X − X'|/2 − E|Y − Y'|/2
         within = (one.scale + other.scale) / np.sqrt(np.pi)
-        between = _mean_distance(one.loc - other.loc, np.hypot(one.scale, other.scale))
+        scale = np.hypot(one.scale, other.scale)
+        between = scale * mean_distance((one.loc - other.loc) / scale)
         return np.asarray(np.maximum(between - within, 0.0))
     return _by_panels(lambda x: np.square(one.cdf(x) - other.cdf(x)), one, other)
-
-
-def _mean_distance(mean: Floats, std: Floats) -> Floats:
-    """Return E|Z| for normal Z."""
-    z = mean / std
-    density = np.exp(-0.5 * np.square(z)) / np.sqrt(2 * np.pi)
-    return np.asarray(2 * std * density + mean * (2 * ndtr(z) - 1))
 
 
 def _by_panels(function: Callable[[Floats], Floats], one: Distribution, other: Distribution) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri_exp
+from scipy.special import erf, log_ndtr, ndtri_exp
 
 from ibug._typing import Floats
 
@@ -32,15 +32,16 @@ def score_of_tails(log_cdf: Floats, log_sf: Floats) -> Floats:
         slope = np.exp(-0.5 * np.square(v) - HALF_LOG_2PI - log_cdf_v)
         tail = np.where(far, v - (log_cdf_v - np.where(far, log_tail, 0.0)) / slope, tail)
     if np.any(deep):
-        tail = np.where(deep & np.isfinite(log_tail), -deep_score(np.maximum(log_tail, _LEAST_LOG_TAIL)), tail)
+        # log Φ(−v) = −v²/2 − log v − log √(2π) + O(1/v²)
+        square = np.maximum(-2 * np.maximum(log_tail, _LEAST_LOG_TAIL), -_DEEP)
+        deep_tail = -np.sqrt(square - np.log(square) - 2 * HALF_LOG_2PI)
+        tail = np.where(deep & np.isfinite(log_tail), deep_tail, tail)
     return np.asarray(np.where(low, tail, -tail))
 
 
-def deep_score(log_tail: Floats) -> Floats:
-    """Return how far out the normal score of a log-probability is, below −1e8 or so."""
-    square = np.maximum(-2 * log_tail, -_DEEP)
-    # log Φ(−v) = −v²/2 − log v − log √(2π) + O(1/v²)
-    return np.asarray(np.sqrt(square - np.log(square) - 2 * HALF_LOG_2PI))
+def mean_distance(z: Floats) -> Floats:
+    """Return E|Z − z| = 2 φ(z) + z (2 Φ(z) − 1) for standard normal Z."""
+    return np.asarray(np.exp(-0.5 * np.square(z)) * np.sqrt(2 / np.pi) + z * erf(z / np.sqrt(2)))
 
 
 def standardised(x: Floats, center: Floats, scale: Floats) -> Floats:

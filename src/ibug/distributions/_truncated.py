@@ -460,12 +460,7 @@ _LEAST_TILT = 1e-9  # that of a uniform distribution, to rounding
 class Tilted(Distribution):
     """Distributions on [lower, upper] with densities ∝ exp(−rate · y): exponential, or uniform where the rate is zero.
 
-    Parameters
-    ----------
-    lower, upper : array-like of shape (n,) or scalar
-        The ends; the one that the density grows to is finite, both are where the rate is zero.
-    rate : array-like of shape (n,) or scalar
-        Above zero the density falls from the lower end, below zero from the upper one.
+    The end that the density grows to is finite; both are where the rate is zero.
     """
 
     parameters: ClassVar[tuple[str, ...]] = ("lower", "upper", "rate")
