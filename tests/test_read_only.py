@@ -117,7 +117,12 @@ REGRESSORS = {
     ),
     "sampled": (
         lambda given: IBUGRegressor(
-            boosting(given), prefit=True, tree_fraction="tune", row_fraction=0.9, distribution="student_t"
+            boosting(given),
+            prefit=True,
+            tree_fraction=0.5,
+            tree_order="gain",
+            row_fraction=0.9,
+            distribution="student_t",
         ),
         {},
     ),

@@ -27,7 +27,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "paper-continuous": {"distribution": "normal", "spread": "targets", "calibrate": "continuous"},
     "residuals": {"distribution": "normal", "spread": "residuals"},
     "conformal": {"conformal": "distribution"},
-    "tune": {"tree_fraction": "tune"},
     "half-gain": {"tree_fraction": 0.5, "tree_order": "gain"},
     "half-first": {"tree_fraction": 0.5, "tree_order": "first"},
     "half-random": {"tree_fraction": 0.5, "tree_order": "random"},

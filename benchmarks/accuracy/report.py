@@ -32,7 +32,7 @@ PAIRS = (
     ("normal", "paper"),
     ("residuals", "paper"),
     ("paper-continuous", "paper"),
-    *((name, "default") for name in ("tune", "half-gain", "half-first", "half-random")),
+    *((name, "default") for name in ("half-gain", "half-first", "half-random")),
     *(("default", peer) for peer in PEERS),
     *(("normal", peer) for peer in PEERS),
     *((f"{name}+cbu", other) for name in ("default", "normal") for other in (name, "cbu", "paper+cbu")),

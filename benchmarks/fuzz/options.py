@@ -271,7 +271,7 @@ def _parameters(case, one_of, sometimes, rng):
     if prefit and not validated and cv is None:
         conformal, distribution, k = None, one_of("auto", one_of(*named)), k if isinstance(k, int) else 5
         spread = "targets" if spread == "residuals" else spread
-    fraction = one_of(1.0, 0.5, "tune" if validated and case.n_targets == 1 else 0.7, p=(0.8, 0.1, 0.1))
+    fraction = one_of(1.0, 0.5, 0.7, p=(0.8, 0.1, 0.1))
     gain = ("gain",) if case.n_targets == 1 else ()
     weighs = case.weighted and case.n_targets == 1 and distribution == "auto" and sometimes(0.5)
     parameters = {
@@ -286,7 +286,7 @@ def _parameters(case, one_of, sometimes, rng):
         "calibrate": one_of(True, False, "grid", "continuous", p=(0.7, 0.1, 0.1, 0.1)),
         "conformal": conformal,
         "tree_fraction": fraction,
-        "tree_order": "first" if fraction == "tune" else one_of("first", "last", "random", *gain),
+        "tree_order": one_of("first", "last", "random", *gain),
         "row_fraction": one_of(1.0, 0.6, p=(0.9, 0.1)),
         "weight_neighbors": weighs,
         "cv": cv,

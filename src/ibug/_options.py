@@ -142,7 +142,7 @@ class Options:
     @property
     def needs_validation(self) -> bool:
         """Whether there is something to choose or to calibrate on validation rows."""
-        chooses = self.chooses_family or self.k is None or self.sampling.tunes_trees
+        chooses = self.chooses_family or self.k is None
         return bool(chooses or self.calibrate or self.conformal is not None)
 
     @property
@@ -247,11 +247,6 @@ class Options:
                 'k="tune" needs rows that the trained model has not seen. Either pass them, '
                 "fit(X_train, y_train, X_val=X_val, y_val=y_val), or fix the number of neighbours, "
                 "IBUGRegressor(model, prefit=True, k=100), or let cv=5 train five clones to tune on."
-            )
-        if self.sampling.tunes_trees:
-            raise InvalidInputError(
-                'tree_fraction="tune" needs rows that the trained model has not seen: pass X_val and y_val, or give '
-                "tree_fraction a number."
             )
         if self.chooses_family:
             raise InvalidInputError(

@@ -87,9 +87,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     calibrate : bool, "grid" or "continuous", default=True
         Calibrate the variance, γσ² + δ: on the paper's grid for targets, continuously for residuals. Combinations and
         stacks are calibrations of their own: ``False`` leaves them out.
-    tree_fraction : float in (0, 1] or "tune", default=1.0
-        The share of the trees that count for affinities; predictions use all trees. ``"tune"``: the smallest of some
-        shares by ``"gain"`` that scores no worse on validation rows than all trees; ``tree_tuning_`` tells.
+    tree_fraction : float in (0, 1], default=1.0
+        The share of the trees that count for affinities; predictions use all trees.
     tree_order : {"first", "last", "random", "gain"}, default="first"
         Which trees these are. ``"gain"``: those with most of the training targets' variance between their leaves.
     row_fraction : float in (0, 1], default=1.0
@@ -140,9 +139,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     tuning_ : dict of ndarray
         The candidates as columns, ready for a DataFrame: ``spread``, ``distribution``, ``k``, ``score``, ``calibrated``
         (the score after calibration, of the best of each spread) and ``reason`` (why a family or the stack is out).
-    tree_fraction_, tree_tuning_ : float, dict of ndarray
-        The share of the trees that count; and with ``tree_fraction="tune"`` the shares that were tried as columns:
-        ``order``, ``fraction``, ``score``, ``loss`` (against all trees), its standard ``error``, and ``chosen``.
+    tree_fraction_ : float
+        The share of the trees that count.
     index_, training_targets_ : LeafIndex, ndarray of shape (n_train,)
         The leaves of the training rows, and their targets, in the order of X.
     walk_ : str
@@ -178,7 +176,6 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     residuals_reason_ = view("source_", "out_of_sample.reason")
     walk_ = view("source_", "leaves.reader.how")
     tree_fraction_ = view("source_", "tree_fraction")
-    tree_tuning_ = view("source_", "tree_tuning")
     k_ = view("rule_", "k")
     spread_ = view("rule_", "spread_name")
     distribution_ = view("rule_", "distribution_name")

@@ -5,7 +5,7 @@ import pytest
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import Sampling, TreeShare, tree_table
+from ibug.neighbors import Sampling
 from tests.oracles import nearest_rows
 
 pytestmark = [pytest.mark.once, pytest.mark.kernel]
@@ -72,29 +72,14 @@ def test_the_share_of_the_variance_between_leaves():
 
 def test_the_trees_of_a_share():
     gains, rng = np.array([0.1, 0.5, 0.3, 0.5, 0.2]), np.random.RandomState(0)
-    assert TreeShare("gain", 0.4).trees(gains, rng).tolist() == [1, 3]
-    assert TreeShare("gain", 0.2).trees(gains, rng).tolist() == [1]  # of equals, the earlier one
-    assert TreeShare("first", 0.6).trees(gains, rng).tolist() == [0, 1, 2]
-    assert TreeShare("last", 0.6).trees(gains, rng).tolist() == [2, 3, 4]
-    assert TreeShare("gain", 0.01).trees(gains, rng).tolist() == [1]
-    assert TreeShare("gain", 1.0).trees(gains, rng) is None
-    drawn = TreeShare("random", 0.6).trees(gains, np.random.RandomState(3)).tolist()
-    assert drawn == Sampling(0.6, "random").trees(5, np.random.RandomState(3)).tolist()
-
-
-def test_what_is_known_before_the_trees_are_read():
-    rng = np.random.RandomState(0)
-    assert Sampling("tune").trees(7, rng) is None
-    assert Sampling(0.5, "gain").trees(7, rng) is None
-    with pytest.raises(InvalidInputError, match="takes trees by their gain: leave tree_order='last' out"):
-        Sampling("tune", "last")
-    with pytest.raises(InvalidInputError, match="up to 1, or \"tune\"; got 'most'"):
+    assert Sampling(0.4, "gain").trees_of_most_gain(gains).tolist() == [1, 3]
+    assert Sampling(0.2, "gain").trees_of_most_gain(gains).tolist() == [1]  # of equals, the earlier one
+    assert Sampling(0.01, "gain").trees_of_most_gain(gains).tolist() == [1]
+    assert Sampling(0.5, "gain").trees(7, rng) is None  # all are read first
+    assert Sampling(0.6, "first").trees(5, rng).tolist() == [0, 1, 2]
+    assert Sampling(0.6, "last").trees(5, rng).tolist() == [2, 3, 4]
+    assert Sampling(1.0, "random").trees(5, rng) is None
+    drawn = np.random.RandomState(3).choice(5, 3, replace=False)
+    assert Sampling(0.6, "random").trees(5, np.random.RandomState(3)).tolist() == sorted(drawn)
+    with pytest.raises(InvalidInputError, match="up to 1; got 'most'"):
         Sampling("most")
-
-
-def test_an_impossible_table():
-    with pytest.raises(InvalidInputError, match="its table of trees is impossible"):
-        tree_table({"order": ["first"]})
-    columns = {name: column.tolist() for name, column in tree_table().items()}
-    with pytest.raises(InvalidInputError, match="its table of trees is impossible"):
-        tree_table({**columns, "order": ["first"]})

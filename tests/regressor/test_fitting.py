@@ -197,7 +197,7 @@ def test_a_k_that_only_all_rows_can_supply(diabetes):
     ("parameters", "message"),
     [
         ({"scoring": "rmse"}, r"scoring must be one of \['crps', 'nll'\]"),
-        ({"tree_fraction": 0}, 'tree_fraction must be a number above 0 and up to 1, or "tune"; got 0'),
+        ({"tree_fraction": 0}, "tree_fraction must be a number above 0 and up to 1; got 0"),
         ({"tree_fraction": 1.5}, "tree_fraction"),
         ({"tree_order": "middle"}, r"tree_order must be one of \('first', 'last', 'random', 'gain'\); got 'middle'"),
         ({"row_fraction": "half"}, "row_fraction"),

@@ -160,6 +160,17 @@ def test_tree_sampling(model, diabetes, order, trees):
     np.testing.assert_array_equal(u.predict(X), model.predict(X))
 
 
+def test_trees_by_gain(model, diabetes):
+    """The trees whose leaves explain most of the training targets, by the decomposition of variance."""
+    X, y = diabetes["train"]
+    shares = []
+    for leaves in model.apply(X).T:
+        means = {leaf: y[leaves == leaf].mean() for leaf in np.unique(leaves)}
+        shares.append(np.var([means[leaf] for leaf in leaves]))
+    u = IBUGRegressor(model, prefit=True, k=10, calibrate=False, tree_fraction=0.25, tree_order="gain").fit(X, y)
+    assert u.source_.leaves.trees.tolist() == sorted(np.argsort(-np.array(shares), kind="stable")[:15])
+
+
 def test_row_sampling_keeps_the_callers_row_numbers(model, diabetes):
     X_train, y_train = diabetes["train"]
     X, _ = diabetes["test"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -120,12 +119,8 @@ def fit(
     ] = "auto",
     calibrate: Annotated[bool, _uncertainty("--calibrate/--no-calibrate", help="Calibrate the variance.")] = True,
     tree_fraction: Annotated[
-        str,
-        _uncertainty(
-            "--tree-fraction",
-            help="The share of the trees that neighbours are found by, or 'tune': the smallest that loses nothing.",
-        ),
-    ] = "1",
+        float, _uncertainty("--tree-fraction", help="The share of the trees that neighbours are found by.")
+    ] = 1.0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of everything random.")] = 0,
     jobs: o.Jobs = -1,
     *,
@@ -138,7 +133,7 @@ def fit(
     from ibug.cli._model_file import Origin, save
 
     options = {
-        "k": _number_or_tune(k, int, "a number", "--k"),
+        "k": _number_or_tune(k),
         "scoring": scoring.value,
         "distribution": distribution.value,
         "spread": spread.value,
@@ -147,7 +142,7 @@ def fit(
         "conformal": None if conformal.value == "none" else conformal.value,
         "support": o.support(support),
         "calibrate": calibrate,
-        "tree_fraction": _number_or_tune(tree_fraction, float, "a number up to 1", "--tree-fraction"),
+        "tree_fraction": tree_fraction,
         "random_state": seed,
     }
     request = Request(
@@ -191,13 +186,13 @@ def _seen_from(output: str, train_file: str) -> str | None:
         return os.path.abspath(train_file)
 
 
-def _number_or_tune(text: str, kind: Callable[[str], float], expected: str, option: str) -> float | str:
-    if text == "tune":
-        return text
+def _number_or_tune(k: str) -> int | str:
+    if k == "tune":
+        return k
     try:
-        return kind(text)
+        return int(k)
     except ValueError:
-        raise typer.BadParameter(f"{expected} or 'tune' is expected, not {text!r}.", param_hint=option) from None
+        raise typer.BadParameter(f"a number or 'tune' is expected, not {k!r}.", param_hint="--k") from None
 
 
 def _check_usage(request: Request, model: str | None, training: dict[str, Any]) -> None:
@@ -211,8 +206,7 @@ def _check_usage(request: Request, model: str | None, training: dict[str, Any]) 
     given = [option for option, value in training.items() if value]
     if given:
         raise typer.BadParameter("a trained model (--model) is not trained again.", param_hint=", ".join(given))
-    chooses = "tune" in (request.options["k"], request.options["tree_fraction"])
-    if request.valid is None and (chooses or request.options["conformal"]):
+    if request.valid is None and (request.options["k"] == "tune" or request.options["conformal"]):
         raise typer.BadParameter(
             "--model needs --valid FILE: rows that the model was not trained on, to choose the number of neighbours "
             "and to calibrate. Without such rows, --k 100 makes intervals that are not calibrated.",

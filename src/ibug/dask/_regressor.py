@@ -56,7 +56,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
       ``xgboost.dask.DaskXGBRegressor``, trained on the cluster; ``estimator_`` is then its local model.
     - No clones are trained, nor is the model asked for residuals: they are those of validation rows. Without such rows,
       a random `validation_fraction` of each partition is held out where the model is trained here.
-    - `tree_fraction` is a number, and `tree_order` is not ``"gain"``.
+    - `tree_order` is not ``"gain"``.
     - Predictions of a Dask DataFrame are lazy Series or DataFrames with its index, partitions and divisions; those of a
       Dask Array are lazy Arrays with its chunks of rows; those of local rows are NumPy arrays, at once.
     - The ``client`` attribute is the Dask client to work with; unless it is set, the one that is active.

@@ -45,11 +45,7 @@ _NO_CLONES = (
     "Cross-fitting trains clones of a local estimator on local rows; on a cluster it is not done. Leave cv out and "
     "pass X_val and y_val, or let validation_fraction hold rows out."
 )
-_NO_TREES_TRIED = (
-    'On a cluster, tree_fraction is a number, and tree_order is not "gain": both would read all shards several times. '
-    'Let ibug.IBUGRegressor(..., tree_fraction="tune") choose on a sample of the rows, see tree_tuning_, and give '
-    "tree_fraction and tree_order here."
-)
+_NO_GAINS = 'On a cluster, tree_order="gain" would read all shards twice: choose "first", "last" or "random".'
 _NOT_ASKED = f'{ShardedIndex.residual_reason} Leave out residuals="model".'
 
 
@@ -118,8 +114,8 @@ def check_fit_options(options: Options) -> None:
     check_cluster_options(options)
     if options.cv is not None or options.residuals == "model":
         raise InvalidInputError(_NOT_ASKED if options.cv is None else _NO_CLONES)
-    if options.sampling.tunes_trees or options.sampling.takes_gains:
-        raise InvalidInputError(_NO_TREES_TRIED)
+    if options.sampling.takes_gains:
+        raise InvalidInputError(_NO_GAINS)
 
 
 def fit_on_cluster(

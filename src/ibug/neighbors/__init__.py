@@ -4,7 +4,7 @@ from ibug.neighbors._build import Builder
 from ibug.neighbors._index import JoinedIndex, LeafIndex
 from ibug.neighbors._leaf_numbers import LeafChunk, LeafNumbers, chunk_size
 from ibug.neighbors._local import LocalSource, updated
-from ibug.neighbors._sampling import TREE_ORDERS, Sampling, TreeShare, tree_table
+from ibug.neighbors._sampling import TREE_ORDERS, Sampling
 from ibug.neighbors._search import CountingLoop, instruction_sets, least_queries, merge_columns, merge_top_k, not_self
 from ibug.neighbors._source import (
     Batch,
@@ -33,7 +33,6 @@ __all__ = [
     "OwnNeighbors",
     "Residuals",
     "Sampling",
-    "TreeShare",
     "ValidationRows",
     "chunk_size",
     "instruction_sets",
@@ -43,7 +42,6 @@ __all__ = [
     "merge_top_k",
     "not_self",
     "root_mean_square",
-    "tree_table",
     "updated",
     "with_row_context",
 ]

@@ -17,7 +17,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader, reader_from_state
 from ibug.neighbors._index import JoinedIndex, LeafIndex
 from ibug.neighbors._leaf_numbers import LeafNumbers
-from ibug.neighbors._sampling import Sampling, TreeShare, tree_table
+from ibug.neighbors._sampling import Sampling
 from ibug.neighbors._search import not_self
 from ibug.neighbors._source import Batch, OwnNeighbors, Residuals, plain_floats
 
@@ -38,7 +38,6 @@ class LocalSource:
     weights: Floats | None = None  # (n_train,) of the rows as neighbours, all above zero; None where they count alike
     new_errors: Floats | None = None  # (n_new,) or (n_new, d), the model's on the latest rows added, 1,000 at most
     own: tuple[LeafIndex | JoinedIndex, ...] = ()  # an index for each of several targets that have trees of their own
-    tree_tuning: Mapping[str, NDArray[Any]] = field(default_factory=tree_table)  # the shares tried, as columns
 
     @property
     def predicts_by_walk(self) -> bool:
@@ -68,32 +67,18 @@ class LocalSource:
             for j, one in enumerate(leaves.of_outputs())
         )
         source = cls(model, leaves, index, rows, y, residuals or Residuals(), own=own)
-        return source.with_share(sampling.share, rng) if sampling.takes_gains else source
+        return source._by_gain(sampling) if sampling.takes_gains else source
 
-    def with_share(self, share: TreeShare, rng: np.random.RandomState) -> LocalSource:
-        """Return the source in which only a share of its trees counts."""
+    def _by_gain(self, sampling: Sampling) -> LocalSource:
+        """Return the source in which only the trees count that explain most of the targets."""
         assert isinstance(self.index, LeafIndex), "shards are built with the trees that count"
-        used = self.targets if self.rows is None else self.targets[self.rows]
-        gains = self.index.explained(used) if share.order == "gain" else np.zeros(self.n_trees)
-        chosen = share.trees(gains, rng)
-        if chosen is None:
+        chosen = sampling.trees_of_most_gain(
+            self.index.explained(self.targets if self.rows is None else self.targets[self.rows])
+        )
+        if len(chosen) == self.n_trees:
             return self
         trees = chosen if self.leaves.trees is None else self.leaves.trees[chosen]
-        other = self.residual_index
-        assert other is None or isinstance(other, LeafIndex), "which it is where the other one is"
-        return replace(
-            self,
-            leaves=replace(self.leaves, trees=trees),
-            index=self.index.of_trees(chosen),
-            residual_index=None if other is None else other.of_trees(chosen),
-        )
-
-    def with_tuned_share(self, table: Mapping[str, NDArray[Any]], rng: np.random.RandomState) -> LocalSource:
-        """Return the source in which the share of its trees counts that was chosen; all where there was no choice."""
-        for place in np.flatnonzero(table["chosen"]):
-            share = TreeShare(str(table["order"][place]), float(table["fraction"][place]))
-            return replace(self.with_share(share, rng), tree_tuning=table)
-        return self
+        return replace(self, leaves=replace(self.leaves, trees=trees), index=self.index.of_trees(chosen))
 
     @property
     def tree_fraction(self) -> float:
@@ -244,16 +229,20 @@ class LocalSource:
         )
         leaves = LeafNumbers(reader, n_trees, ascending(rest["trees"]))
         residuals = Residuals.from_state(rest, of_validation=residual_index is not None)
-        known = ascending(rest["rows"]), plain_floats(rest["targets"], several=True), residuals
-        weights = None if rest.get("weights") is None else plain_floats(rest["weights"])  # which older files have not
+        weights = None if rest.get("weights") is None else plain_floats(rest["weights"])
         new = None if rest.get("new_errors") is None else plain_floats(rest["new_errors"], several=True)
-        more: dict[str, Any] = {
-            "weights": weights,
-            "new_errors": new,
-            "own": own,
-            "tree_tuning": tree_table(rest.get("tree_tuning")),
-        }
-        source = cls(model, leaves, index, *known, residual_index, **more)
+        source = cls(
+            model,
+            leaves,
+            index,
+            ascending(rest["rows"]),
+            plain_floats(rest["targets"], several=True),
+            residuals,
+            residual_index,
+            weights=weights,
+            new_errors=new,
+            own=own,
+        )
         source.check()
         return source
 
@@ -272,7 +261,6 @@ class LocalSource:
             **({} if self.weights is None else {"weights": self.weights}),
             **({} if self.new_errors is None else {"new_errors": self.new_errors}),
             "reader": self.leaves.reader.state(),
-            **({"tree_tuning": dict(self.tree_tuning)} if len(self.tree_tuning["order"]) else {}),
         }
 
     def check(self) -> None:

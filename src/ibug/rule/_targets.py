@@ -249,10 +249,9 @@ def _check_several(options: Options) -> None:
         raise InvalidInputError(
             "weight_neighbors=True is for one target: neighbours of several targets count alike. Leave it out."
         )
-    if options.sampling.tunes_trees or options.sampling.takes_gains:
+    if options.sampling.takes_gains:
         raise InvalidInputError(
-            f"tree_fraction={options.sampling.tree_fraction!r} with tree_order={options.sampling.tree_order!r} is for "
-            'one target. With several, give tree_fraction a number and tree_order="first" or "random".'
+            'tree_order="gain" is for one target. With several, choose tree_order="first", "last" or "random".'
         )
     name = options.distribution
     if not isinstance(name, str) or name not in ("auto", "normal"):

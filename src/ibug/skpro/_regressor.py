@@ -64,7 +64,7 @@ tree_order, row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random
         scoring: Any = "crps",
         calibrate: Any = True,
         conformal: Any = None,
-        tree_fraction: float | str = 1.0,
+        tree_fraction: float = 1.0,
         tree_order: str = "first",
         row_fraction: float = 1.0,
         validation_fraction: float = 0.2,

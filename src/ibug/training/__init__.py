@@ -1,7 +1,6 @@
 """How source and rule are fitted: strategies, folds, out-of-sample residuals, and diagnostics of what was given."""
 
 from ibug.training._diagnostics import warn_of_old_rows
-from ibug.training._fewer_trees import TREE_SHARES
 from ibug.training._folds import (
     cross_fit,
     divide_rows,
@@ -34,7 +33,6 @@ from ibug.training._strategies import (
 __all__ = [
     "ROWS_FOR_FLOOR",
     "ROWS_FOR_THRESHOLD",
-    "TREE_SHARES",
     "FitRequest",
     "SourceAndRule",
     "check_same_targets",

@@ -23,7 +23,7 @@ from ibug._validation import check_probability
 from ibug.calibration import halves
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of, weighted_outputs
-from ibug.neighbors import Batch, CrossFittedSource, LocalSource, OwnNeighbors, Sampling, TreeShare
+from ibug.neighbors import Batch, CrossFittedSource, LocalSource, OwnNeighbors, Sampling
 from ibug.training._models import fresh
 
 
@@ -69,19 +69,13 @@ class CrossFit:
     affinities: NDArray[np.float32]  # (n_tuned, k), shares of the trees of the row's own model
     neighbors: NDArray[np.int32]  # (n_tuned, k), among the rows that the row's own model was trained on
     own: tuple[OwnNeighbors, ...]  # the same by the trees of each of several targets, where these are apart
-    n_trees: int  # the smallest number of trees that count of a clone; 0 where no neighbours were searched
-    fewer: list[Nearest]  # affinities and neighbours by each share of the trees that was asked for
     share: float = 1.0  # the number of rows that a clone was trained on, over that of all rows, on average
     improvement: Any = 1.0  # () or (n_targets,), see `improvement_of`
 
-    def sources(self, y: Floats, weights: Floats | None) -> list[CrossFittedSource]:
-        """Return sources of these neighbours, by all trees, and by each share of the trees that was asked for.
-
-        Shapes: y (n_rows,) or (n_rows, n_targets); weights (n_rows,).
-        """
-        nearest = ((self.affinities, self.neighbors), *self.fewer)
+    def source(self, y: Floats, weights: Floats | None) -> CrossFittedSource:
+        """Return the source of these neighbours. Shapes: y (n_rows,) or (n_rows, n_targets); weights (n_rows,)."""
         mean, residuals = self.mean[self.rows], y - self.mean
-        return [CrossFittedSource(mean, *one, y, residuals, weights, self.own) for one in nearest]
+        return CrossFittedSource(mean, self.affinities, self.neighbors, y, residuals, weights, self.own)
 
 
 def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> list[Fold]:
@@ -152,7 +146,6 @@ def cross_fit(
     rng: np.random.RandomState,
     verbose: bool,
     output_weights: tuple[int, ...] | None = None,
-    shares: Sequence[TreeShare] = (),
     curve: bool = True,
 ) -> CrossFit:
     """Train one clone per fold, predict the fold's rows, and find the neighbours of some of them.
@@ -171,22 +164,14 @@ def cross_fit(
         reader = weighted_outputs(read_leaves_of(clone), output_weights)
         mean = np.asarray(reader.predict(_safe_indexing(X, test)), np.float64)
         queried = test[:0] if seed is None else test[np.isin(test, rows)]
-        found = [(np.empty((len(queried), 0), np.float32), np.empty((len(queried), 0), np.int32))] * (1 + len(shares))
-        own: list[Nearest] = []
-        n_trees = 0
+        found: list[Nearest] = [(np.empty((len(queried), 0), np.float32), np.empty((len(queried), 0), np.int32))]
         if k and len(queried):
-            draws = np.random.RandomState(seed)
-            source = LocalSource.build(clone, reader, X_train, y[train], sampling, draws)
-            n_trees = source.n_trees
-            X_queried, jobs = _safe_indexing(X, queried), n_jobs if at_once == 1 else 1
-            if source.own:
-                found, own = _nearest_of_targets(source, X_queried, k, train, jobs)
-            else:
-                every = (source, *(source.with_share(share, draws) for share in shares))
-                found = [_nearest(one, X_queried, k, train, jobs) for one in every]
+            source = LocalSource.build(clone, reader, X_train, y[train], sampling, np.random.RandomState(seed))
+            nearest = _nearest_of_targets if source.own else _nearest
+            found = nearest(source, _safe_indexing(X, queried), k, train, n_jobs if at_once == 1 else 1)
         with lock:
             progress.advance(1)
-        return test, mean, queried, n_trees, found, own
+        return test, mean, queried, found
 
     with Progress(f"cross-fitting {len(tasks)} clones", len(tasks), enabled=verbose) as progress:
         # In threads: the rows are not copied, the libraries release the interpreter while they train, and a clone is
@@ -233,23 +218,23 @@ def improvement_of(fewer: Floats, errors: Floats, sizes: tuple[float, float, flo
     return np.asarray(np.where(known, np.exp(np.clip(slope, _STEEPEST_SLOPE, 0.0)), 1.0))
 
 
-def _nearest(source: LocalSource, X: Any, k: int, train: NDArray[np.intp], n_jobs: int | None) -> Nearest:
+def _nearest(source: LocalSource, X: Any, k: int, train: NDArray[np.intp], n_jobs: int | None) -> list[Nearest]:
     """Return affinities and neighbours of rows: as shares of the trees, and as numbers of all rows."""
     counts, rows = source.neighbors(X, min(k, source.index.n_rows), n_jobs=n_jobs)
-    return (counts / source.n_trees).astype(np.float32), train[rows].astype(np.int32)
+    return [((counts / source.n_trees).astype(np.float32), train[rows].astype(np.int32))]
 
 
 def _nearest_of_targets(
     source: LocalSource, X: Any, k: int, train: NDArray[np.intp], n_jobs: int | None
-) -> tuple[list[Nearest], list[Nearest]]:
-    """Return the same by the trees of all targets, and by those of each."""
+) -> list[Nearest]:
+    """Return the same by the trees of all targets, then by those of each."""
     batches = list(source.batches(X, {"targets": min(k, source.index.n_rows)}, predict=False, n_jobs=n_jobs))
 
     def whole(parts: Sequence[Batch | OwnNeighbors]) -> Nearest:
         counts, rows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("affinities", "rows"))
         return (counts / parts[0].n_trees).astype(np.float32), train[rows].astype(np.int32)
 
-    return [whole(batches)], [whole([batch.own[j] for batch in batches]) for j in range(len(source.own))]
+    return [whole(batches), *(whole([batch.own[j] for batch in batches]) for j in range(len(source.own)))]
 
 
 def _joined(results: list[tuple[Any, ...]], n_rows: int, rows: NDArray[np.intp]) -> CrossFit:
@@ -260,15 +245,12 @@ def _joined(results: list[tuple[Any, ...]], n_rows: int, rows: NDArray[np.intp])
         mean[test] = predicted
     rows = rows[~np.isnan(mean[rows] if not columns else mean[rows, 0])]
     asked = [result for result in results if len(result[2])]
-    k = min((found[0][1].shape[1] for _, _, _, _, found, _ in asked), default=0)
+    k = min((found[0][1].shape[1] for *_, found in asked), default=0)
     every = []
-    n_found = len(results[0][4])
-    for number in range(n_found + max((len(own) for *_, own in asked), default=0)):
+    for number in range(max((len(found) for *_, found in asked), default=1)):
         affinities, neighbors = np.empty((len(rows), k), np.float32), np.empty((len(rows), k), np.int32)
-        for _, _, queried, _, found, own in asked:
+        for _, _, queried, found in asked:
             where = np.searchsorted(rows, queried)
-            affinities[where], neighbors[where] = (part[:, :k] for part in [*found, *own][number])
+            affinities[where], neighbors[where] = (part[:, :k] for part in found[number])
         every.append((affinities, neighbors))
-    of_targets = tuple(OwnNeighbors(*one, 1) for one in every[n_found:])
-    n_trees = min((n for _, _, _, n, _, _ in asked), default=0)
-    return CrossFit(mean, rows, *every[0], of_targets, n_trees, every[1:n_found])
+    return CrossFit(mean, rows, *every[0], tuple(OwnNeighbors(*one, 1) for one in every[1:]))

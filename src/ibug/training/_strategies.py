@@ -25,7 +25,6 @@ from ibug.leaves import (
     weighted_outputs,
 )
 from ibug.neighbors import (
-    CrossFittedSource,
     LeafNumbers,
     LocalSource,
     Residuals,
@@ -60,7 +59,6 @@ from ibug.training._diagnostics import (
     warn_of_target_order,
     warn_of_validation_rows,
 )
-from ibug.training._fewer_trees import ALL_TREES, TREE_SHARES, select_trees, shares_tried
 from ibug.training._folds import (
     DEFAULT_FOLDS,
     MOST_TUNING_ROWS,
@@ -182,7 +180,6 @@ class FitRequest:
             rng=self.rng,
             verbose=options.verbose,
             output_weights=options.output_weights,
-            shares=TREE_SHARES if options.sampling.tunes_trees else (),
             curve=options.scales_errors,
         )
 
@@ -330,7 +327,7 @@ def _split(request: FitRequest) -> SourceAndRule:
     source, rule, _ = _trained(part)
     if not options.refit:
         return SourceAndRule(source, rule)
-    final = request.source(request.trained(), own=options.asks_model).with_tuned_share(source.tree_tuning, request.rng)
+    final = request.source(request.trained(), own=options.asks_model)
     if source.out_of_sample.are_own and final.out_of_sample.are_own:
         final = final.with_training_residuals(final.out_of_sample.at_level(source.out_of_sample.level))
     elif "residuals" in rule.needs:  # which the final model cannot compute, or not even the first one could
@@ -367,24 +364,15 @@ def _from_cross_fit(request: FitRequest, found: CrossFit, model: Any) -> SourceA
     parts = divide_rows(len(every), options, request.rng)
     tuned_on, held_out = (every, every) if parts is None else (every[parts[0]], every[parts[1]])
 
-    def rows_of(source: CrossFittedSource, chosen: NDArray[np.intp]) -> ValidationRows:
+    known = found.source(request.y, request.neighbor_weight)
+
+    def rows_of(chosen: NDArray[np.intp]) -> ValidationRows:
         own = None if shares is None else shares[chosen]
         features = None if options.conformal is None else _safe_indexing(request.X, found.rows[chosen])
-        return ValidationRows(source, chosen, y[chosen], weights=own, features=features, share=found.share)
+        return ValidationRows(known, chosen, y[chosen], weights=own, features=features, share=found.share)
 
-    def rule_of(rows: ValidationRows) -> Rule:
-        return learn(rows, options, targets, has_residuals=residuals is not None)
-
-    sources = found.sources(request.y, request.neighbor_weight)
-    known, rows = sources[0], rows_of(sources[0], tuned_on)
-    if options.sampling.tunes_trees:
-        by_share = dict(zip((ALL_TREES, *TREE_SHARES), sources, strict=True))
-        tried = ((share, rows_of(by_share[share], tuned_on)) for share in shares_tried(found.n_trees, rows))
-        best, table = select_trees(tried, rule_of, options)
-        rows, rule, known = best.rows, best.rule, by_share[best.share]
-        source = source.with_tuned_share(table, request.rng)
-    else:
-        rule = rule_of(rows)
+    rows = rows_of(tuned_on)
+    rule = learn(rows, options, targets, has_residuals=residuals is not None)
     looked_at = evenly_spaced(len(y))
     warn_of_intervals(
         rule,
@@ -394,7 +382,7 @@ def _from_cross_fit(request: FitRequest, found: CrossFit, model: Any) -> SourceA
         deviation=float(np.std(y)),
         counts=options.conformal is None,
     )
-    rule = conformalized(with_calibrated_sides(rule, rows, options), rows_of(known, held_out), options)
+    rule = conformalized(with_calibrated_sides(rule, rows, options), rows_of(held_out), options)
     most = source.index.n_rows if options.k is None else min(options.k, source.index.n_rows)
     rule = rule.widened(found.share, most).with_k(options.k)
     if options.scales_errors:
@@ -404,9 +392,8 @@ def _from_cross_fit(request: FitRequest, found: CrossFit, model: Any) -> SourceA
 
 def _from_validation(request: FitRequest, source: LocalSource) -> SourceAndRule:
     if request.validation is not None:
-        tunes = request.options.sampling.tunes_trees
         known = source, request.validation, request.options, request.targets, request.rng, request.validation_weight
-        return learn_from(*known, tunes_trees=tunes)
+        return learn_from(*known)
     options = request.options
     targets = suited(request.targets, source.leaves.reader.nonnegative_losses)
     rule = without_validation(options, targets, source.index.n_rows)
@@ -430,12 +417,10 @@ def learn_from(
     targets: Sequence[TargetSummary],
     rng: np.random.RandomState,
     weights: Floats | None = None,
-    *,
-    tunes_trees: bool = False,
 ) -> SourceAndRule:
     """Return the rule that validation rows choose and calibrate, and the source that it asks.
 
-    The source is another one where residuals are those of the validation rows, or where these choose its trees.
+    The source is another one where residuals are those of the validation rows.
 
     Shapes: weights (n_rows,).
     """
@@ -479,19 +464,7 @@ def learn_from(
             mean=None if reader.predicts_by_walk else predictions,
         )
     own, has_residuals = source.out_of_sample.are_own, source.has_training_residuals
-
-    def rule_of(rows: ValidationRows) -> Rule:
-        return learn(rows, options, targets, has_residuals=has_residuals, own_residuals=own)
-
-    if tunes_trees:
-        asked = rows.source
-        shares = shares_tried(asked.n_trees, rows)
-        tried = ((share, replace(rows, source=asked.with_share(share, rng), kept=[])) for share in shares)
-        best, table = select_trees(tried, rule_of, options)
-        rows, rule = best.rows, best.rule
-        source = replace(rows.source, leaves_out_self=False, tree_tuning=table)
-    else:
-        rule = rule_of(rows)
+    rule = learn(rows, options, targets, has_residuals=has_residuals, own_residuals=own)
     if parts is None:
         return SourceAndRule(source, conformalized(rule, rows, options), (rows,))
     others = rows_of(source, parts[1])  # which are in no index
