@@ -56,6 +56,25 @@ def test_each_row_is_read_once(counts, name, parameters):
     assert counts["predicted"] <= N_VAL
 
 
+@pytest.mark.parametrize("parameters", [{}, {"conformal": "scale"}])
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_few_rows_that_also_calibrate_are_searched_once(counts, monkeypatch, n_targets, parameters):
+    y = np.column_stack([Y, Y + X[:, 0]])[:, :n_targets].squeeze()
+    model, few = RandomForestRegressor(20, random_state=0).fit(X[:N_TRAIN], y[:N_TRAIN]), slice(N_TRAIN, N_TRAIN + 150)
+
+    def quantiles(u):
+        counts.clear()
+        u.fit(X[:N_TRAIN], y[:N_TRAIN], X_val=X[few], y_val=y[few])
+        return counts["searched"], u.predict_quantiles(X[-50:])
+
+    n_searched, found = quantiles(IBUGRegressor(model, prefit=True, random_state=0, **parameters))
+    assert n_searched == 150
+    monkeypatch.setattr("ibug.training._diagnostics._MOST_KEPT", 0)
+    n_searched, again = quantiles(IBUGRegressor(model, prefit=True, random_state=0, **parameters))
+    assert n_searched == (150 if n_targets == 1 and not parameters else 300)
+    np.testing.assert_array_equal(found, again)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("parameters", [{}, {"conformal": "distribution"}, {"distribution": "normal"}])
 def test_the_diagnostics_see_the_distributions_that_are_predicted(parameters, weighted):

@@ -36,6 +36,8 @@ from ibug.training._residuals import recipe_of
 # Below it, what validation rows choose is mostly chance; a stack is not even tried.
 LEAST_ROWS = 10
 _USUAL_COVERAGE = 0.9
+# Affinities and neighbours of validation rows that are kept between two readings, at most: about 100 MB.
+_MOST_KEPT = 2**23
 # The number of rows on which the model's prediction is compared with the intervals.
 _COMPARED_ROWS = 200
 # An interval of targets that are 0 or 1 may be [0, 0]: as near as this share of their standard deviation is inside.
@@ -181,15 +183,26 @@ class ReadRows(ValidationRows):
 
     source: LocalSource
     sampled: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # whose neighbours are kept
+    reads_again: bool = False  # whether they are read for the choice of a rule, and for its calibration
     kept: list[tuple[Floats, Batch]] = field(default_factory=list)  # by batch: predictions of all, and those sampled
+    whole: list[Batch] = field(default_factory=list)  # all batches, where they are read again and there are few
 
     def batches(self, needs: Mapping[str, int]) -> Iterator[Batch]:
-        """Yield the neighbours of one batch of rows after another."""
+        """Yield the neighbours of one batch of rows after another: at least as many as are needed."""
+        if self.whole:  # the choice of a rule looks at more neighbours than the rule
+            yield from self.whole
+            return
         self.kept.clear()
+        found, n_numbers = [], 0
         for batch in super().batches(needs):
             first, last = np.searchsorted(self.sampled, (batch.where.start, batch.where.stop))
             self.kept.append((batch.mean, batch.take(self.sampled[first:last] - batch.where.start, int(first))))
+            n_numbers += batch.rows.size * (1 + len(batch.own))
+            if self.reads_again and n_numbers <= _MOST_KEPT:
+                found.append(batch)
             yield batch
+        if n_numbers <= _MOST_KEPT:
+            self.whole.extend(found)
 
     @property
     def predictions(self) -> Floats:

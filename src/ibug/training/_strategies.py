@@ -441,7 +441,8 @@ def learn_from(
 
     def rows_of(source: LocalSource, part: NDArray[np.intp] | None) -> ReadRows:
         if part is None:
-            return ReadRows(source, X, y, weights=weights, sampled=sampled, **work)
+            again = y.ndim > 1 or options.conformal is not None  # several targets have boxes to calibrate
+            return ReadRows(source, X, y, weights=weights, sampled=sampled, reads_again=again, **work)
         own, some = None if weights is None else weights[part], np.flatnonzero(np.isin(part, sampled))
         return ReadRows(source, _safe_indexing(X, part), y[part], weights=own, sampled=some, **work)
 
