@@ -94,8 +94,14 @@ def style(session: nox.Session) -> None:
 
 @here
 def tests(session: nox.Session) -> None:
-    """Run the tests with the newest versions; arguments after -- go to pytest."""
-    session.run(sys.executable, *PYTEST, *session.posargs, external=True)
+    """Run the tests with the newest versions, but for the slow ones; arguments after -- go to pytest."""
+    session.run(sys.executable, *PYTEST, "-m", "not slow", *session.posargs, external=True)
+
+
+@here
+def slow(session: nox.Session) -> None:
+    """Run the slow tests, which are statistical studies (a minute)."""
+    session.run(sys.executable, *PYTEST, "-m", "slow", "tests", external=True)
 
 
 @here
@@ -125,13 +131,14 @@ def rehearsal(session: nox.Session) -> None:
 
 @nox.session
 def oldest(session: nox.Session) -> None:
-    """Run the tests with the oldest supported versions; ``-- --everything`` leaves none of them out."""
+    """Run the tests with the oldest versions; after ``--``: paths, ``--everything`` (without it: no test ``once``)."""
     if sys.version_info >= (3, 13):
         session.skip("the oldest supported versions have no builds for this Python; run make with PYTHON=python3.12")
     python = own_python(session)
     install_ibug(session, "all", "--constraint=tests/oldest.txt", "--requirement=tests/oldest.txt", python=python)
-    marked = "not newest" if "--everything" in session.posargs else "not newest and not once"
-    session.run(python, *PYTEST, "-m", marked, "tests", external=True)
+    marked = "not newest and not slow" if "--everything" in session.posargs else "not newest and not slow and not once"
+    paths = [argument for argument in session.posargs if argument != "--everything"] or ["tests"]
+    session.run(python, *PYTEST, "-m", marked, *paths, external=True)
 
 
 @nox.session

@@ -99,6 +99,7 @@ def test_p_values_are_independent_and_uniform_over_all_nights(edges):
     np.testing.assert_allclose(np.std(means), np.sqrt(1 / 12 / 200), rtol=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_reference", [0, 40, 400])
 def test_alpha_holds_for_a_hundred_nights_together(n_reference):
     n, alarms = 150, 0

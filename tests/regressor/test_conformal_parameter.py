@@ -25,6 +25,7 @@ def trained():
     return GradientBoostingRegressor(n_estimators=40, random_state=0).fit(X, y), X, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("conformal", ["scale", "distribution"])
 def test_coverage_over_splits_of_the_validation_rows(trained, conformal):
     model, X, y = trained
@@ -93,6 +94,7 @@ def test_an_internal_split_serves_it_too():
     assert len(u.index_) == 600
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", ["auto", "residuals"])
 def test_coverage_with_out_of_fold_predictions(spread):
     shares = []

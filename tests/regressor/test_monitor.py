@@ -91,6 +91,7 @@ FITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FITS)
 def test_false_alarms_of_independent_fits_are_rare(name):
     n, alarms = 16, 0

@@ -101,6 +101,7 @@ def normal(estimator, spread):
     return IBUGRegressor(estimator, distribution="normal", spread=spread, random_state=0)
 
 
+@pytest.mark.slow
 def test_residuals_are_better_where_the_mean_moves():
     X, y = drifting(1500)
     test = drifting(1000, seed=1)
@@ -116,6 +117,7 @@ def test_residuals_are_better_where_the_mean_moves():
         assert np.mean(scores[spread]) < 0.99 * np.mean(scores["targets"])
 
 
+@pytest.mark.slow
 def test_sixty_validation_rows_are_enough():
     X, y = drifting(700)
     X_test, y_test = drifting(1000, seed=1)

@@ -326,6 +326,7 @@ def test_pickles_predict_the_same_bits():
         assert v.predict_dist(X).rvs(3, 0).tobytes() == u.predict_dist(X).rvs(3, 0).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("conformal", ["scale", "distribution"])
 def test_conformal_calibration_keeps_its_guarantee(conformal, whole):

@@ -231,6 +231,7 @@ def test_out_of_fold_rows_look_at_the_same_share_of_fewer_rows():
     assert max(u.rule_.needs.values()) == 40
 
 
+@pytest.mark.slow
 def test_new_rows_are_covered_where_noise_is_skewed():
     """All quantiles of mixtures were low, and 93 % of the rows inside 90 % intervals."""
     below, inside = [], []
