@@ -203,7 +203,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         spread: str = "auto",
         residuals: str = "auto",
         calibrate: bool | str = True,
-        tree_fraction: float | str = 1.0,
+        tree_fraction: float = 1.0,
         tree_order: str = "first",
         row_fraction: float = 1.0,
         weight_neighbors: bool = False,

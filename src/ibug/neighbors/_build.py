@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ibug._compiled import search as kernel
 from ibug.exceptions import InvalidInputError
 
+CODE_TYPES = (np.uint8, np.uint16, np.uint32)
 # With fewer tiles a search by bounds costs more than it spares.
 _LEAST_TILES = 128
 # What the bounds may add to the memory of the codes; more is needed only where leaves occur everywhere, and bounds are
@@ -113,11 +114,17 @@ def find_bounds(
     words = kernel.find_places(tiles, len(order), leaf_counts, masks, starts, most_words, before)
     if words is None:
         return None
-    bounds = Bounds(masks, starts, words, first_leaves(leaf_counts), _least_rows(order, len(tiles)))
+    rows = np.full(len(tiles) * kernel.TILE_ROWS, 2**32 - 1, np.uint32)  # the last tiles have empty places
+    rows[: len(order)] = order
+    bounds = Bounds(masks, starts, words, first_leaves(leaf_counts), rows.reshape(len(tiles), -1).min(axis=1))
     if before is not None:  # they paid, and a search goes without them where they do not
         return bounds
-    visited = _visited(compiled_index(tiles, order, numbering, leaf_counts, bounds), len(order))
-    return bounds if visited < (_MOST_VISITED_OF_LARGE if is_large else _MOST_VISITED) else None
+    index = compiled_index(tiles, order, numbering, leaf_counts, bounds)
+    return (
+        bounds
+        if _visited(index, len(order)) / len(tiles) < (_MOST_VISITED_OF_LARGE if is_large else _MOST_VISITED)
+        else None
+    )
 
 
 def first_leaves(leaf_counts: NDArray[np.int32]) -> NDArray[np.uint32]:
@@ -125,20 +132,12 @@ def first_leaves(leaf_counts: NDArray[np.int32]) -> NDArray[np.uint32]:
     return np.concatenate([[0], np.cumsum(leaf_counts)]).astype(np.uint32)
 
 
-def _least_rows(order: NDArray[np.uint32], n_tiles: int) -> NDArray[np.uint32]:
-    padded = np.full(n_tiles * kernel.TILE_ROWS, 2**32 - 1, np.uint32)
-    padded[: len(order)] = order
-    least: NDArray[np.uint32] = padded.reshape(n_tiles, -1).min(axis=1)
-    return least
-
-
 def _visited(index: kernel.Index, n_rows: int) -> float:
-    """Let some rows of the index find their nearest, and return the share of the tiles that this takes."""
+    """Let some rows of the index find their nearest, and return the mean number of tiles that this takes."""
     places = np.linspace(0, n_rows - 1, _PROBES).astype(np.int64)
     visits = np.empty(_PROBES, np.int64)
     index.count_visits_of_rows(places, min(_PROBE_K, n_rows), visits)
-    n_tiles = -(-n_rows // (kernel.TILE_ROWS * kernel.QUAD_TILES)) * kernel.QUAD_TILES
-    return float(visits.mean()) / n_tiles
+    return float(visits.mean())
 
 
 # The look-up table from leaf numbers to codes has 4 bytes per entry, so 4 GiB at the most.
@@ -174,7 +173,9 @@ class Builder:
         self._reserve(int(leaves.max()) + 1)
         kernel.number_leaves(leaves, self.numbering, self.leaf_counts)
         while self.leaf_counts.max() - 1 > np.iinfo(self.tiles.dtype).max:
-            self.tiles = widened(self.tiles)
+            narrow = self.tiles
+            self.tiles = aligned_zeros(narrow.shape, CODE_TYPES[CODE_TYPES.index(narrow.dtype.type) + 1])
+            self.tiles[...] = narrow
         kernel.pack_rows(leaves, self.numbering, self.filled, self.tiles)
         self.filled += len(leaves)
 
@@ -228,16 +229,11 @@ def first_to_sort(n_sorted: int, n_before: int, n_rows: int) -> int:
 def tiles_shape(n_rows: int, n_trees: int) -> tuple[int, int, int]:
     """Return the shape of the tiles of n_rows rows and n_trees trees."""
     n_tiles = -(-n_rows // (kernel.TILE_ROWS * kernel.QUAD_TILES)) * kernel.QUAD_TILES
-    return n_tiles, padded_trees(n_trees), kernel.TILE_ROWS
-
-
-def padded_trees(n_trees: int) -> int:
-    """Return the number of trees in the tiles and in the queries' codes."""
-    return -(-n_trees // kernel.TREE_STEP) * kernel.TREE_STEP
+    return n_tiles, -(-n_trees // kernel.TREE_STEP) * kernel.TREE_STEP, kernel.TILE_ROWS
 
 
 def code_type_for(n_codes: int) -> type:
-    """Return the narrowest integer type that tells n_codes codes apart."""
+    """Return the narrowest integer type that can hold n_codes different codes."""
     return next(kind for kind in CODE_TYPES if n_codes - 1 <= np.iinfo(kind).max)
 
 
@@ -249,20 +245,10 @@ def aligned_zeros(shape: tuple[int, ...], dtype: type | np.dtype[Any]) -> NDArra
     return buffer[start : start + n_bytes].view(dtype).reshape(shape)
 
 
-def widened(tiles: NDArray[Any]) -> NDArray[Any]:
-    """Return the same codes in the next wider type."""
-    wider = aligned_zeros(tiles.shape, CODE_TYPES[CODE_TYPES.index(tiles.dtype.type) + 1])
-    wider[...] = tiles
-    return wider
-
-
-CODE_TYPES = (np.uint8, np.uint16, np.uint32)
-
-
 def check_arrays(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...], bounds_names: tuple[str, ...]) -> None:
     """Raise InvalidInputError unless the arrays can be those of one index.
 
-    Types, shapes, the order, the look-up table and the counts are checked here, where a message can tell what is wrong;
+    Types, shapes, the order, the look-up table and the counts are checked here, where a message can say what is wrong;
     what the kernel takes for a position it checks once more itself (see ``compiled_index``). The codes and the words
     are only ever compared, so that they are not read, and a memory-mapped index is not pulled from the disk.
     """
@@ -274,9 +260,8 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...], bou
     _check(order, "order", 1, (np.uint32,))
     _check(arrays["numbering"], "numbering", 2, (np.int32,))
     _check(arrays["leaf_counts"], "leaf_counts", 1, (np.int32,))
-    n_trees, unit = len(arrays["leaf_counts"]), kernel.TILE_ROWS * kernel.QUAD_TILES
-    n_tiles = -(-len(order) // unit) * kernel.QUAD_TILES
-    expected = n_tiles, -(-n_trees // kernel.TREE_STEP) * kernel.TREE_STEP, kernel.TILE_ROWS
+    n_trees = len(arrays["leaf_counts"])
+    expected = tiles_shape(len(order), n_trees)
     if tiles.shape != expected or not 1 <= n_trees <= kernel.MAX_TREES or not len(order):
         raise InvalidInputError(
             f"tiles of {len(order)} rows and {n_trees} trees (at least one, and at most {kernel.MAX_TREES} trees) must "
@@ -298,7 +283,7 @@ def check_sorted(n_sorted: NDArray[Any], n_rows: int) -> int:
 
 
 def is_mapped(array: NDArray[Any]) -> bool:
-    """Tell whether an array lies in a file that is mapped into memory."""
+    """Whether an array lies in a file that is mapped into memory."""
     base: Any = array
     while isinstance(base, np.ndarray):
         if isinstance(base, np.memmap):

@@ -37,7 +37,7 @@ def check_k(k: int, n_rows: int) -> None:
 
 
 def as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:
-    """Return leaf numbers, (n_rows, n_trees), as int32; raise InvalidInputError for what is none."""
+    """Return leaf numbers, (n_rows, n_trees), as int32, after checking them."""
     array = np.asarray(leaves)
     if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer):
         raise InvalidInputError(
@@ -353,7 +353,7 @@ class LeafIndex:
         try:
             return self._search(queries, int(k), n_jobs=n_jobs, instruction_set=instruction_set or "")
         except ValueError:
-            as_leaves(queries)  # tells what is wrong
+            as_leaves(queries)  # which says what is wrong
             raise
 
     def visited(self, leaves: ArrayLike, k: int, *, instruction_set: str | None = None) -> NDArray[np.float64]:
@@ -456,12 +456,9 @@ class JoinedIndex:
     def __len__(self) -> int:
         return self.n_rows
 
-    def query(
-        self, leaves: ArrayLike, k: int, *, n_jobs: int | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def query(self, leaves: ArrayLike, k: int, *, n_jobs: int | None = None) -> TopK:
         """Find the k training rows of highest affinity for each query; see ``LeafIndex.query``."""
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= self.n_rows:
-            raise InvalidInputError(f"k must be an integer from 1 to the number of training rows, {self.n_rows}.")
+        check_k(k, self.n_rows)
         found = []
         for part, start in zip(self._parts, self._starts, strict=False):
             affinities, rows = part.query(leaves, min(int(k), part.n_rows), n_jobs=n_jobs)

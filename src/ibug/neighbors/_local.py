@@ -371,38 +371,29 @@ def updated(
             f"keep={keep} leaves {n_left} rows that can be neighbours, and {least} make up a distribution: keep more."
         )
     options: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
-    index = _moved(source.index, source.leaves, X, drawn, int(np.sum(rows < gone)), **options)
-    targets = np.concatenate([source.targets, y])[gone:]
+    n_gone = len(rows) - n_left
     errors = y - np.asarray(source.leaves.reader.predict(X), np.float64)
     before = errors[:0] if source.new_errors is None else source.new_errors
-    source = replace(source, new_errors=np.concatenate([before, errors])[-_MOST_ERRORS:])
-    residuals, residual_index = source.residuals, source.residual_index
-    if residuals is not None:
-        residuals = np.concatenate([residuals, errors])
-        # Rows with residuals of their own are forgotten as training rows are.
-        first = gone if residual_index is None or keep is None else max(0, len(residuals) - keep)
-        if residual_index is not None:
-            residual_index = _moved(residual_index, source.leaves, X, np.arange(len(y)), first, **options)
-        residuals = residuals[first:]
-    sample = None if source.rows is None else rows[rows >= gone] - gone
-    out_of_sample = replace(source.out_of_sample, values=residuals)
+    changed: dict[str, Any] = {
+        "index": _moved(source.index, source.leaves, X, drawn, n_gone, **options),
+        "rows": None if source.rows is None else rows[rows >= gone] - gone,
+        "targets": np.concatenate([source.targets, y])[gone:],
+        "new_errors": np.concatenate([before, errors])[-_MOST_ERRORS:],
+        "own": tuple(
+            _moved(one, leaves, X, drawn, n_gone, **options)
+            for one, leaves in zip(source.own, source.leaves.of_outputs() if source.own else (), strict=True)
+        ),
+    }
     if source.weights is not None:
-        counts = np.concatenate([source.weights, np.ones(len(y)) if weights is None else weights])[gone:]
-        source = replace(source, weights=counts)
-    gone_rows = int(np.sum(rows < gone))
-    own = tuple(
-        _moved(one, leaves, X, drawn, gone_rows, **options)
-        for one, leaves in zip(source.own, source.leaves.of_outputs() if source.own else (), strict=True)
-    )
-    return replace(
-        source,
-        index=index,
-        rows=sample,
-        targets=targets,
-        out_of_sample=out_of_sample,
-        residual_index=residual_index,
-        own=own,
-    )
+        changed["weights"] = np.concatenate([source.weights, np.ones(len(y)) if weights is None else weights])[gone:]
+    if source.residuals is not None:
+        residuals, other = np.concatenate([source.residuals, errors]), source.residual_index
+        # Rows with residuals of their own are forgotten as training rows are.
+        first = gone if other is None or keep is None else max(0, len(residuals) - keep)
+        if other is not None:
+            changed["residual_index"] = _moved(other, source.leaves, X, np.arange(len(y)), first, **options)
+        changed["out_of_sample"] = replace(source.out_of_sample, values=residuals[first:])
+    return replace(source, **changed)
 
 
 def _check_growable(index: LeafIndex | JoinedIndex | None) -> None:
