@@ -274,8 +274,15 @@ class RowsOnCluster:
 
     def sample(self, positions: NDArray[np.intp]) -> Delayed:
         """Return some rows, by their ascending numbers, as one block."""
-        parts = zip(self.X, local_positions(positions, self.lengths), strict=True)
-        return delayed(stack)(on_rows(take, [part for part in parts if len(part[1])]))
+        return self._stacked(self.X, positions)
+
+    def sample_targets(self, positions: NDArray[np.intp]) -> Delayed:
+        """Return the targets of some rows, by their ascending numbers, as one block."""
+        return self._stacked(self.y, positions)
+
+    def _stacked(self, parts: list[Delayed], positions: NDArray[np.intp]) -> Delayed:
+        pairs = zip(parts, local_positions(positions, self.lengths), strict=True)
+        return delayed(stack)(on_rows(take, [pair for pair in pairs if len(pair[1])]))
 
     def take(self, positions: NDArray[np.intp]) -> RowsOnCluster:
         """Return some rows, by their ascending numbers, in the partitions that they are in."""

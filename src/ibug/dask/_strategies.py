@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from dask import delayed
 from distributed import Client
+from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
 from ibug._options import Options
 from ibug._typing import Floats
-from ibug.dask._index import ShardedIndex
+from ibug.dask._cluster import on_rows, on_shards
+from ibug.dask._index import Shard, ShardedIndex
 from ibug.dask._rows import Partitions, RowsOnCluster, some_of, targets_of
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError, UnsupportedModelError
@@ -32,7 +34,21 @@ from ibug.rule import (
     with_floor,
     without_validation,
 )
-from ibug.training import ROWS_FOR_FLOOR, ROWS_FOR_THRESHOLD, divide_rows, with_own_threshold
+from ibug.training import (
+    LOOKED_UP,
+    ROWS_FOR_FLOOR,
+    ROWS_FOR_THRESHOLD,
+    SUSPICIOUS_SHARE,
+    count_equal_rows,
+    divide_rows,
+    evenly_spaced,
+    is_suspicious,
+    row_hashes,
+    warn_of_number_of_rows,
+    warn_of_objective,
+    warn_of_seen_rows,
+    with_own_threshold,
+)
 
 Fitted = tuple[ShardedIndex, Rule]
 
@@ -92,6 +108,10 @@ class ClusterWork:
         """Return the result of one task."""
         return self.client.compute(task).result()
 
+    def gather(self, tasks: list[Any]) -> list[Any]:
+        """Return the results of several tasks."""
+        return list(self.client.gather(self.client.compute(tasks)))
+
 
 def check_cluster_options(options: Options) -> None:
     """Raise InvalidInputError for what is not done on a cluster."""
@@ -130,11 +150,45 @@ def fit_on_cluster(
     """Return source and rule, by the strategy that the options ask for; the estimator is a local one if `prefit`."""
     options, target = work.options, work.summary_of(rows)
     options.check(rows.n_rows, fit_params, has_validation=validation is not None)
-    if options.prefit:
-        return _from_model(work, estimator, rows, target, validation)
-    if validation is not None or not options.needs_validation:
-        return _from_model(work, work.trained(estimator, X, y, fit_params), rows, target, validation)
-    return _split(work, estimator, X, y, rows, fit_params)
+    if not options.prefit and validation is None and options.needs_validation:
+        return _split(work, estimator, X, y, rows, fit_params)
+    model = estimator if options.prefit else work.trained(estimator, X, y, fit_params)
+    source, rule = _from_model(work, model, rows, target, validation)
+    reader = read_leaves_of(model)
+    warn_of_objective(reader)
+    if validation is not None and not _warn_of_seen_rows(work, source, rows, validation) and options.prefit:
+        warn_of_number_of_rows(reader, rows.n_rows, validation.n_rows)
+    return source, rule
+
+
+def _warn_of_seen_rows(work: ClusterWork, source: ShardedIndex, rows: RowsOnCluster, validation: RowsOnCluster) -> bool:
+    """Warn of validation rows that are training rows; return whether there are some.
+
+    Most validation rows have other targets than all training rows, and then no row is read again.
+    """
+    hashes, targets = _sampled_hashes(work, validation)
+    if hashes is None:
+        return False
+    shards = source.shards.shards
+    known = np.logical_or.reduce(work.gather(on_shards(_known, shards, [targets] * len(shards))))
+    if known.mean() <= SUSPICIOUS_SHARE:
+        return False
+    some, own_targets = _sampled_hashes(work, rows)
+    wanted, of_interest = np.concatenate([hashes, some]), np.concatenate([targets[known], own_targets])
+    counted = on_rows(_equal_rows, [(X, y, wanted, of_interest) for X, y in zip(rows.X, rows.y, strict=True)])
+    times = np.add.reduce(work.gather(counted))
+    share, usual = float(np.mean(times[: len(hashes)] > 0)), float(np.mean(times[len(hashes) :] > 1))
+    if not is_suspicious(share, usual, len(hashes)):
+        return False
+    warn_of_seen_rows(share)
+    return True
+
+
+def _sampled_hashes(work: ClusterWork, rows: RowsOnCluster) -> tuple[Any, Floats]:
+    """Return the hashes of some rows, None where they cannot be hashed, and their targets, (n_sampled,) each."""
+    some = evenly_spaced(rows.n_rows, LOOKED_UP)
+    found: tuple[Any, Floats] = work.compute(delayed(_hashed)(rows.sample(some), rows.sample_targets(some)))
+    return found
 
 
 def _from_model(
@@ -260,6 +314,18 @@ def _choose(
 def distribution_of(rule: Rule, batch: Batch) -> Distribution | None:
     """Return the distributions of one partition; None of an empty one, as no family is fitted to no rows."""
     return rule.distribution(batch) if batch.n_rows else None
+
+
+def _hashed(X: Any, y: Any) -> tuple[Any, Floats]:
+    return row_hashes(X, _as_targets(y)), _as_targets(y)
+
+
+def _known(shard: Shard, targets: Floats) -> NDArray[np.bool_]:
+    return np.isin(targets, shard.values)
+
+
+def _equal_rows(X: Any, y: Any, wanted: NDArray[np.uint64], targets: Floats) -> NDArray[np.int64]:
+    return count_equal_rows(wanted, targets, X, _as_targets(y))
 
 
 def _as_targets(y: Any) -> Floats:

@@ -1,6 +1,17 @@
 """How source and rule are fitted: strategies, folds, out-of-sample residuals, and diagnostics of what was given."""
 
-from ibug.training._diagnostics import warn_of_old_rows
+from ibug.training._diagnostics import (
+    LOOKED_UP,
+    SUSPICIOUS_SHARE,
+    count_equal_rows,
+    evenly_spaced,
+    is_suspicious,
+    row_hashes,
+    warn_of_number_of_rows,
+    warn_of_objective,
+    warn_of_old_rows,
+    warn_of_seen_rows,
+)
 from ibug.training._folds import (
     cross_fit,
     divide_rows,
@@ -31,27 +42,36 @@ from ibug.training._strategies import (
 )
 
 __all__ = [
+    "LOOKED_UP",
     "ROWS_FOR_FLOOR",
     "ROWS_FOR_THRESHOLD",
+    "SUSPICIOUS_SHARE",
     "FitRequest",
     "SourceAndRule",
     "check_same_targets",
     "checked_model",
+    "count_equal_rows",
     "cross_fit",
     "divide_rows",
+    "evenly_spaced",
     "fit_source_and_rule",
     "for_targets",
     "fresh",
     "improvement_of",
+    "is_suspicious",
     "learn_from",
     "make_folds",
     "one_target",
     "own_residuals",
+    "row_hashes",
     "split",
     "target_names",
     "tuning_rows",
     "updated_source",
+    "warn_of_number_of_rows",
+    "warn_of_objective",
     "warn_of_old_rows",
+    "warn_of_seen_rows",
     "with_own_threshold",
     "with_sample_weight",
 ]

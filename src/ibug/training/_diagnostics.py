@@ -67,15 +67,20 @@ def warn_of_validation_rows(train: Rows, validation: Rows | None, n_tuned: int, 
     """Warn of validation rows that are training rows, or too few; return whether there are some that are new."""
     share = 0.0 if validation is None else seen_share(train, validation)
     if share:
-        warn_user(
-            f"{share:.0%} of the validation rows are training rows, with the same values and targets. The model knows "
-            "them, so that its errors on them are too small, and intervals will be too narrow. Give rows that it was "
-            "not trained on (X_val and y_val, --valid); or let clones be trained (cv=5).",
-            SeenRowsWarning,
-        )
+        warn_of_seen_rows(share)
     if options.needs_validation:
         _warn_of_few_rows(validation, n_tuned, options)
     return validation is not None and not share
+
+
+def warn_of_seen_rows(share: float) -> None:
+    """Warn of a share of the validation rows that are training rows."""
+    warn_user(
+        f"{share:.0%} of the validation rows are training rows, with the same values and targets. The model knows "
+        "them, so that its errors on them are too small, and intervals will be too narrow. Give rows that it was "
+        "not trained on (X_val and y_val, --valid); or let clones be trained (cv=5).",
+        SeenRowsWarning,
+    )
 
 
 def _warn_of_few_rows(validation: Rows | None, n_tuned: int, options: Options) -> None:
@@ -376,7 +381,7 @@ def _cycles(order: Integers) -> list[list[int]]:
 Hashes = NDArray[np.uint64]
 
 # This many new rows are looked up: enough to distinguish a tenth of them from chance.
-_LOOKED_UP = 1000
+LOOKED_UP = 1000
 # Training rows are hashed in chunks of about this many numbers: 32 MB.
 _NUMBERS_PER_CHUNK = 2**22
 # The share of equal rows that is suspicious, beyond that of training rows which have a twin among themselves.
@@ -402,7 +407,7 @@ def seen_share(train: Rows, new: Rows) -> float:
     (X, y), (X_new, y_new) = train, new
     if y.ndim > 1:  # the first of several targets tells as much
         y, y_new = y[:, 0], y_new[:, 0]
-    chosen = evenly_spaced(len(y_new), _LOOKED_UP)
+    chosen = evenly_spaced(len(y_new), LOOKED_UP)
     targets = y_new[chosen]
     if X_new is X and np.array_equal(y, y_new):
         return 1.0
@@ -410,16 +415,31 @@ def seen_share(train: Rows, new: Rows) -> float:
     if known.mean() <= SUSPICIOUS_SHARE:
         return 0.0
     wanted = row_hashes(_safe_indexing(X_new, chosen), targets)
-    candidates = np.flatnonzero(np.isin(y, targets[known]))
-    hashes = _in_chunks(X, y, candidates)
-    if wanted is None or hashes is None:
+    if wanted is None:
         return 0.0
-    share = float(np.isin(wanted, hashes).mean())
+    share = float((count_equal_rows(wanted, targets[known], X, y) > 0).mean())
     if share <= SUSPICIOUS_SHARE:
         return 0.0
-    usual = _share_of_twins(X, y)
-    noise = 3 * np.sqrt(usual * (1 - usual) / len(chosen))
-    return share if share > usual + SUSPICIOUS_SHARE + noise else 0.0
+    return share if is_suspicious(share, _share_of_twins(X, y), len(chosen)) else 0.0
+
+
+def is_suspicious(share: float, usual: float, n_rows: int) -> bool:
+    """Return whether a share of rows that are training rows is beyond the usual share of equal rows, and chance."""
+    noise = 3 * np.sqrt(usual * (1 - usual) / n_rows)
+    return bool(share > usual + SUSPICIOUS_SHARE + noise)
+
+
+def count_equal_rows(wanted: Hashes, targets: Floats, X: Any, y: Floats) -> NDArray[np.int64]:
+    """Return the number of rows that are equal to each of some rows with these hashes, whose targets are given.
+
+    Shapes: wanted (n_wanted,); targets (n,); y (n_rows,).
+    """
+    hashes = _in_chunks(X, y, np.flatnonzero(np.isin(y, targets)))
+    if hashes is None or not len(hashes):
+        return np.zeros(len(wanted), np.int64)
+    found, times = np.unique(hashes, return_counts=True)
+    places = np.minimum(np.searchsorted(found, wanted), len(found) - 1)
+    return np.where(found[places] == wanted, times[places], 0)
 
 
 def _share_of_twins(X: Any, y: Floats) -> float:
@@ -440,7 +460,7 @@ def _in_chunks(X: Any, y: Floats, rows: NDArray[np.intp]) -> Hashes | None:
         if hashes is None:
             return None
         parts.append(hashes)
-    return np.concatenate(parts)
+    return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
 
 def row_hashes(X: Any, y: Floats) -> Hashes | None:
