@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -153,43 +153,41 @@ def cross_fit(
     Shapes: rows (n_tuned,).
     """
     seeds = rng.randint(2**31 - 1, size=len(folds))
-    both = _both(folds[0], folds[1]) if curve and k and len(folds) > 1 else None
+    both = _without_two(folds[0], folds[1]) if curve and k and len(folds) > 1 else None
     tasks = [*folds] if both is None else [*folds, both]  # the last clone is asked for errors alone
     at_once = min(effective_n_jobs(n_jobs), len(tasks))
     lock = Lock()
 
-    def one(train: NDArray[np.intp], test: NDArray[np.intp], seed: int | None) -> tuple[Any, ...]:
+    def fit_fold(train: NDArray[np.intp], test: NDArray[np.intp], seed: int | None) -> _Predicted:
         X_train = _safe_indexing(X, train)
         clone = fresh(model).fit(X_train, y[train], **_check_method_params(X, fit_params, indices=train))
         reader = weighted_outputs(read_leaves_of(clone), output_weights)
         mean = np.asarray(reader.predict(_safe_indexing(X, test)), np.float64)
-        queried = test[:0] if seed is None else test[np.isin(test, rows)]
-        found: list[Nearest] = [(np.empty((len(queried), 0), np.float32), np.empty((len(queried), 0), np.int32))]
+        queried, found = test[:0] if seed is None else test[np.isin(test, rows)], []
         if k and len(queried):
             source = LocalSource.build(clone, reader, X_train, y[train], sampling, np.random.RandomState(seed))
-            nearest = _nearest_of_targets if source.own else _nearest
-            found = nearest(source, _safe_indexing(X, queried), k, train, n_jobs if at_once == 1 else 1)
+            found = _nearest(source, _safe_indexing(X, queried), k, train, n_jobs if at_once == 1 else 1)
         with lock:
             progress.advance(1)
-        return test, mean, queried, found
+        return _Predicted(test, mean, queried, found)
 
     with Progress(f"cross-fitting {len(tasks)} clones", len(tasks), enabled=verbose) as progress:
         # In threads: the rows are not copied, the libraries release the interpreter while they train, and a clone is
         # deterministic wherever it is trained.
         results = Parallel(n_jobs=at_once, require="sharedmem")(
-            delayed(one)(train, test, seed) for (train, test), seed in zip_longest(tasks, seeds)
+            delayed(fit_fold)(train, test, seed) for (train, test), seed in zip_longest(tasks, seeds)
         )
     n_tested = sum(len(test) for _, test in folds)
     share = sum(len(train) * len(test) for train, test in folds) / (n_tested * _num_samples(X))
-    found = replace(_joined(results[: len(folds)], _num_samples(X), rows), share=share)
+    found = _joined(results[: len(folds)], _num_samples(X), rows, share)
     if both is None:
         return found
     train, test = both
     sizes = len(train), (len(folds[0][0]) + len(folds[1][0])) / 2, _num_samples(X)
-    return replace(found, improvement=improvement_of(y[test] - results[-1][1], y[test] - found.mean[test], sizes))
+    return replace(found, improvement=improvement_of(y[test] - results[-1].mean, y[test] - found.mean[test], sizes))
 
 
-def _both(first: Fold, second: Fold) -> Fold | None:
+def _without_two(first: Fold, second: Fold) -> Fold | None:
     """Return the rows to train on that two folds have in common, and the rows that either of them predicts."""
     train = np.intersect1d(first[0], second[0])
     sizes = len(first[0]), len(second[0])
@@ -219,15 +217,10 @@ def improvement_of(fewer: Floats, errors: Floats, sizes: tuple[float, float, flo
 
 
 def _nearest(source: LocalSource, X: Any, k: int, train: NDArray[np.intp], n_jobs: int | None) -> list[Nearest]:
-    """Return affinities and neighbours of rows: as shares of the trees, and as numbers of all rows."""
-    counts, rows = source.neighbors(X, min(k, source.index.n_rows), n_jobs=n_jobs)
-    return [((counts / source.n_trees).astype(np.float32), train[rows].astype(np.int32))]
+    """Return affinities and neighbours of rows by all trees, then by those of each target where these are apart.
 
-
-def _nearest_of_targets(
-    source: LocalSource, X: Any, k: int, train: NDArray[np.intp], n_jobs: int | None
-) -> list[Nearest]:
-    """Return the same by the trees of all targets, then by those of each."""
+    Affinities are shares of the trees, neighbours numbers of all rows.
+    """
     batches = list(source.batches(X, {"targets": min(k, source.index.n_rows)}, predict=False, n_jobs=n_jobs))
 
     def whole(parts: Sequence[Batch | OwnNeighbors]) -> Nearest:
@@ -237,20 +230,28 @@ def _nearest_of_targets(
     return [whole(batches), *(whole([batch.own[j] for batch in batches]) for j in range(len(source.own)))]
 
 
-def _joined(results: list[tuple[Any, ...]], n_rows: int, rows: NDArray[np.intp]) -> CrossFit:
+class _Predicted(NamedTuple):
+    """What the clone of one fold has found."""
+
+    test: NDArray[np.intp]
+    mean: Floats  # its predictions
+    queried: NDArray[np.intp]  # those of the rows whose neighbours were searched
+    nearest: list[Nearest]
+
+
+def _joined(parts: list[_Predicted], n_rows: int, rows: NDArray[np.intp], share: float) -> CrossFit:
     """Put the folds' rows in order; all get as many neighbours as the smallest fold has."""
-    columns = np.shape(results[0][1])[1:]  # none of one target
-    mean = np.full((n_rows, *columns), np.nan)  # of rows that no fold predicts
-    for test, predicted, *_ in results:
-        mean[test] = predicted
-    rows = rows[~np.isnan(mean[rows] if not columns else mean[rows, 0])]
-    asked = [result for result in results if len(result[2])]
-    k = min((found[0][1].shape[1] for *_, found in asked), default=0)
-    every = []
-    for number in range(max((len(found) for *_, found in asked), default=1)):
+    mean = np.full((n_rows, *parts[0].mean.shape[1:]), np.nan)  # of rows that no fold predicts
+    for part in parts:
+        mean[part.test] = part.mean
+    rows = rows[~np.isnan(mean.reshape(n_rows, -1)[rows, 0])]
+    searched = [part for part in parts if part.nearest]
+    k = min((part.nearest[0][1].shape[1] for part in searched), default=0)
+    found = []
+    for number in range(len(searched[0].nearest) if searched else 1):
         affinities, neighbors = np.empty((len(rows), k), np.float32), np.empty((len(rows), k), np.int32)
-        for _, _, queried, found in asked:
-            where = np.searchsorted(rows, queried)
-            affinities[where], neighbors[where] = (part[:, :k] for part in found[number])
-        every.append((affinities, neighbors))
-    return CrossFit(mean, rows, *every[0], tuple(OwnNeighbors(*one, 1) for one in every[1:]))
+        for part in searched:
+            where = np.searchsorted(rows, part.queried)
+            affinities[where], neighbors[where] = (each[:, :k] for each in part.nearest[number])
+        found.append((affinities, neighbors))
+    return CrossFit(mean, rows, *found[0], tuple(OwnNeighbors(*one, 1) for one in found[1:]), share)
