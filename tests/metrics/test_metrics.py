@@ -9,6 +9,8 @@ from ibug.distributions import Mixture, MixtureParams, Normal, Stack, Truncated
 from ibug.exceptions import InvalidInputError
 from tests.oracles import crps_by_quadrature
 
+pytestmark = pytest.mark.once
+
 RNG = np.random.default_rng(0)
 MEAN = RNG.normal(size=60) * 3
 STD = RNG.uniform(0.3, 4, 60)

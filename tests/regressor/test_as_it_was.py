@@ -16,6 +16,8 @@ from ibug import IBUGRegressor, ProbabilisticEnsemble
 from ibug.exceptions import InvalidInputError, NotCentralWarning
 from ibug.online import AdaptiveIntervals
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def rows():
