@@ -40,6 +40,9 @@ _TUNING: dict[str, Any] = {
 }
 _EXPERTS: dict[str, Any] = {"expert": str, "k": np.int64, "weight": np.float64, "score": np.float64}
 
+# What a rule makes of itself when it is first asked for, and cannot be pickled.
+_MADE_AGAIN = ("needs", "variance_needs")
+
 #: What a stack is called where a family has its name.
 STACK = "stack"
 
@@ -92,7 +95,7 @@ class TargetRule:
             return most_needed(self.spread.needs, self.stack.needs)
         return most_needed(self.spread.needs, {self.spread.quantity: self.k} if self.family.needs_neighbors else {})
 
-    @property
+    @read_only_property
     def keeps_variance(self) -> bool:
         """Whether `variance` is that of the distributions, and needs no prediction."""
         return self.conformal is None and self.stack is None and self.family.keeps_variance
@@ -247,7 +250,7 @@ class Rule:
         return MappingProxyType(most_needed(*(part.needs for part in self.parts), joint))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "needs"}  # which is made again
+        return {name: value for name, value in self.__dict__.items() if name not in _MADE_AGAIN}
 
     def distribution(self, batch: Batch) -> Any:
         """Return the distributions of a batch of rows that has at least the neighbours in `needs`.
@@ -315,10 +318,10 @@ class Rule:
         """The number of neighbours that variances are made of, by quantity."""
         return most_needed(*(part.spread.needs for part in self.parts))
 
-    @property
+    @read_only_property
     def variance_needs(self) -> Mapping[str, int]:
         """The number of neighbours that `predicted_variance` looks at, by quantity."""
-        return self.spread_needs if self.keeps_variance else self.needs
+        return MappingProxyType(self.spread_needs) if self.keeps_variance else self.needs
 
     def predicted_variance(self, batch: Batch) -> Floats:
         """Return the variances of the distributions, (n_rows,), or (n_rows, n_targets) of several targets."""
