@@ -133,6 +133,24 @@ def test_bounds_are_found_and_said(files):
     assert "Whole numbers beyond 2^53 lose digits" in " ".join(explained.stderr.split())
 
 
+def test_huge_whole_numbers_keep_their_digits_or_a_note_says_that_they_do_not(files):
+    first, rng = 9007199254740993, np.random.default_rng(0)  # 2^53 + 1, which no floating-point number is
+    numbers = first + 2 * np.arange(300)
+    table = pd.DataFrame({"x": rng.uniform(size=300), "number": numbers, "name": numbers, "id": numbers})
+    table["y"] = table["x"] + rng.normal(size=300)
+    table.to_csv(files["huge.csv"], index=False)
+    fit = ("fit", files["huge.csv"], "-t", "y", "--trees", "5", "--id", "id", "--categorical", "name")
+    files.run(*fit, "-o", files["h.ibug"])
+    predicted = files.run("predict", files["h.ibug"], files["huge.csv"], "--id", "id").stdout
+    assert [line.partition(",")[0] for line in predicted.split()[1:]] == [str(number) for number in numbers]
+    explain = "explain", files["h.ibug"], files["huge.csv"], "--id", f"id={first + 8}"
+    facts = files.json(*explain)
+    assert (facts["row"], facts["features"]["name"]) == (4, str(first + 8))
+    assert {int(one["id"]) for one in facts["neighbors"]} <= set(numbers.tolist())
+    assert "lose digits, because models read numbers as floating-point ones, in: number." in facts["notes"][-1]
+    assert "in: number. If" in " ".join(files.run(*explain).stderr.split())
+
+
 @pytest.mark.parametrize("booster", ["lightgbm", "xgboost", "catboost", "sklearn"])
 def test_training_with_every_booster(files, booster):
     pytest.importorskip("skops" if booster == "sklearn" else booster)

@@ -148,18 +148,20 @@ class Recalibrated(Distribution):
         """Return the continuous ranked probability score; in closed form where the distribution is normal."""
         if isinstance(self.base, Normal):
             return self._by_group(_normal_crps, y)
-        return self._by_group(_stepped_crps if self.base.has_jumps else _smooth_crps, y)
+        return self._by_group(_stepped_crps if self.base.has_kinks else _smooth_crps, y)
 
     def _moments(self) -> tuple[Floats, Floats]:
         if isinstance(self.base, Normal):  # E[μ + σg(V)] and its variance need g's moments only
             moments = np.array([_moments_of(g) for g in self.maps])[self.groups]
             first, second = moments[..., 0], moments[..., 1]
-            return self.base.loc + self.base.scale * first, np.square(self.base.scale) * (second - np.square(first))
+            variance = np.maximum(second - np.square(first), 0.0)
+            return self.base.loc + self.base.scale * first, np.square(self.base.scale) * variance
         center = self.base.mean()
-        both = self._by_group(_stepped_moments if self.base.has_jumps else _moments, center)
+        both = self._by_group(_stepped_moments if self.base.has_kinks else _moments, center)
         first, second = both[..., 0], both[..., 1]
         known = np.isfinite(second)  # where a mean is not finite, a variance is not either
-        return center + first, np.where(known, second, np.inf) - np.square(np.where(known, first, 0.0))
+        variance = np.where(known, second, np.inf) - np.square(np.where(known, first, 0.0))
+        return center + first, np.maximum(variance, 0.0)  # of one value, rounding may be all there is
 
     def _by_group(self, function: Callable[..., Floats], argument: ArrayLike) -> Floats:
         x = np.asarray(argument, np.float64)

@@ -67,8 +67,8 @@ class Distribution(ABC):
         """``(n,)`` for n rows, ``()`` for the distribution of one row."""
         return self._shape
 
-    #: Whether the distribution function has jumps, which `jumps` returns.
-    has_jumps: ClassVar[bool] = False
+    #: Whether distribution functions have jumps, which `jumps` returns, or kinks, at values of their own.
+    has_kinks: ClassVar[bool] = False
 
     def __len__(self) -> int:
         if not self._shape:

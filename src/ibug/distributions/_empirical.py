@@ -53,6 +53,7 @@ class Empirical(SampleDistribution):
     """
 
     parameters: ClassVar[tuple[str, ...]] = ("values", "tails")
+    has_kinks: ClassVar[bool] = True
     tails: Floats
 
     def __init__(self, values: ArrayLike, tails: ArrayLike | None = None) -> None:

@@ -90,6 +90,7 @@ class KDE(SampleDistribution):
 
     parameters: ClassVar[tuple[str, ...]] = ("values", "bandwidth")
     costly_quantiles: ClassVar[bool] = True
+    has_kinks: ClassVar[bool] = True
     bandwidth: Floats
 
     def __init__(self, values: ArrayLike, bandwidth: ArrayLike) -> None:

@@ -132,7 +132,7 @@ class Stack(Distribution):
     """
 
     parameters: ClassVar[tuple[str, ...]] = ("loc", "scale", "atoms", "masses")
-    has_jumps: ClassVar[bool] = True
+    has_kinks: ClassVar[bool] = True
     loc: Floats
     scale: Floats
     atoms: Floats

@@ -280,7 +280,7 @@ class Censored(_Limited):
            [3.355, 6.645]])
     """
 
-    has_jumps: ClassVar[bool] = True
+    has_kinks: ClassVar[bool] = True
 
     def logpdf(self, y: ArrayLike) -> Floats:
         """Return the log density at y, of the smoothed distribution; −∞ outside the limits."""
