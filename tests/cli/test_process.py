@@ -62,18 +62,21 @@ def test_from_training_to_predictions(files):
         with as_standard_input(files[name]):
             result = files.run("predict", files["mine.ibug"], "-", "--id", "order")
         assert result.stdout_bytes == piped.stdout
-    data = run("predict", files["mine.ibug"], "-", "--json", input=text)
-    assert data.stdout.startswith(b"prediction,")
-    assert data.stderr.startswith(b'{"output": "-"')  # data go to standard output, so the report does not
+    with as_standard_input(files["test.csv"]):
+        data = files.run("predict", files["mine.ibug"], "-", "--json")
+    assert data.stdout.startswith("prediction,")
+    assert data.stderr.startswith('{"output": "-"')  # data go to standard output, so the report does not
 
 
 def test_training_from_standard_input(files):
     with as_standard_input(files["train.csv.gz"]):
         files.run("fit", "-", "-t", "target", "--trees", "10", "--drop", "order", "-o", files["m.ibug"])
-    broken = run("predict", files["m.ibug"], "-", ok=False, input=b"a,b\n1\n")
-    assert broken.returncode == 1
-    assert b"standard input lacks" in broken.stderr
-    assert b"Traceback" not in broken.stderr
+    Path(files["few.csv"]).write_text("a,b\n1\n")
+    with as_standard_input(files["few.csv"]):
+        broken = files.run("predict", files["m.ibug"], "-", ok=False)
+    assert broken.exit_code == 1
+    assert "standard input lacks" in broken.stderr
+    assert "Traceback" not in broken.stderr
 
 
 def test_version_help_and_completion(files):
@@ -99,24 +102,32 @@ def test_no_colour_unless_in_a_terminal(files):
 def test_colour_in_a_terminal_unless_refused(files):
     import pty
 
-    def in_terminal(**more):
-        reader, writer = pty.openpty()
-        env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm-256color"} | more
-        process = subprocess.Popen([IBUG, "info", files["model.ibug"]], stdout=writer, stderr=writer, env=env)
-        os.close(writer)
-        text = b""
-        try:
-            while block := os.read(reader, 2**16):
-                text += block
-        except OSError:  # the terminal is closed
-            pass
-        os.close(reader)
-        assert process.wait(60) == 0
-        return text
-
-    assert b"\x1b[" in in_terminal()
+    # Both in one process, as it takes seconds to load the libraries.
+    code = (
+        "import os, sys\n"
+        "from ibug.cli._app import app\n"
+        "for refused in (False, True):\n"
+        "    print('NEXT', flush=True)\n"
+        "    os.environ |= {'NO_COLOR': '1'} if refused else {}\n"
+        "    try:\n        app(['info', sys.argv[1]])\n    except SystemExit as end:\n        assert not end.code\n"
+    )
+    reader, writer = pty.openpty()
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm-256color"}
+    command = [sys.executable, "-c", code, files["model.ibug"]]
+    process = subprocess.Popen(command, stdout=writer, stderr=writer, env=env)
+    os.close(writer)
+    text = b""
+    try:
+        while block := os.read(reader, 2**16):
+            text += block
+    except OSError:  # the terminal is closed
+        pass
+    os.close(reader)
+    assert process.wait(60) == 0, text
+    _, plain, refused = text.split(b"NEXT")
+    assert b"\x1b[" in plain
     # Bold and dim are no colours, and stay.
-    assert b"\x1b[3" not in in_terminal(NO_COLOR="1")
+    assert b"\x1b[3" not in refused
 
 
 def test_without_the_extra(files):
@@ -240,4 +251,5 @@ def test_an_old_output_stays_if_the_new_one_fails(files):
     Path(files["bad.csv"]).write_text("\n".join([*lines, "1,2"]))
     result = run("predict", files["model.ibug"], files["bad.csv"], "-o", files["out.csv"], ok=False)
     assert result.returncode == 1
+    assert b"Traceback" not in result.stderr
     assert Path(files["out.csv"]).read_text() == "old"
