@@ -46,10 +46,8 @@ def test_a_frozen_estimator_is_trained():
         ({"spread": "wide"}, "spread must be one of"),
         ({"spread": ["targets"]}, "spread must be one of"),
         ({"conformal": "sure"}, "conformal must be"),
-        ({"validation_fraction": 1.5}, "validation_fraction must be"),
-        ({"tree_order": "best"}, "tree_order must be"),
-        ({"tree_fraction": 0}, "tree_fraction must be"),
-        ({"row_fraction": True}, "row_fraction must be"),
+        ({"cv": 1.5}, "cv must be the share of the rows that is held out, a number between 0 and 1, or a whole"),
+        ({"sampling": 0.5}, "sampling must be None or an ibug.Sampling, .* got 0.5"),
         ({"location": "mean"}, "location must be"),
         ({"distribution": "cauchy"}, "distribution must be"),
         ({"distribution": ["normal", "cauchy"]}, "distribution must be"),
@@ -65,7 +63,7 @@ def test_every_parameter_is_checked_before_any_data_are_seen(parameters, message
 
 def test_every_parameter_is_an_option():
     # What is not an option of its own is part of one.
-    parts = {"estimator", "random_state", "scoring", "k", "tree_fraction", "tree_order", "row_fraction"}
+    parts = {"estimator", "random_state", "scoring", "k"}
     names = set(inspect.signature(IBUGRegressor).parameters) - parts
     assert names <= set(Options.__dataclass_fields__)
 

@@ -23,6 +23,7 @@ def test_public_names():
         "IBUGRegressor",
         "LeafIndex",
         "ProbabilisticEnsemble",
+        "Sampling",
         "VarianceCalibrator",
         "__version__",
         "load",

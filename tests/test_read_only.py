@@ -15,7 +15,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from xgboost import XGBRegressor
 
 import ibug
-from ibug import AdaptiveIntervals, CBURegressor, IBUGRegressor, ProbabilisticEnsemble, VarianceCalibrator
+from ibug import AdaptiveIntervals, CBURegressor, IBUGRegressor, ProbabilisticEnsemble, Sampling, VarianceCalibrator
 from ibug.calibration import DistributionConformal, LikelihoodRatio, ScaleConformal
 from ibug.distributions import Normal
 from ibug.online import DriftMonitor
@@ -119,9 +119,7 @@ REGRESSORS = {
         lambda given: IBUGRegressor(
             boosting(given),
             prefit=True,
-            tree_fraction=0.5,
-            tree_order="gain",
-            row_fraction=0.9,
+            sampling=Sampling(tree_fraction=0.5, tree_order="gain", row_fraction=0.9),
             distribution="student_t",
         ),
         {},
@@ -164,7 +162,7 @@ def test_regressor(name, rng, tmp_path):
 def test_weights_of_neighbors(rng, tmp_path):
     given = Given(rng)
     weights = given.weights(0)
-    u = IBUGRegressor(boosting(given, weights), prefit=True, weight_neighbors=True)
+    u = IBUGRegressor(boosting(given, weights), prefit=True, sampling=Sampling(weight_neighbors=True))
     X_val, y_val = given.rows(1)
     u.fit(*given.rows(0), weights, X_val=X_val, y_val=y_val).update(*given.rows(2), given.weights(2))
     check_everywhere(given, u, tmp_path / "u.ibug")

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sklearn.model_selection import train_test_split
+
 from benchmarks.accuracy.models import Models
-from ibug import CBURegressor, IBUGRegressor, ProbabilisticEnsemble
+from ibug import CBURegressor, IBUGRegressor, ProbabilisticEnsemble, Sampling
 
 BASES = ("lightgbm", "catboost", "xgboost")
 USUAL_BASES = BASES[:2]
@@ -27,9 +29,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "paper-continuous": {"distribution": "normal", "spread": "targets", "calibrate": "continuous"},
     "residuals": {"distribution": "normal", "spread": "residuals"},
     "conformal": {"conformal": "distribution"},
-    "half-gain": {"tree_fraction": 0.5, "tree_order": "gain"},
-    "half-first": {"tree_fraction": 0.5, "tree_order": "first"},
-    "half-random": {"tree_fraction": 0.5, "tree_order": "random"},
+    "half-gain": {"sampling": Sampling(tree_fraction=0.5, tree_order="gain")},
+    "half-first": {"sampling": Sampling(tree_fraction=0.5)},
+    "half-random": {"sampling": Sampling(tree_fraction=0.5, tree_order="random")},
 }
 
 #: Averages of a variant and CBU, both normal.
@@ -88,9 +90,10 @@ def fit_trained(models: Models, base: str, **options: Any) -> Any:
 
 
 def fit_few(models: Models, base: str, **options: Any) -> Any:
-    """Hold out a few rows, which nothing is trained on, to tune; their number is rounded up."""
-    few = {"validation_fraction": (FEW - 0.5) / len(models.fold.y_train), "refit": False}
-    return fit_trained(models, base, **few, **options)
+    """Hold out a few rows, which nothing is trained on, to tune."""
+    rows = train_test_split(models.fold.X_train, models.fold.y_train, test_size=FEW, random_state=0)
+    X, X_val, y, y_val = rows
+    return IBUGRegressor(models.estimator(base), random_state=0, **options).fit(X, y, X_val=X_val, y_val=y_val)
 
 
 #: How a variant is fitted.

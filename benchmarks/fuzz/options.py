@@ -18,7 +18,7 @@ from sklearn.ensemble import (
 from sklearn.multioutput import MultiOutputRegressor
 from xgboost import XGBRegressor
 
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug.calibration import DistributionConformal, ScaleConformal
 from ibug.distributions import families
 
@@ -182,7 +182,7 @@ class Case:
         estimator = self.estimator()
         if parameters["prefit"]:
             estimator.fit(X, y, **weights)
-            if not parameters["weight_neighbors"]:
+            if not parameters["sampling"].weight_neighbors:
                 weights = {}
         if self.n_val:
             weights |= {"X_val": X_val, "y_val": y_val}
@@ -285,10 +285,12 @@ def _parameters(case, one_of, sometimes, rng):
         "scoring": one_of("crps", "nll", "crps" if case.weighted_val else median_loss, p=(0.6, 0.3, 0.1)),
         "calibrate": one_of(True, False, "grid", "continuous", p=(0.7, 0.1, 0.1, 0.1)),
         "conformal": conformal,
-        "tree_fraction": fraction,
-        "tree_order": one_of("first", "last", "random", *gain),
-        "row_fraction": one_of(1.0, 0.6, p=(0.9, 0.1)),
-        "weight_neighbors": weighs,
+        "sampling": Sampling(
+            tree_fraction=fraction,
+            tree_order=one_of("first", "last", "random", *gain),
+            row_fraction=one_of(1.0, 0.6, p=(0.9, 0.1)),
+            weight_neighbors=weighs,
+        ),
         "cv": cv,
         "refit": sometimes(0.8),
     }

@@ -13,7 +13,7 @@ from ibug._installed import VERSION, warn_of_namesake
 if TYPE_CHECKING:
     from ibug.calibration import VarianceCalibrator
     from ibug.ensemble import CBURegressor, ProbabilisticEnsemble
-    from ibug.neighbors import LeafIndex
+    from ibug.neighbors import LeafIndex, Sampling
     from ibug.online import AdaptiveIntervals
     from ibug.persistence import load
     from ibug.regressor import IBUGRegressor
@@ -24,6 +24,7 @@ __all__ = [
     "IBUGRegressor",
     "LeafIndex",
     "ProbabilisticEnsemble",
+    "Sampling",
     "VarianceCalibrator",
     "__version__",
     "load",
@@ -37,6 +38,7 @@ _HOMES = {
     "IBUGRegressor": "ibug.regressor",
     "LeafIndex": "ibug.neighbors",
     "ProbabilisticEnsemble": "ibug.ensemble",
+    "Sampling": "ibug.neighbors",
     "VarianceCalibrator": "ibug.calibration",
     "load": "ibug.persistence",
 }

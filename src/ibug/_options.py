@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from ibug._parallel import check_n_jobs
-from ibug._validation import check_count, check_flags, check_probability
+from ibug._validation import check_count, check_flags
 from ibug.calibration import ConformalCalibrator, check_calibrate, check_without_validation, conformal_calibrator
 from ibug.distributions import Distribution, Normal, families, learns_from_targets, resolve_family
 from ibug.exceptions import InvalidInputError
@@ -68,56 +68,43 @@ class Options:
     calibrate: bool | str
     conformal: str | ConformalCalibrator | None
     sampling: Sampling
-    weight_neighbors: bool
-    validation_fraction: float
-    cv: Any
+    cv: Any  # the folds that clones are trained in, if they were given
+    held_out: float | None  # the share that is held out in place of them, if it was given
     refit: bool
     prefit: bool
     n_jobs: int | None
     verbose: bool
-    output_weights: tuple[int, ...] | None  # how often the trees of each of several targets count
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Options:
         """Check the parameters of an estimator, as ``get_params(deep=False)`` returns them."""
         given = dict(parameters)
         resolve_scoring(given["scoring"])
-        check_flags(**{name: given[name] for name in ("refit", "prefit", "weight_neighbors")})
+        check_flags(**{name: given[name] for name in ("refit", "prefit")})
         check_calibrate(given["calibrate"])
         if given["spread"] not in tuple(SPREADS):
             raise InvalidInputError(f"spread must be one of {tuple(SPREADS)}; got {given['spread']!r}.")
-        _check_residuals(given)
+        cv, held_out = _folds_or_share(given["cv"])
+        _check_residuals(given["residuals"], cv)
         conformal_calibrator(given["conformal"])
-        check_probability(given["validation_fraction"], "validation_fraction")
         check_n_jobs(given["n_jobs"])
-        sampling = Sampling(given["tree_fraction"], given["tree_order"], given["row_fraction"])
         if given["location"] not in LOCATIONS:
             raise InvalidInputError(f"location must be one of {LOCATIONS}; got {given['location']!r}.")
         chosen, several = _families(given["distribution"])
-        as_given = (
-            "distribution",
-            "location",
-            "residuals",
-            "scoring",
-            "calibrate",
-            "conformal",
-            "cv",
-            "refit",
-            "n_jobs",
-        )
+        as_given = ("distribution", "location", "residuals", "scoring", "calibrate", "conformal", "refit", "n_jobs")
         return cls(
-            **{name: given[name] for name in (*as_given, "validation_fraction")},
+            **{name: given[name] for name in as_given},
             given_k=given["k"],
             families=chosen,
             chooses_family=several,
             no_stack=_no_stack(given),
             support=_support(given["support"]),
             spread=SPREADS[given["spread"]],
-            sampling=sampling,
-            weight_neighbors=bool(given["weight_neighbors"]),
+            sampling=_sampling(given["sampling"]),
+            cv=cv,
+            held_out=held_out,
             prefit=given["prefit"] or isinstance(given["estimator"], FrozenEstimator),
             verbose=bool(given["verbose"]),
-            output_weights=_output_weights(given.get("output_weights")),
         )
 
     @property
@@ -151,6 +138,11 @@ class Options:
         return self.refit and (self.cv is not None or self.wants_clones)
 
     @property
+    def share_held_out(self) -> float:
+        """The share of the rows that is held out, where rows have to be."""
+        return 0.2 if self.held_out is None else self.held_out
+
+    @property
     def scales_errors(self) -> bool:
         """Whether errors of clones are scaled to those of the final model; conformal calibration keeps the larger."""
         return bool(self.calibrate) and self.conformal is None
@@ -163,7 +155,8 @@ class Options:
     @property
     def wants_clones(self) -> bool:
         """Whether clones are trained for residuals: if they may be, and of a model that is trained here."""
-        return self.wants_residuals and (self.cv is not None or (self.residuals == "auto" and not self.prefit))
+        by_default = self.residuals == "auto" and self.held_out is None and not self.prefit
+        return self.wants_residuals and (self.cv is not None or by_default)
 
     @property
     def asks_model(self) -> bool:
@@ -184,7 +177,7 @@ class Options:
         self.check_k(n_rows)
         if self.prefit:
             # Residuals need them if the model was trained with them.
-            weights_of_use = self.weight_neighbors or (self.asks_model and has_validation)
+            weights_of_use = self.sampling.weight_neighbors or (self.asks_model and has_validation)
             unused = [name for name in fit_params if not (weights_of_use and is_weight(name))]
             self._check_prefit(unused, has_validation)
         elif self.spread.requires_residuals and not has_validation:
@@ -260,13 +253,12 @@ def is_weight(name: str) -> bool:
     return name.rpartition("__")[2] == "sample_weight"
 
 
-def _check_residuals(given: Mapping[str, Any]) -> None:
-    residuals = given["residuals"]
+def _check_residuals(residuals: Any, cv: Any) -> None:
     if not isinstance(residuals, str) or residuals not in RESIDUALS:
         raise InvalidInputError(f"residuals must be one of {RESIDUALS}; got {residuals!r}.")
-    if residuals == "model" and given["cv"] is not None:
+    if residuals == "model" and cv is not None:
         raise InvalidInputError(
-            f'cv={given["cv"]!r} trains clones for out-of-sample residuals, and residuals="model" asks the trained '
+            f'cv={cv!r} trains clones for out-of-sample residuals, and residuals="model" asks the trained '
             "model for them instead. Drop one of them."
         )
 
@@ -295,17 +287,26 @@ def _no_stack(given: Mapping[str, Any]) -> str:
     return "" if given["calibrate"] else "Weights of experts are a calibration: calibrate=False leaves them out."
 
 
-def _output_weights(weights: Any) -> tuple[int, ...] | None:
-    """Return the weights of the targets' trees as a tuple."""
-    if weights is None:
-        return None
-    found = tuple(weights) if isinstance(weights, (list, tuple, np.ndarray)) else ()
-    whole = all(isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 1 <= one <= 100 for one in found)
-    if not found or not whole:
+def _sampling(sampling: Any) -> Sampling:
+    if sampling is None:
+        return Sampling()
+    if not isinstance(sampling, Sampling):
         raise InvalidInputError(
-            f"output_weights must be whole numbers from 1 to 100, one for each target, [2, 1] say; got {weights!r}."
+            f"sampling must be None or an ibug.Sampling, Sampling(tree_fraction=0.5) say; got {sampling!r}."
         )
-    return tuple(int(one) for one in found)
+    return sampling
+
+
+def _folds_or_share(cv: Any) -> tuple[Any, float | None]:
+    """Return the folds to train clones in, or else the share of the rows that is held out; None where not given."""
+    if not isinstance(cv, (float, np.floating)):
+        return cv, None
+    if not 0 < cv < 1:
+        raise InvalidInputError(
+            "cv must be the share of the rows that is held out, a number between 0 and 1, or a whole number of folds, "
+            f"a splitter or a list of splits; got {cv!r}."
+        )
+    return None, float(cv)
 
 
 def _support(support: Any) -> Support | str | None:

@@ -24,7 +24,7 @@ from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.explain import Influence, LabellingRank, explain_width, influence, rank_for_labelling
 from ibug.metrics import Drift, Scoring, drift
-from ibug.neighbors import Batch, LocalSource, map_batches, with_row_context
+from ibug.neighbors import Batch, LocalSource, Sampling, map_batches, with_row_context
 from ibug.online import monitored_values
 from ibug.rule import Rule, gathered, most_needed, ranges_of, summarize, with_neighbors
 from ibug.training import (
@@ -87,22 +87,15 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     calibrate : bool, "grid" or "continuous", default=True
         Calibrate the variance, γσ² + δ: on the paper's grid for targets, continuously for residuals. Combinations and
         stacks are calibrations of their own: ``False`` leaves them out.
-    tree_fraction : float in (0, 1], default=1.0
-        The share of the trees that count for affinities; predictions use all trees.
-    tree_order : {"first", "last", "random", "gain"}, default="first"
-        Which trees these are. ``"gain"``: those with most of the training targets' variance between their leaves.
-    row_fraction : float in (0, 1], default=1.0
-        The share of the training rows, drawn at random, that can be neighbours.
-    weight_neighbors : bool, default=False
-        Let each training row count for its `sample_weight` among the neighbours: in the spread, and in a stack.
-    validation_fraction : float in (0, 1), default=0.2
-        The share that is held out, where there are no validation rows and no cross-fitting.
-    cv : int, splitter, list of splits or None, default=None
+    sampling : Sampling or None, default=None
+        Which trees and which training rows make neighbours, and how much each counts. ``None``: all, equally.
+    cv : int, splitter, list of splits, float in (0, 1) or None, default=None
         The folds in which clones of the estimator are trained: each training row is predicted by one that has not seen
         it. They give out-of-sample residuals, and rows to tune on where `fit` is given none. Rows that no fold
-        predicts, the first ones of ``TimeSeriesSplit``, are not tuned on; then residuals are not used. ``None``: five
-        random folds if `spread` needs them and the estimator is trained here, which takes about five more trainings;
-        else no clones.
+        predicts, the first ones of ``TimeSeriesSplit``, are not tuned on; then residuals are not used. A float is the
+        share of the rows that is held out to tune on in place of folds: no clones are trained. ``None``: five random
+        folds if `spread` needs them and the estimator is trained here, which takes about five more trainings; else no
+        clones, and a fifth is held out where `fit` is given no validation rows.
     refit : bool, default=True
         Fit the estimator anew on all rows in the end, as the paper does.
     n_jobs : int or None, default=None
@@ -111,8 +104,6 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         For the split or the folds, and for random trees and rows.
     verbose : int, default=0
         With 1, long work shows its progress on standard error.
-    output_weights : sequence of int, default=None
-        Of several targets: how often the trees of each count for joint affinities; ``None``: once.
 
     Attributes
     ----------
@@ -203,25 +194,18 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         spread: str = "auto",
         residuals: str = "auto",
         calibrate: bool | str = True,
-        tree_fraction: float = 1.0,
-        tree_order: str = "first",
-        row_fraction: float = 1.0,
-        weight_neighbors: bool = False,
-        validation_fraction: float = 0.2,
+        sampling: Sampling | None = None,
         cv: Any = None,
         refit: bool = True,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        output_weights: Any = None,
     ) -> None:
-        self.estimator, self.prefit, self.refit = estimator, prefit, refit
-        self.k, self.spread, self.residuals, self.calibrate, self.scoring = k, spread, residuals, calibrate, scoring
-        self.distribution, self.location, self.support, self.conformal = distribution, location, support, conformal
-        self.tree_fraction, self.tree_order, self.row_fraction = tree_fraction, tree_order, row_fraction
-        self.cv, self.validation_fraction, self.random_state = cv, validation_fraction, random_state
-        self.weight_neighbors, self.output_weights = weight_neighbors, output_weights
-        self.n_jobs, self.verbose = n_jobs, verbose
+        self.estimator, self.prefit, self.distribution = estimator, prefit, distribution
+        self.scoring, self.conformal, self.support = scoring, conformal, support
+        self.k, self.spread, self.residuals, self.calibrate = k, spread, residuals, calibrate
+        self.location, self.sampling, self.cv, self.refit = location, sampling, cv, refit
+        self.n_jobs, self.random_state, self.verbose = n_jobs, random_state, verbose
 
     @all_or_nothing
     def fit(
@@ -242,7 +226,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
             The training rows and their targets, (n_rows, n_targets) of several. With `prefit`, those of the model.
         sample_weight : array-like of shape (n_rows,), optional
-            For the `fit` of estimator and clones; with `prefit`, those of the model's own; see `weight_neighbors`.
+            For the `fit` of estimator and clones; with `prefit`, those of the model's own; see `sampling`.
         X_val, y_val : optional
             Validation rows, which the model has not been trained on. Without them, and without `prefit`, rows of X
             serve: predicted by clones that have not seen them, or held out (see `spread` and `cv`).
@@ -379,7 +363,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X, y : array-like or data frame of shape (n_rows, n_features), array-like of shape (n_rows,)
             Rows that the model has not been trained on, oldest first.
         sample_weight : array-like of shape (n_rows,), optional
-            What they count for as neighbours, with `weight_neighbors`; 1 by default.
+            What they count for as neighbours, with ``Sampling(weight_neighbors=True)``; 1 by default.
         keep : int, optional
             Forget the oldest rows, so that this many are left at most; row numbers are then counted from the oldest
             one that is left.

@@ -241,7 +241,7 @@ def test_a_share_of_the_trees(files):
     options = ["-b", "sklearn", "--trees", "70", "--tree-fraction", "0.5"]
     facts = files.json("fit", files["train.csv"], "-t", "target", "--id", "order", *options, "-o", files["m.ibug"])
     u = ibug.load(files["m.ibug"])
-    assert u.tree_fraction == 0.5
+    assert u.sampling.tree_fraction == 0.5
     assert facts["tree_fraction"] == u.tree_fraction_
     assert facts["trees"] == u.index_.n_trees
 

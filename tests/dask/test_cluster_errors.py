@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 
+from ibug import Sampling
 from ibug.calibration import ScaleConformal
 from ibug.dask import IBUGRegressor
 from ibug.exceptions import InvalidInputError, NotCalibratedWarning, UnsupportedModelError
@@ -33,7 +34,9 @@ def test_a_partition_with_bad_targets_names_itself(client, model, data, arrays):
 def test_trees_are_not_chosen_on_a_cluster(client, model, data, arrays):
     X, y = data["train"]
     with pytest.raises(InvalidInputError, match='On a cluster, tree_order="gain" would read all shards twice'):
-        IBUGRegressor(model, prefit=True, tree_fraction=0.5, tree_order="gain").fit(arrays(X, 100), arrays(y, 100))
+        IBUGRegressor(model, prefit=True, sampling=Sampling(tree_fraction=0.5, tree_order="gain")).fit(
+            arrays(X, 100), arrays(y, 100)
+        )
 
 
 def test_several_targets_are_refused(client, data, arrays):
@@ -88,7 +91,7 @@ def test_partitions_of_other_lengths(client, model, data, arrays):
         ({"k": 5, "conformal": "scale"}, "needs rows that the trained model has not seen"),
         ({"k": 5, "support": (0, 1)}, "outside the support"),
         ({"k": 5, "distribution": "gauss"}, "gauss"),
-        ({"k": 5, "weight_neighbors": True}, "leave weight_neighbors out"),
+        ({"k": 5, "sampling": Sampling(weight_neighbors=True)}, "leave weight_neighbors out"),
         ({"k": 5, "conformal": ScaleConformal(groups=0)}, "leave groups= of the calibrator out"),
         ({"k": 5, "conformal": ScaleConformal(ratio=len)}, "leave ratio= of the calibrator out"),
     ],

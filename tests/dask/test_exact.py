@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor
 
 import ibug
+from ibug import Sampling
 from ibug.dask import IBUGRegressor
 
 # How training, validation and test rows are cut; some partitions are empty, some have one row.
@@ -39,7 +40,7 @@ OPTIONS = {
         "random_state": 1,
     },
     "neighbors": {"distribution": "laplace", "location": "neighbors"},
-    "sampled": {"tree_fraction": 0.5, "tree_order": "random", "row_fraction": 0.4, "random_state": 2},
+    "sampled": {"sampling": Sampling(tree_fraction=0.5, tree_order="random", row_fraction=0.4), "random_state": 2},
     "nll": {"scoring": "nll", "calibrate": "continuous", "spread": "targets"},
     "tune": {"distribution": ["normal", "weibull", "laplace"], "k": 15},
     "kde": {"distribution": "kde", "k": 25},

@@ -8,6 +8,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import ibug
+from ibug import Sampling
 from ibug.dask import IBUGRegressor, ReplicatedRegressor, load
 from ibug.exceptions import FileFormatError, NotStorableError
 from tests.test_read_only import arrays_of
@@ -15,7 +16,12 @@ from tests.test_read_only import arrays_of
 OPTIONS = {
     "default": {"conformal": "scale", "random_state": 0},
     "residuals": {"spread": "residuals"},
-    "sampled": {"row_fraction": 0.4, "tree_fraction": 0.5, "distribution": "lognormal", "random_state": 1, "k": 20},
+    "sampled": {
+        "sampling": Sampling(row_fraction=0.4, tree_fraction=0.5),
+        "distribution": "lognormal",
+        "random_state": 1,
+        "k": 20,
+    },
 }
 
 

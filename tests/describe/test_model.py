@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug.describe import json_values, model_facts, model_lines
 
 pytestmark = pytest.mark.once
@@ -39,7 +39,7 @@ def test_a_stack_in_words():
 
 def test_the_trees_that_count():
     assert model_lines(model_facts(fitted()))["model"] == "sklearn.GradientBoostingRegressor, 9 trees"
-    said = model_lines(model_facts(fitted(tree_fraction=0.4)))["model"]
+    said = model_lines(model_facts(fitted(sampling=Sampling(tree_fraction=0.4))))["model"]
     assert said == "sklearn.GradientBoostingRegressor, 9 trees, of which 4 find neighbours"
 
 

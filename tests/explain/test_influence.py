@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug.exceptions import InvalidInputError
 from ibug.explain import influence
 
@@ -41,7 +41,7 @@ def without(u, row, coverage):
 @pytest.mark.parametrize(
     "options",
     [{}, {"distribution": "normal", "spread": "targets", "k": 9}, {"distribution": "kde", "k": 15},
-     {"conformal": "distribution"}, {"row_fraction": 0.8},
+     {"conformal": "distribution"}, {"sampling": Sampling(row_fraction=0.8)},
      {"cv": 2, "distribution": "kde", "spread": "residuals", "k": 15}, {"distribution": "kde", "k": 200}],
     ids=["stack", "paper", "kde", "conformal", "some rows", "residuals", "all rows"],
 )  # fmt: skip

@@ -107,7 +107,7 @@ def test_small_values_of_a_feature_are_told_apart():
     X = 1e-10 * rng.integers(1, 3, size=(200, 2))
     y = X[:, 0] * 1e10 * rng.normal(size=200)
     u = IBUGRegressor(HistGradientBoostingRegressor(max_iter=10, min_samples_leaf=5), k=5, distribution="normal", cv=2)
-    found = u.set_params(spread="targets", validation_fraction=0.3).fit(X, y).explain_width(X[:1], X, **FEW)
+    found = u.set_params(spread="targets", cv=0.3).fit(X, y).explain_width(X[:1], X, **FEW)
     assert np.any(found.values != 0)
 
 

@@ -83,3 +83,25 @@ def test_the_trees_of_a_share():
     assert Sampling(0.6, "random").trees(5, np.random.RandomState(3)).tolist() == sorted(drawn)
     with pytest.raises(InvalidInputError, match="up to 1; got 'most'"):
         Sampling("most")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"tree_fraction": 0}, "tree_fraction must be a number above 0 and up to 1; got 0"),
+        ({"tree_fraction": 1.5}, "tree_fraction must be"),
+        ({"tree_order": "middle"}, r"tree_order must be one of \('first', 'last', 'random', 'gain'\); got 'middle'"),
+        ({"row_fraction": True}, "row_fraction must be"),
+        ({"row_fraction": "half"}, "row_fraction must be"),
+        ({"weight_neighbors": "yes"}, "weight_neighbors must be True or False"),
+        ({"output_weights": [1, 0.5]}, "output_weights must be whole numbers"),
+    ],
+)
+def test_a_sampling_is_checked_when_it_is_made(parameters, message):
+    with pytest.raises(InvalidInputError, match=message):
+        Sampling(**parameters)
+
+
+def test_samplings_are_compared_by_value():
+    assert Sampling(output_weights=np.array([2, 1])) == Sampling(output_weights=[2, 1])
+    assert hash(Sampling(0.5)) == hash(Sampling(0.5)) != hash(Sampling(0.4))

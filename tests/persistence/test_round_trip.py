@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import ibug
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug.training import fresh
 from tests.persistence.same import assert_same
 
@@ -188,8 +188,8 @@ OPTIONS = {
     "scale": {"conformal": "scale"},
     "distribution": {"conformal": "distribution"},
     "bins": {"conformal": ibug.calibration.ScaleConformal(n_bins=3)},
-    "trees": {"tree_fraction": 0.5, "tree_order": "random"},
-    "rows": {"row_fraction": 0.6},
+    "trees": {"sampling": Sampling(tree_fraction=0.5, tree_order="random")},
+    "rows": {"sampling": Sampling(row_fraction=0.6)},
     "no refit": {"refit": False},
     "random state": {"random_state": np.random.RandomState(3)},
     "folds": {"cv": [(np.arange(120), np.arange(120, 240)), (np.arange(120, 240), np.arange(120))]},

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import crps
 from ibug.plotting import TreeFractionDisplay
@@ -22,7 +22,7 @@ def test_each_point_is_a_regressor_with_so_many_trees(u, data):
     X_val, y_val = data["validation"]
     X, y = data["test"]
     for order in ("first", "last"):
-        few = IBUGRegressor(u.estimator_, prefit=True, tree_fraction=0.2, tree_order=order)
+        few = IBUGRegressor(u.estimator_, prefit=True, sampling=Sampling(tree_fraction=0.2, tree_order=order))
         few.fit(*data["train"], X_val=X_val, y_val=y_val)
         scores = [crps(y, few.predict_dist(X)), crps(y, u.predict_dist(X))]
         np.testing.assert_allclose(display.scores[order], scores)

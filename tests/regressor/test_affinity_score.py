@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.metrics import roc_auc_score
 
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug.exceptions import InvalidInputError
 
 pytestmark = pytest.mark.once
@@ -35,7 +35,7 @@ def test_trained_here_the_threshold_is_that_of_training_rows_without_themselves(
     X, y = diabetes["train"]
     X, y = np.concatenate([X, X[:5]]), np.concatenate([y, y[:5]])  # some rows come twice
     model = GradientBoostingRegressor(n_estimators=20, random_state=0)
-    u = IBUGRegressor(model, row_fraction=row_fraction, random_state=0).fit(X, y)
+    u = IBUGRegressor(model, sampling=Sampling(row_fraction=row_fraction), random_state=0).fit(X, y)
     numbers = np.arange(len(y)) if row_fraction == 1 else u.source_.rows
     leaves = u.estimator_.apply(X)[numbers]
     expected = []

@@ -12,7 +12,7 @@ from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegr
 from sklearn.multioutput import MultiOutputRegressor
 
 import ibug
-from ibug import IBUGRegressor, ProbabilisticEnsemble
+from ibug import IBUGRegressor, ProbabilisticEnsemble, Sampling
 from ibug.exceptions import InvalidInputError, NotCentralWarning
 from ibug.online import AdaptiveIntervals
 
@@ -88,7 +88,9 @@ def test_validation_targets_must_be_inside_the_support(rows):
 def test_small_updates_keep_the_share_of_rows(rows):
     X, y = rows
     model = small().fit(X[:300], y[:300])
-    u = IBUGRegressor(model, prefit=True, row_fraction=0.1, k=5, calibrate=False, spread="targets", random_state=0)
+    u = IBUGRegressor(
+        model, prefit=True, sampling=Sampling(row_fraction=0.1), k=5, calibrate=False, spread="targets", random_state=0
+    )
     u.fit(X[:300], y[:300])
     assert u.index_.n_rows == 30
     for row in range(300, 400):
@@ -108,7 +110,9 @@ def test_an_update_that_leaves_too_few_neighbours_is_refused(rows):
     model = small().fit(X[:300], y[:300])
     messages = []
     for seed in range(12):
-        u = IBUGRegressor(model, prefit=True, row_fraction=0.5, k=50, calibrate=False, spread="targets")
+        u = IBUGRegressor(
+            model, prefit=True, sampling=Sampling(row_fraction=0.5), k=50, calibrate=False, spread="targets"
+        )
         u.set_params(random_state=seed).fit(X[:300], y[:300])
         try:
             u.update(X[300:310], y[300:310], keep=100)
@@ -143,7 +147,7 @@ def test_the_guard_against_quantile_models_knows_several_targets(rows):
     model.fit(X[:400], Y[:400])
     for weights in (None, [1, 2]):
         with pytest.warns(NotCentralWarning, match=r"0\.9 quantile"):
-            IBUGRegressor(model, prefit=True, output_weights=weights).fit(
+            IBUGRegressor(model, prefit=True, sampling=Sampling(output_weights=weights)).fit(
                 X[:400], Y[:400], X_val=X[400:700], y_val=Y[400:700]
             )
 

@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ibug import CBURegressor, IBUGRegressor
+from ibug import CBURegressor, IBUGRegressor, Sampling
 from ibug.exceptions import InvalidInputError, ModelNotFittedError, NotCalibratedWarning, UnsupportedModelError
 
 
@@ -58,10 +58,15 @@ def test_split_tune_refit(recorder, diabetes):
 
 
 def test_without_refit_the_held_out_rows_stay_out(recorder, diabetes):
-    u = IBUGRegressor(recorder, spread="targets", refit=False, validation_fraction=0.5, random_state=0)
+    u = IBUGRegressor(recorder, spread="targets", refit=False, cv=0.5, random_state=0)
     u.fit(*diabetes["train"])
     assert len(recorder.calls) == 1
     assert len(u.index_) == 150
+
+
+def test_a_share_is_held_out_in_place_of_folds(recorder, diabetes):
+    IBUGRegressor(recorder, cv=0.25, random_state=0).fit(*diabetes["train"])
+    assert [len(call["y"]) for call in recorder.calls] == [225, 300]  # no clones for residuals
 
 
 def test_given_validation_rows_the_estimator_trains_on_all_of_x(recorder, diabetes):
@@ -108,7 +113,10 @@ def test_the_same_seed_gives_the_same_result(diabetes):
     X, _ = diabetes["test"]
     one, other = (
         IBUGRegressor(
-            tree_order="random", tree_fraction=0.5, row_fraction=0.7, k=15, random_state=seed, calibrate=False
+            sampling=Sampling(tree_order="random", tree_fraction=0.5, row_fraction=0.7),
+            k=15,
+            random_state=seed,
+            calibrate=False,
         )
         .fit(*diabetes["train"])
         .predict_var(X)
@@ -197,12 +205,9 @@ def test_a_k_that_only_all_rows_can_supply(diabetes):
     ("parameters", "message"),
     [
         ({"scoring": "rmse"}, r"scoring must be one of \['crps', 'nll'\]"),
-        ({"tree_fraction": 0}, "tree_fraction must be a number above 0 and up to 1; got 0"),
-        ({"tree_fraction": 1.5}, "tree_fraction"),
-        ({"tree_order": "middle"}, r"tree_order must be one of \('first', 'last', 'random', 'gain'\); got 'middle'"),
-        ({"row_fraction": "half"}, "row_fraction"),
-        ({"validation_fraction": 1.0}, "validation_fraction must be between 0 and 1"),
-        ({"validation_fraction": 20}, "validation_fraction"),
+        ({"sampling": {"tree_fraction": 0.5}}, "sampling must be None or an ibug.Sampling"),
+        ({"cv": 1.0}, "cv must be the share of the rows that is held out, a number between 0 and 1"),
+        ({"cv": 20.0}, "cv must be the share"),
         ({"calibrate": "no"}, "calibrate must be True or False, or one of .*; got 'no'"),
         ({"prefit": 1}, "prefit must be True or False"),
         ({"conformal": "split"}, "conformal must be None"),

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.ensemble import GradientBoostingRegressor
 
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage, crps, nll
 from ibug.neighbors import _search
@@ -150,7 +150,12 @@ def test_threads_and_row_order_do_not_change_the_result(fitted, diabetes, rng, m
 def test_tree_sampling(model, diabetes, order, trees):
     X, _ = diabetes["test"]
     u = IBUGRegressor(
-        model, prefit=True, k=10, calibrate=False, tree_fraction=0.25, tree_order=order, random_state=0
+        model,
+        prefit=True,
+        k=10,
+        calibrate=False,
+        sampling=Sampling(tree_fraction=0.25, tree_order=order),
+        random_state=0,
     ).fit(*diabetes["train"])
     assert u.index_.n_trees == 15
     chosen = np.arange(60)[trees] if trees is not None else u.source_.leaves.trees
@@ -167,14 +172,16 @@ def test_trees_by_gain(model, diabetes):
     for leaves in model.apply(X).T:
         means = {leaf: y[leaves == leaf].mean() for leaf in np.unique(leaves)}
         shares.append(np.var([means[leaf] for leaf in leaves]))
-    u = IBUGRegressor(model, prefit=True, k=10, calibrate=False, tree_fraction=0.25, tree_order="gain").fit(X, y)
+    u = IBUGRegressor(
+        model, prefit=True, k=10, calibrate=False, sampling=Sampling(tree_fraction=0.25, tree_order="gain")
+    ).fit(X, y)
     assert u.source_.leaves.trees.tolist() == sorted(np.argsort(-np.array(shares), kind="stable")[:15])
 
 
 def test_row_sampling_keeps_the_callers_row_numbers(model, diabetes):
     X_train, y_train = diabetes["train"]
     X, _ = diabetes["test"]
-    u = IBUGRegressor(model, prefit=True, k=10, calibrate=False, row_fraction=0.5, random_state=0)
+    u = IBUGRegressor(model, prefit=True, k=10, calibrate=False, sampling=Sampling(row_fraction=0.5), random_state=0)
     u.fit(X_train, y_train)
     rows = u.source_.rows
     assert len(u.index_) == len(set(rows)) == 150

@@ -9,7 +9,7 @@ from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ibug import IBUGRegressor, load
+from ibug import IBUGRegressor, Sampling, load
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of
 from ibug.metrics import crps, nll
@@ -178,7 +178,7 @@ def test_a_final_model_that_cannot_tell_goes_without():
 
 
 def test_samples_of_trees_and_rows_are_for_affinities_only(trained):
-    whole, some = prefit(trained), prefit(trained, tree_fraction=0.3, row_fraction=0.5)
+    whole, some = prefit(trained), prefit(trained, sampling=Sampling(tree_fraction=0.3, row_fraction=0.5))
     assert some.index_.n_rows < 500
     np.testing.assert_allclose(some.residuals_, whole.residuals_, rtol=1e-9)
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ibug
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug.distributions import JointStack
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import read_leaves_of
@@ -94,7 +94,7 @@ def test_each_target_has_its_own_neighbours_and_rule(u, model):
 
 def test_weights_of_outputs(model, tmp_path):
     """The affinity is the weighted number of common leaves, exactly."""
-    u = IBUGRegressor(model, prefit=True, output_weights=[3, 1], random_state=0)
+    u = IBUGRegressor(model, prefit=True, sampling=Sampling(output_weights=[3, 1]), random_state=0)
     u.fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID])
     leaves = [read_leaves_of(one).leaves(X) for one in model.estimators_]
     equal = [(one[NEW][:, None] == one[TRAIN][None]).sum(axis=2) for one in leaves]
@@ -107,7 +107,9 @@ def test_weights_of_outputs(model, tmp_path):
     u.save(tmp_path / "u.ibug")
     for back in (ibug.load(tmp_path / "u.ibug"), pickle.loads(pickle.dumps(u))):
         np.testing.assert_array_equal(back.kneighbors(X[NEW], 6)[1], order)
-    trained = IBUGRegressor(MultiOutputRegressor(SMALL), output_weights=[3, 1], random_state=0).fit(X[TRAIN], Y[TRAIN])
+    trained = IBUGRegressor(MultiOutputRegressor(SMALL), sampling=Sampling(output_weights=[3, 1]), random_state=0).fit(
+        X[TRAIN], Y[TRAIN]
+    )
     np.testing.assert_array_equal(trained.kneighbors(X[NEW], 6)[1], order)
 
 
@@ -117,7 +119,7 @@ def test_weights_of_outputs(model, tmp_path):
 )
 def test_weights_of_outputs_that_are_refused(model, weights, message):
     with pytest.raises(InvalidInputError, match=message):
-        IBUGRegressor(model, prefit=True, output_weights=weights).fit(
+        IBUGRegressor(model, prefit=True, sampling=Sampling(output_weights=weights)).fit(
             X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID]
         )
 
@@ -125,14 +127,14 @@ def test_weights_of_outputs_that_are_refused(model, weights, message):
 def test_shared_trees_have_no_weights():
     forest = RandomForestRegressor(5).fit(X[TRAIN], Y[TRAIN])
     with pytest.raises(InvalidInputError, match="all targets at once"):
-        IBUGRegressor(forest, prefit=True, output_weights=[1, 2]).fit(
+        IBUGRegressor(forest, prefit=True, sampling=Sampling(output_weights=[1, 2])).fit(
             X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID]
         )
 
 
 @pytest.mark.parametrize("order", ["first", "last", "random"])
 def test_a_share_of_the_trees_is_one_of_each_target(model, order):
-    u = IBUGRegressor(model, prefit=True, tree_fraction=0.5, tree_order=order, random_state=0)
+    u = IBUGRegressor(model, prefit=True, sampling=Sampling(tree_fraction=0.5, tree_order=order), random_state=0)
     u.fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID])
     outputs = u.source_.leaves.reader.outputs[u.source_.leaves.trees]
     assert np.bincount(outputs).tolist() == [20, 20]
@@ -360,7 +362,7 @@ def with_nan():
         ({"scoring": "nll"}, {}, "energy score"),
         ({"support": (-99, 99)}, {}, "support"),
         ({"location": "neighbors"}, {}, "location"),
-        ({"weight_neighbors": True}, {"sample_weight": np.ones(500)}, "weight_neighbors"),
+        ({"sampling": Sampling(weight_neighbors=True)}, {"sample_weight": np.ones(500)}, "weight_neighbors"),
         ({"conformal": ibug.calibration.ScaleConformal(groups=0)}, {}, "groups"),
     ],
 )

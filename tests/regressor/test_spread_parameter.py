@@ -8,7 +8,7 @@ from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegr
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug.distributions import families, resolve_family
 from ibug.metrics import crps, nll
 from tests.oracles import nearest_rows
@@ -205,7 +205,9 @@ def test_tiny_data(n, spread, rng):
     X, y = rng.uniform(size=(n, 2)), rng.normal(size=n)
     u = IBUGRegressor(GradientBoostingRegressor(n_estimators=3), spread=spread).fit(X, y)
     assert np.all(u.predict_var(X) > 0)
-    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=3), spread=spread, k=2, row_fraction=0.7).fit(X, y)
+    u = IBUGRegressor(
+        GradientBoostingRegressor(n_estimators=3), spread=spread, k=2, sampling=Sampling(row_fraction=0.7)
+    ).fit(X, y)
     assert u.k_ == 2
     assert np.all(u.predict_var(X) > 0)
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 
 import ibug
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import JoinedIndex
 
@@ -79,7 +79,7 @@ def test_residuals_of_validation_rows(rows):
 
 def test_a_share_of_the_rows(rows):
     _, X, y = rows
-    u = fitted(rows, row_fraction=0.5, k=20)
+    u = fitted(rows, sampling=Sampling(row_fraction=0.5), k=20)
     u.update(X[400:600], y[400:600], keep=500)
     _, found = u.kneighbors(X[600:], 50)
     assert 230 <= u.index_.n_rows <= 270

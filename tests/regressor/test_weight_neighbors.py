@@ -11,7 +11,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 
 import ibug
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug.exceptions import InvalidInputError
 from ibug.rule._experts import Evidence, Experts, ExpertStatistics, Nearest, pool
 from ibug.rule._spread import Combination, Spread
@@ -99,7 +99,7 @@ def test_integer_weights_equal_repeated_rows_where_all_are_neighbours(data):
     _, X, _, weights = data
     every = np.repeat(np.arange(200), weights)
     parameters = {"distribution": "normal", "spread": "targets"}
-    weighted = fitted(data, weights, weight_neighbors=True, k=200, **parameters)
+    weighted = fitted(data, weights, sampling=Sampling(weight_neighbors=True), k=200, **parameters)
     plain = fitted(data, rows=every, k=len(every), **parameters)
     np.testing.assert_allclose(weighted.predict_var(X[400:]), plain.predict_var(X[400:]), rtol=1e-9)
 
@@ -108,7 +108,7 @@ def test_integer_weights_equal_repeated_rows_where_all_are_neighbours(data):
 def test_equal_weights_change_nothing(data, parameters):
     _, X, _, _ = data
     threes = np.full(200, 3.0)
-    weighted = fitted(data, threes, weight_neighbors=True, **parameters)
+    weighted = fitted(data, threes, sampling=Sampling(weight_neighbors=True), **parameters)
     plain = fitted(data, threes if "residuals" in parameters else None, **parameters)
     assert weighted.k_ == plain.k_
     np.testing.assert_allclose(
@@ -120,9 +120,9 @@ def test_heavier_rows_draw_the_distribution_to_them(data):
     model, X, y, _ = data
     high = np.where(y[:200] > np.median(y[:200]), 20.0, 1.0)
     heavy, plain = (
-        IBUGRegressor(model, prefit=True, distribution="auto", weight_neighbors=flag, residuals="none").fit(
-            X[:200], y[:200], high if flag else None, X_val=X[200:400], y_val=y[200:400]
-        )
+        IBUGRegressor(
+            model, prefit=True, distribution="auto", sampling=Sampling(weight_neighbors=flag), residuals="none"
+        ).fit(X[:200], y[:200], high if flag else None, X_val=X[200:400], y_val=y[200:400])
         for flag in (True, False)
     )
     assert not np.allclose(heavy.predict_var(X[400:]), plain.predict_var(X[400:]))
@@ -132,7 +132,12 @@ def test_heavier_rows_draw_the_distribution_to_them(data):
 @pytest.mark.parametrize("parameters", [{}, {"cv": 3}, {"spread": "targets", "k": 9}])
 def test_every_way_to_train(data, parameters):
     _, X, y, weights = data
-    u = IBUGRegressor(GradientBoostingRegressor(n_estimators=10), weight_neighbors=True, random_state=0, **parameters)
+    u = IBUGRegressor(
+        GradientBoostingRegressor(n_estimators=10),
+        sampling=Sampling(weight_neighbors=True),
+        random_state=0,
+        **parameters,
+    )
     u.fit(X[:200], y[:200], sample_weight=weights)
     np.testing.assert_array_equal(u.source_.weights, weights)
     assert np.isfinite(u.predict_interval(X[400:])).all()
@@ -140,7 +145,7 @@ def test_every_way_to_train(data, parameters):
 
 def test_files_pickles_and_updates_keep_the_weights(data, tmp_path):
     _, X, y, weights = data
-    u = fitted(data, weights, weight_neighbors=True)
+    u = fitted(data, weights, sampling=Sampling(weight_neighbors=True))
     expected = u.predict_quantiles(X[450:])
     u.save(tmp_path / "u.ibug")
     for other in (ibug.load(tmp_path / "u.ibug"), pickle.loads(pickle.dumps(u))):
@@ -154,11 +159,24 @@ def test_files_pickles_and_updates_keep_the_weights(data, tmp_path):
 
 def test_influence_removes_the_weight_with_its_row(data):
     model, X, y, weights = data
-    u = fitted(data, weights.astype(float), weight_neighbors=True, distribution="normal", spread="targets", k=9)
+    u = fitted(
+        data,
+        weights.astype(float),
+        sampling=Sampling(weight_neighbors=True),
+        distribution="normal",
+        spread="targets",
+        k=9,
+    )
     found = u.influence(X[400:401], n_most=1)
     left = np.delete(np.arange(200), found.rows[0, 0])
     v = IBUGRegressor(
-        model, prefit=True, k=9, calibrate=False, distribution="normal", spread="targets", weight_neighbors=True
+        model,
+        prefit=True,
+        k=9,
+        calibrate=False,
+        distribution="normal",
+        spread="targets",
+        sampling=Sampling(weight_neighbors=True),
     ).fit(X[left], y[left], weights[left])
     v.rule_ = u.rule_
     np.testing.assert_allclose(v.predict_interval(X[400:401]), found.without[0], rtol=1e-12)
@@ -168,15 +186,15 @@ def test_what_cannot_be(data):
     _, X, y, weights = data
     for wrong in (None, np.where(weights == 1, 0, weights), -weights):
         with pytest.raises(InvalidInputError, match="one above zero for each training row"):
-            fitted(data, wrong, weight_neighbors=True, spread="targets")
+            fitted(data, wrong, sampling=Sampling(weight_neighbors=True), spread="targets")
     with pytest.raises(InvalidInputError, match="fitted to neighbours that count alike"):
-        fitted(data, weights, weight_neighbors=True, distribution="kde")
+        fitted(data, weights, sampling=Sampling(weight_neighbors=True), distribution="kde")
     with pytest.raises(InvalidInputError, match="True or False"):
-        fitted(data, weights, weight_neighbors="yes")
+        fitted(data, weights, sampling=Sampling(weight_neighbors="yes"))
     u = fitted(data)
     with pytest.raises(InvalidInputError, match="where training rows have weights"):
         u.update(X[400:], y[400:], np.ones(100))
-    u = fitted(data, weights, weight_neighbors=True)
+    u = fitted(data, weights, sampling=Sampling(weight_neighbors=True))
     with pytest.raises(InvalidInputError, match="one above zero"):
         u.update(X[400:], y[400:], np.zeros(100) + (np.arange(100) > 5))
     with pytest.raises(InvalidInputError, match="one number for each of the 100 rows"):

@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ibug import IBUGRegressor, VarianceCalibrator
+from ibug import IBUGRegressor, Sampling, VarianceCalibrator
 from ibug.calibration import DistributionConformal, ScaleConformal
 from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
@@ -191,7 +191,7 @@ def test_wrong_weights(rows):
         with pytest.raises(InvalidInputError, match=message):
             evaluate(u, X[500:1000], y[500:1000], sample_weight=weights)
     assert u.rule_ is rule
-    for options in ({"prefit": True}, {"prefit": True, "weight_neighbors": True}, {"cv": 2}):
+    for options in ({"prefit": True}, {"prefit": True, "sampling": Sampling(weight_neighbors=True)}, {"cv": 2}):
         large, validation = np.full(500, 1e308), {"X_val": X[500:], "y_val": y[500:]}
         with pytest.raises(InvalidInputError, match=r"between 1e-150 and 1e\+150"):
             IBUGRegressor(u.estimator if "prefit" in options else clone(u.estimator), **options).fit(

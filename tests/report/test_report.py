@@ -13,7 +13,7 @@ from scipy.integrate import trapezoid
 from sklearn.ensemble import GradientBoostingRegressor
 
 import ibug.report
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug.describe import number, predict_rows
 from ibug.distributions import MixtureParams, Stack, families
 from ibug.exceptions import InvalidInputError
@@ -238,7 +238,9 @@ def test_two_thousand_rows_of_a_hundred_features_fit(tmp_path):
     assert path.stat().st_size < 10e6
 
 
-@pytest.mark.parametrize("options", [{"row_fraction": 0.5}, {"tree_fraction": 0.3}, {}])
+@pytest.mark.parametrize(
+    "options", [{"sampling": Sampling(row_fraction=0.5)}, {"sampling": Sampling(tree_fraction=0.3)}, {}]
+)
 def test_training_rows_are_known_again(options, tmp_path):
     """Also those of update, rows in single precision, and rows that are not in the index."""
     rng = np.random.default_rng(0)

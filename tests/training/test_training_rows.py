@@ -17,7 +17,7 @@ from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ibug import IBUGRegressor
+from ibug import IBUGRegressor, Sampling
 from ibug._compiled import refit as kernel
 from ibug.exceptions import OtherRowsWarning, SeenRowsWarning
 from ibug.leaves import read_leaves_of
@@ -138,7 +138,10 @@ def test_training_rows_and_parts_of_them_are_taken(trained, rows, edges):
 def test_training_rows_in_another_order_and_with_other_options(trained, rows):
     (X, y), validation = parts(rows, 0, CUT, N)
     order = np.random.default_rng(0).permutation(CUT)
-    assert found(trained[1], (X[order], y[order]), validation, row_fraction=0.3, tree_fraction=0.5) == []
+    assert (
+        found(trained[1], (X[order], y[order]), validation, sampling=Sampling(row_fraction=0.3, tree_fraction=0.5))
+        == []
+    )
     assert found(trained[1], (X, y)) == []
     assert found(trained[1], (np.repeat(X, 2, axis=0), np.repeat(y, 2)), validation) == []
 

@@ -131,6 +131,7 @@ def fit(
     from ibug.cli._boosters import BOOSTERS, Training, default_booster, load_model, parse_parameters
     from ibug.cli._fitting import Request, train, wrap
     from ibug.cli._model_file import Origin, save
+    from ibug.neighbors import Sampling
 
     options = {
         "k": _number_or_tune(k),
@@ -138,11 +139,10 @@ def fit(
         "distribution": distribution.value,
         "spread": spread.value,
         "residuals": residuals.value,
-        "weight_neighbors": weight_neighbors,
         "conformal": None if conformal.value == "none" else conformal.value,
         "support": o.support(support),
         "calibrate": calibrate,
-        "tree_fraction": tree_fraction,
+        "sampling": Sampling(tree_fraction=tree_fraction, weight_neighbors=weight_neighbors),
         "random_state": seed,
     }
     request = Request(
@@ -199,7 +199,7 @@ def _check_usage(request: Request, model: str | None, training: dict[str, Any]) 
     """Refuse options that would have no effect, or that cannot work together."""
     if request.train == STANDARD_STREAM and request.valid == STANDARD_STREAM:
         raise typer.BadParameter("standard input can be read only once.", param_hint="--valid")
-    if request.options["weight_neighbors"] and request.weight is None:
+    if request.options["sampling"].weight_neighbors and request.weight is None:
         raise typer.BadParameter("name the column of weights: --weight COLUMN.", param_hint="--weight-neighbors")
     if model is None:
         return

@@ -55,8 +55,8 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
       part per worker. The estimator is trained already (``prefit=True``), or it is ``lightgbm.DaskLGBMRegressor`` or
       ``xgboost.dask.DaskXGBRegressor``, trained on the cluster; ``estimator_`` is then its local model.
     - No clones are trained, nor is the model asked for residuals: they are those of validation rows. Without such rows,
-      a random `validation_fraction` of each partition is held out where the model is trained here.
-    - `tree_order` is not ``"gain"``.
+      a random share of each partition is held out where the model is trained here: a fifth, unless `cv` is another.
+    - The `tree_order` of `sampling` is not ``"gain"``.
     - Predictions of a Dask DataFrame are lazy Series or DataFrames with its index, partitions and divisions; those of a
       Dask Array are lazy Arrays with its chunks of rows; those of local rows are NumPy arrays, at once.
     - The ``client`` attribute is the Dask client to work with; unless it is set, the one that is active.

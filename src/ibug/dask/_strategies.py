@@ -59,7 +59,7 @@ _DASK_ESTIMATORS = {
 }
 _NO_CLONES = (
     "Cross-fitting trains clones of a local estimator on local rows; on a cluster it is not done. Leave cv out and "
-    "pass X_val and y_val, or let validation_fraction hold rows out."
+    "pass X_val and y_val, or let cv=0.2 hold a fifth of the rows out."
 )
 _NO_GAINS = 'On a cluster, tree_order="gain" would read all shards twice: choose "first", "last" or "random".'
 _NOT_ASKED = f'{ShardedIndex.residual_reason} Leave out residuals="model".'
@@ -115,7 +115,7 @@ class ClusterWork:
 
 def check_cluster_options(options: Options) -> None:
     """Raise InvalidInputError for what is not done on a cluster."""
-    if options.weight_neighbors:
+    if options.sampling.weight_neighbors:
         raise InvalidInputError(
             "On a cluster all neighbours have the same weight: leave weight_neighbors out. ibug.IBUGRegressor, on one "
             "machine, weighs them."
@@ -224,14 +224,14 @@ def _split(
     seeds = work.rng.randint(2**31 - 1, size=y.npartitions).tolist()
 
     def part(collection: Any, *, others: bool) -> Any:
-        return some_of(collection, options.validation_fraction, seeds, others=others)
+        return some_of(collection, options.share_held_out, seeds, others=others)
 
     X_train, y_train = part(X, others=True), part(y, others=True)
     rows = work.examine(X_train, y_train, "X and y")
     held = work.examine(part(X, others=False), part(y, others=False), "X and y")
     if not rows.n_rows or not held.n_rows:
         raise InvalidInputError(
-            f"validation_fraction={options.validation_fraction} holds out {held.n_rows} rows and leaves "
+            f"cv={options.share_held_out} holds out {held.n_rows} rows and leaves "
             f"{rows.n_rows}: there are too few to train on some and to tune on others. Pass X_val and y_val."
         )
     weights = {"sample_weight"} & set(fit_params)

@@ -1,13 +1,15 @@
-"""Which trees and which training rows count for affinities."""
+"""Which trees and which training rows count for affinities, and for how much."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
+from ibug._validation import check_flags
 from ibug.exceptions import InvalidInputError
 
 TREE_ORDERS = ("first", "last", "random", "gain")
@@ -15,17 +17,47 @@ TREE_ORDERS = ("first", "last", "random", "gain")
 
 @dataclass(frozen=True)
 class Sampling:
-    """A share of the trees and a share of the training rows (paper, section 4.1); checked when it is made."""
+    """Which trees and which training rows make neighbours, and how much each counts (paper, section 4.1).
 
-    tree_fraction: float = 1.0  # in (0, 1]
-    tree_order: str = "first"  # of TREE_ORDERS; "gain": those whose leaves explain most of the targets' variance
-    row_fraction: float = 1.0  # in (0, 1], drawn at random
+    It is the parameter `sampling` of `IBUGRegressor`. Point predictions use all trees in any case.
+
+    Parameters
+    ----------
+    tree_fraction : float in (0, 1], default=1.0
+        The share of the trees that count for affinities.
+    tree_order : {"first", "last", "random", "gain"}, default="first"
+        Which trees these are. ``"gain"``: those with most of the training targets' variance between their leaves.
+    row_fraction : float in (0, 1], default=1.0
+        The share of the training rows, drawn at random, that can be neighbours.
+    weight_neighbors : bool, default=False
+        Let each training row count for its `sample_weight` among the neighbours: in the spread, and in a stack.
+    output_weights : sequence of int, default=None
+        Of several targets: how often the trees of each count for joint affinities; ``None``: once.
+
+    Examples
+    --------
+    >>> from ibug import Sampling
+    >>> Sampling(tree_fraction=0.2, tree_order="gain")
+    Sampling(tree_fraction=0.2, tree_order='gain', row_fraction=1.0, weight_neighbors=False, output_weights=None)
+    >>> Sampling(tree_fraction=20)
+    Traceback (most recent call last):
+        ...
+    ibug.exceptions.InvalidInputError: tree_fraction must be a number above 0 and up to 1; got 20.
+    """
+
+    tree_fraction: float = 1.0
+    tree_order: str = "first"
+    row_fraction: float = 1.0
+    weight_neighbors: bool = False
+    output_weights: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.tree_order not in TREE_ORDERS:
             raise InvalidInputError(f"tree_order must be one of {TREE_ORDERS}; got {self.tree_order!r}.")
         _share(1, self.tree_fraction, "tree_fraction")
         _share(1, self.row_fraction, "row_fraction")
+        check_flags(weight_neighbors=self.weight_neighbors)
+        object.__setattr__(self, "output_weights", _whole_weights(self.output_weights))
 
     @property
     def takes_gains(self) -> bool:
@@ -61,3 +93,16 @@ def _share(n: int, fraction: float, name: str) -> int:
     if isinstance(fraction, bool) or not isinstance(fraction, (int, float, np.number)) or not 0 < fraction <= 1:
         raise InvalidInputError(f"{name} must be a number above 0 and up to 1; got {fraction!r}.")
     return max(1, round(float(fraction) * n))
+
+
+def _whole_weights(weights: Any) -> tuple[int, ...] | None:
+    """Return the weights of the targets' trees as a tuple."""
+    if weights is None:
+        return None
+    found = tuple(weights) if isinstance(weights, (list, tuple, np.ndarray)) else ()
+    whole = all(isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 1 <= one <= 100 for one in found)
+    if not found or not whole:
+        raise InvalidInputError(
+            f"output_weights must be whole numbers from 1 to 100, one for each target, [2, 1] say; got {weights!r}."
+        )
+    return tuple(int(one) for one in found)

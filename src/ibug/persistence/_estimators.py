@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from ibug._validation import require
 from ibug.calibration import Calibration, ConformalCalibrator, calibrator_from_state, calibrator_state
 from ibug.distributions import families, resolve_family
 from ibug.exceptions import InvalidInputError, NotStorableError
-from ibug.neighbors import LocalSource
+from ibug.neighbors import LocalSource, Sampling
 from ibug.persistence._container import FormatProblemError
 from ibug.persistence._files import Loading, Saving, check_trusted, inspect, reading, writing
 from ibug.persistence._isolated import try_in_child
@@ -203,6 +204,8 @@ def _restore_parameters(spec: dict[str, Any], loading: Loading) -> dict[str, Any
     parameters: dict[str, Any] = loading.decoder.decode(spec["parameters"])
     if isinstance(parameters["conformal"], dict):
         parameters["conformal"] = calibrator_from_state(parameters["conformal"]["calibrator"])
+    if isinstance(parameters.get("sampling"), dict):
+        parameters["sampling"] = Sampling(**parameters["sampling"])
     return parameters
 
 
@@ -218,6 +221,8 @@ def _describe_ibug(regressor: Any, saving: Saving, fitted: bool) -> dict[str, An
             learned["target_names_"] = regressor.target_names_
     parameters = regressor.get_params(deep=False)
     parameters["distribution"] = _by_name(parameters["distribution"])
+    if isinstance(parameters["sampling"], Sampling):
+        parameters["sampling"] = asdict(parameters["sampling"])
     description = describe_with_model(regressor, parameters, saving, fitted=fitted)
     if learned is not None:
         description["learned"] = saving.encoder.encode(learned, "learned")

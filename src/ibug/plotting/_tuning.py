@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -17,6 +17,7 @@ from ibug._validation import check_at_least_one, check_finite, check_methods
 from ibug.describe import curve_name, highest_drawn, named_curves, percent, scoring_label, tuning_curves
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import resolve_scoring
+from ibug.neighbors import Sampling
 from ibug.plotting._base import (
     BLACK,
     GREY,
@@ -246,7 +247,7 @@ class TreeFractionDisplay(Display):
         Parameters
         ----------
         estimator
-            A fitted ``IBUGRegressor``. Its settings are used, except `tree_fraction` and `tree_order`.
+            A fitted ``IBUGRegressor``. Its settings are used, except these two of `sampling`.
         X_train, y_train
             The rows that its model was trained on.
         X_val, y_val
@@ -272,7 +273,8 @@ class TreeFractionDisplay(Display):
         settings = {**estimator.get_params(deep=False), "estimator": estimator.estimator_, "prefit": True}
 
         def fitted(share: float, order: str) -> Any:
-            sampled = type(estimator)(**{**settings, "tree_fraction": share, "tree_order": order})
+            sampling = replace(settings["sampling"] or Sampling(), tree_fraction=share, tree_order=order)
+            sampled = type(estimator)(**{**settings, "sampling": sampling})
             return sampled.fit(X_train, y_train, X_val=X_val, y_val=y_val)
 
         results = np.empty((2, len(orders), len(shares)))

@@ -204,7 +204,7 @@ class TargetSummary:
             )
         families, refused = prepared(options, targets, found.lowest, support.family_bounds)
         shaped = [family.name for family in families if family.needs_neighbors]
-        if options.weight_neighbors and shaped:
+        if options.sampling.weight_neighbors and shaped:
             raise InvalidInputError(
                 f"weight_neighbors=True counts for the spread and for stacks; the family {shaped[0]!r} is fitted to "
                 'neighbours that count alike. Choose distribution="auto" or "normal", or leave weight_neighbors out.'
@@ -245,7 +245,7 @@ def ranges_of(y: Floats) -> list[TargetRange]:
 
 def _check_several(options: Options) -> None:
     """Raise InvalidInputError for parameters that only one target can have."""
-    if options.weight_neighbors:
+    if options.sampling.weight_neighbors:
         raise InvalidInputError(
             "weight_neighbors=True is for one target: neighbours of several targets count alike. Leave it out."
         )

@@ -22,8 +22,8 @@ class IBUGRegressor(BaseProbaRegressor):
 
     Parameters
     ----------
-    estimator, k, distribution, location, support, spread, residuals, scoring, calibrate, conformal, tree_fraction, \
-tree_order, row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random_state, verbose, output_weights
+    estimator, prefit, distribution, scoring, conformal, support, k, spread, residuals, calibrate, location, sampling, \
+cv, refit, n_jobs, random_state, verbose
         As in ``ibug.IBUGRegressor``. skpro's `fit` takes no validation rows. So k and calibration come from
         cross-fitting or a held-out part of X; with `prefit` and no `cv`, nothing is calibrated and k must be a number.
 
@@ -55,48 +55,40 @@ tree_order, row_fraction, validation_fraction, cv, refit, prefit, n_jobs, random
     def __init__(
         self,
         estimator: Any = None,
-        k: Any = "tune",
+        prefit: bool = False,
         distribution: Any = "auto",
-        location: str = "model",
+        scoring: Any = "crps",
+        conformal: Any = None,
         support: Any = "auto",
+        k: Any = "tune",
         spread: str = "auto",
         residuals: str = "auto",
-        scoring: Any = "crps",
         calibrate: Any = True,
-        conformal: Any = None,
-        tree_fraction: float = 1.0,
-        tree_order: str = "first",
-        row_fraction: float = 1.0,
-        validation_fraction: float = 0.2,
+        location: str = "model",
+        sampling: Any = None,
         cv: Any = None,
         refit: bool = True,
-        prefit: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        output_weights: Any = None,
     ) -> None:
         self.estimator = estimator
-        self.k = k
+        self.prefit = prefit
         self.distribution = distribution
-        self.location = location
+        self.scoring = scoring
+        self.conformal = conformal
         self.support = support
+        self.k = k
         self.spread = spread
         self.residuals = residuals
-        self.scoring = scoring
         self.calibrate = calibrate
-        self.conformal = conformal
-        self.tree_fraction = tree_fraction
-        self.tree_order = tree_order
-        self.row_fraction = row_fraction
-        self.validation_fraction = validation_fraction
+        self.location = location
+        self.sampling = sampling
         self.cv = cv
         self.refit = refit
-        self.prefit = prefit
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-        self.output_weights = output_weights
         super().__init__()
 
     def _fit(self, X: pd.DataFrame, y: pd.DataFrame) -> IBUGRegressor:

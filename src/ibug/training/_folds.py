@@ -88,8 +88,10 @@ def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> l
                 f"Got n_samples={n_rows}: at least 3 rows are needed to train on some and to hold out others."
             )
         cv = KFold(min(int(cv), n_rows), shuffle=True, random_state=rng.randint(2**31 - 1))
-    elif isinstance(cv, (bool, float, str)):
-        raise InvalidInputError(f"cv must be a number of folds, a splitter or a list of splits; got {cv!r}.")
+    elif isinstance(cv, (bool, str)):
+        raise InvalidInputError(
+            f"cv must be a number of folds, a share of the rows, a splitter or a list of splits; got {cv!r}."
+        )
     try:
         parts = list(check_cv(cv).split(np.zeros((n_rows, 1)), y))
     except ValueError as error:
@@ -145,7 +147,6 @@ def cross_fit(
     n_jobs: int | None,
     rng: np.random.RandomState,
     verbose: bool,
-    output_weights: tuple[int, ...] | None = None,
     curve: bool = True,
 ) -> CrossFit:
     """Train one clone per fold, predict the fold's rows, and find the neighbours of some of them.
@@ -161,7 +162,7 @@ def cross_fit(
     def fit_fold(train: NDArray[np.intp], test: NDArray[np.intp], seed: int | None) -> _Predicted:
         X_train = _safe_indexing(X, train)
         clone = fresh(model).fit(X_train, y[train], **_check_method_params(X, fit_params, indices=train))
-        reader = weighted_outputs(read_leaves_of(clone), output_weights)
+        reader = weighted_outputs(read_leaves_of(clone), sampling.output_weights)
         mean = np.asarray(reader.predict(_safe_indexing(X, test)), np.float64)
         queried, found = test[:0] if seed is None else test[np.isin(test, rows)], []
         if k and len(queried):

@@ -115,7 +115,7 @@ class FitRequest:
         if not options.prefit or options.wants_clones:
             check_stopping(model, fit_params)
         weights = _sample_weight(fit_params, y)
-        own = _neighbor_weight(weights) if options.weight_neighbors else None
+        own = _neighbor_weight(weights) if options.sampling.weight_neighbors else None
         known = target_names, weights, own, validation_weight
         return cls(model, columns, X, y, targets, validation, fit_params, options, rng, *known)
 
@@ -145,7 +145,7 @@ class FitRequest:
         reader = RenamingReader(reader, self.columns) if self.renames else reader
         given = None if self.columns is None else [reader.written_as(str(name)) for name in self.columns]
         check_outputs(reader, self.y)
-        plain, reader = reader, weighted_outputs(reader, options.output_weights)
+        plain, reader = reader, weighted_outputs(reader, options.sampling.output_weights)
         check_feature_names(reader.feature_names, given, self.columns)
         work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
         made = None if residuals is None else Residuals(residuals, "clones")
@@ -179,7 +179,6 @@ class FitRequest:
             n_jobs=options.n_jobs,
             rng=self.rng,
             verbose=options.verbose,
-            output_weights=options.output_weights,
             curve=options.scales_errors,
         )
 
@@ -323,7 +322,7 @@ def _cross_fitted(request: FitRequest) -> SourceAndRule:
 def _split(request: FitRequest) -> SourceAndRule:
     """Learn from a part that is held out, then train on everything (paper, section 5.1)."""
     options = request.options
-    part = request.part(*split(len(request.y), options.validation_fraction, request.rng))
+    part = request.part(*split(len(request.y), options.share_held_out, request.rng))
     source, rule, _ = _trained(part)
     if not options.refit:
         return SourceAndRule(source, rule)
@@ -342,8 +341,8 @@ def _require_residuals(options: Options, reason: str) -> None:
     """Raise InvalidInputError if residuals that cannot be had are the only thing that was asked for."""
     if options.spread.requires_residuals:
         raise InvalidInputError(
-            f'{reason} So spread="residuals" cannot be had with residuals="model": let residuals="auto" train clones, '
-            'or choose spread="auto".'
+            f'{reason} So spread="residuals" cannot be had of the model alone: let residuals="auto" train clones '
+            '(cv=5), or choose spread="auto".'
         )
 
 
@@ -528,7 +527,7 @@ def updated_source(
     weights = as_weights(sample_weight, len(y), "sample_weight")
     if weights is not None and (source.weights is None or not np.all(weights > 0)):
         raise InvalidInputError(
-            "update takes sample_weight where training rows have weights as neighbours (weight_neighbors=True in fit), "
+            "update takes sample_weight where training rows have weights as neighbours (Sampling(weight_neighbors=True)), "
             "one above zero for each new row."
         )
     summarize(np.concatenate([source.targets, y]), options)  # they must be inside a support that was given
