@@ -527,8 +527,8 @@ def updated_source(
     weights = as_weights(sample_weight, len(y), "sample_weight")
     if weights is not None and (source.weights is None or not np.all(weights > 0)):
         raise InvalidInputError(
-            "update takes sample_weight where training rows have weights as neighbours (Sampling(weight_neighbors=True)), "
-            "one above zero for each new row."
+            "update takes sample_weight where training rows have weights as neighbours, "
+            "Sampling(weight_neighbors=True), one above zero for each new row."
         )
     summarize(np.concatenate([source.targets, y]), options)  # they must be inside a support that was given
     least = 1
