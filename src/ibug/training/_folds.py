@@ -88,7 +88,7 @@ def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> l
                 f"Got n_samples={n_rows}: at least 3 rows are needed to train on some and to hold out others."
             )
         cv = KFold(min(int(cv), n_rows), shuffle=True, random_state=rng.randint(2**31 - 1))
-    elif isinstance(cv, (bool, str)):
+    elif isinstance(cv, (bool, float, str)):
         raise InvalidInputError(
             f"cv must be a number of folds, a share of the rows, a splitter or a list of splits; got {cv!r}."
         )
