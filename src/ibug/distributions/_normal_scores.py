@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.special import erf, log_ndtr, ndtri_exp
+from scipy.special import log_ndtr, ndtr, ndtri_exp
 
 from ibug._typing import Floats
 
@@ -41,7 +41,7 @@ def score_of_tails(log_cdf: Floats, log_sf: Floats) -> Floats:
 
 def mean_distance(z: Floats) -> Floats:
     """Return E|Z − z| = 2 φ(z) + z (2 Φ(z) − 1) for standard normal Z."""
-    return np.asarray(np.exp(-0.5 * np.square(z)) * np.sqrt(2 / np.pi) + z * erf(z / np.sqrt(2)))
+    return np.asarray(z * (2 * ndtr(z) - 1) + 2 * np.exp(-0.5 * np.square(z) - HALF_LOG_2PI))
 
 
 def standardised(x: Floats, center: Floats, scale: Floats) -> Floats:
