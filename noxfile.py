@@ -21,6 +21,10 @@ ROOT = Path(__file__).parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 EDITABLE = ROOT / "build" / "editable"
 CPP = [str(path) for folder in ("cpp", "tests/cpp") for path in sorted((ROOT / folder).rglob("*.[ch]pp"))]
+# The tests start many processes. In many containers Python writes no bytecode, and each process would compile what it
+# imports again. It is kept here, as a folder beside the sources would look to make like a new module.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ["PYTHONPYCACHEPREFIX"] = str(ROOT / "build" / "bytecode")
 PYTEST = ["-m", "pytest", "-n", "auto", "--dist", "worksteal"]
 here = nox.session(venv_backend="none")  # in the environment that nox itself is in
 

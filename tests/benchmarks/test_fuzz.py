@@ -48,7 +48,7 @@ def fuzz_options(monkeypatch):
 
 
 @pytest.mark.usefixtures("fuzz_options")
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", [*range(4), *(pytest.param(block, marks=pytest.mark.slow) for block in range(4, 8))])
 def test_random_options_hold(block):
     from benchmarks.fuzz import cases
 
