@@ -2,6 +2,7 @@
 
 import warnings
 from functools import partial
+from itertools import product
 from zlib import crc32
 
 import numpy as np
@@ -81,10 +82,10 @@ def seed_of(*words):
 
 
 @pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", EVERYTHING)
-def test_every_combination_is_a_distribution(name, support):
-    for i, share in enumerate(SHARES if support != "none" else SHARES[:1]):
-        kind = KINDS[(seed_of(name, support) + i) % len(KINDS)]
+def test_every_combination_is_a_distribution(name, kind, support):
+    for share in SHARES if support != "none" else SHARES[:1]:
         loc, scale, values, y, bounds = targets(kind, support, share, 36, seed_of(name, support, share))
         before = predicted(name, loc, scale, values, bounds)
         for calibration, make in CALIBRATORS.items():
@@ -102,7 +103,9 @@ def check(d, y, bounds, what):
         ("ppf", quantiles), ("mean", d.mean()), ("std", d.std()), ("logpdf", d.logpdf(y)), ("crps", d.crps(y)),
         ("lower", lower), ("upper", upper), ("score", d.censored().middle_score(y)), ("sample", d.rvs(5, 0)),
     ):  # fmt: skip
-        assert np.isfinite(found).all(), (what, name, found)
+        # A map that stretches the scores makes the tails of a t distribution heavier: moments may be infinite.
+        heavy = name in ("mean", "std") and "student_t" in what and not np.isfinite(bounds).all()
+        assert np.isfinite(found).all() or heavy, (what, name, found)
         if name in ("ppf", "mean", "lower", "upper", "sample"):
             assert np.all((found >= bounds[0] - 1e-9) & (found <= bounds[1] + 1e-9)), (what, name, found, bounds)
     assert np.all(np.diff(quantiles, axis=1) >= 0), what
@@ -120,7 +123,7 @@ def check(d, y, bounds, what):
         assert np.all(lower[d.cdf(bounds[0]) > 0.2] == bounds[0]), what
     if np.isfinite(bounds[1]):
         assert np.all(upper[d.cdf(np.nextafter(bounds[1], -np.inf)) < 0.8] == bounds[1]), what
-    d = d[:2]
+    d = d[:1]
     start, stop = (np.clip(d.ppf(q), *bounds) for q in (1e-4, 1 - 1e-4))
     np.testing.assert_allclose(integral(d, start, stop), 1.0, atol=0.03, err_msg=what)
 
@@ -128,8 +131,10 @@ def check(d, y, bounds, what):
 def integral(d, start, stop):
     """Return the integral of the density from start to stop, by the midpoints of many panels, narrow at both ends."""
     fine = np.geomspace(1e-14, 0.01, 300)
-    t = np.unique(np.concatenate([np.linspace(0, 1, 1001), fine, 1 - fine]))
+    t = np.unique(np.concatenate([np.linspace(0, 1, 401), fine, 1 - fine]))
     edges = start[:, None] + (stop - start)[:, None] * t
+    quantiles = np.clip(d.ppf(np.linspace(1e-4, 1 - 1e-4, 300)[None]), start[:, None], stop[:, None])
+    edges = np.concatenate([edges, quantiles], axis=1)  # where much of the mass is
     inner = d
     while hasattr(inner, "base"):
         inner = inner.base
@@ -149,7 +154,7 @@ N_SPLITS, N_HELD_OUT, N_NEW = 200, 39, 10
 def test_coverage_over_200_splits(name, calibration):
     word = seed_of(name, calibration)
     kind, support, share = KINDS[word % 5], SUPPORTS[1 + word % 3], SHARES[1 + word % 2]
-    loc, scale, values, y, bounds = targets(kind, support, share, 1000, word)
+    loc, scale, values, y, bounds = targets(kind, support, share, 400, word)
     d, fit = predicted(name, loc, scale, values, bounds), CALIBRATORS[calibration]()
     rng, inside = np.random.default_rng(word), []
     for _ in range(N_SPLITS):
@@ -159,6 +164,27 @@ def test_coverage_over_200_splits(name, calibration):
         inside.append(np.mean((lower <= y[new]) & (y[new] <= upper)))
     # The guarantee is 90 % at least; with ties, as at a bound, more.
     assert np.mean(inside) > 0.9 - 3.3 * np.std(inside) / np.sqrt(N_SPLITS), (kind, support, share)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_coverage_of_every_combination_over_200_splits(name, kind):
+    """The same by scores alone, which are all that calibration looks at: the map of a split has ends for all rows."""
+    n, makers = 300, {"scale": ScoreMap.of_absolute_scores, "distribution": ScoreMap.of_scores}
+    for support, share in product(SUPPORTS, SHARES):
+        if support == "none" and share:
+            continue
+        loc, scale, values, y, bounds = targets(kind, support, share, n, seed_of(name, kind, support, share))
+        d = predicted(name, loc, scale, values, bounds).censored()
+        scores, rng = d.middle_score(y), np.random.default_rng(0)
+        rows = np.stack([rng.choice(n, N_HELD_OUT + N_NEW, replace=False) for _ in range(N_SPLITS)])
+        old, new = rows[:, :N_HELD_OUT], rows[:, N_HELD_OUT:].ravel()
+        for calibration, make in makers.items():
+            ends = np.repeat([make(scores[some]).interval(0.9) for some in old], N_NEW, axis=0)
+            lower, upper = (d[new].from_normal_score(end) for end in ends.T)
+            inside = ((lower <= y[new]) & (y[new] <= upper)).reshape(N_SPLITS, N_NEW).mean(axis=1)
+            least = 0.9 - 4 * max(inside.std(), 0.05) / np.sqrt(N_SPLITS)
+            assert inside.mean() > least, (support, share, calibration)
 
 
 @pytest.mark.parametrize("share", SHARES)

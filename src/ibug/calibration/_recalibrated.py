@@ -21,6 +21,7 @@ _NODES, _WEIGHTS = leggauss(12)
 _PANELS = np.concatenate([np.arange(-_TAIL, -4, 1.0), np.linspace(-4, 4, 65), np.arange(5, _TAIL + 1, 1.0)])
 _STEP_NODES, _STEP_WEIGHTS = leggauss(3)  # between jumps or knots all is smooth and rises little
 _ROWS_AT_A_TIME = 256  # about 15 MB
+_NODES_AT_A_TIME = 16
 
 
 class Recalibrated(Distribution):
@@ -187,8 +188,12 @@ def _moments(g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
     number. A lognormal distribution whose variance comes from beyond nine standard scores counts as one without.
     """
     total, last, before = np.zeros((3, *distribution.shape, 2))
-    for v, weight in zip(*_quadrature(g), strict=True):
-        away = distribution.from_normal_score(g.forward(v)) - middle
+    nodes, weights = _quadrature(g)
+    calls = (nodes[start : start + _NODES_AT_A_TIME] for start in range(0, len(nodes), _NODES_AT_A_TIME))
+    scores = (g.forward(v)[None, :] if distribution.shape else g.forward(v) for v in calls)
+    values = (value for w in scores for value in np.moveaxis(distribution.from_normal_score(w), -1, 0))
+    for v, weight, value in zip(nodes, weights, values, strict=True):
+        away = value - middle
         with np.errstate(over="ignore", invalid="ignore"):  # infinite; on both sides: no number
             term = weight * np.stack([away, np.square(away)], axis=-1)
             total += term
