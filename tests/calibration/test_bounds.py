@@ -149,6 +149,7 @@ def integral(d, start, stop):
 N_SPLITS, N_HELD_OUT, N_NEW = 200, 39, 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calibration", ["scale", "distribution"])
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_coverage_over_200_splits(name, calibration):

@@ -12,6 +12,8 @@ from sklearn.multioutput import MultiOutputRegressor
 
 import ibug
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):

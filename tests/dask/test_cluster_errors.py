@@ -22,6 +22,8 @@ from ibug.dask import IBUGRegressor
 from ibug.exceptions import InvalidInputError, NotCalibratedWarning, UnsupportedModelError
 from tests.dask.conftest import NAMES
 
+pytestmark = pytest.mark.once
+
 
 def test_a_partition_with_bad_targets_names_itself(client, model, data, arrays):
     X, y = data["train"]

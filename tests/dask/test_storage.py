@@ -13,6 +13,8 @@ from ibug.dask import IBUGRegressor, ReplicatedRegressor, load
 from ibug.exceptions import FileFormatError, NotStorableError
 from tests.test_read_only import arrays_of
 
+pytestmark = pytest.mark.once
+
 OPTIONS = {
     "default": {"conformal": "scale", "random_state": 0},
     "residuals": {"spread": "residuals"},

@@ -16,6 +16,8 @@ from ibug.distributions import Laplace, Mixture, Normal
 from ibug.exceptions import InvalidInputError, ModelNotFittedError, NotCalibratedWarning
 from ibug.metrics import coverage, crps
 
+pytestmark = pytest.mark.once
+
 
 def boosting(depth=3, **parameters):
     return GradientBoostingRegressor(n_estimators=20, max_depth=depth, random_state=0, **parameters)

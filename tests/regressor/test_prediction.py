@@ -11,6 +11,8 @@ from ibug.metrics import coverage, crps, nll
 from ibug.neighbors import _search
 from tests.oracles import calibrate_by_grid, nearest_rows
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def fitted(model, diabetes):

@@ -25,6 +25,8 @@ from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError, OutsideSupportWarning
 from ibug.rule import TargetRange, TargetSupport
 
+pytestmark = pytest.mark.once
+
 FROM_ZERO, SHARES, NONE = (0.0, np.inf), (0.0, 1.0), (-np.inf, np.inf)
 N = 400
 
