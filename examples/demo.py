@@ -79,7 +79,7 @@ def print_neighbors(u: IBUGRegressor, X: np.ndarray, y_train: np.ndarray, row: i
     print(f"Why row {row} is uncertain: its {n} nearest training rows")
     print("  training row   shared leaves   target")
     for affinity, neighbor in zip(affinities[0], rows[0], strict=True):
-        print(f"  {neighbor:12} {affinity:7} of {u.index_.n_trees}   {y_train[neighbor]:6.0f}")
+        print(f"  {neighbor:12} {affinity:7} of {u.source_.index.n_trees}   {y_train[neighbor]:6.0f}")
 
 
 if __name__ == "__main__":

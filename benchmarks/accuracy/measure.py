@@ -109,8 +109,8 @@ def measured(predictors: Predictors, setting: Setting) -> dict[str, Any]:
         point = u.predict(fold.X_test)
         base = setting.base or setting.method
         about = {"trees": predictors.models.n_trees(base, setting.scoring), "spread": getattr(u, "spread_", "")}
-        if hasattr(u, "tree_fraction_"):
-            about["tree_fraction"] = u.tree_fraction_
+        if hasattr(u, "source_"):
+            about["tree_fraction"] = u.source_.tree_fraction
     times = {"fit_seconds": round(fit_seconds, 2), "predict_seconds": predict_seconds, "n_test": len(fold.y_test)}
     return {**scores(fold.y_test, point, distribution), **times, **about}
 

@@ -49,7 +49,7 @@ def main() -> None:
     paper: dict[str, Any] = {"distribution": "normal", "spread": "targets", "scoring": "nll"}
     u = IBUGRegressor(model, prefit=True, **paper, n_jobs=1, random_state=0)
     u.fit(X_train, y_train, X_val=X_val, y_val=y_val)
-    title = f"{name}, {len(y_train):,} training rows, {options.library}, {u.index_.n_trees:,} trees"
+    title = f"{name}, {len(y_train):,} training rows, {options.library}, {u.source_.index.n_trees:,} trees"
     say(f"{title}: measuring")
     display = TreeFractionDisplay.from_estimator(
         u, X_train, y_train, X_val, y_val, X_test, y_test, fractions=SHARES, orders=ORDERS, n_repeats=options.repeats

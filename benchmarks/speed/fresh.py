@@ -32,7 +32,7 @@ def main() -> None:
     regressor = IBUGRegressor(model, prefit=True, n_jobs=1).fit(rows.X, rows.y, **validation)
     growth = peak_memory() - before
     first, later = first_calls(regressor, single_rows(rows.queries))
-    figures = {"peak_growth": growth, "index_bytes": regressor.index_.nbytes, "n_validation": VALIDATION}
+    figures = {"peak_growth": growth, "index_bytes": regressor.source_.index.nbytes, "n_validation": VALIDATION}
     print(json.dumps({**figures, "first_call": first, "tenth_call": later}))
 
 

@@ -41,7 +41,7 @@ def measure(library: str, n_rows: int, n_trees: int, n_rounds: int) -> dict[str,
     with TemporaryDirectory(prefix="ibug-") as folder:
         path = Path(folder) / "model.ibug"
         u.save(path, compress=False)
-        n_bytes = u.index_.nbytes
+        n_bytes = u.source_.index.nbytes
         ibug.load(path)  # which imports what loading needs
         for way, options in WAYS.items():
             say(f"... {way}")

@@ -83,7 +83,7 @@ class Subject:
     @property
     def index(self) -> LeafIndex:
         """The index of the training rows' leaves."""
-        return self.regressor.index_
+        return self.regressor.source_.index
 
     @property
     def k(self) -> int:
@@ -289,7 +289,7 @@ def _predict_by_walk(subject: Subject, affinities: Callable[[Leaves], Any], X: F
     """Do the work of `predict_dist` with a walk: return the means and the standard deviations, (n_rows,) each."""
     _, rows = top_k(affinities(subject.reader.leaves(X)), subject.k)
     variance = np.var(subject.rows.y[rows], axis=1)
-    return subject.reader.predict(X), np.sqrt(np.maximum(variance, subject.regressor.min_variance_))
+    return subject.reader.predict(X), np.sqrt(np.maximum(variance, subject.regressor.rule_.min_variance))
 
 
 def _fastest_walk(subject: Subject, walk: LeafWalk) -> str:

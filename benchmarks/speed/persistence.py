@@ -41,7 +41,7 @@ def measure(n_rows: int, n_trees: int) -> None:
     y = X[:, 0] * X[:, 1] + rng.normal(size=n_rows)
     model = LGBMRegressor(n_estimators=n_trees, verbose=-1).fit(X, y)
     u = IBUGRegressor(model, prefit=True, k=50, calibrate=False).fit(X, y)
-    print(f"index of {n_rows} rows and {n_trees} trees: {u.index_.nbytes / 1e6:.1f} MB")
+    print(f"index of {n_rows} rows and {n_trees} trees: {u.source_.index.nbytes / 1e6:.1f} MB")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         writers: dict[str, Callable[[Path], Any]] = {

@@ -112,12 +112,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     spread_, k_ : str, int
         What the variance is made of: ``"targets"``, ``"residuals"`` or ``"combination"``; and the number of neighbours
         that it, or the shape, is made of, the middle one for a combination.
-    residuals_, residuals_kind_, residuals_reason_ : ndarray or None, str, str
-        Out-of-sample residuals of the training rows, and who made them: ``"clones"``; the model itself,
-        ``"leave-one-out"`` or ``"out-of-bag"``, raised to the level of validation errors; ``"none"``, with the reason
-        why the model could not. With ``"validation"``, these are residuals of the validation rows.
-    min_variance_, gamma_, delta_ : float
-        The floor ρ of the variance, and its calibration: γ · max(variance, ρ) + δ.
+    residuals_ : ndarray or None
+        Out-of-sample residuals of the training rows, or of validation rows; ``source_.out_of_sample`` says whose.
     conformal_ : ConformalCalibrator or None
         The fitted conformal calibrator.
     affinity_threshold_ : float
@@ -125,20 +121,23 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     distribution_, stack_ : str, dict of ndarray
         ``"stack"``, or the name of the family; and the experts of the stack as columns, ready for a DataFrame:
         ``expert``, ``k``, ``weight`` and ``score``.
-    support_, support_reason_ : pair of float, str
-        The bounds of the target, infinite where there is none; and how they were found, in words.
+    support_ : pair of float
+        The bounds of the target, infinite where there is none; ``rule_.support_reason`` says how they were found.
     tuning_ : dict of ndarray
         The candidates as columns, ready for a DataFrame: ``spread``, ``distribution``, ``k``, ``score``, ``calibrated``
         (the score after calibration, of the best of each spread) and ``reason`` (why a family or the stack is out).
-    tree_fraction_ : float
-        The share of the trees that count.
-    index_, training_targets_ : LeafIndex, ndarray of shape (n_train,)
-        The leaves of the training rows, and their targets, in the order of X.
-    walk_ : str
-        How leaves are found: by ibug's compiled walk, where it agrees with the library, or by the library.
-    source_, rule_ : LocalSource, Rule
-        Where neighbours come from, and what is made of them. The attributes above are views of these two; of several
-        targets γ, δ and the floor are arrays, (n_targets,), bounds (n_targets, 2), and ``target_names_`` has the names.
+    training_targets_ : ndarray of shape (n_train,)
+        The targets of the training rows, in the order of X.
+    source_ : LocalSource
+        Where neighbours come from: ``index``, the `LeafIndex` of the training rows; ``tree_fraction``, the share of the
+        trees that count; ``walk``, how leaves are found, by ibug's compiled walk where it agrees with the library, or
+        by the library; ``out_of_sample``, the residuals: their ``values``, their ``kind``, ``"clones"``,
+        ``"leave-one-out"``, ``"out-of-bag"``, ``"validation"`` or ``"none"``, and the ``reason`` why there are none.
+    rule_ : Rule
+        What is made of neighbours: ``min_variance``, the floor ρ of the variance, ``gamma`` and ``delta``, its
+        calibration, γ · max(variance, ρ) + δ; of several targets, arrays of shape (n_targets,).
+    target_names_ : list of str or None
+        The names of several targets.
     n_features_in_, feature_names_in_, feature_types_ : int, ndarray of str, list of dict
         The number of features, their names where X had names, and for each its ``name``, ``dtype`` and, where it has
         some, ``categories``.
@@ -160,25 +159,16 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     rule_: Rule
     _takes_multioutput = True
     estimator_ = view("source_", "model")
-    index_ = view("source_", "index")
     training_targets_ = view("source_", "targets")
     residuals_ = view("source_", "residuals")
-    residuals_kind_ = view("source_", "out_of_sample.kind")
-    residuals_reason_ = view("source_", "out_of_sample.reason")
-    walk_ = view("source_", "leaves.reader.how")
-    tree_fraction_ = view("source_", "tree_fraction")
     k_ = view("rule_", "k")
     spread_ = view("rule_", "spread_name")
     distribution_ = view("rule_", "distribution_name")
     stack_ = view("rule_", "experts")
-    min_variance_ = view("rule_", "min_variance")
-    gamma_ = view("rule_", "gamma")
-    delta_ = view("rule_", "delta")
     conformal_ = view("rule_", "conformal")
     affinity_threshold_ = view("rule_", "affinity_threshold")
     tuning_ = view("rule_", "tuning")
     support_ = view("rule_", "bounds")
-    support_reason_ = view("rule_", "support_reason")
 
     def __init__(
         self,
@@ -384,7 +374,10 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X_val, X_new : array-like or data frame of shape (n_rows, n_features)
             Validation rows, and rows like those to be predicted, for `recalibrate` with ``ScaleConformal(ratio=...)``.
         """
-        rows = (subsample(self._check_rows(X), LikelihoodRatio.most_rows(self.index_.n_trees)) for X in (X_val, X_new))
+        rows = (
+            subsample(self._check_rows(X), LikelihoodRatio.most_rows(self.source_.index.n_trees))
+            for X in (X_val, X_new)
+        )
         return LikelihoodRatio.estimate(*(np.concatenate([*self.source_.leaves_of(X)]) for X in rows))
 
     def monitor(self, X: Any, y: ArrayLike | None = None, *, coverage: float = 0.9, alpha: float = 0.01) -> Drift:
@@ -542,7 +535,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         check_same_targets(self.training_targets_, validation)
         weights = as_weights(sample_weight, len(validation[1]), "sample_weight")
         options, rng = Options.of({**self.get_params(deep=False), **parameters}), check_random_state(self.random_state)
-        options.check_indexed_k(self.index_.n_rows)
+        options.check_indexed_k(self.source_.index.n_rows)
         if weights is None:
             warn_of_old_rows(self.source_, validation)
         targets = summarize(self.source_.targets, options)
@@ -550,4 +543,5 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return self
 
     def _check_n_neighbors(self, n_neighbors: int | None) -> int:
-        return self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
+        k = self.k_  # which raises NotFittedError before `fit`
+        return k if n_neighbors is None else check_count(n_neighbors, 1, self.source_.index.n_rows, "n_neighbors")

@@ -242,8 +242,8 @@ def test_a_share_of_the_trees(files):
     facts = files.json("fit", files["train.csv"], "-t", "target", "--id", "order", *options, "-o", files["m.ibug"])
     u = ibug.load(files["m.ibug"])
     assert u.sampling.tree_fraction == 0.5
-    assert facts["tree_fraction"] == u.tree_fraction_
-    assert facts["trees"] == u.index_.n_trees
+    assert facts["tree_fraction"] == u.source_.tree_fraction
+    assert facts["trees"] == u.source_.index.n_trees
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_it_is_what_the_library_predicts(files, rows):
         np.testing.assert_array_equal(texts[name].astype(float), values, err_msg=name)  # bit for bit, through the text
     affinities, indices = u.kneighbors(X, 2)
     np.testing.assert_array_equal(out[["neighbor_1", "neighbor_2"]], indices)
-    np.testing.assert_array_equal(texts["affinity_2"].astype(float), affinities[:, 1] / u.index_.n_trees)
+    np.testing.assert_array_equal(texts["affinity_2"].astype(float), affinities[:, 1] / u.source_.index.n_trees)
     train = pd.read_parquet(files["train.parquet"])
     np.testing.assert_array_equal(out["target_1"], train["target"].to_numpy()[indices[:, 0]])
     np.testing.assert_array_equal(out["unfamiliar"], u.affinity_score(X) < u.affinity_threshold_)

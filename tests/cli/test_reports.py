@@ -61,7 +61,7 @@ def test_explain_tells_neighbours_and_differences(files, rows):
         assert neighbor["row"] == indices[0, i]
         assert neighbor["id"] == row["order"]
         assert neighbor["target"] == row["target"]
-        assert neighbor["affinity"] == affinities[0, i] / u.index_.n_trees
+        assert neighbor["affinity"] == affinities[0, i] / u.source_.index.n_trees
         assert neighbor["features"] == {name: row[name] for name in files.features}
     for difference in facts["differences"]:
         name = difference["feature"]
@@ -144,10 +144,10 @@ def test_info(files):
     facts = files.json("info", files["model.ibug"])
     u = ibug.load(files["model.ibug"])
     assert facts["neighbors"] == u.k_
-    assert facts["training_rows"] == u.index_.n_rows
+    assert facts["training_rows"] == u.source_.index.n_rows
     assert [column["name"] for column in facts["columns"]] == files.features
     assert facts["target"] == "target"
-    assert facts["train"] == {"path": "train.csv", "rows": u.index_.n_rows, "id": "order"}
+    assert facts["train"] == {"path": "train.csv", "rows": u.source_.index.n_rows, "id": "order"}
     assert facts["written_by"]["ibug"] == ibug.__version__
     hour = next(column for column in facts["columns"] if column["name"] == "hour")
     assert hour["categories"] == sorted(set(pd.read_parquet(files["train.parquet"])["hour"]))

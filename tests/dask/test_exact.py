@@ -1,5 +1,7 @@
 """Whatever the partitions, results are those of the local estimator, bit for bit."""
 
+from operator import attrgetter
+
 import dask
 import numpy as np
 import pandas as pd
@@ -54,7 +56,7 @@ OPTIONS = {
     "empirical": {"distribution": "empirical", "location": "neighbors", "spread": "targets"},
     "empirical-conformal": {"distribution": "empirical", "conformal": "distribution", "random_state": 3, "k": 30},
 }
-LEARNED = ("k_", "spread_", "min_variance_", "gamma_", "delta_", "affinity_threshold_", "distribution_", "walk_")
+LEARNED = ("k_", "spread_", "rule_.min_variance", "rule_.gamma", "rule_.delta", "affinity_threshold_", "distribution_")
 
 
 def fitted(model, data, options, arrays, cuts):
@@ -72,12 +74,16 @@ def same(far, local):
 
 
 def assert_same_rule(far, local):
-    for name in LEARNED:
-        np.testing.assert_array_equal(getattr(far, name), getattr(local, name), err_msg=name)
+    for name in (*LEARNED, "source_.walk"):
+        value = attrgetter(name)
+        np.testing.assert_array_equal(value(far), value(local), err_msg=name)
     for table in ("tuning_", "stack_"):
         for name, column in getattr(local, table).items():
             np.testing.assert_array_equal(getattr(far, table)[name], column)
-    assert (far.index_.n_rows, far.index_.n_trees) == (local.index_.n_rows, local.index_.n_trees)
+    assert (far.source_.index.n_rows, far.source_.index.n_trees) == (
+        local.source_.index.n_rows,
+        local.source_.index.n_trees,
+    )
 
 
 def assert_same_predictions(far, local, X, rows, *, each_alone=False):
@@ -207,7 +213,7 @@ def test_support_is_found_by_the_same_targets(client, model, data, arrays, cuts)
     again = clone(model).fit(*counts["train"])
     local, far = fitted(again, counts, {}, arrays, CUTS[cuts])
     assert far.support_ == local.support_ == (0.0, np.inf)
-    assert far.support_reason_ == local.support_reason_
+    assert far.rule_.support_reason == local.rule_.support_reason
     X = counts["test"][0]
     same(far.predict_interval(X), local.predict_interval(X))
     assert local.predict_interval(X).min() == 0

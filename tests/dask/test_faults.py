@@ -82,7 +82,7 @@ def test_killed_in_the_middle_of_fit(workers, model, data, local, arrays, tmp_pa
     killer.join()
     assert killer.killed
     assert far.k_ == local.k_
-    assert far.gamma_ == local.gamma_
+    assert far.rule_.gamma == local.rule_.gamma
     rows, _ = data["test"]
     np.testing.assert_array_equal(far.predict_interval(rows), local.predict_interval(rows))
 

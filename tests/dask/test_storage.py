@@ -42,7 +42,7 @@ def assert_same(one, other, rows):
         np.testing.assert_array_equal(getattr(one, name)(rows), getattr(other, name)(rows), err_msg=name)
     for found, expected in zip(one.kneighbors(rows), other.kneighbors(rows), strict=True):
         np.testing.assert_array_equal(found, expected)
-    assert (one.k_, one.walk_, one.distribution_) == (other.k_, other.walk_, other.distribution_)
+    assert (one.k_, one.source_.walk, one.distribution_) == (other.k_, other.source_.walk, other.distribution_)
 
 
 def test_on_a_cluster_of_another_size(saved, data, arrays):
@@ -74,8 +74,8 @@ def test_locally(saved, data):
     loaded = load(folder, local=True, mmap=True)
     assert type(loaded) is ibug.IBUGRegressor
     assert_same(loaded, far, data["test"][0])
-    assert loaded.index_.n_rows == len(loaded.index_) == far.index_.n_rows
-    assert loaded.index_.nbytes > 0
+    assert loaded.source_.index.n_rows == len(loaded.source_.index) == far.source_.index.n_rows
+    assert loaded.source_.index.nbytes > 0
     assert_same(pickle.loads(pickle.dumps(loaded)), far, data["test"][0])
     with pytest.raises(NotStorableError, match="folder"):
         loaded.save(folder / "again.ibug")

@@ -57,16 +57,16 @@ def test_rows_are_held_out_and_the_model_is_trained_again(processes, data, array
     weights = np.ones(len(y))
     far = IBUGRegressor(estimator("lightgbm"), random_state=0)
     far.fit(arrays(X, 200), arrays(y, 200), sample_weight=arrays(weights, 200))
-    assert far.index_.n_rows == 400
+    assert far.source_.index.n_rows == 400
     # The threshold is that of the final model's training rows, each without itself.
     local = ibug.IBUGRegressor(far.estimator_, prefit=True, k=far.k_, calibrate=False).fit(X, y)
     affinities, rows = local.kneighbors(X, far.k_ + 1)
     scores = [shared[near != i][: far.k_].mean() for i, (shared, near) in enumerate(zip(affinities, rows, strict=True))]
     assert set(far.rule_.reference.samples) == {"prediction", "pit"}
     assert not far.rule_.reference.same_model
-    assert far.affinity_threshold_ == pytest.approx(np.quantile(scores, 0.01) / far.index_.n_trees)
+    assert far.affinity_threshold_ == pytest.approx(np.quantile(scores, 0.01) / far.source_.index.n_trees)
     kept = IBUGRegressor(estimator("lightgbm"), refit=False, random_state=0).fit(arrays(X, 200), arrays(y, 200))
-    assert 250 < kept.index_.n_rows < 390
+    assert 250 < kept.source_.index.n_rows < 390
     assert kept.k_ == far.k_
     with pytest.raises(InvalidInputError, match="refit=False"):
         IBUGRegressor(estimator("lightgbm"), spread="residuals").fit(arrays(X, 200), arrays(y, 200))

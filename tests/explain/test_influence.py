@@ -54,7 +54,7 @@ def test_it_is_what_an_index_without_the_row_gives(model, options):
         assert np.all(np.diff(changes) <= 1e-9)
         for j in {0, 1, len(found.rows[i]) // 2, len(found.rows[i]) - 1}:
             np.testing.assert_allclose(found.without[i, j], without(u, found.rows[i, j], 0.8)[i])
-    stranger = np.setdiff1d(u.kneighbors(X[ASKED], u.index_.n_rows)[1][0], found.rows[0])
+    stranger = np.setdiff1d(u.kneighbors(X[ASKED], u.source_.index.n_rows)[1][0], found.rows[0])
     if len(stranger):
         np.testing.assert_allclose(without(u, stranger[0], 0.8)[0], found.interval[0])
 

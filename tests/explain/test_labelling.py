@@ -16,7 +16,7 @@ def test_it_is_the_greedy_choice(u):
     found = u.rank_for_labelling(pool)
     leaves = np.concatenate([chunk.leaves for chunk in u.source_.leaves.chunks(pool)])
     affinity = (leaves[:, None] == leaves[None]).mean(axis=2)
-    nearest = u.kneighbors(pool, 1)[0][:, 0] / u.index_.n_trees
+    nearest = u.kneighbors(pool, 1)[0][:, 0] / u.source_.index.n_trees
     spread = np.sqrt(u.predict_var(pool))
     expected = greedy_cover(affinity, spread, nearest, len(pool))
     gains = [np.maximum(affinity[i] - nearest, 0) @ spread for i in expected[:1]]

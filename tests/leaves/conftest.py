@@ -122,7 +122,7 @@ def check_neighbors():
             assert_array_equal(found[0], affinities[:, : k or 7])
             assert_array_equal(found[1], neighbors[:, : k or 7])
         assert_array_equal(regressor.predict(rows.queries), reader.predict(rows.queries))
-        variance = np.maximum(rows.y[neighbors[:, :7]].var(axis=1), regressor.min_variance_)
+        variance = np.maximum(rows.y[neighbors[:, :7]].var(axis=1), regressor.rule_.min_variance)
         np.testing.assert_allclose(regressor.predict_var(rows.queries), variance, rtol=1e-9)
         shuffled = np.random.default_rng(0).permutation(_num_samples(rows.queries))
         small = (
@@ -133,7 +133,7 @@ def check_neighbors():
             found = regressor.set_params(n_jobs=3).kneighbors(_safe_indexing(rows.queries, shuffled))
         assert_array_equal(found[1], neighbors[shuffled, :7])
         for instruction_set in instruction_sets():
-            found = regressor.index_.query(reader.leaves(rows.queries), 7, instruction_set=instruction_set)
+            found = regressor.source_.index.query(reader.leaves(rows.queries), 7, instruction_set=instruction_set)
             assert_array_equal(found[1], neighbors[:, :7])
         return regressor.set_params(n_jobs=None)
 

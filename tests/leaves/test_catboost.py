@@ -98,7 +98,7 @@ def test_log_link(rows):
 def test_more_than_256_leaves_in_a_tree_are_told_apart(kind, rows, check_neighbors):
     model = KINDS[kind](rows, None)
     assert len(np.unique(read_leaves_of(model).leaves(rows.X)[:, 0])) > 256
-    assert check_neighbors(model, rows).index_.code_type == np.uint16
+    assert check_neighbors(model, rows).source_.index.code_type == np.uint16
 
 
 @pytest.mark.parametrize("kind", ["one leaf, depthwise", "one leaf, lossguide"])

@@ -67,7 +67,7 @@ def test_predictions_are_those_of_the_same_data_under_plain_names():
     u = IBUGRegressor(model, random_state=0, k=10, distribution="normal").fit(X, Y)
     same = IBUGRegressor(model, random_state=0, k=10, distribution="normal").fit(plain, Y)
     assert u.predict_interval(X).tobytes() == same.predict_interval(plain).tobytes()
-    assert u.walk_ == same.walk_ == "compiled walk"
+    assert u.source_.walk == same.source_.walk == "compiled walk"
 
 
 def test_polars_and_eval_sets(recwarn):

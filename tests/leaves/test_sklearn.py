@@ -110,7 +110,7 @@ def test_neighbors_equal_the_oracle(fitted, check_neighbors):
 def test_more_than_256_leaves_in_a_tree_are_told_apart(fitted, check_neighbors):
     model, rows = fitted
     assert len(np.unique(read_leaves_of(model).leaves(rows.X)[:, 0])) > 256
-    assert check_neighbors(model, rows).index_.code_type == np.uint16
+    assert check_neighbors(model, rows).source_.index.code_type == np.uint16
 
 
 @pytest.mark.parametrize("kind", kinds_with("one leaf"), indirect=True)

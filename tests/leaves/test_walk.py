@@ -348,7 +348,7 @@ def test_copies_keep_to_what_was_found_out(fitted, rows):
 
 def test_regressor_predicts_what_the_model_predicts(fitted, rows, capsys):
     u = IBUGRegressor(fitted, prefit=True, k=9, calibrate=False, verbose=1).fit(rows.X, rows.y)
-    assert u.walk_ == "compiled walk"
+    assert u.source_.walk == "compiled walk"
     assert "checking the tree walk: done in" in capsys.readouterr().err
     u.verbose = 0
     assert_array_equal(u.predict_dist(rows.queries).mean(), fitted.predict(rows.queries))
@@ -360,14 +360,14 @@ def test_regressor_predicts_what_the_model_predicts(fitted, rows, capsys):
 def test_regressor_says_why_it_asks_the_library(full_rows, capsys):
     model = MODELS["CatBoost"](grow_policy="Lossguide").fit(full_rows.X, full_rows.y)
     u = IBUGRegressor(model, prefit=True, k=9, calibrate=False, verbose=1).fit(full_rows.X, full_rows.y)
-    assert u.walk_ == "CatBoost's own functions: its trees are not symmetric"
-    assert u.walk_ in capsys.readouterr().err
+    assert u.source_.walk == "CatBoost's own functions: its trees are not symmetric"
+    assert u.source_.walk in capsys.readouterr().err
 
 
 def test_infinite_values_are_refused_by_xgboost_as_ever(rows):
     model = MODELS["XGBoost"]().fit(rows.X, rows.y)
     u = IBUGRegressor(model, prefit=True, k=9, calibrate=False).fit(rows.X, rows.y)
-    assert u.walk_ == "compiled walk"
+    assert u.source_.walk == "compiled walk"
     queries = rows.queries.copy()
     queries[3, 1] = np.inf
     with pytest.raises(ValueError, match="inf"):

@@ -111,7 +111,7 @@ def test_log_link(rows):
 def test_more_than_256_leaves_in_a_tree_are_told_apart(rows, check_neighbors):
     model = KINDS["more than 256 leaves"](rows, None)
     assert len(np.unique(read_leaves_of(model).leaves(rows.X)[:, 0])) > 256
-    assert check_neighbors(model, rows).index_.code_type == np.uint16
+    assert check_neighbors(model, rows).source_.index.code_type == np.uint16
 
 
 def test_one_leaf_makes_all_rows_equally_near(rows, check_neighbors):

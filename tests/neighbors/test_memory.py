@@ -80,7 +80,7 @@ model = HistGradientBoostingRegressor(max_iter=200, early_stopping=False).fit(X[
 fit = IBUGRegressor(model, prefit=True).fit
 fit(X[:3000], y[:3000], X_val=X[:200], y_val=y[:200])  # loads whatever is loaded once
 before = peak()
-index = fit(X, y, X_val=X[:200], y_val=y[:200]).index_
+index = fit(X, y, X_val=X[:200], y_val=y[:200]).source_.index
 print(peak() - before, index.nbytes)
 """
 

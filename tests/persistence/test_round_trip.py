@@ -90,7 +90,7 @@ def test_every_estimator(name, rows, tmp_path):
     v = saved_and_loaded(u, tmp_path)
     assert_same(u, v, X)
     assert type(v.estimator_) is type(u.estimator_)
-    assert v.walk_ == u.walk_
+    assert v.source_.walk == u.source_.walk
     assert v.feature_types_ == u.feature_types_
     assert v.estimator_.predict(X).tobytes() == u.estimator_.predict(X).tobytes()
     w = saved_and_loaded(v, tmp_path, compress=False)  # saved again
@@ -202,8 +202,10 @@ def test_every_option(name, rows, tmp_path):
     u = IBUGRegressor(LIGHTGBM, **{"random_state": 0, **OPTIONS[name]}).fit(X, y)
     v = saved_and_loaded(u, tmp_path)
     assert_same(u, v, X)
-    for learned in ("k_", "spread_", "min_variance_", "gamma_", "delta_", "distribution_", "affinity_threshold_"):
+    for learned in ("k_", "spread_", "distribution_", "affinity_threshold_"):
         np.testing.assert_equal(getattr(v, learned), getattr(u, learned))
+    for learned in ("min_variance", "gamma", "delta"):
+        np.testing.assert_equal(getattr(v.rule_, learned), getattr(u.rule_, learned))
     assert pd.DataFrame(u.tuning_).equals(pd.DataFrame(v.tuning_))
     for one in (u, v):  # both learn the same from other rows
         one.set_params(random_state=0).select_distribution(X[:100], y[:100], families=["normal", "logistic"])
@@ -224,7 +226,7 @@ def test_wide_codes(rows, tmp_path):
     X = rng.normal(size=(2000, 3))
     forest = RandomForestRegressor(3, min_samples_leaf=2, random_state=0).fit(X, X.sum(axis=1))
     u = IBUGRegressor(forest, prefit=True, k=5, calibrate=False).fit(X, X.sum(axis=1))
-    assert u.index_.code_type == np.uint16
+    assert u.source_.index.code_type == np.uint16
     assert_same(u, saved_and_loaded(u, tmp_path), X[:50])
 
 

@@ -117,17 +117,17 @@ def test_arrays_are_mapped_where_they_are_not_compressed(large, tmp_path):
     path = tmp_path / "model.ibug"
     u.save(path, compress=False)
     v, copied = ibug.load(path), ibug.load(path, mmap=False)
-    tiles = v.index_.arrays()["tiles"]
+    tiles = v.source_.index.arrays()["tiles"]
     assert isinstance(base_of(tiles), mmap.mmap)
     assert tiles.ctypes.data % 64 == 0
     assert not tiles.flags.writeable
     assert isinstance(base_of(v.training_targets_), mmap.mmap)
-    assert not isinstance(base_of(copied.index_.arrays()["tiles"]), mmap.mmap)
+    assert not isinstance(base_of(copied.source_.index.arrays()["tiles"]), mmap.mmap)
     for one in (v, copied):
         assert_same(u, one, X[:50])
     u.save(path)  # a new file in its place: the mapped one is still there
     assert_same(u, v, X[:50])
-    assert not isinstance(base_of(ibug.load(path).index_.arrays()["tiles"]), mmap.mmap)
+    assert not isinstance(base_of(ibug.load(path).source_.index.arrays()["tiles"]), mmap.mmap)
 
 
 def test_compressed_files_are_small(large, tmp_path):
@@ -160,7 +160,7 @@ def test_the_manifest_describes_the_content(wrapped, tmp_path):
     assert {"ibug", "numpy", "scikit-learn", "lightgbm", "python"} <= set(manifest["written_by"])
     learned = manifest["estimator"]["learned"]
     assert learned["parts"][0]["k"] == wrapped.k_
-    assert learned["parts"][0]["gamma"] == wrapped.gamma_
+    assert learned["parts"][0]["gamma"] == wrapped.rule_.gamma
     assert learned["feature_types_"][0] == {"name": "age", "dtype": "float64"}
     json.dumps(manifest, allow_nan=False)
 

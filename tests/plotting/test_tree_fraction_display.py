@@ -35,9 +35,9 @@ def test_each_point_is_a_regressor_with_so_many_trees(u, data):
 
 def test_the_estimator_is_left_as_it_was(u, data):
     parts = [array for name in ALL for array in data[name]]
-    before = u.get_params(deep=False), u.k_, u.index_
+    before = u.get_params(deep=False), u.k_, u.source_.index
     TreeFractionDisplay.from_estimator(u, *parts, fractions=[0.5], orders=["random"], n_repeats=1)
-    assert (u.get_params(deep=False), u.k_, u.index_) == before
+    assert (u.get_params(deep=False), u.k_, u.source_.index) == before
 
 
 @pytest.mark.parametrize(("seconds", "unit", "drawn"), [(2.5, "s", 2.5), (0.25, "ms", 250), (3e-5, "µs", 30)])

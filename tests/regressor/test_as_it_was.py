@@ -92,13 +92,13 @@ def test_small_updates_keep_the_share_of_rows(rows):
         model, prefit=True, sampling=Sampling(row_fraction=0.1), k=5, calibrate=False, spread="targets", random_state=0
     )
     u.fit(X[:300], y[:300])
-    assert u.index_.n_rows == 30
+    assert u.source_.index.n_rows == 30
     for row in range(300, 400):
         u.update(X[[row]], y[[row]])
-    assert u.index_.n_rows == 40
+    assert u.source_.index.n_rows == 40
     assert len(u.training_targets_) == 400
     u.update(X[400:500], y[400:500], keep=200)
-    assert u.index_.n_rows == pytest.approx(20, abs=10)
+    assert u.source_.index.n_rows == pytest.approx(20, abs=10)
     numbers = u.source_.rows
     assert np.all(np.diff(numbers) > 0)
     assert numbers.max() < 200

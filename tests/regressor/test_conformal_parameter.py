@@ -88,10 +88,10 @@ def test_an_internal_split_serves_it_too():
     parameters = {"k": 50, "calibrate": False, "conformal": "scale"}
     u = IBUGRegressor(GradientBoostingRegressor(n_estimators=20), spread="targets", **parameters).fit(X, y)
     assert len(u.conformal_.maps_[-1].scores) == 120  # a fifth of the rows; too few to be divided
-    assert len(u.index_) == 600
+    assert len(u.source_.index) == 600
     u = IBUGRegressor(GradientBoostingRegressor(n_estimators=20), **parameters).fit(X, y)
     assert len(u.conformal_.maps_[-1].scores) == 300  # half of the out-of-fold predictions of all rows
-    assert len(u.index_) == 600
+    assert len(u.source_.index) == 600
 
 
 @pytest.mark.slow

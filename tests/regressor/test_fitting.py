@@ -52,7 +52,7 @@ def test_split_tune_refit(recorder, diabetes):
     np.testing.assert_array_equal(part["sample_weight"], weight[where])
     np.testing.assert_array_equal(everything["sample_weight"], weight)
     assert part["note"] == everything["note"] == "hello"
-    assert len(u.index_) == 300
+    assert len(u.source_.index) == 300
     assert u.kneighbors(X, 300)[1].max() == 299
     np.testing.assert_array_equal(u.predict(X), clone(recorder).fit(X, y, weight).predict(X))
 
@@ -61,7 +61,7 @@ def test_without_refit_the_held_out_rows_stay_out(recorder, diabetes):
     u = IBUGRegressor(recorder, spread="targets", refit=False, cv=0.5, random_state=0)
     u.fit(*diabetes["train"])
     assert len(recorder.calls) == 1
-    assert len(u.index_) == 150
+    assert len(u.source_.index) == 150
 
 
 def test_a_share_is_held_out_in_place_of_folds(recorder, diabetes):
@@ -73,7 +73,7 @@ def test_given_validation_rows_the_estimator_trains_on_all_of_x(recorder, diabet
     X_val, y_val = diabetes["validation"]
     u = IBUGRegressor(recorder, spread="targets").fit(*diabetes["train"], X_val=X_val, y_val=y_val)
     assert [len(call["y"]) for call in recorder.calls] == [300]
-    assert len(u.index_) == 300
+    assert len(u.source_.index) == 300
 
 
 def test_nothing_is_held_out_where_nothing_is_tuned(recorder, diabetes):
@@ -94,7 +94,7 @@ def test_a_fixed_k_is_calibrated(diabetes):
     u.fit(*diabetes["train"])
     assert u.k_ == 50
     assert u.tuning_["k"].tolist() == [50]
-    assert (u.gamma_, u.delta_) != (1.0, 0.0)
+    assert (u.rule_.gamma, u.rule_.delta) != (1.0, 0.0)
 
 
 def test_the_estimator_is_not_touched(diabetes):
@@ -149,7 +149,7 @@ def test_floor_without_validation_rows(model, diabetes):
     X, y = diabetes["train"]
     u = IBUGRegressor(model, prefit=True, k=3, calibrate=False).fit(X, y)
     variance = y[u.kneighbors(X)[1]].var(axis=1)
-    assert u.min_variance_ == pytest.approx(variance[variance > 0].min())
+    assert u.rule_.min_variance == pytest.approx(variance[variance > 0].min())
 
 
 def test_prefit_without_validation_rows_tells_the_two_ways_out(model, diabetes):
@@ -360,7 +360,7 @@ def test_every_method_says_that_it_is_not_fitted(diabetes, method):
         getattr(IBUGRegressor(), method)(diabetes["test"][0])
 
 
-@pytest.mark.parametrize("attribute", ["k_", "gamma_", "tuning_", "index_", "training_targets_", "estimator_"])
+@pytest.mark.parametrize("attribute", ["k_", "tuning_", "training_targets_", "estimator_"])
 def test_attributes_of_an_unfitted_one_are_absent(attribute):
     assert not hasattr(IBUGRegressor(), attribute)
     with pytest.raises(NotFittedError, match="call fit"):

@@ -59,7 +59,7 @@ def test_the_variance_is_calibrated_for_the_family_itself(skewed, name, spread):
     assert score == pytest.approx(np.nanmin(u.tuning_["calibrated"]), rel=1e-9)
     for factor in (0.7, 0.95, 1.05, 1.4):  # no other factor is better
         other = copy(u)
-        part = replace(u.rule_.parts[0], gamma=factor * u.gamma_, delta=factor * u.delta_)
+        part = replace(u.rule_.parts[0], gamma=factor * u.rule_.gamma, delta=factor * u.rule_.delta)
         other.rule_ = replace(u.rule_, parts=(part,))
         assert score <= nll(y_val, other.predict_dist(X_val)) + 1e-4
 
@@ -133,14 +133,14 @@ def test_a_family_that_cannot_take_the_targets_is_skipped_with_the_reason():
 
 def test_the_choice_can_be_made_again(skewed):
     u = fit(skewed)
-    index, model = u.index_, u.estimator_
+    index, model = u.source_.index, u.estimator_
     assert u.distribution_ == "stack"
     u.select_distribution(*skewed[2], families=["normal", "lognormal"])
-    assert (u.index_, u.estimator_) == (index, model)
+    assert (u.source_.index, u.estimator_) == (index, model)
     assert u.distribution_ == "lognormal"
     assert set(u.tuning_["distribution"]) == {"normal", "lognormal"}
     again = fit(skewed, distribution=["normal", "lognormal"])
-    assert (u.k_, u.gamma_, u.delta_) == (again.k_, again.gamma_, again.delta_)
+    assert (u.k_, u.rule_.gamma, u.rule_.delta) == (again.k_, again.rule_.gamma, again.rule_.delta)
     X, _ = skewed[3]
     np.testing.assert_array_equal(u.predict_quantiles(X), again.predict_quantiles(X))
 

@@ -35,8 +35,8 @@ def test_predictions_are_the_models_own(fitted, model, diabetes):
 
 def test_variance_is_algorithm_2(fitted, model, diabetes):
     X, _ = diabetes["test"]
-    variance = np.maximum(oracle_variance(model, diabetes, X, fitted.k_), fitted.min_variance_)
-    np.testing.assert_allclose(fitted.predict_var(X), fitted.gamma_ * variance + fitted.delta_, rtol=1e-12)
+    variance = np.maximum(oracle_variance(model, diabetes, X, fitted.k_), fitted.rule_.min_variance)
+    np.testing.assert_allclose(fitted.predict_var(X), fitted.rule_.gamma * variance + fitted.rule_.delta, rtol=1e-12)
     np.testing.assert_allclose(fitted.predict_dist(X).var(), fitted.predict_var(X), rtol=1e-12)
 
 
@@ -62,7 +62,7 @@ def test_k_floor_and_calibration_are_the_papers(model, diabetes, scoring):
     np.testing.assert_allclose(u.tuning_["score"], expected, rtol=1e-9)
     assert u.k_ == u.tuning_["k"][np.argmin(expected)]
     variance = oracle_variance(model, diabetes, X_val, u.k_)
-    assert u.min_variance_ == pytest.approx(variance[variance > 0].min(), rel=1e-12)
+    assert u.rule_.min_variance == pytest.approx(variance[variance > 0].min(), rel=1e-12)
     score, oracle = {"nll": (nll, scipy_nll), "crps": (crps, scipy_crps)}[scoring]
     best = calibrate_by_grid(mean, variance, y_val, oracle)
     assert score(y_val, u.predict_dist(X_val)) == pytest.approx(best, rel=1e-9)
@@ -77,7 +77,7 @@ def test_calibration_is_never_worse_on_the_validation_rows(model, diabetes):
             )
             for calibrate in (True, False)
         )
-        assert (without.gamma_, without.delta_) == (1.0, 0.0)
+        assert (without.rule_.gamma, without.rule_.delta) == (1.0, 0.0)
         assert score(y_val, with_.predict_dist(X_val)) <= score(y_val, without.predict_dist(X_val))
 
 
@@ -92,7 +92,7 @@ def test_neighbours_are_the_nearest_rows(fitted, model, diabetes):
 
 def test_a_training_row_is_its_own_nearest(fitted, diabetes):
     affinities, rows = fitted.kneighbors(diabetes["train"][0], 1)
-    assert np.all(affinities == fitted.index_.n_trees)
+    assert np.all(affinities == fitted.source_.index.n_trees)
     assert np.mean(rows[:, 0] == np.arange(300)) > 0.9  # all but rows that share every leaf with an earlier one
 
 
@@ -159,7 +159,7 @@ def test_tree_sampling(model, diabetes, order, trees):
         sampling=Sampling(tree_fraction=0.25, tree_order=order),
         random_state=0,
     ).fit(*diabetes["train"])
-    assert u.index_.n_trees == 15
+    assert u.source_.index.n_trees == 15
     chosen = np.arange(60)[trees] if trees is not None else u.source_.leaves.trees
     assert len(set(chosen)) == 15
     expected = nearest_rows(model.apply(diabetes["train"][0])[:, chosen], model.apply(X)[:, chosen], 10)
@@ -186,11 +186,13 @@ def test_row_sampling_keeps_the_callers_row_numbers(model, diabetes):
     u = IBUGRegressor(model, prefit=True, k=10, calibrate=False, sampling=Sampling(row_fraction=0.5), random_state=0)
     u.fit(X_train, y_train)
     rows = u.source_.rows
-    assert len(u.index_) == len(set(rows)) == 150
+    assert len(u.source_.index) == len(set(rows)) == 150
     assert np.ptp(rows) > 250  # drawn from everywhere
     expected = nearest_rows(model.apply(X_train[rows]), model.apply(X), 10)
     np.testing.assert_array_equal(u.kneighbors(X)[1], rows[expected[1]])
-    np.testing.assert_allclose(u.predict_var(X), np.maximum(y_train[rows[expected[1]]].var(axis=1), u.min_variance_))
+    np.testing.assert_allclose(
+        u.predict_var(X), np.maximum(y_train[rows[expected[1]]].var(axis=1), u.rule_.min_variance)
+    )
 
 
 def test_equal_targets_get_the_floor():

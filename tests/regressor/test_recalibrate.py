@@ -43,11 +43,11 @@ def test_coverage_comes_back_and_all_else_stays(moved, parameters):
     u = fitted(moved, **parameters)
     (X_new, y_new), (X, y) = moved[3:]
     before = coverage(y, u.predict_interval(X, 0.9))
-    index, points, family = u.index_, u.predict(X), u.distribution_
+    index, points, family = u.source_.index, u.predict(X), u.distribution_
     assert u.recalibrate(X_new, y_new) is u
     assert before < 0.5
     assert 0.85 < coverage(y, u.predict_interval(X, 0.9)) < 0.96
-    assert u.index_ is index
+    assert u.source_.index is index
     assert u.distribution_ == family
     np.testing.assert_array_equal(u.predict(X), points)
 

@@ -108,7 +108,7 @@ def test_a_pickle_holds_the_model_once(estimator, diabetes):
     whole, model = io.BytesIO(), io.BytesIO()
     pickle.dump(u, whole)
     pickle.dump(u.estimator_, model)
-    rest = u.index_.nbytes + u.training_targets_.nbytes
+    rest = u.source_.index.nbytes + u.training_targets_.nbytes
     assert len(whole.getvalue()) < len(model.getvalue()) + rest + 40_000
 
 

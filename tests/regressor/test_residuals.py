@@ -35,7 +35,7 @@ def test_without_validation_rows_it_is_tuned_on_out_of_fold_predictions(counting
         Counting.sizes = []
         u = IBUGRegressor(counting, spread=spread, random_state=0).fit(X, y)
         assert Counting.sizes == [240] * 5 + [180, 300]
-        assert len(u.index_) == 300
+        assert len(u.source_.index) == 300
         np.testing.assert_array_equal(u.predict(X), clone(counting).fit(X, y).predict(X))
         expected = np.empty(300)
         folds = KFold(5, shuffle=True, random_state=np.random.RandomState(0).randint(2**31 - 1))
@@ -103,7 +103,7 @@ def test_nothing_to_tune_means_no_clones_unless_residuals_are_asked_for(counting
     u = IBUGRegressor(counting, k=20, calibrate=False, spread="residuals", random_state=0).fit(*diabetes["train"])
     assert Counting.sizes == [240] * 5 + [300]
     rows = u.kneighbors(diabetes["test"][0])[1]
-    expected = np.maximum((u.residuals_[rows] ** 2).mean(axis=1), u.min_variance_)
+    expected = np.maximum((u.residuals_[rows] ** 2).mean(axis=1), u.rule_.min_variance)
     np.testing.assert_allclose(u.predict_var(diabetes["test"][0]), expected)
 
 

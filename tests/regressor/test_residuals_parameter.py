@@ -48,7 +48,7 @@ def test_a_trained_model_tells_its_own_residuals_at_the_level_of_its_validation_
     factor = np.sqrt((errors**2).mean() / (own**2).mean())
     assert factor > 1
     np.testing.assert_allclose(u.residuals_, factor * own)
-    assert (u.residuals_kind_, u.residuals_reason_) == ("leave-one-out", "")
+    assert (u.source_.out_of_sample.kind, u.source_.out_of_sample.reason) == ("leave-one-out", "")
     assert (u.spread_, u.distribution_) == ("combination", "stack")
     assert {"targets", "residuals"} == {quantity for quantity, _ in u.rule_.parts[0].spread.features}
     assert u.rule_.parts[0].spread.features[0] == ("targets", 31)
@@ -58,7 +58,11 @@ def test_a_trained_model_tells_its_own_residuals_at_the_level_of_its_validation_
 def test_they_are_better_than_targets_alone_where_the_mean_moves(trained):
     X, y = noisy(2000, seed=1)
     alone = prefit(trained, residuals="none")
-    assert (alone.residuals_, alone.residuals_kind_, alone.residuals_reason_) == (None, "none", "")
+    assert (alone.residuals_, alone.source_.out_of_sample.kind, alone.source_.out_of_sample.reason) == (
+        None,
+        "none",
+        "",
+    )
     assert crps(y, prefit(trained).predict_dist(X)) < 0.99 * crps(y, alone.predict_dist(X))
 
 
@@ -89,27 +93,29 @@ def test_never_worse_than_targets_alone_on_the_validation_rows(model, diabetes, 
 
 def test_residuals_alone_take_those_of_the_model(trained):
     u = prefit(trained, distribution="normal", spread="residuals")
-    assert (u.spread_, u.residuals_kind_, len(u.residuals_)) == ("residuals", "leave-one-out", 500)
+    assert (u.spread_, u.source_.out_of_sample.kind, len(u.residuals_)) == ("residuals", "leave-one-out", 500)
     X, _ = noisy(20, seed=1)
     square = (u.residuals_[u.kneighbors(X)[1]] ** 2).mean(axis=1)
-    np.testing.assert_allclose(u.predict_var(X), u.gamma_ * np.maximum(square, u.min_variance_) + u.delta_)
+    np.testing.assert_allclose(
+        u.predict_var(X), u.rule_.gamma * np.maximum(square, u.rule_.min_variance) + u.rule_.delta
+    )
     # Nobody makes those of training rows: they are the validation rows'.
     u = prefit(trained, distribution="normal", spread="residuals", residuals="none")
-    assert (u.residuals_kind_, len(u.residuals_)) == ("validation", 200)
+    assert (u.source_.out_of_sample.kind, len(u.residuals_)) == ("validation", 200)
 
 
 def test_a_model_that_cannot_tell_says_why(diabetes, sampled_model):
     X_val, y_val = diabetes["validation"]
     u = IBUGRegressor(sampled_model, prefit=True).fit(*diabetes["train"], X_val=X_val, y_val=y_val)
-    assert (u.residuals_, u.residuals_kind_) == (None, "none")
-    assert "its trees have seen samples of the rows (subsample=0.7)" in u.residuals_reason_
+    assert (u.residuals_, u.source_.out_of_sample.kind) == (None, "none")
+    assert "its trees have seen samples of the rows (subsample=0.7)" in u.source_.out_of_sample.reason
     plain = IBUGRegressor(sampled_model, prefit=True, residuals="none")
     plain.fit(*diabetes["train"], X_val=X_val, y_val=y_val)
     np.testing.assert_array_equal(u.predict_var(X_val), plain.predict_var(X_val))
     u = IBUGRegressor(sampled_model, prefit=True, spread="residuals")
     u.fit(*diabetes["train"], X_val=X_val, y_val=y_val)
-    assert u.residuals_kind_ == "validation"
-    assert "subsample" in u.residuals_reason_
+    assert u.source_.out_of_sample.kind == "validation"
+    assert "subsample" in u.source_.out_of_sample.reason
 
 
 def test_weights_that_the_model_was_trained_with(diabetes):
@@ -118,13 +124,13 @@ def test_weights_that_the_model_was_trained_with(diabetes):
     weights = np.linspace(0.1, 3, len(y))
     model = GradientBoostingRegressor(n_estimators=20, random_state=0).fit(X, y, weights)
     u = IBUGRegressor(model, prefit=True).fit(X, y, weights, X_val=X_val, y_val=y_val)
-    assert u.residuals_kind_ == "leave-one-out"
+    assert u.source_.out_of_sample.kind == "leave-one-out"
     without = IBUGRegressor(model, prefit=True).fit(X, y, X_val=X_val, y_val=y_val)
-    assert (without.residuals_kind_, "weights" in without.residuals_reason_) == ("none", True)
+    assert (without.source_.out_of_sample.kind, "weights" in without.source_.out_of_sample.reason) == ("none", True)
     pipeline = make_pipeline(StandardScaler(), clone(model))
     pipeline.fit(X, y, gradientboostingregressor__sample_weight=weights)
     piped = IBUGRegressor(pipeline, prefit=True).fit(X, y, weights, X_val=X_val, y_val=y_val)
-    assert piped.residuals_kind_ == "leave-one-out"
+    assert piped.source_.out_of_sample.kind == "leave-one-out"
     with pytest.raises(InvalidInputError, match=r"\['sample_weight'\] would have no effect"):
         IBUGRegressor(model, prefit=True, residuals="none").fit(X, y, weights, X_val=X_val, y_val=y_val)
     with pytest.raises(ValueError, match="sample_weight"):
@@ -147,7 +153,7 @@ def test_without_clones_a_part_is_held_out_and_the_model_trained_twice(spread):
     Counting.sizes = []
     u = IBUGRegressor(Counting(n_estimators=30), spread=spread, residuals="model", random_state=0).fit(X, y)
     assert Counting.sizes == [400, 500]
-    assert (u.residuals_kind_, u.residuals_.shape) == ("leave-one-out", (500,))
+    assert (u.source_.out_of_sample.kind, u.residuals_.shape) == ("leave-one-out", (500,))
     kept = IBUGRegressor(Counting(n_estimators=30), spread=spread, residuals="model", refit=False, random_state=0)
     kept.fit(X, y)
     assert kept.residuals_.shape == (400,)
@@ -170,7 +176,7 @@ class SamplingWhenLarge(GradientBoostingRegressor):
 def test_a_final_model_that_cannot_tell_goes_without():
     X, y = noisy(500)
     u = IBUGRegressor(SamplingWhenLarge(n_estimators=30), residuals="model", random_state=0).fit(X, y)
-    assert (u.residuals_, u.residuals_kind_) == (None, "none")
+    assert (u.residuals_, u.source_.out_of_sample.kind) == (None, "none")
     assert "residuals" not in u.rule_.needs
     assert np.isfinite(u.predict_interval(X)).all()
     with pytest.raises(InvalidInputError, match=r"subsample=0.5.*let residuals=\"auto\" train clones"):
@@ -179,7 +185,7 @@ def test_a_final_model_that_cannot_tell_goes_without():
 
 def test_samples_of_trees_and_rows_are_for_affinities_only(trained):
     whole, some = prefit(trained), prefit(trained, sampling=Sampling(tree_fraction=0.3, row_fraction=0.5))
-    assert some.index_.n_rows < 500
+    assert some.source_.index.n_rows < 500
     np.testing.assert_allclose(some.residuals_, whole.residuals_, rtol=1e-9)
 
 
@@ -187,7 +193,7 @@ def test_forests_have_rows_out_of_bag():
     X, y = noisy(700)
     model = RandomForestRegressor(n_estimators=60, random_state=0, oob_score=True).fit(X[:500], y[:500])
     u = prefit(model)
-    assert u.residuals_kind_ == "out-of-bag"
+    assert u.source_.out_of_sample.kind == "out-of-bag"
     own = y[:500] - model.oob_prediction_
     errors = y[500:] - model.predict(X[500:])
     np.testing.assert_allclose(u.residuals_, own * np.sqrt(np.mean(errors**2) / np.mean(own**2)))
@@ -207,7 +213,7 @@ def test_files_and_pickles_keep_them(trained, tmp_path):
     u.save(tmp_path / "model.ibug")
     for other in (load(tmp_path / "model.ibug"), pickle.loads(pickle.dumps(u))):
         assert other.residuals == "auto"
-        assert (other.residuals_kind_, other.residuals_reason_) == ("leave-one-out", "")
+        assert (other.source_.out_of_sample.kind, other.source_.out_of_sample.reason) == ("leave-one-out", "")
         np.testing.assert_array_equal(other.residuals_, u.residuals_)
         np.testing.assert_array_equal(other.predict_quantiles(X), u.predict_quantiles(X))
 
@@ -247,5 +253,5 @@ def test_a_trained_model_whose_residuals_nobody_may_make(diabetes, parameters):
 def test_nobody_makes_residuals_though_clones_are_tuned_on(diabetes):
     u = IBUGRegressor(GradientBoostingRegressor(n_estimators=9), cv=3, residuals="none", random_state=0)
     u.fit(*diabetes["train"])
-    assert (u.residuals_, u.residuals_kind_) == (None, "none")
+    assert (u.residuals_, u.source_.out_of_sample.kind) == (None, "none")
     assert "residuals" not in u.rule_.needs

@@ -60,7 +60,7 @@ def test_shapes(u, model):
     np.testing.assert_array_equal(u.predict_quantiles(X[NEW]), d.ppf([0.05, 0.5, 0.95]))
     np.testing.assert_array_equal(u.predict_interval(X[NEW])[:, :, 0], d.interval(0.9)[0])
     assert u.training_targets_.shape == (500, 2)
-    assert u.gamma_.shape == (2,)
+    assert u.rule_.gamma.shape == (2,)
     assert u.stack_["weight"].sum() == pytest.approx(1)
     assert set(u.tuning_["target"]) == {0, 1}
     assert u.score(X[NEW], Y[NEW]) > 0.5
@@ -103,7 +103,7 @@ def test_weights_of_outputs(model, tmp_path):
     affinities, rows = u.kneighbors(X[NEW], 6)
     np.testing.assert_array_equal(rows, order)
     np.testing.assert_array_equal(affinities, np.take_along_axis(weighted, order, axis=1))
-    assert u.residuals_kind_ == "leave-one-out"
+    assert u.source_.out_of_sample.kind == "leave-one-out"
     u.save(tmp_path / "u.ibug")
     for back in (ibug.load(tmp_path / "u.ibug"), pickle.loads(pickle.dumps(u))):
         np.testing.assert_array_equal(back.kneighbors(X[NEW], 6)[1], order)
@@ -231,17 +231,17 @@ def test_files_of_other_libraries(library, tmp_path):
 
 def test_trained_here():
     u = IBUGRegressor(MultiOutputRegressor(SMALL), random_state=0).fit(X[:500], Y[:500])
-    assert u.residuals_kind_ == "clones"
+    assert u.source_.out_of_sample.kind == "clones"
     assert u.residuals_.shape == (500, 2)
     d = u.predict_dist(X[NEW])
     assert d.energy_score(Y[NEW]).mean() < 0.6
     held_out = IBUGRegressor(MultiOutputRegressor(SMALL), random_state=0, residuals="model").fit(X[:500], Y[:500])
-    assert held_out.residuals_kind_ == "leave-one-out"
+    assert held_out.source_.out_of_sample.kind == "leave-one-out"
     assert held_out.predict_dist(X[NEW]).energy_score(Y[NEW]).mean() < 0.6
 
 
 def test_own_residuals_are_those_of_each_target(u):
-    assert u.residuals_kind_ == "leave-one-out"
+    assert u.source_.out_of_sample.kind == "leave-one-out"
     for j in range(2):
         one = SMALL.__class__(**SMALL.get_params()).fit(X[TRAIN], Y[TRAIN, j])
         alone = IBUGRegressor(one, prefit=True).fit(X[TRAIN], Y[TRAIN, j], X_val=X[VALID], y_val=Y[VALID, j])
@@ -256,18 +256,18 @@ def test_residuals_of_xgboost_with_a_tree_per_output():
     for model in (xgboost.XGBRegressor(**options), MultiOutputRegressor(xgboost.XGBRegressor(**options))):
         u = IBUGRegressor(model.fit(X[TRAIN], Y[TRAIN]), prefit=True, random_state=0)
         found.append(u.fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID]))
-    assert [u.residuals_kind_ for u in found] == ["leave-one-out"] * 2
+    assert [u.source_.out_of_sample.kind for u in found] == ["leave-one-out"] * 2
     np.testing.assert_allclose(found[0].residuals_, found[1].residuals_, rtol=1e-3, atol=1e-3)
     vectors = xgboost.XGBRegressor(n_estimators=5, multi_strategy="multi_output_tree").fit(X[TRAIN], Y[TRAIN])
     u = IBUGRegressor(vectors, prefit=True).fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID])
-    assert u.residuals_kind_ == "none"
-    assert "vectors" in u.residuals_reason_
+    assert u.source_.out_of_sample.kind == "none"
+    assert "vectors" in u.source_.out_of_sample.reason
 
 
 def test_out_of_bag_residuals():
     forest = RandomForestRegressor(60, random_state=0).fit(X[TRAIN], Y[TRAIN])
     u = IBUGRegressor(forest, prefit=True).fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID])
-    assert u.residuals_kind_ == "out-of-bag"
+    assert u.source_.out_of_sample.kind == "out-of-bag"
     bag = RandomForestRegressor(60, random_state=0, oob_score=True).fit(X[TRAIN], Y[TRAIN])
     plain = Y[TRAIN] - bag.oob_prediction_
     ratio = u.residuals_ / plain  # raised to the level of validation errors, each target by itself

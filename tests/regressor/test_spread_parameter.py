@@ -32,22 +32,24 @@ def test_variance_of_residuals_is_the_calibrated_mean_square_of_the_neighbours(d
     u = IBUGRegressor(boosting(), distribution="normal", spread="residuals", random_state=0)
     u.fit(*diabetes["train"])
     square = (u.residuals_[u.kneighbors(X)[1]] ** 2).mean(axis=1)
-    np.testing.assert_allclose(u.predict_var(X), u.gamma_ * np.maximum(square, u.min_variance_) + u.delta_)
+    np.testing.assert_allclose(
+        u.predict_var(X), u.rule_.gamma * np.maximum(square, u.rule_.min_variance) + u.rule_.delta
+    )
 
 
 def test_variance_of_a_combination_is_its_formula(diabetes):
     X, _ = diabetes["test"]
     u = IBUGRegressor(boosting(), distribution="normal", random_state=0)
     u.fit(*diabetes["train"])
-    assert (u.spread_, u.k_, u.delta_) == ("combination", 31, 0.0)
-    assert 0.8 < u.gamma_ <= 1  # errors of a model of all rows are smaller than those of the clones
+    assert (u.spread_, u.k_, u.rule_.delta) == ("combination", 31, 0.0)
+    assert 0.8 < u.rule_.gamma <= 1  # errors of a model of all rows are smaller than those of the clones
     y = diabetes["train"][1]
     widest = u.rule_.needs["residuals"]
     assert widest in (63, 101, 240)  # each clone was trained on 240 rows
     rows = u.kneighbors(X, widest)[1]
     variances = [np.mean(u.residuals_[rows[:, :k]] ** 2, axis=1) for k in (31, 9, widest)]
     raw = u.rule_.parts[0].spread.combine(np.stack([*variances, y[rows[:, :31]].var(axis=1)], axis=1))
-    np.testing.assert_allclose(u.predict_var(X), u.gamma_ * np.maximum(raw, u.min_variance_))
+    np.testing.assert_allclose(u.predict_var(X), u.rule_.gamma * np.maximum(raw, u.rule_.min_variance))
 
 
 def test_residuals_of_validation_rows_leave_the_row_itself_out(sampled_model, diabetes):
@@ -68,7 +70,7 @@ def test_residuals_of_validation_rows_leave_the_row_itself_out(sampled_model, di
     assert u.tuning_["k"].max() == 61
     np.testing.assert_allclose(u.tuning_["score"], expected)
     _, rows = nearest_rows(leaves, model.apply(diabetes["test"][0]), u.k_)
-    square = np.maximum((residuals[rows] ** 2).mean(axis=1), u.min_variance_)
+    square = np.maximum((residuals[rows] ** 2).mean(axis=1), u.rule_.min_variance)
     np.testing.assert_allclose(u.predict_var(diabetes["test"][0]), square)
 
 

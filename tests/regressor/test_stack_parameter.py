@@ -95,7 +95,7 @@ def test_a_part_is_held_out(refit):
     model = GradientBoostingRegressor(n_estimators=20, random_state=0)
     u = IBUGRegressor(model, spread="targets", refit=refit, random_state=0).fit(X, y)
     assert u.distribution_ == "stack"
-    assert u.index_.n_rows == (400 if refit else 320)
+    assert u.source_.index.n_rows == (400 if refit else 320)
     assert u.predict_interval(X).shape == (400, 2)
 
 
@@ -301,7 +301,7 @@ def test_uncalibrated_is_the_papers_rule():
     assert plain.distribution_ == "normal"
     assert len(plain.stack_["expert"]) == 0
     _, rows = plain.kneighbors(X)
-    variance = np.maximum(plain.training_targets_[rows].var(axis=1), plain.min_variance_)
+    variance = np.maximum(plain.training_targets_[rows].var(axis=1), plain.rule_.min_variance)
     np.testing.assert_allclose(plain.predict_var(X), variance)
     np.testing.assert_allclose(plain.predict_dist(X).mean(), plain.predict(X))
 

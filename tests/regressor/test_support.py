@@ -66,7 +66,7 @@ def test_bounds_come_from_the_targets(kind, bounds):
     ends = d.ppf([[0.001, 0.999]])
     assert ends.min() >= bounds[0]
     assert ends.max() <= bounds[1]
-    assert u.support_reason_
+    assert u.rule_.support_reason
 
 
 @pytest.mark.parametrize("kind", ["counts", "costs", "shares"])
@@ -145,7 +145,7 @@ def test_bounds_come_from_the_loss_of_the_model(name):
     model, loss = LOSSES[name]
     u = fitted(targets("far"), clone(model))  # whose targets do not show it
     assert u.support_ == FROM_ZERO
-    assert loss in u.support_reason_
+    assert loss in u.rule_.support_reason
     assert ibug.leaves.read_leaves_of(u.estimator_).nonnegative_losses == [loss]
 
 
@@ -162,7 +162,7 @@ def test_bounds_come_from_the_loss_of_the_model(name):
 def test_other_losses_say_nothing(model):
     u = fitted(targets("far"), model)
     assert u.support_ == NONE
-    assert "near 0" in u.support_reason_
+    assert "near 0" in u.rule_.support_reason
 
 
 def test_bounds_of_models_that_are_trained_here():
@@ -182,7 +182,7 @@ def test_validation_rows_outside_drop_bounds_that_were_found_and_refuse_given_on
     with pytest.warns(OutsideSupportWarning, match="because no training target is below 0.*validation targets.*-3"):
         u = fitted(y)
     assert u.support_ == NONE
-    assert "outside" in u.support_reason_
+    assert "outside" in u.rule_.support_reason
     free = fitted(y, support=None)
     np.testing.assert_array_equal(u.predict_interval(rows()), free.predict_interval(rows()))
     with pytest.raises(InvalidInputError, match="validation targets are outside the support"):
@@ -215,7 +215,7 @@ def test_a_named_family_is_truncated_only_where_that_was_asked_for():
     y = targets("counts")
     u, free = (fitted(y, distribution="normal", support=support) for support in ("auto", None))
     assert u.support_ == NONE
-    assert "keep their shape" in u.support_reason_
+    assert "keep their shape" in u.rule_.support_reason
     np.testing.assert_array_equal(u.predict_dist(rows()).std(), free.predict_dist(rows()).std())
     assert fitted(y, distribution="normal", support=FROM_ZERO).support_ == FROM_ZERO
 
@@ -224,7 +224,7 @@ def test_files_and_copies_keep_the_bounds(tmp_path):
     u = fitted(targets("counts"))
     u.save(tmp_path / "u.ibug")
     v = ibug.load(tmp_path / "u.ibug")
-    assert (v.support_, v.support_reason_) == (u.support_, u.support_reason_)
+    assert (v.support_, v.rule_.support_reason) == (u.support_, u.rule_.support_reason)
     assert v.get_params()["support"] == clone(u).get_params()["support"] == "auto"
     np.testing.assert_array_equal(v.predict_interval(rows()), u.predict_interval(rows()))
     with pytest.warns(OutsideSupportWarning):
@@ -238,7 +238,7 @@ def test_each_of_several_targets_has_its_own_bounds(tmp_path):
     y = np.stack([targets("counts"), targets("two-sided"), targets("shares")], axis=1)
     u = fitted(y, MultiOutputRegressor(GradientBoostingRegressor(n_estimators=10, random_state=0)))
     np.testing.assert_array_equal(u.support_, [FROM_ZERO, NONE, SHARES])
-    assert len(u.support_reason_) == 3
+    assert len(u.rule_.support_reason) == 3
     ends = u.predict_interval(rows())
     assert ends[:, 0].min() == 0
     assert ends[:, 1].min() < 0

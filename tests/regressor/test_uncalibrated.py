@@ -16,8 +16,8 @@ def test_it_is_the_papers_rule():
     u = IBUGRegressor(GradientBoostingRegressor(n_estimators=40, random_state=0), random_state=0).fit(X[:600], y[:600])
     assert u.spread_ == "combination"
     plain = u.uncalibrated()
-    assert (plain.spread_, plain.gamma_, plain.delta_, plain.conformal_) == ("targets", 1.0, 0.0, None)
+    assert (plain.spread_, plain.rule_.gamma, plain.rule_.delta, plain.conformal_) == ("targets", 1.0, 0.0, None)
     _, indices = u.kneighbors(X[600:], plain.k_)
-    variance = np.maximum(y[:600][indices].var(axis=1), u.min_variance_)
+    variance = np.maximum(y[:600][indices].var(axis=1), u.rule_.min_variance)
     np.testing.assert_allclose(plain.predict_var(X[600:]), variance, rtol=1e-9)
     assert u.spread_ == "combination"  # it is a copy

@@ -72,7 +72,7 @@ def test_residuals_of_validation_rows(rows):
     u.update(X[600:700], y[600:700], keep=180)
     expected = np.append(y[400:600] - u.predict(X[400:600]), y[600:700] - u.predict(X[600:700]))
     np.testing.assert_array_equal(u.residuals_, expected[-180:])
-    assert u.index_.n_rows == 180
+    assert u.source_.index.n_rows == 180
     u.source_.check()
     assert np.isfinite(u.predict_var(X[:9])).all()
 
@@ -82,7 +82,7 @@ def test_a_share_of_the_rows(rows):
     u = fitted(rows, sampling=Sampling(row_fraction=0.5), k=20)
     u.update(X[400:600], y[400:600], keep=500)
     _, found = u.kneighbors(X[600:], 50)
-    assert 230 <= u.index_.n_rows <= 270
+    assert 230 <= u.source_.index.n_rows <= 270
     assert found.max() < 500
     u.source_.check()
 
@@ -114,7 +114,7 @@ def test_a_mapped_index_is_left_alone(rows, tmp_path):
 def test_shards_are_left_alone(rows):
     _, X, y = rows
     u = fitted(rows)
-    u.source_ = replace(u.source_, index=JoinedIndex([u.index_]))
+    u.source_ = replace(u.source_, index=JoinedIndex([u.source_.index]))
     with pytest.raises(InvalidInputError, match="divided into shards"):
         u.update(X, y)
 

@@ -280,7 +280,7 @@ def test_numbers_on_the_page_are_the_models(page, written):
     )
     assert [int(row[0]) for row in cells] == list(indices[0])
     assert [row[1] for row in cells] == [number(value) for value in written.u.training_targets_[indices[0]]]
-    trees = written.u.index_.n_trees
+    trees = written.u.source_.index.n_trees
     shares = [float(row[2].rstrip(" %")) for row in cells]
     np.testing.assert_allclose(shares, 100 * affinities[0] / trees, atol=0.501)
     traces = page.run("return document.getElementById('density').data.map(t => [t.name || '', Array.from(t.x)])")

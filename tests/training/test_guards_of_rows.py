@@ -138,4 +138,4 @@ def test_categorical_splits_of_lightgbm_are_named_as_the_reason():
     y = X["a"].to_numpy() + X["c"].astype(int).to_numpy() + rng.normal(size=5000)
     u = IBUGRegressor(lightgbm().fit(X[:4000], y[:4000]), prefit=True)
     u.fit(X[:4000], y[:4000], X_val=X[4000:], y_val=y[4000:])
-    assert "cat_l2" in u.residuals_reason_
+    assert "cat_l2" in u.source_.out_of_sample.reason

@@ -32,7 +32,7 @@ class FittedIBUG(Fitted):
             chosen.fit(split.X_part, split.y_part, X_val=split.X_val, y_val=split.y_val)
             self.held_out[scoring] = moments_of(chosen.predict_dist(split.X_val))
             self._final[scoring] = IBUGRegressor(tuned.full, k=chosen.k_, **settings).fit(split.X_train, split.y_train)
-            self.parameters[scoring] = {**tuned.parameters, "k": chosen.k_, "rho": chosen.min_variance_}
+            self.parameters[scoring] = {**tuned.parameters, "k": chosen.k_, "rho": chosen.rule_.min_variance}
 
     def predict(self, X: Floats, scoring: str) -> Moments:
         final = self._final[scoring]

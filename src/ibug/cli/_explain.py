@@ -89,7 +89,7 @@ def explain(
     number, chunk, at = _find(table, schema, row, column, value)
     first = max(0, min(at, chunk.num_rows - _COMPARED_WITH))
     rows = rows_of(chunk.slice(first, _COMPARED_WITH), schema, table.name)  # the row, and others to compare it with
-    n_neighbors = min(neighbors, stored.estimator.index_.n_rows)
+    n_neighbors = min(neighbors, stored.estimator.source_.index.n_rows)
     facts: dict[str, Any] = {"row": number, "where": table.where(number)}
     facts |= explain_row(stored.estimator, rows.X, at - first, level, n_neighbors)
     here = plain_values({name: chunk.column(name)[at] for name in schema.names}, schema)
@@ -189,7 +189,7 @@ def explain_row(estimator: Any, X: Any, at: int, coverage: float, n_neighbors: i
     spread = distribution.std()
     lower, upper = (float(end[0]) for end in distribution[at : at + 1].interval(coverage))
     targets = estimator.training_targets_[indices[at]]
-    shares = affinities[at] / estimator.index_.n_trees
+    shares = affinities[at] / estimator.source_.index.n_trees
     used = targets[:k]
     listed = zip(indices[at, :n_neighbors], targets[:n_neighbors], shares[:n_neighbors], strict=True)
     return {
@@ -198,7 +198,7 @@ def explain_row(estimator: Any, X: Any, at: int, coverage: float, n_neighbors: i
         "interval": {"coverage": coverage, "lower": lower, "upper": upper},
         "wider_than": float(np.mean(spread < spread[at])),
         "compared_with": len(spread),
-        "affinity": float(affinities[at, :k].mean() / estimator.index_.n_trees),
+        "affinity": float(affinities[at, :k].mean() / estimator.source_.index.n_trees),
         "affinity_threshold": float(estimator.affinity_threshold_),
         "neighborhood": {
             "neighbors": int(k),

@@ -87,9 +87,9 @@ def predict(
         format_of(output)
     stored = loading.load(model)
     wanted = _of_targets(wanted, getattr(stored.estimator, "target_names_", None))
-    if neighbors > stored.estimator.index_.n_rows:
+    if neighbors > stored.estimator.source_.index.n_rows:
         raise InvalidInputError(
-            f"--neighbors {neighbors}: the model has only {stored.estimator.index_.n_rows} training rows."
+            f"--neighbors {neighbors}: the model has only {stored.estimator.source_.index.n_rows} training rows."
         )
     table = open_table(data, read, session)
     ids = _ids(id or (), table, wanted)
@@ -232,7 +232,7 @@ class Predictor:
             columns += [score, unfamiliar, _named(rows, unseen, len(score))]
         for i in range(wanted.neighbors):
             targets = np.atleast_2d(u.training_targets_[indices[:, i]].T)
-            columns += [indices[:, i], *targets, affinities[:, i] / u.index_.n_trees]
+            columns += [indices[:, i], *targets, affinities[:, i] / u.source_.index.n_trees]
         if wanted.samples:
             columns += list(self._samples(found.distribution, len(score)).T)
         self._count(unfamiliar)

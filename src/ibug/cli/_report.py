@@ -99,7 +99,7 @@ def report(
             ids=ids,
             train_ids=train_ids,
             coverage=level,
-            n_neighbors=min(neighbors, stored.estimator.index_.n_rows),
+            n_neighbors=min(neighbors, stored.estimator.source_.index.n_rows),
             max_rows=max_rows,
             width_seconds=width_seconds,
             title=title,

@@ -360,7 +360,7 @@ class ShardedIndex:
         return cls(model, leaves, held, None, rows.range, n_index_trees, prediction_type, walk)
 
     @property
-    def size(self) -> IndexSize:
+    def index(self) -> IndexSize:
         """The number of rows and trees of the index."""
         return IndexSize(self.shards.n_rows, self.n_trees)
 

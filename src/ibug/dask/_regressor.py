@@ -63,12 +63,12 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
 
     Attributes
     ----------
-    index_
-        Only its size, ``n_rows`` and ``n_trees``.
-    residuals_, residuals_kind_, residuals_reason_ : None, str, str
-        Residuals are with the shards: those of validation rows, if any; and why training rows have none.
+    residuals_ : None
+        Residuals are with the shards: those of validation rows, if any.
     source_, rule_, shards_ : ShardedIndex, Rule, ShardSet
-        Where neighbours come from, what is made of them, and the index on the cluster.
+        Where neighbours come from, what is made of them, and the index on the cluster. ``source_.index`` has only its
+        size, ``n_rows`` and ``n_trees``; ``source_.residual_kind`` and ``source_.residual_reason`` say which residuals
+        there are, and why training rows have none.
 
     Examples
     --------
@@ -93,24 +93,16 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     rule_: Rule
     feature_types_: list[FeatureType]
     estimator_ = view("source_", "model")
-    index_ = view("source_", "size")
     shards_ = view("source_", "shards")
-    walk_ = view("source_", "walk")
     residuals_ = view("source_", "residuals")
-    residuals_kind_ = view("source_", "residual_kind")
-    residuals_reason_ = view("source_", "residual_reason")
     k_ = view("rule_", "k")
     spread_ = view("rule_", "spread_name")
     distribution_ = view("rule_", "distribution_name")
     stack_ = view("rule_", "experts")
-    min_variance_ = view("rule_", "min_variance")
-    gamma_ = view("rule_", "gamma")
-    delta_ = view("rule_", "delta")
     conformal_ = view("rule_", "conformal")
     affinity_threshold_ = view("rule_", "affinity_threshold")
     tuning_ = view("rule_", "tuning")
     support_ = view("rule_", "bounds")
-    support_reason_ = view("rule_", "support_reason")
 
     # The same parameters as those of the local estimator, by definition.
     __init__ = LocalRegressor.__init__
@@ -253,7 +245,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             all of the X that was given to `fit`, counted through its partitions.
         """
         check_is_fitted(self)
-        k = self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.index_.n_rows, "n_neighbors")
+        k = self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.source_.index.n_rows, "n_neighbors")
         graph = self._graph(X)
         batches = graph.batches({"targets": k})
         both = graph.each("kneighbors", lambda j, batch: (_nearest_of, batch, k), batches)
@@ -275,12 +267,12 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         graph = self._graph(X)
         sizes = graph.leaf_sizes()
         if per == "row":
-            shares = graph.each("density", lambda j, size: (_density_of, size, self.index_.n_rows), sizes)
+            shares = graph.each("density", lambda j, size: (_density_of, size, self.source_.index.n_rows), sizes)
             return _gathered(graph, shares, None, np.float64)
         sums = graph.each("by-tree", lambda j, size: (_density_by_tree, size), sizes)
         counts = self.client.gather(self.client.compute(graph.delayed(sums)))
         n_rows = sum(n for n, _ in counts)
-        return np.add.reduce([count for _, count in counts]) / (n_rows * self.index_.n_rows)
+        return np.add.reduce([count for _, count in counts]) / (n_rows * self.source_.index.n_rows)
 
     def select_distribution(self, X_val: Any, y_val: Any, families: Any = "tune") -> IBUGRegressor:
         """Choose family, k and calibration again on other validation rows, without training or indexing again."""

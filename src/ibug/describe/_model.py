@@ -24,9 +24,9 @@ def model_facts(estimator: Any) -> dict[str, Any]:
     model = estimator.estimator_
     return {
         "model": f"{type(model).__module__.partition('.')[0]}.{type(model).__name__}",
-        "trees": estimator.index_.n_trees,
-        "tree_fraction": float(estimator.tree_fraction_),
-        "training_rows": estimator.index_.n_rows,
+        "trees": estimator.source_.index.n_trees,
+        "tree_fraction": float(estimator.source_.tree_fraction),
+        "training_rows": estimator.source_.index.n_rows,
         "features": int(estimator.n_features_in_),
         "neighbors": int(estimator.k_),
         "spread": estimator.spread_,
@@ -34,11 +34,11 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "stack": _experts(estimator.stack_),
         "location": estimator.location,
         "support": _bounds(np.asarray(estimator.support_)),
-        "support_reason": estimator.support_reason_,
+        "support_reason": estimator.rule_.support_reason,
         "scoring": _scoring(estimator),
-        "gamma": _numbers(estimator.gamma_),
-        "delta": _numbers(estimator.delta_),
-        "min_variance": _numbers(estimator.min_variance_),
+        "gamma": _numbers(estimator.rule_.gamma),
+        "delta": _numbers(estimator.rule_.delta),
+        "min_variance": _numbers(estimator.rule_.min_variance),
         "conformal": _conformal(estimator.conformal_),
         "affinity_threshold": float(estimator.affinity_threshold_),
     }

@@ -65,7 +65,7 @@ def _nearest(estimator: Any, X: Any, rows: Any, n_background: int, random_state:
             f'With choose="nearest" the background must be the {n_train} training rows, in the order of fit; it has '
             f"{_num_samples(rows)}."
         )
-    found = estimator.kneighbors(X, min(n_background, estimator.index_.n_rows))[1]
+    found = estimator.kneighbors(X, min(n_background, estimator.source_.index.n_rows))[1]
     occurring, places = np.unique(found, return_inverse=True)
     return (_safe_indexing(rows, occurring), places.reshape(found.shape))
 

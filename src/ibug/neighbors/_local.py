@@ -91,6 +91,11 @@ class LocalSource:
         return self.index.n_trees
 
     @property
+    def walk(self) -> str:
+        """How leaves are found, in words."""
+        return self.leaves.reader.how
+
+    @property
     def residuals(self) -> Floats | None:
         """The values of the out-of-sample residuals."""
         return self.out_of_sample.values

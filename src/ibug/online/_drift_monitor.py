@@ -358,7 +358,7 @@ def _grid_of(targets: Floats) -> Floats:
 
 def _fingerprint(estimator: Any) -> str:
     """Return a hash of what makes the compared values comparable: the training targets, k, and the validation rows."""
-    digest = hashlib.sha256(f"{estimator.k_} {estimator.index_.n_trees}".encode())
+    digest = hashlib.sha256(f"{estimator.k_} {estimator.source_.index.n_trees}".encode())
     reference = estimator.rule_.reference
     for array in (estimator.training_targets_, reference.similarity, reference.prediction, reference.pit):
         digest.update(np.ascontiguousarray(array, dtype=np.float64).tobytes())

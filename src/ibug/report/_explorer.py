@@ -250,12 +250,12 @@ def differences(features: list[Feature], neighbors: Integers, n_most: int) -> Di
 def check_same_rows(estimator: Any, X_train: Any) -> None:
     """Raise InvalidInputError unless some of the training rows are found in the index under their own numbers."""
     indexed = estimator.source_.rows
-    n_indexed = estimator.index_.n_rows
+    n_indexed = estimator.source_.index.n_rows
     places = np.unique(np.linspace(0, n_indexed - 1, _COMPARED_ROWS).astype(np.intp))
     rows = places if indexed is None else indexed[places]
     affinities, found = estimator.kneighbors(_safe_indexing(X_train, rows), min(_COMPARED_NEIGHBORS, n_indexed))
     # A row shares all leaves with itself; where as many others do, its own number need not be among those returned.
-    known = (found == rows[:, None]).any(axis=1) | (affinities[:, -1] == estimator.index_.n_trees)
+    known = (found == rows[:, None]).any(axis=1) | (affinities[:, -1] == estimator.source_.index.n_trees)
     if np.mean(known) < _LEAST_SHARE_FOUND:
         raise InvalidInputError(
             f"X_train must be the rows that the estimator was fitted on, in their order: {np.sum(~known)} of "

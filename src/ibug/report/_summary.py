@@ -65,7 +65,7 @@ _NAMES = {"rmse": "RMSE", "mae": "MAE", "crps": "CRPS", "nll": "NLL", "mace": "M
 
 def described(estimator: Any) -> dict[str, str]:
     """Return a few lines about the model, by label."""
-    if hasattr(estimator, "index_"):
+    if hasattr(estimator, "rule_"):
         return model_lines(model_facts(estimator))
     return {"model": type(estimator).__name__}
 

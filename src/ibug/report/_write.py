@@ -198,7 +198,7 @@ class _Content:
         listed = None if near is None else near.indices[:, : near.count]
         return {
             "coverage": self.coverage,
-            "neighbors": None if near is None else near.listed(estimator.index_.n_trees, train_ids),
+            "neighbors": None if near is None else near.listed(estimator.source_.index.n_trees, train_ids),
             "rows": explorer.named(self.similarity, self.rows, ids),
             "features": explorer.features(estimator, self.shown, X_train, self.rows, listed),
         }
@@ -227,7 +227,7 @@ class _Content:
         if self.near is None or training is None:
             return 0.0
         same = training[self.near.indices[:, 0]] == y[self.rows]
-        return float(np.mean(same & (self.near.affinities[:, 0] == self.estimator.index_.n_trees)))
+        return float(np.mean(same & (self.near.affinities[:, 0] == self.estimator.source_.index.n_trees)))
 
 
 def _check(targets: Floats, names: Sequence[str] | None, shown: Any, ids: Sequence[Any] | None, coverage: Any) -> None:
@@ -255,7 +255,7 @@ def _predict(
     n_train = len(estimator.training_targets_)
     if train_ids is not None and len(train_ids) != n_train:
         raise InvalidInputError(f"train_ids must name the {n_train} training rows; there are {len(train_ids)}.")
-    count = min(check_count(n_neighbors, 1, 10**9, "n_neighbors"), _MOST_NEIGHBORS, estimator.index_.n_rows)
+    count = min(check_count(n_neighbors, 1, 10**9, "n_neighbors"), _MOST_NEIGHBORS, estimator.source_.index.n_rows)
     predictions = predict_rows(estimator, X, count, rows, uncalibrated=True)
     nearest = predictions.nearest
     assert nearest is not None, "an IBUGRegressor has neighbours"
