@@ -197,6 +197,8 @@ def _describe_parameters(parameters: dict[str, Any], saving: Saving) -> dict[str
     conformal = parameters["conformal"]
     if isinstance(conformal, ConformalCalibrator):
         parameters["conformal"] = {"calibrator": calibrator_state(clone(conformal))}
+    if isinstance(parameters.get("sampling"), Sampling):
+        parameters["sampling"] = asdict(parameters["sampling"])
     return saving.encoder.encode_parameters(parameters, "parameters")
 
 
@@ -221,8 +223,6 @@ def _describe_ibug(regressor: Any, saving: Saving, fitted: bool) -> dict[str, An
             learned["target_names_"] = regressor.target_names_
     parameters = regressor.get_params(deep=False)
     parameters["distribution"] = _by_name(parameters["distribution"])
-    if isinstance(parameters["sampling"], Sampling):
-        parameters["sampling"] = asdict(parameters["sampling"])
     description = describe_with_model(regressor, parameters, saving, fitted=fitted)
     if learned is not None:
         description["learned"] = saving.encoder.encode(learned, "learned")
