@@ -27,6 +27,8 @@ _LIBRARIES = {
     "sklearn": "scikit-learn GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor and "
     "ExtraTreesRegressor",
 }
+#: The boosters among them, by the names that they are imported by.
+BOOSTERS = tuple(name for name in _LIBRARIES if name != "sklearn")
 _AROUND_THEM = (
     "a Pipeline, FrozenEstimator or TransformedTargetRegressor around one of these; and for several targets XGBoost, "
     "CatBoost's MultiRMSE, forests, MultiOutputRegressor and RegressorChain"

@@ -12,11 +12,12 @@ from contextlib import suppress
 from typing import Any
 
 from ibug.exceptions import FileFormatError, IBUGError, InvalidInputError, MissingDependencyError
+from ibug.leaves import BOOSTERS
 
 #: What any file may take, and what more it may take for each byte that it declares.
 LEAST_SECONDS, LEAST_BYTES = 60.0, 2**31
 SECONDS_PER_BYTE, BYTES_PER_BYTE = 1e-7, 16
-_LIBRARIES = {"lightgbm": "lightgbm", "xgboost": "xgboost", "catboost": "catboost", "skops": "skops.io"}
+_LIBRARIES = {**{name: name for name in BOOSTERS}, "skops": "skops.io"}
 _CODE = "from ibug.persistence._isolated import child; child()"
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 

@@ -25,6 +25,7 @@ from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import Pipeline
 
 from ibug.exceptions import MissingDependencyError, NotStorableError
+from ibug.leaves import BOOSTERS
 from ibug.persistence._allowed_types import ALLOWED_TYPES
 from ibug.persistence._container import FormatProblemError
 from ibug.persistence._files import Loading, Saving
@@ -125,7 +126,7 @@ def _is_sklearn_throughout(model: Any) -> bool:
         else:
             model = model.estimator
     libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
-    return not libraries & {"lightgbm", "xgboost", "catboost"}
+    return libraries.isdisjoint(BOOSTERS)
 
 
 def _template(model: Any) -> Any:
