@@ -11,10 +11,11 @@ from ibug.exceptions import NotCentralWarning, SeenRowsWarning
 def test_validation_rows_that_are_training_rows(client, data, model, arrays, frames, frame_model):
     (X, y), (X_val, y_val) = data["train"], data["validation"]
     seen = np.concatenate([X_val[:60], X[100:180]]), np.concatenate([y_val[:60], y[100:180]])
-    for make, one in ((arrays, model), (frames, frame_model)):
+    # rows of a chunk, numbers of partitions
+    for make, one, cuts in ((arrays, model, (150, 70)), (frames, frame_model, (3, 2))):
         with pytest.warns(SeenRowsWarning, match="57% of the validation rows are training rows"):
             IBUGRegressor(one, prefit=True, k=9).fit(
-                make(X, 3), make(y, 3), X_val=make(seen[0], 2), y_val=make(seen[1], 2)
+                make(X, cuts[0]), make(y, cuts[0]), X_val=make(seen[0], cuts[1]), y_val=make(seen[1], cuts[1])
             )
 
 
