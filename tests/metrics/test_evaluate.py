@@ -147,7 +147,8 @@ def test_weighted_scores_by_cross_validation(data):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         copied = pickle.loads(pickle.dumps(asked))
         assert copied.get_metadata_routing().score.requests == asked.get_metadata_routing().score.requests
-    plain = cross_val_score(u, X, y, scoring=metrics.crps_scorer, cv=folds)
+    # scikit-learn 1.6.0 does not take None for no parameters
+    plain = cross_val_score(u, X, y, scoring=metrics.crps_scorer, cv=folds, params={})
     assert not np.allclose(plain, expected)
     with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
         cross_val_score(u, X, y, scoring=metrics.crps_scorer, cv=folds, params={"sample_weight": weights})
