@@ -247,9 +247,8 @@ def test_slopes_are_those_of_the_kernel(loss):
     np.testing.assert_allclose(np.stack(loss.slopes(raw, y), axis=1), sums.sum(axis=1), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.filterwarnings(
-    "ignore::FutureWarning"
-)  # newer versions have no other criterion, Friedman's overflows in 1.6
+# Friedman's criterion overflows in scikit-learn 1.6; newer versions warn that there will be no other.
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_targets_of_any_unit():
     X, y = make_friedman1(500, n_features=6, random_state=0)
     new = GradientBoostingRegressor(n_estimators=10, criterion="squared_error")
