@@ -18,6 +18,7 @@ import ibug
 from ibug import AdaptiveIntervals, CBURegressor, IBUGRegressor, ProbabilisticEnsemble, Sampling, VarianceCalibrator
 from ibug.calibration import DistributionConformal, LikelihoodRatio, ScaleConformal
 from ibug.distributions import Normal
+from ibug.explain import plain_neighbors
 from ibug.online import DriftMonitor
 
 N = 150
@@ -150,13 +151,13 @@ def test_regressor(name, rng, tmp_path):
     kwargs = {"X_val": X_val, "y_val": y_val, "sample_weight_val": given.weights(1)} if validation else {}
     u.fit(*given.rows(0), **kwargs)
     check_everywhere(given, u, tmp_path / "u.ibug")
-    given.check(u.uncalibrated())
+    given.check(plain_neighbors(u))
     u.update(*given.rows(2))
     check_everywhere(given, u, tmp_path / "u.ibug")
     u.recalibrate(*given.rows(3), given.weights(3))
     check_everywhere(given, u, tmp_path / "u.ibug")
     if u.target_names_ is None and name != "sampled":
-        given.check(u.select_distribution(*given.rows(3), "tune"))
+        given.check(u.recalibrate(*given.rows(3), distribution="tune"))
 
 
 def test_weights_of_neighbors(rng, tmp_path):
@@ -173,7 +174,7 @@ def test_likelihood_ratio(rng):
     given = Given(rng)
     (X, y), (X_val, y_val) = given.rows(0), given.rows(1)
     u = IBUGRegressor(boosting(given), prefit=True).fit(X, y, X_val=X_val, y_val=y_val)
-    ratio = u.likelihood_ratio(X_val, given.rows(2)[0])
+    ratio = LikelihoodRatio.estimate(u, X_val, given.rows(2)[0])
     given.buffers.append(ratio.table)
     u.set_params(conformal=ScaleConformal(ratio=ratio)).recalibrate(X_val, y_val)
     assert isinstance(u.conformal_.ratio, LikelihoodRatio)

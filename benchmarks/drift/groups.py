@@ -9,7 +9,7 @@ from lightgbm import LGBMRegressor
 
 from benchmarks.common.bars import Bar
 from ibug import IBUGRegressor
-from ibug.calibration import ScaleConformal
+from ibug.calibration import LikelihoodRatio, ScaleConformal
 
 LEVEL, N_CALIBRATION, N_TEST = 0.9, 1000, 1000
 
@@ -77,7 +77,7 @@ def shifted(n_samples: int) -> str:
         rng = np.random.default_rng(seed)
         held, new = rng.uniform(size=(500, 1)), rng.beta(4, 1, size=(500, 1))
         y_held, y_new = (rng.normal(size=500) * (0.2 + 2 * at[:, 0]) for at in (held, new))
-        found = u.likelihood_ratio(held, rng.beta(4, 1, size=(500, 1)))
+        found = LikelihoodRatio.estimate(u, held, rng.beta(4, 1, size=(500, 1)))
         estimated = [found.of_chunks(u.source_.leaves_of(rows)) for rows in (held, new)]
         known = [4 * rows[:, 0] ** 3 for rows in (held, new)]
         errors.append(np.mean(np.abs(estimated[0] / estimated[0].mean() - known[0] / known[0].mean())) / 2)

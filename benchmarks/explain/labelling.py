@@ -22,6 +22,7 @@ from benchmarks.common import document
 from benchmarks.common.arguments import add_datasets, add_report, each_dataset, parser_of
 from benchmarks.common.progress import say
 from ibug import IBUGRegressor
+from ibug.explain import rank_for_labelling
 from ibug.metrics import crps, rmse
 
 Integers = NDArray[np.int64]
@@ -33,7 +34,7 @@ SCORES = ("CRPS", "RMSE", "mean width of 90 % intervals")
 CHOICES: dict[str, Choice] = {
     "random": lambda u, pool, n, rng: rng.choice(len(pool), n, replace=False),
     "the widest": lambda u, pool, n, rng: np.argsort(-u.predict_var(pool), kind="stable")[:n],
-    "rank_for_labelling": lambda u, pool, n, rng: u.rank_for_labelling(pool, n).rows,
+    "rank_for_labelling": lambda u, pool, n, rng: rank_for_labelling(u, pool, n).rows,
 }
 
 

@@ -19,8 +19,9 @@ from sklearn.multioutput import MultiOutputRegressor
 from xgboost import XGBRegressor
 
 from ibug import IBUGRegressor, Sampling
-from ibug.calibration import DistributionConformal, ScaleConformal
+from ibug.calibration import DistributionConformal, LikelihoodRatio, ScaleConformal
 from ibug.distributions import families
+from ibug.explain import plain_neighbors
 
 #: The number of rows that nothing has been learned from.
 N_NEW = 60
@@ -105,7 +106,7 @@ JOINT_MODELS = {
     "catboost": lambda _, seed: _catboost("MultiRMSE", seed),
 }
 #: What may happen to a regressor after `fit`.
-LATER = ("update", "recalibrate", "uncalibrated", "likelihood ratio", "select_distribution")
+LATER = ("update", "recalibrate", "uncalibrated", "likelihood ratio", "another distribution")
 
 
 @dataclass(frozen=True)
@@ -195,11 +196,11 @@ class Case:
         if self.later == "recalibrate":
             u.recalibrate(X_new[some], y_new[some])
         if self.later == "uncalibrated":
-            u = u.uncalibrated()
-        if self.later == "select_distribution":
-            u.select_distribution(X_new[some], y_new[some], ["normal", "laplace", "logistic"])
+            u = plain_neighbors(u)
+        if self.later == "another distribution":
+            u.recalibrate(X_new[some], y_new[some], distribution=["normal", "laplace", "logistic"])
         if self.later == "likelihood ratio":
-            ratio = u.likelihood_ratio(X_val if self.n_val else X, X_new)
+            ratio = LikelihoodRatio.estimate(u, X_val if self.n_val else X, X_new)
             u.set_params(conformal=ScaleConformal(ratio=ratio)).recalibrate(X_new[some], y_new[some])
         return u
 

@@ -24,6 +24,7 @@ from benchmarks.study.runner import Plan
 from benchmarks.study.scores import Scores
 from benchmarks.study.task import Task
 from ibug import IBUGRegressor
+from ibug.explain import leaf_density as density
 from ibug.metrics import nll
 from ibug.plotting import DensityDisplay, LeafDensityDisplay, TreeFractionDisplay
 
@@ -192,9 +193,7 @@ def leaf_density(source: Source) -> Any:
     figure = _figure(9, 0.42 * len(datasets) + 1.6)
     ax = figure.subplots()
     for number, library in enumerate(LIBRARIES):
-        found = [
-            100 * _indexed(source, name, library).leaf_density(source.fold(name)[1], per="row") for name in datasets
-        ]
+        found = [100 * density(_indexed(source, name, library), source.fold(name)[1]) for name in datasets]
         places = np.arange(len(datasets)) + 0.2 * (number - 1)
         style: dict[str, Any] = {"color": _COLORS[number], "marker": _MARKERS[number], "capsize": 2, "linestyle": ""}
         means, deviations = [each.mean() for each in found], [each.std() for each in found]

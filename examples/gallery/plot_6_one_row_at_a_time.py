@@ -50,7 +50,7 @@ print(f"first half: {np.mean(inside[:200]):.0%} inside, second half: {np.mean(in
 # %%
 # The share inside over the last 50 requests shows it. When it stays below the promised coverage, calibrate again on new
 # rows; this trains nothing.
-served.select_distribution(X_rough, y_rough, families="auto")
+served.recalibrate(X_rough, y_rough, distribution="auto")
 X_later, y_later = sample(500, noise=2.5)
 lower, upper = served.predict_interval(X_later, coverage=0.9).T
 print(f"calibrated again: {np.mean((lower <= y_later) & (y_later <= upper)):.0%} inside")

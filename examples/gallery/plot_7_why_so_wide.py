@@ -13,6 +13,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.model_selection import train_test_split
 
 from ibug import IBUGRegressor
+from ibug.explain import influence
 from ibug.plotting import DriversDisplay, WidthDisplay
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
@@ -29,14 +30,14 @@ WidthDisplay.from_estimator(u, X_test, X_train, row=unsure, n_features=6)
 plt.show()
 
 # %%
-# The same numbers for shap's own plots are in ``u.explain_width(X_test, X_train)``. Over several rows: which features
+# The same numbers for shap's own plots are in ``explain_width(u, X_test, X_train)``. Over several rows: which features
 # move the spread, beside which move the prediction.
 DriversDisplay.from_estimator(u, X_test[:20], X_train, n_background=20)
 plt.show()
 
 # %%
 # And the training rows: without the one that matters most, the interval would be another one.
-found = u.influence(X_test.iloc[[unsure]], coverage=0.9, n_most=3)
+found = influence(u, X_test.iloc[[unsure]], coverage=0.9, n_most=3)
 print("the interval:", found.interval[0].round(1))
 for row, without, change in zip(found.rows[0], found.without[0], found.width_change[0], strict=True):
     print(f"without training row {row}, target {y_train.iloc[row]:.0f}: {without.round(1)}, width {change:+.1f}")

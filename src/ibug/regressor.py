@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -18,15 +17,13 @@ from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
 from ibug._frames import check_output, neighbor_frames
 from ibug._options import Options
 from ibug._typing import Floats
-from ibug._validation import as_weights, check_count, subsample
-from ibug.calibration import ConformalCalibrator, LikelihoodRatio
+from ibug._validation import as_weights, check_count
+from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
-from ibug.exceptions import InvalidInputError
-from ibug.explain import Influence, LabellingRank, explain_width, influence, rank_for_labelling
 from ibug.metrics import Drift, Scoring, drift
 from ibug.neighbors import Batch, LocalSource, Sampling, map_batches, with_row_context
 from ibug.online import monitored_values
-from ibug.rule import Rule, gathered, most_needed, ranges_of, summarize, with_neighbors
+from ibug.rule import Rule, gathered, most_needed, one_target, ranges_of, summarize, with_neighbors
 from ibug.training import (
     FitRequest,
     check_same_targets,
@@ -34,7 +31,6 @@ from ibug.training import (
     fit_source_and_rule,
     for_targets,
     learn_from,
-    one_target,
     target_names,
     updated_source,
     warn_of_old_rows,
@@ -309,19 +305,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         found = self.source_.batches(X, needs, predict=predict, n_jobs=self.n_jobs, verbose=bool(self.verbose))
         return with_row_context(found, row_context) if row_context else found
 
-    def select_distribution(self, X_val: Any, y_val: ArrayLike, families: Any = "tune") -> IBUGRegressor:
-        """Choose family, k and calibration again on other validation rows, without training or indexing again.
-
-        Parameters
-        ----------
-        X_val, y_val, families
-            Rows that the model has not been trained on, and what to choose from: families, ``"tune"``, ``"auto"``.
-        """
-        check_is_fitted(self)
-        one_target(self.rule_, "select_distribution")
-        return self._learn_from(X_val, y_val, {"distribution": families}, "select_distribution needs X_val and y_val.")
-
-    def recalibrate(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> IBUGRegressor:
+    def recalibrate(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, distribution: Any = None
+    ) -> IBUGRegressor:
         """Let newer labelled rows choose and calibrate again, as the validation rows of `fit` did.
 
         Spread, k, family or weights of the stack, and the conformal calibration are learned anew, with the parameters
@@ -334,9 +320,15 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             hundreds. After `update`, a warning says if the model's errors on them differ from those on its latest rows.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows: larger for the latest, say. Only their ratios matter; rows of weight 0 do not count.
+        distribution : str, subclass of Distribution, list of these, or None, default=None
+            Another `distribution` to learn; ``"tune"`` or a list chooses a family. ``None``: that of the parameter.
         """
         check_is_fitted(self)
-        return self._learn_from(X, y, {}, "recalibrate needs rows and their targets, X and y.", sample_weight)
+        if distribution is not None:
+            one_target(self.rule_, "another distribution")
+        parameters = {} if distribution is None else {"distribution": distribution}
+        missing = "recalibrate needs rows and their targets, X and y."
+        return self._learn_from(X, y, parameters, missing, sample_weight)
 
     def update(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, keep: int | None = None
@@ -365,20 +357,6 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         rule = self.rule_.including(ranges_of(rows[1]), "new")
         self.source_, self.rule_ = source, replace(rule, reference=rule.reference.for_other_index())
         return self
-
-    def likelihood_ratio(self, X_val: Any, X_new: Any) -> LikelihoodRatio:
-        """Estimate how much likelier each row is among new rows than among validation rows, from the model's leaves.
-
-        Parameters
-        ----------
-        X_val, X_new : array-like or data frame of shape (n_rows, n_features)
-            Validation rows, and rows like those to be predicted, for `recalibrate` with ``ScaleConformal(ratio=...)``.
-        """
-        rows = (
-            subsample(self._check_rows(X), LikelihoodRatio.most_rows(self.source_.index.n_trees))
-            for X in (X_val, X_new)
-        )
-        return LikelihoodRatio.estimate(*(np.concatenate([*self.source_.leaves_of(X)]) for X in rows))
 
     def monitor(self, X: Any, y: ArrayLike | None = None, *, coverage: float = 0.9, alpha: float = 0.01) -> Drift:
         """Test for data drift: compare new rows with the validation rows, each by a test of two samples.
@@ -414,17 +392,6 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         values, reference = monitored_values(self, X, y), self.rule_.reference
         return drift(values, reference.samples, tolerance=reference.tolerance, coverage=coverage, alpha=alpha)
 
-    def uncalibrated(self) -> IBUGRegressor:
-        """Return a copy that predicts what the neighbours say as it is, to see what calibration is worth.
-
-        It shares model and index with this one, has γ = 1, δ = 0, no stack and no conformal calibration. A combination
-        of spreads is a calibration, too: in its place comes the paper's rule, with the k that scores best uncalibrated.
-        """
-        check_is_fitted(self)
-        plain = copy(self)
-        plain.rule_ = self.rule_.uncalibrated()
-        return plain
-
     def affinity_score(self, X: Any) -> Floats:
         """Return the similarity of each row to the training data, (n_rows,): its neighbours' mean share of the trees.
 
@@ -432,69 +399,6 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         """
         X = self._check_rows(X)
         return self.source_.affinity_scores(X, self.k_, n_jobs=self.n_jobs, verbose=bool(self.verbose))
-
-    def leaf_density(self, X: Any, *, per: str = "row") -> Floats:
-        """Return the share of the training rows that are in the same leaf, on average (paper, section C.5).
-
-        Parameters
-        ----------
-        X, per : rows, {"row", "tree"}
-            The rows; the mean over the trees for each, (n_rows,), or the mean over the rows for each tree, (n_trees,).
-        """
-        if per not in ("row", "tree"):
-            raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
-        X = self._check_rows(X)
-        by_row, by_tree = self.source_.leaf_density(X, n_jobs=self.n_jobs)
-        return by_row if per == "row" else by_tree
-
-    def explain_width(self, X: Any, background: Any = None, **options: Any) -> Any:
-        """Return which features make the distribution of each row wide or narrow, as a ``shap.Explanation``.
-
-        The values are Shapley values of log σ, (n_rows, n_features): positive where a feature makes the distribution
-        wider than those of the background. This needs the `shap` package: ``pip install "ibug-learn[explain]"``.
-
-        Parameters
-        ----------
-        X, background : array-like or data frame of shape (n_rows, n_features)
-            The rows to explain, and those to compare with: the training rows, say, which the estimator does not keep.
-            Without a background the rows of X are compared with each other, if there are at least 20.
-        **options
-            ``of``, ``coverage``, ``choose``, ``n_background``, ``n_evaluations`` and ``random_state`` of
-            :func:`ibug.explain.explain_width`.
-        """
-        X, _ = self._check_rows(X), one_target(self.rule_, "explain_width")
-        return explain_width(self, X, background, **options)
-
-    def influence(self, X: Any, *, coverage: float = 0.9, n_most: int = 10) -> Influence:
-        """Return the training rows whose removal would change each interval most, and the intervals without them.
-
-        It is exact: each neighbour is removed in turn, and the next one moves up. Model and calibration stay.
-
-        Parameters
-        ----------
-        X, coverage, n_most
-            The rows, the coverage of the intervals, and the number of training rows to return for each row.
-        """
-        X = self._check_rows(X)
-        options: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": bool(self.verbose)}
-        return influence(
-            self.source_, one_target(self.rule_, "influence"), X, coverage=coverage, n_most=n_most, **options
-        )
-
-    def rank_for_labelling(self, X_pool: Any, n_rows: int | None = None) -> LabellingRank:
-        """Return the rows of an unlabelled pool in the order in which their labels would help.
-
-        A row comes first if it shares many leaves with uncertain rows of the pool that are not near a training row, or
-        near one that was chosen before.
-
-        Parameters
-        ----------
-        X_pool, n_rows
-            The rows without a label, and how many of them to choose; all by default.
-        """
-        spread, _ = np.sqrt(self.predict_var(X_pool)), one_target(self.rule_, "rank_for_labelling")
-        options: dict[str, Any] = {"n_rows": n_rows, "n_jobs": self.n_jobs, "verbose": bool(self.verbose)}
-        return rank_for_labelling(self.source_, spread, self._check_rows(X_pool), **options)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "rule_" in vars(self)

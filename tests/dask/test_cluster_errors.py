@@ -258,7 +258,10 @@ def test_shards_that_the_cluster_no_longer_has(end, client, model, data, tmp_pat
         for call in (far.predict_interval, far.predict_dist, far.kneighbors, far.leaf_density):
             with pytest.raises(InvalidInputError, match=r"no longer has the shards .*load\(folder\).* or fit it again"):
                 call(X[:3])
-        for again in (lambda: far.save(tmp_path / "model"), lambda: far.select_distribution(*data["validation"])):
+        for again in (
+            lambda: far.save(tmp_path / "model"),
+            lambda: far.recalibrate(*data["validation"], distribution="tune"),
+        ):
             with pytest.raises(InvalidInputError, match="no longer has the shards"):
                 again()
     assert not (tmp_path / "model").exists()

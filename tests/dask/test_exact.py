@@ -13,6 +13,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 import ibug
 from ibug import Sampling
 from ibug.dask import IBUGRegressor
+from ibug.explain import leaf_density, plain_neighbors
 
 # How training, validation and test rows are cut; some partitions are empty, some have one row.
 CUTS = {
@@ -130,10 +131,10 @@ def test_every_partitioning(client, model, data, arrays, cuts):
     assert_same_rule(far, local)
     X, _ = data["test"]
     assert_same_predictions(far, local, X, arrays(X, cuts[2]), each_alone=True)
-    same(far.uncalibrated().predict_interval(X), local.uncalibrated().predict_interval(X))
+    same(plain_neighbors(far).predict_interval(X), plain_neighbors(local).predict_interval(X))
     same(far.affinity_score(arrays(X, cuts[2])).compute(), local.affinity_score(X))
-    same(far.leaf_density(arrays(X, cuts[2])).compute(), local.leaf_density(X))
-    same(far.leaf_density(arrays(X, cuts[2]), per="tree"), local.leaf_density(X, per="tree"))
+    same(far.leaf_density(arrays(X, cuts[2])).compute(), leaf_density(local, X))
+    same(far.leaf_density(arrays(X, cuts[2]), per="tree"), leaf_density(local, X, per="tree"))
 
 
 @pytest.mark.parametrize("library", ["xgboost", "sklearn"])
@@ -157,12 +158,12 @@ def test_without_validation_rows(client, model, data, arrays):
     same(far.predict_quantiles(arrays(rows, 30)).compute(), local.predict_quantiles(rows))
 
 
-def test_select_distribution(client, model, data, arrays):
+def test_another_distribution(client, model, data, arrays):
     local, far = fitted(model, data, {"spread": "targets"}, arrays, CUTS["even"])
     X, y = data["validation"]
     families = ["normal", "lognormal"]
-    local.select_distribution(X[:150], y[:150], families)
-    far.select_distribution(arrays(X[:150], 40), arrays(y[:150], 40), families)
+    local.recalibrate(X[:150], y[:150], distribution=families)
+    far.recalibrate(arrays(X[:150], 40), arrays(y[:150], 40), distribution=families)
     assert_same_rule(far, local)
     assert_same_predictions(far, local, data["test"][0], arrays(data["test"][0], 30))
 

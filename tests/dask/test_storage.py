@@ -65,7 +65,7 @@ def test_on_the_same_cluster(saved, client, data, arrays):
     assert type(loaded) is IBUGRegressor
     assert_same(loaded, far, data["test"][0])
     X, y = data["validation"]
-    both = (one.select_distribution(arrays(X, 90), arrays(y, 90), ["normal", "weibull"]) for one in (loaded, far))
+    both = (one.recalibrate(arrays(X, 90), arrays(y, 90), distribution=["normal", "weibull"]) for one in (loaded, far))
     assert_same(*both, data["test"][0])
 
 

@@ -9,6 +9,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 import ibug.neighbors._leaf_numbers as module
 from ibug import IBUGRegressor, LeafIndex
 from ibug.describe import predict_rows
+from ibug.explain import plain_neighbors
 from ibug.metrics import evaluate
 
 pytestmark = pytest.mark.once
@@ -75,7 +76,7 @@ class Without:
 
 def test_both_with_and_without_calibration_by_one_search(u, rows, monkeypatch):
     X, searched = rows[0][350:], []
-    expected, plain, points = u.predict_dist(X), u.uncalibrated().predict_dist(X), u.predict(X)
+    expected, plain, points = u.predict_dist(X), plain_neighbors(u).predict_dist(X), u.predict(X)
     before = LeafIndex.query
     monkeypatch.setattr(LeafIndex, "query", lambda *a, **o: searched.append(len(a[1])) or before(*a, **o))
     found = predict_rows(u, X, uncalibrated=True)

@@ -47,7 +47,7 @@ def without(u, row, coverage):
 )  # fmt: skip
 def test_it_is_what_an_index_without_the_row_gives(model, options):
     u = fitted(model, **options)
-    found = u.influence(X[ASKED], coverage=0.8, n_most=200)
+    found = influence(u, X[ASKED], coverage=0.8, n_most=200)
     np.testing.assert_allclose(found.interval, u.predict_interval(X[ASKED], 0.8))
     for i in range(len(found.rows)):
         changes = np.abs(found.without[i] - found.interval[i]).sum(axis=1)
@@ -60,7 +60,7 @@ def test_it_is_what_an_index_without_the_row_gives(model, options):
 
 
 def test_the_change_of_the_width(model):
-    found = fitted(model).influence(X[ASKED], n_most=3)
+    found = influence(fitted(model), X[ASKED], n_most=3)
     assert found.rows.shape == found.affinities.shape == found.width_change.shape == (3, 3)
     expected = np.diff(found.without[0, 1])[0] - np.diff(found.interval[0])[0]
     assert found.width_change[0, 1] == pytest.approx(expected)
@@ -68,17 +68,18 @@ def test_the_change_of_the_width(model):
 
 def test_blocks_make_no_difference(model, monkeypatch):
     u = fitted(model)
-    every = u.influence(X[ASKED])
+    every = influence(u, X[ASKED])
     monkeypatch.setattr("ibug.explain._influence._NUMBERS_PER_BLOCK", 1)
-    alone = u.influence(X[ASKED])
+    alone = influence(u, X[ASKED])
     np.testing.assert_array_equal(alone.rows, every.rows)
     np.testing.assert_allclose(alone.without, every.without)
 
 
 def test_where_no_training_row_matters(model):
     residuals = fitted(model, distribution="normal", spread="residuals", k=5)
-    others = residuals.source_.with_residuals_of(X[VALIDATION], Y[VALIDATION] - residuals.predict(X[VALIDATION]))
+    errors = Y[VALIDATION] - residuals.predict(X[VALIDATION])
+    residuals.source_ = residuals.source_.with_residuals_of(X[VALIDATION], errors)
     with pytest.raises(InvalidInputError, match="made of validation rows"):
-        influence(others, residuals.rule_, X[ASKED])
+        influence(residuals, X[ASKED])
     with pytest.raises(InvalidInputError, match="n_most"):
-        fitted(model, k=5).influence(X[ASKED], n_most=0)
+        influence(fitted(model, k=5), X[ASKED], n_most=0)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ibug.exceptions import InvalidInputError
+from ibug.explain import rank_for_labelling
 from ibug.explain._labelling import greedy
 from tests.explain.conftest import NOISY, noisy_rows
 from tests.oracles import greedy_cover
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.once
 
 def test_it_is_the_greedy_choice(u):
     pool = noisy_rows(90, 5)[0]
-    found = u.rank_for_labelling(pool)
+    found = rank_for_labelling(u, pool)
     leaves = np.concatenate([chunk.leaves for chunk in u.source_.leaves.chunks(pool)])
     affinity = (leaves[:, None] == leaves[None]).mean(axis=2)
     nearest = u.kneighbors(pool, 1)[0][:, 0] / u.source_.index.n_trees
@@ -40,11 +41,11 @@ def test_a_label_counts_for_the_nearest_rows_only():
 
 def test_uncertain_rows_come_before_certain_ones_and_twins_once(u):
     pool = np.concatenate([noisy_rows(40, 6)[0]] * 2)
-    order = u.rank_for_labelling(pool, n_rows=10).rows
+    order = rank_for_labelling(u, pool, n_rows=10).rows
     assert len(set(order % 40)) == 10
     assert pool[order, NOISY].mean() > pool[:, NOISY].mean()
 
 
 def test_too_many_rows(u, rows):
     with pytest.raises(InvalidInputError, match="at most the 60 rows of the pool; got 61"):
-        u.rank_for_labelling(rows, 61)
+        rank_for_labelling(u, rows, 61)

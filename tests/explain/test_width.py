@@ -17,7 +17,7 @@ FEW = {"n_background": 12}
 
 @pytest.fixture(scope="module")
 def found(u, rows, train):
-    return u.explain_width(rows, train[0], **FEW)
+    return explain_width(u, rows, train[0], **FEW)
 
 
 def log_std(u):
@@ -56,9 +56,9 @@ def test_many_orders_come_near_the_definition(u, rows, train):
 
 def test_a_row_does_not_depend_on_the_others_and_seeds_decide(u, rows, train):
     options = {**FEW, "n_evaluations": 11}  # one order
-    every = u.explain_width(rows[:4], train[0], **options)
-    np.testing.assert_array_equal(u.explain_width(rows[2:3], train[0], **options).values[0], every.values[2])
-    other = u.explain_width(rows[:4], train[0], **options, random_state=1)
+    every = explain_width(u, rows[:4], train[0], **options)
+    np.testing.assert_array_equal(explain_width(u, rows[2:3], train[0], **options).values[0], every.values[2])
+    other = explain_width(u, rows[:4], train[0], **options, random_state=1)
     assert np.any(other.values != every.values)
 
 
@@ -66,7 +66,7 @@ def test_the_global_generator_is_left_alone(u, rows, train):
     np.random.seed(3)  # noqa: NPY002 - whose state is compared
     expected = np.random.random()  # noqa: NPY002
     np.random.seed(3)  # noqa: NPY002
-    u.explain_width(rows[:1], train[0], n_evaluations=11, **FEW)
+    explain_width(u, rows[:1], train[0], n_evaluations=11, **FEW)
     assert np.random.random() == expected  # noqa: NPY002
 
 
@@ -81,19 +81,19 @@ def test_the_global_generator_is_left_alone(u, rows, train):
     ids=["width", "quantile", "prediction", "function"],
 )
 def test_other_numbers_of_a_distribution(u, rows, train, options, value):
-    found = u.explain_width(rows[:2], train[0], **FEW, **options)
+    found = explain_width(u, rows[:2], train[0], **FEW, **options)
     np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), value(u, rows[:2]), rtol=1e-6)
 
 
 def test_the_nearest_training_rows_as_background(u, rows, train):
-    found = u.explain_width(rows[:3], train[0], choose="nearest", n_background=6)
+    found = explain_width(u, rows[:3], train[0], choose="nearest", n_background=6)
     for i in range(3):
         background = train[0][u.kneighbors(rows[i : i + 1], 6)[1][0]]
         np.testing.assert_allclose(found.values[i], shapley_values(log_std(u), rows[i], background), atol=1e-10)
 
 
 def test_rows_can_be_their_own_background(u, rows):
-    found = u.explain_width(rows[:20], n_background=20)
+    found = explain_width(u, rows[:20], n_background=20)
     assert found.base_values[0] == pytest.approx(log_std(u)(rows[:20]).mean())
 
 
@@ -107,7 +107,7 @@ def test_small_values_of_a_feature_are_told_apart():
     X = 1e-10 * rng.integers(1, 3, size=(200, 2))
     y = X[:, 0] * 1e10 * rng.normal(size=200)
     u = IBUGRegressor(HistGradientBoostingRegressor(max_iter=10, min_samples_leaf=5), k=5, distribution="normal", cv=2)
-    found = u.set_params(spread="targets", cv=0.3).fit(X, y).explain_width(X[:1], X, **FEW)
+    found = explain_width(u.set_params(spread="targets", cv=0.3).fit(X, y), X[:1], X, **FEW)
     assert np.any(found.values != 0)
 
 
@@ -136,15 +136,15 @@ def test_frames_keep_their_types(train):
     frame.loc[::7, "b"] = np.nan
     model = lightgbm.LGBMRegressor(n_estimators=30, num_leaves=8, verbose=-1).fit(frame[:600], y[:600])
     u = IBUGRegressor(model, prefit=True).fit(frame[:600], y[:600], X_val=frame[600:750], y_val=y[600:750])
-    found = u.explain_width(frame[780:], frame[:600], **FEW)
+    found = explain_width(u, frame[780:], frame[:600], **FEW)
     assert np.mean(np.argmax(np.abs(found.values), axis=1) == 1) >= 0.95
     assert list(found.feature_names) == ["a", "kind", "count", "b"]
     assert set(found.display_data[:, 1]) == {"loud", "quiet"}
     other = frame[:600].assign(kind=frame["kind"][:600].cat.add_categories("new"))
     with pytest.raises(InvalidInputError, match=r"'kind' has other categories in the background"):
-        u.explain_width(frame[780:], other)
+        explain_width(u, frame[780:], other)
     with pytest.raises(InvalidInputError, match="same kind; got DataFrame and ndarray"):
-        u.explain_width(frame[780:], X[:, :4])
+        explain_width(u, frame[780:], X[:, :4])
 
 
 def test_polars(train):
@@ -164,7 +164,7 @@ def test_which_features_drive_spread_and_prediction(u, rows, train):
     assert np.argmax(found.spread) == NOISY
     assert np.argmax(found.prediction_share) == 0
     assert found.spread_share.sum() == pytest.approx(1.0)
-    spread = u.explain_width(rows[:25], train[0], **FEW)
+    spread = explain_width(u, rows[:25], train[0], **FEW)
     np.testing.assert_allclose(found.spread, np.abs(spread.values).mean(axis=0))
 
 
@@ -173,7 +173,7 @@ def test_the_estimators_own_progress_is_shown(u, rows, train, capsys):
 
     loud = copy(u)
     loud.verbose = 1
-    loud.explain_width(rows[:2], train[0], **FEW)
+    explain_width(loud, rows[:2], train[0], **FEW)
     assert capsys.readouterr().err.count("[ibug]") == 1
 
 

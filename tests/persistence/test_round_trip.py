@@ -208,7 +208,7 @@ def test_every_option(name, rows, tmp_path):
         np.testing.assert_equal(getattr(v.rule_, learned), getattr(u.rule_, learned))
     assert pd.DataFrame(u.tuning_).equals(pd.DataFrame(v.tuning_))
     for one in (u, v):  # both learn the same from other rows
-        one.set_params(random_state=0).select_distribution(X[:100], y[:100], families=["normal", "logistic"])
+        one.set_params(random_state=0).recalibrate(X[:100], y[:100], distribution=["normal", "logistic"])
     assert_same(u, v, X)
 
 

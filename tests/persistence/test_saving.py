@@ -182,10 +182,10 @@ def test_a_function_that_only_fitting_needs_is_left_out(rows, tmp_path):
     assert isinstance(v.scoring, NotStored)
     assert "mean_crps" in repr(v.scoring)
     with pytest.raises(NotStorableError, match="set_params"):
-        v.select_distribution(X, y)
+        v.recalibrate(X, y, distribution="tune")
     v.save(tmp_path / "again.ibug")
     assert ibug.load(tmp_path / "again.ibug").scoring == v.scoring
-    assert v.set_params(scoring="crps").select_distribution(X, y).k_ > 0
+    assert v.set_params(scoring="crps").recalibrate(X, y, distribution="tune").k_ > 0
 
 
 def test_distributions_of_ones_own_need_a_name(rows, tmp_path, monkeypatch):

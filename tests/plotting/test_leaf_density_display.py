@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ibug.exceptions import InvalidInputError
+from ibug.explain import leaf_density
 from ibug.plotting import LeafDensityDisplay
 
 pytestmark = pytest.mark.once
@@ -14,7 +15,7 @@ pytest.importorskip("matplotlib")
 def test_along_the_trees(u, data):
     X, _ = data["test"]
     display = LeafDensityDisplay.from_estimator(u, X)
-    density = u.leaf_density(X, per="tree")
+    density = leaf_density(u, X, per="tree")
     np.testing.assert_array_equal(display.density["GradientBoostingRegressor"], density)
     np.testing.assert_array_equal(display.lines_[0].get_xdata(), np.arange(1, 31))
     np.testing.assert_allclose(display.lines_[0].get_ydata(), density)  # too few trees to smooth
@@ -31,7 +32,7 @@ def test_the_line_is_a_running_mean_of_many_trees():
 def test_over_the_rows(u, data):
     X, _ = data["test"]
     display = LeafDensityDisplay.from_estimator({"a": u, "b": u}, X, per="row", n_bins=5)
-    density = u.leaf_density(X, per="row")
+    density = leaf_density(u, X, per="row")
     np.testing.assert_array_equal(display.density["b"], density)
     shares, edges, _ = display.lines_[0].get_data()
     np.testing.assert_allclose(shares, np.histogram(density, bins=edges)[0] / len(density))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ibug.exceptions import InvalidInputError
+from ibug.explain import explain_width
 
 pytest.importorskip("matplotlib")
 from ibug.plotting import DriversDisplay, WidthDisplay
@@ -36,7 +37,7 @@ def test_of_an_estimator(u, data):
     std = u.predict_dist(X[3:4]).std()[0]
     assert np.exp(drawn.base + drawn.values.sum()) == pytest.approx(std)
     assert drawn.shown[0] == f"{X[3, 0]:.4g}"
-    again = WidthDisplay.from_results(u.explain_width(X[:5], X_train, **options), row=3)
+    again = WidthDisplay.from_results(explain_width(u, X[:5], X_train, **options), row=3)
     np.testing.assert_array_equal(again.values, drawn.values)
     with pytest.raises(InvalidInputError, match="row must be a number from 0 to 71"):
         WidthDisplay.from_estimator(u, X, X_train, row=72)

@@ -7,6 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from ibug import IBUGRegressor, Sampling
 from ibug.exceptions import InvalidInputError
+from ibug.explain import leaf_density
 
 pytestmark = pytest.mark.once
 
@@ -76,10 +77,10 @@ def test_leaf_density_by_hand(fitted, model, diabetes, numbers_per_chunk, monkey
     X, _ = diabetes["test"]
     share = (model.apply(X)[:, None, :] == model.apply(diabetes["train"][0])[None]).mean(axis=1)
     monkeypatch.setattr("ibug.neighbors._leaf_numbers._NUMBERS_PER_CHUNK", numbers_per_chunk)
-    np.testing.assert_allclose(fitted.leaf_density(X), share.mean(axis=1))
-    np.testing.assert_allclose(fitted.leaf_density(X, per="tree"), share.mean(axis=0))
+    np.testing.assert_allclose(leaf_density(fitted, X), share.mean(axis=1))
+    np.testing.assert_allclose(leaf_density(fitted, X, per="tree"), share.mean(axis=0))
 
 
 def test_leaf_density_of_what(fitted, diabetes):
     with pytest.raises(InvalidInputError, match='per must be "row" or "tree"'):
-        fitted.leaf_density(diabetes["test"][0], per="leaf")
+        leaf_density(fitted, diabetes["test"][0], per="leaf")

@@ -14,6 +14,7 @@ from sklearn.multioutput import MultiOutputRegressor
 import ibug
 from ibug import IBUGRegressor, ProbabilisticEnsemble, Sampling
 from ibug.exceptions import InvalidInputError, NotCentralWarning
+from ibug.explain import plain_neighbors
 from ibug.online import AdaptiveIntervals
 
 pytestmark = pytest.mark.once
@@ -166,7 +167,7 @@ def test_targets_whose_squares_are_no_numbers(rows):
 
 
 def test_uncalibrated_has_no_threshold_of_another_k(fitted):
-    plain = fitted.uncalibrated()
+    plain = plain_neighbors(fitted)
     assert np.isnan(plain.affinity_threshold_) or plain.k_ == fitted.k_
 
 

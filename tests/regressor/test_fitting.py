@@ -353,7 +353,7 @@ def test_bad_rows_to_predict(model, diabetes):
 @pytest.mark.parametrize(
     "method",
     ["predict", "predict_dist", "predict_interval", "predict_quantiles", "predict_var", "kneighbors",
-     "predict_with_neighbors", "affinity_score", "leaf_density"],
+     "predict_with_neighbors", "affinity_score"],
 )  # fmt: skip
 def test_every_method_says_that_it_is_not_fitted(diabetes, method):
     with pytest.raises(NotFittedError):

@@ -42,7 +42,7 @@ def samples():
 
 def test_it_is_the_logistic_regression_whose_kernel_is_the_affinity(u, samples):
     X_val, X_new = samples["validation"][0][:150], samples["new"][0][:90]
-    ratio = u.likelihood_ratio(X_val, X_new)
+    ratio = LikelihoodRatio.estimate(u, X_val, X_new)
     leaves = np.concatenate([*u.source_.leaves_of(np.concatenate([X_val, X_new]))])
     columns = [leaves[:, t] == leaf for t in range(leaves.shape[1]) for leaf in np.unique(leaves[:, t])]
     dense = np.stack(columns, axis=1) / np.sqrt(leaves.shape[1])
@@ -60,7 +60,7 @@ def test_it_is_the_logistic_regression_whose_kernel_is_the_affinity(u, samples):
 
 def test_it_comes_near_the_truth(u, samples):
     X = samples["validation"][0]
-    ratio = u.likelihood_ratio(X, samples["new"][0])
+    ratio = LikelihoodRatio.estimate(u, X, samples["new"][0])
     found = ratio.of_chunks(u.source_.leaves_of(X))
     assert found.mean() == pytest.approx(1.0, abs=0.15)
     assert np.corrcoef(found, 4 * X[:, 0] ** 3)[0, 1] > 0.9
@@ -68,7 +68,7 @@ def test_it_comes_near_the_truth(u, samples):
 
 def test_rows_that_have_not_moved_count_alike(u, samples):
     X, other = samples["validation"][0], rows(800, np.random.default_rng(5))[0]
-    assert u.likelihood_ratio(X, other).n_effective > 0.9 * len(X)
+    assert LikelihoodRatio.estimate(u, X, other).n_effective > 0.9 * len(X)
 
 
 def covered(u, samples):
@@ -81,7 +81,7 @@ def test_coverage_comes_back(u, samples, tmp_path):
     plain = copy(u).set_params(conformal="scale")
     plain.recalibrate(*samples["validation"])
     assert covered(plain, samples) < 0.85
-    ratio = plain.likelihood_ratio(samples["validation"][0], samples["new"][0])
+    ratio = LikelihoodRatio.estimate(plain, samples["validation"][0], samples["new"][0])
     plain.set_params(conformal=ScaleConformal(ratio=ratio)).recalibrate(*samples["validation"])
     assert 0.87 < covered(plain, samples) < 0.94
 
@@ -95,17 +95,17 @@ def test_coverage_comes_back(u, samples, tmp_path):
 
 def test_what_cannot_be(u, samples):
     (X, y), (X_new, _) = samples["validation"], samples["new"]
-    ratio = u.likelihood_ratio(X, X_new)
+    ratio = LikelihoodRatio.estimate(u, X, X_new)
     with pytest.raises(InvalidInputError, match="a model of 40 trees, and this one has 7"):
         ratio.of_leaves(np.zeros((3, 7), np.int32))
     far = ratio.of_leaves(np.full((1, 40), 10**6, np.int32))  # leaves that nobody had add nothing
     assert far == pytest.approx(np.exp(ratio.intercept))
     with pytest.raises(ValueError, match="features"):
-        u.likelihood_ratio(X, X_new[:, :1])
+        LikelihoodRatio.estimate(u, X, X_new[:, :1])
     with pytest.raises(InvalidInputError, match="belongs to one trained model"):
         IBUGRegressor(GradientBoostingRegressor(n_estimators=5), conformal=ScaleConformal(ratio=ratio)).fit(X, y)
     with pytest.raises(InvalidInputError, match="too many for a table"):
-        LikelihoodRatio.estimate(np.array([[2**30]], np.int32), np.array([[1]], np.int32))
+        LikelihoodRatio.from_leaves(np.array([[2**30]], np.int32), np.array([[1]], np.int32))
     for wrong in ({"table": np.zeros(3)}, {"table": np.full((2, 2), np.nan)}, {"intercept": np.inf}):
         with pytest.raises(InvalidInputError, match="finite numbers"):
             LikelihoodRatio.from_state({**ratio.state(), **wrong})

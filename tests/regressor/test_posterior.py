@@ -135,7 +135,7 @@ def test_the_choice_can_be_made_again(skewed):
     u = fit(skewed)
     index, model = u.source_.index, u.estimator_
     assert u.distribution_ == "stack"
-    u.select_distribution(*skewed[2], families=["normal", "lognormal"])
+    u.recalibrate(*skewed[2], distribution=["normal", "lognormal"])
     assert (u.source_.index, u.estimator_) == (index, model)
     assert u.distribution_ == "lognormal"
     assert set(u.tuning_["distribution"]) == {"normal", "lognormal"}
@@ -234,4 +234,4 @@ def test_choosing_needs_validation_rows(skewed):
     with pytest.raises(InvalidInputError, match="distribution='tune' needs rows"):
         IBUGRegressor(skewed[0], prefit=True, k=5, distribution="tune", calibrate=False).fit(*skewed[1])
     with pytest.raises(InvalidInputError, match="needs X_val and y_val"):
-        fit(skewed).select_distribution(None, None)
+        fit(skewed).recalibrate(None, None, distribution="tune")

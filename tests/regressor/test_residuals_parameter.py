@@ -202,7 +202,7 @@ def test_forests_have_rows_out_of_bag():
 def test_other_validation_rows_tell_the_level_again(trained):
     X, y = noisy(700)
     u = prefit(trained)
-    u.select_distribution(X[600:], y[600:], families="auto")
+    u.recalibrate(X[600:], y[600:], distribution="auto")
     errors = y[600:] - trained.predict(X[600:])
     assert np.mean(u.residuals_**2) == pytest.approx(np.mean(errors**2))
 

@@ -14,6 +14,7 @@ import ibug
 from ibug import IBUGRegressor, Sampling
 from ibug.distributions import JointStack
 from ibug.exceptions import InvalidInputError
+from ibug.explain import influence, plain_neighbors, rank_for_labelling
 from ibug.leaves import read_leaves_of
 from ibug.metrics import evaluate
 
@@ -290,7 +291,7 @@ def test_normal_and_uncalibrated(u, model):
     normal = IBUGRegressor(model, prefit=True, distribution="normal")
     normal.fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID])
     assert normal.distribution_ == "normal"
-    plain = u.uncalibrated().predict_dist(X[NEW])
+    plain = plain_neighbors(u).predict_dist(X[NEW])
     assert plain.mixture.weights.tolist() == [0, 1, 0, 0]
     np.testing.assert_allclose(plain.mean(), model.predict(X[NEW]), rtol=1e-6)
 
@@ -398,13 +399,13 @@ def test_a_model_of_one_target():
 
 def test_what_is_for_one_target(u):
     with pytest.raises(InvalidInputError, match="influence is for one target"):
-        u.influence(X[NEW])
+        influence(u, X[NEW])
     with pytest.raises(InvalidInputError, match="monitor with y is for one target"):
         u.monitor(X[NEW], Y[NEW])
-    with pytest.raises(InvalidInputError, match="select_distribution is for one target"):
-        u.select_distribution(X[VALID], Y[VALID])
+    with pytest.raises(InvalidInputError, match="another distribution is for one target"):
+        u.recalibrate(X[VALID], Y[VALID], distribution="tune")
     with pytest.raises(InvalidInputError, match="rank_for_labelling is for one target"):
-        u.rank_for_labelling(X[NEW])
+        rank_for_labelling(u, X[NEW])
 
 
 def test_evaluate(u):
@@ -435,7 +436,7 @@ def test_correlations_that_change_along_a_feature(tmp_path):
     np.testing.assert_array_equal(back.correlation(), found.correlation())
     informed = found.conditional(1, {0: Y[1000:, 0]}).crps(Y[1000:, 1]).mean()
     assert informed < 0.95 * found.marginal(1).crps(Y[1000:, 1]).mean()
-    assert u.uncalibrated().predict_dist(X[1000:1003]).copulas is None
+    assert plain_neighbors(u).predict_dist(X[1000:1003]).copulas is None
 
 
 def test_catboost_with_a_loss_of_one_target():

@@ -266,7 +266,7 @@ def test_family_and_spread_are_chosen_together(diabetes):
     assert u.distribution_ in ("normal", "laplace")
     again = clone(u).fit(*diabetes["train"])
     X_val, y_val = diabetes["validation"]
-    again.select_distribution(X_val, y_val, families=["laplace"])
+    again.recalibrate(X_val, y_val, distribution=["laplace"])
     assert again.distribution_ == "laplace"
     assert again.spread_ in ("targets", "residuals", "combination")
 
@@ -276,7 +276,7 @@ def test_selecting_again_on_other_validation_rows_takes_their_residuals(sampled_
     X_val, y_val = diabetes["validation"]
     u = IBUGRegressor(model, prefit=True, spread="residuals")
     u.fit(*diabetes["train"], X_val=X_val[:40], y_val=y_val[:40])
-    u.select_distribution(X_val[40:], y_val[40:], families="normal")
+    u.recalibrate(X_val[40:], y_val[40:], distribution="normal")
     np.testing.assert_array_equal(u.residuals_, y_val[40:] - model.predict(X_val[40:]))
 
 

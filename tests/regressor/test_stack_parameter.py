@@ -11,6 +11,7 @@ from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegr
 from ibug import IBUGRegressor
 from ibug.distributions import Normal, Stack
 from ibug.exceptions import NotCalibratedWarning
+from ibug.explain import plain_neighbors
 from ibug.metrics import coverage, crps, nll
 
 pytestmark = pytest.mark.once
@@ -297,7 +298,7 @@ def test_neighbours_of_the_same_search():
 
 def test_uncalibrated_is_the_papers_rule():
     X, _ = two_heaps(100, seed=3)
-    plain = prefit(conformal="scale").uncalibrated()
+    plain = plain_neighbors(prefit(conformal="scale"))
     assert plain.distribution_ == "normal"
     assert len(plain.stack_["expert"]) == 0
     _, rows = plain.kneighbors(X)
@@ -306,13 +307,13 @@ def test_uncalibrated_is_the_papers_rule():
     np.testing.assert_allclose(plain.predict_dist(X).mean(), plain.predict(X))
 
 
-def test_select_distribution():
+def test_another_distribution():
     X, y = (part[600:] for part in two_heaps(750))
     u, same = prefit(), prefit()
-    u.select_distribution(X, y, ["normal", "laplace"])
+    u.recalibrate(X, y, distribution=["normal", "laplace"])
     assert u.distribution_ in ("normal", "laplace")
     assert len(u.stack_["expert"]) == 0
-    u.select_distribution(X, y, "auto")
+    u.recalibrate(X, y, distribution="auto")
     np.testing.assert_array_equal(u.predict_quantiles(X), same.predict_quantiles(X))
     for name, column in same.stack_.items():
         np.testing.assert_array_equal(u.stack_[name], column)

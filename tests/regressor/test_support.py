@@ -23,6 +23,7 @@ from xgboost import XGBRegressor
 import ibug
 from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError, OutsideSupportWarning
+from ibug.explain import plain_neighbors
 from ibug.rule import TargetRange, TargetSupport
 
 pytestmark = pytest.mark.once
@@ -229,7 +230,7 @@ def test_files_and_copies_keep_the_bounds(tmp_path):
     np.testing.assert_array_equal(v.predict_interval(rows()), u.predict_interval(rows()))
     with pytest.warns(OutsideSupportWarning):
         v.update(rows()[:2], [-1.0, 2.0])
-    plain = u.uncalibrated()
+    plain = plain_neighbors(u)
     assert plain.support_ == NONE
     assert np.any(plain.predict_interval(rows()) < 0)
 

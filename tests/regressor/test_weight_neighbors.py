@@ -13,6 +13,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 import ibug
 from ibug import IBUGRegressor, Sampling
 from ibug.exceptions import InvalidInputError
+from ibug.explain import influence
 from ibug.rule._experts import Evidence, Experts, ExpertStatistics, Nearest, pool
 from ibug.rule._spread import Combination, Spread
 from ibug.rule._stack import Stacked
@@ -167,7 +168,7 @@ def test_influence_removes_the_weight_with_its_row(data):
         spread="targets",
         k=9,
     )
-    found = u.influence(X[400:401], n_most=1)
+    found = influence(u, X[400:401], n_most=1)
     left = np.delete(np.arange(200), found.rows[0, 0])
     v = IBUGRegressor(
         model,

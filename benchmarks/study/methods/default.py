@@ -9,6 +9,7 @@ from benchmarks.study.methods.base import SCORINGS, Fitted, Floats, Method, Mome
 from benchmarks.study.methods.boosters import Booster, CatBoost, LightGBM
 from ibug import IBUGRegressor
 from ibug.distributions import Distribution
+from ibug.explain import plain_neighbors
 
 
 class Default(Method):
@@ -42,7 +43,7 @@ class FittedDefault(Fitted):
 
     def distribution(self, X: Floats, scoring: str, *, calibrated: bool) -> Distribution | None:
         final = self._final[scoring]
-        return (final if calibrated else final.uncalibrated()).predict_dist(X)
+        return (final if calibrated else plain_neighbors(final)).predict_dist(X)
 
 
 class DefaultCatBoost(Default):

@@ -48,7 +48,7 @@ class ConformalCalibrator(BaseEstimator):
     ratio : function of X or LikelihoodRatio, default=None
         In ``IBUGRegressor(conformal=...)``: the likelihood ratio of rows, the density of rows to be predicted over that
         of validation rows, up to one factor. Coverage then holds for the rows to be predicted if only covariates have
-        moved, and the ratio is right (Tibshirani et al., 2019). ``u.likelihood_ratio(X_val, X_new)`` estimates it.
+        moved, and the ratio is right (Tibshirani et al., 2019). `LikelihoodRatio.estimate` makes it.
     """
 
     def __init__(self, *, n_bins: int | None = None, groups: Any = None, ratio: Any = None) -> None:
@@ -306,7 +306,7 @@ def _ratios_of(ratio: Any, X: Any, leaves: LeavesOf | None) -> Floats:
         if leaves is None:
             raise InvalidInputError(
                 "A likelihood ratio that was estimated from leaves belongs to one trained model. Train and fit first, "
-                "then u.set_params(conformal=ScaleConformal(ratio=u.likelihood_ratio(X_val, X_new))) and "
+                "then u.set_params(conformal=ScaleConformal(ratio=LikelihoodRatio.estimate(u, X_val, X_new))) and "
                 "u.recalibrate(X_val, y_val)."
             )
         return ratio.of_chunks(leaves(X))
@@ -329,8 +329,8 @@ def _check_sources(groups: Any, ratio: Any) -> None:
         )
     if ratio is not None and not callable(ratio) and not isinstance(ratio, LikelihoodRatio):
         raise InvalidInputError(
-            "ratio must be a function of X that returns likelihood ratios, or what u.likelihood_ratio(X_val, X_new) "
-            f"returns; got {ratio!r:.100}."
+            "ratio must be a function of X that returns likelihood ratios, or what "
+            f"LikelihoodRatio.estimate(u, X_val, X_new) returns; got {ratio!r:.100}."
         )
 
 
@@ -460,7 +460,8 @@ def calibrator_state(calibrator: ConformalCalibrator | None) -> dict[str, Any] |
     if callable(calibrator.groups) or callable(calibrator.ratio):
         raise NotStorableError(
             "The conformal calibrator takes groups or likelihood ratios from a function, which cannot be saved without "
-            "pickle. Groups in a column can, groups='region', say, and what u.likelihood_ratio(X_val, X_new) returns."
+            "pickle. Groups in a column can, groups='region', say, and what "
+            "LikelihoodRatio.estimate(u, X_val, X_new) returns."
         )
     state: dict[str, Any] = {"kind": kinds[0], "n_bins": calibrator.n_bins, "by": calibrator.groups}
     if isinstance(calibrator.ratio, LikelihoodRatio):

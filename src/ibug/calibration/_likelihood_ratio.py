@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ibug._typing import Floats
+from ibug._validation import as_rows, subsample
 from ibug._weights import effective_rows
 from ibug.exceptions import InvalidInputError
 
@@ -19,7 +21,7 @@ from ibug.exceptions import InvalidInputError
 _INVERSE_PENALTY = 1.0
 _MOST_STEPS = 1000
 _MOST_ENTRIES = 2**27  # of the table: 1 GiB
-_MOST_LEAVES = 2**26  # of the rows of one kind
+_MOST_LEAVES = 2**26  # of the rows of one kind: they must fit into memory
 
 Leaves = NDArray[np.int32]
 
@@ -31,7 +33,7 @@ class LikelihoodRatio:
     A logistic regression separates the two kinds of rows. Its features are the leaves, scaled so that the inner
     product of two rows is their affinity as a share of the trees: it is the kernel method whose kernel is the affinity.
     The log ratio of a row is a sum over its leaves, so that columns of any type will do. It sees what the model splits
-    on, and nothing else. ``IBUGRegressor.likelihood_ratio`` makes one, ``ScaleConformal(ratio=...)`` takes it.
+    on, and nothing else. `estimate` makes one, ``ScaleConformal(ratio=...)`` takes it.
 
     Parameters
     ----------
@@ -48,7 +50,28 @@ class LikelihoodRatio:
     n_effective: float
 
     @classmethod
-    def estimate(cls, before: Leaves, new: Leaves) -> LikelihoodRatio:
+    def estimate(cls, estimator: Any, X_val: Any, X_new: Any) -> LikelihoodRatio:
+        """Estimate how much likelier each row is among new rows than among validation rows, from the model's leaves.
+
+        Parameters
+        ----------
+        estimator : IBUGRegressor
+            A fitted regressor, whose `recalibrate` takes the ratio in ``ScaleConformal(ratio=...)``.
+        X_val, X_new : array-like or data frame of shape (n_rows, n_features)
+            Validation rows, and rows like those to be predicted.
+        """
+        check_is_fitted(estimator)
+        most = max(1, _MOST_LEAVES // estimator.source_.index.n_trees)
+
+        def leaves_of(X: Any) -> Leaves:
+            X = as_rows(X)
+            validate_data(estimator, X, reset=False, skip_check_array=True)
+            return np.concatenate([*estimator.source_.leaves_of(subsample(X, most))])
+
+        return cls.from_leaves(leaves_of(X_val), leaves_of(X_new))
+
+    @classmethod
+    def from_leaves(cls, before: Leaves, new: Leaves) -> LikelihoodRatio:
         """Estimate the ratio from the leaves of two samples.
 
         Parameters
@@ -85,16 +108,11 @@ class LikelihoodRatio:
         if leaves.shape[1] != n_trees:
             raise InvalidInputError(
                 f"The likelihood ratio was estimated with a model of {n_trees} trees, and this one has "
-                f"{leaves.shape[1]}: estimate it again with this model, u.likelihood_ratio(X_val, X_new)."
+                f"{leaves.shape[1]}: estimate it again with this model, LikelihoodRatio.estimate(u, X_val, X_new)."
             )
         known = leaves < width
         added = self.table[np.arange(n_trees), np.where(known, leaves, 0)]
         return np.asarray(np.exp(self.intercept + np.sum(added * known, axis=1)))
-
-    @staticmethod
-    def most_rows(n_trees: int) -> int:
-        """Return how many rows of each kind it is estimated from at most: their leaves must fit into memory."""
-        return max(1, _MOST_LEAVES // n_trees)
 
     def of_chunks(self, chunks: Iterable[Leaves]) -> Floats:
         """Return the ratios of rows whose leaves come in chunks, (n_rows,)."""

@@ -274,11 +274,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         n_rows = sum(n for n, _ in counts)
         return np.add.reduce([count for _, count in counts]) / (n_rows * self.source_.index.n_rows)
 
-    def select_distribution(self, X_val: Any, y_val: Any, families: Any = "tune") -> IBUGRegressor:
-        """Choose family, k and calibration again on other validation rows, without training or indexing again."""
-        return self._learn_from(X_val, y_val, {"distribution": families}, "select_distribution needs X_val and y_val.")
-
-    def recalibrate(self, X: Any, y: Any, sample_weight: Any = None) -> IBUGRegressor:
+    def recalibrate(self, X: Any, y: Any, sample_weight: Any = None, *, distribution: Any = None) -> IBUGRegressor:
         """Let newer labelled rows choose and calibrate again, as the validation rows of `fit` did.
 
         Model, shards and training targets stay: nothing is trained.
@@ -289,13 +285,16 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             Rows that the model has not been trained on, and their targets; Dask collections or local.
         sample_weight
             None: on a cluster all rows have the same weight.
+        distribution
+            Another `distribution` to learn; ``None``: that of the parameter.
         """
         if sample_weight is not None:
             raise InvalidInputError(
                 "On a cluster all validation rows have the same weight: leave sample_weight out. "
                 "ibug.IBUGRegressor, on one machine, weighs them."
             )
-        return self._learn_from(X, y, {}, "recalibrate needs rows and their targets, X and y.")
+        parameters = {} if distribution is None else {"distribution": distribution}
+        return self._learn_from(X, y, parameters, "recalibrate needs rows and their targets, X and y.")
 
     def update(self, X: Any, y: Any, *, keep: int | None = None) -> IBUGRegressor:
         """Refuse: an index that is divided into shards does not take new rows.
@@ -328,13 +327,6 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         target = work.summary(self.source_.targets, self.source_.all_targets())
         self.source_, self.rule_ = learn_on_cluster(work, self.source_, validation, target)
         return self
-
-    def uncalibrated(self) -> IBUGRegressor:
-        """Return a copy that predicts what the neighbours say as it is, to see what calibration is worth."""
-        check_is_fitted(self)
-        plain = type(self)(**self.get_params(deep=False))
-        plain.__dict__.update(self.__dict__, rule_=self.rule_.uncalibrated())
-        return plain  # type: ignore[no-any-return]  # __init__ is another class's for mypy
 
     def save(
         self, path: str | PathLike[str], *, compress: bool = True, metadata: Mapping[str, Any] | None = None

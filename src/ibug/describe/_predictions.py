@@ -85,12 +85,13 @@ def predict_rows(
     """
     from sklearn.utils.validation import _num_samples  # takes long to import
 
+    from ibug.explain import plain_neighbors
     from ibug.regressor import IBUGRegressor
     from ibug.rule import most_needed
 
     if not isinstance(estimator, IBUGRegressor):
-        has_plain = uncalibrated and hasattr(estimator, "uncalibrated")
-        plain = estimator.uncalibrated().predict_dist(X) if has_plain else None
+        has_plain = uncalibrated and hasattr(estimator, "rule_")
+        plain = plain_neighbors(estimator).predict_dist(X) if has_plain else None
         targets = getattr(estimator, "training_targets_", None)
         rule, names = (getattr(estimator, name, None) for name in ("rule_", "target_names_"))
         return Predictions(estimator.predict_dist(X), _points(estimator, X), targets, plain, None, rule, names)

@@ -2,6 +2,7 @@
 
 from ibug.explain._influence import Influence, influence
 from ibug.explain._labelling import LabellingRank, rank_for_labelling
+from ibug.explain._neighbors import leaf_density, plain_neighbors
 from ibug.explain._shapley import shap_package
 from ibug.explain._width import Attribution, Attributor, Drivers, drivers, explain_width
 
@@ -14,6 +15,8 @@ __all__ = [
     "drivers",
     "explain_width",
     "influence",
+    "leaf_density",
+    "plain_neighbors",
     "rank_for_labelling",
     "shap_package",
 ]

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ibug._typing import Floats, Integers
 from ibug._validation import check_at_least_one, check_probability
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import Batch, LocalSource, with_row_context
-from ibug.rule import Rule
+from ibug.neighbors import Batch
+from ibug.rule import Rule, one_target
 
 # Neighbours of rows without one of their neighbours: this many numbers at a time.
 _NUMBERS_PER_BLOCK = 2**22
@@ -47,16 +48,7 @@ class Influence:
         return np.asarray(self.without[..., 1] - self.without[..., 0] - width[:, None])
 
 
-def influence(
-    source: LocalSource,
-    rule: Rule,
-    X: Any,
-    *,
-    coverage: float = 0.9,
-    n_most: int = 10,
-    n_jobs: int | None = None,
-    verbose: bool = False,
-) -> Influence:
+def influence(estimator: Any, X: Any, *, coverage: float = 0.9, n_most: int = 10) -> Influence:
     """Remove each neighbour in turn, let the next one move up, and see how the interval changes.
 
     The result is what an index without that row would give; the model and the rule stay as they are. A training row
@@ -64,17 +56,17 @@ def influence(
 
     Parameters
     ----------
-    source, rule
-        Where neighbours come from, and what is made of them.
-    X
-        The rows, checked.
-    coverage
+    estimator : IBUGRegressor
+        A fitted regressor of one target.
+    X : array-like or data frame of shape (n_rows, n_features)
+        The rows.
+    coverage : float, default=0.9
         The coverage of the intervals.
-    n_most
+    n_most : int, default=10
         The number of training rows to return for each row; at most as many as the rule looks at.
-    n_jobs, verbose
-        As in IBUGRegressor.
     """
+    check_is_fitted(estimator)
+    source, rule = estimator.source_, one_target(estimator.rule_, "influence")
     level = check_probability(coverage, "coverage")
     check_at_least_one(n_most, "n_most")
     trained = [quantity for quantity in rule.needs if quantity == "targets" or source.has_training_residuals]
@@ -92,9 +84,7 @@ def influence(
     size = max(1, _NUMBERS_PER_BLOCK // (k * (k + 1) * len(asked)))
     parts = [
         _most((rule, fewer), batch.take(slice(start, start + size)), own, n_most, level)
-        for batch in with_row_context(
-            source.batches(X, asked, n_jobs=n_jobs, verbose=verbose), rule.row_context(X, source.leaves_of)
-        )
+        for batch in estimator.batches(X, asked)
         for start in range(0, batch.n_rows, size)
     ]
     fields = ([getattr(part, each.name) for part in parts] for each in dataclasses.fields(Influence))

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ibug._typing import Floats, Integers
-from ibug._validation import check_at_least_one
+from ibug._validation import as_rows, check_at_least_one
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import LocalSource
+from ibug.rule import one_target
 
 # A label says something about the rows that are nearest to it.
 _NEIGHBORS = 100
@@ -25,15 +25,7 @@ class LabellingRank(NamedTuple):
     gain: Floats  # (n_chosen,) the spread that comes to have a nearer label, in units of the target
 
 
-def rank_for_labelling(
-    source: LocalSource,
-    spread: Floats,
-    X_pool: Any,
-    *,
-    n_rows: int | None = None,
-    n_jobs: int | None = None,
-    verbose: bool = False,
-) -> LabellingRank:
+def rank_for_labelling(estimator: Any, X_pool: Any, n_rows: int | None = None) -> LabellingRank:
     """Choose one row after another, so that uncertain rows get a labelled row with many leaves in common.
 
     With the labelled rows S, row j has the affinity c_j(S) with the nearest of them, as a share of the trees. The next
@@ -42,17 +34,17 @@ def rank_for_labelling(
 
     Parameters
     ----------
-    source
-        Where neighbours come from: the labelled rows.
-    spread : ndarray of shape (n_pool,)
-        The standard deviations of the pool's distributions, σ.
-    X_pool
-        The unlabelled rows, checked.
-    n_rows
-        The number of rows to choose; all by default.
-    n_jobs, verbose
-        As in IBUGRegressor.
+    estimator : IBUGRegressor
+        A fitted regressor of one target; its training rows are the labelled ones.
+    X_pool : array-like or data frame of shape (n_pool, n_features)
+        The unlabelled rows.
+    n_rows : int, default=None
+        The number of rows to choose; ``None``: all.
     """
+    check_is_fitted(estimator)
+    one_target(estimator.rule_, "rank_for_labelling")
+    spread, X_pool = np.sqrt(estimator.predict_var(X_pool)), as_rows(X_pool)
+    source, n_jobs, verbose = estimator.source_, estimator.n_jobs, bool(estimator.verbose)
     n_pool = _num_samples(X_pool)
     n_chosen = n_pool if n_rows is None else check_at_least_one(n_rows, "n_rows")
     if n_chosen > n_pool:

@@ -16,6 +16,7 @@ from ibug._typing import Floats, Integers
 from ibug._validation import as_rows, check_at_least_one, check_methods, check_probability
 from ibug.exceptions import IBUGError, InvalidInputError
 from ibug.explain._shapley import background_of, cells_of, shap_package, shapley_values
+from ibug.rule import one_target
 
 Of = str | float | Callable[[Any], Any]
 
@@ -55,6 +56,8 @@ class Attributor:
     ) -> None:
         shap_package()  # first: a missing library is an error before anything takes time
         quiet = _quiet(check_methods(estimator, "predict_dist", "predict_var"))
+        if getattr(estimator, "target_names_", None) is not None:
+            one_target(estimator.rule_, "explain_width")
         X = as_rows(X)
         self.value = value_of(quiet, of, coverage)
         self.expected = _finite(self.value.predict(X), self.value.name)  # which checks X, too

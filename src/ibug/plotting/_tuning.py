@@ -16,6 +16,7 @@ from ibug._typing import Floats, Integers
 from ibug._validation import check_at_least_one, check_finite, check_methods
 from ibug.describe import curve_name, highest_drawn, named_curves, percent, scoring_label, tuning_curves
 from ibug.exceptions import InvalidInputError
+from ibug.explain import leaf_density
 from ibug.metrics import resolve_scoring
 from ibug.neighbors import Sampling
 from ibug.plotting._base import (
@@ -436,7 +437,7 @@ class LeafDensityDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted estimator with ``leaf_density``, or mapping of names to such
+        estimator : fitted ``IBUGRegressor``, or mapping of names to such
             The estimators.
         X
             Rows that fall into the leaves.
@@ -453,9 +454,7 @@ class LeafDensityDisplay(Display):
         one_of(per, "per", WHAT)
         model = getattr(estimator, "estimator_", estimator)
         estimators = named(estimator, name, type(model).__name__)
-        density = {
-            key: check_methods(each, "leaf_density").leaf_density(X, per=per) for key, each in estimators.items()
-        }
+        density = {key: leaf_density(check_methods(each, "kneighbors"), X, per=per) for key, each in estimators.items()}
         return cls.from_results(density, per=per, ax=ax, **options)
 
     @classmethod

@@ -14,7 +14,7 @@ from ibug.rule._learning import (
 from ibug.rule._outputs import gathered, joined, with_neighbors
 from ibug.rule._plan import K_CANDIDATES, Plan, most_needed
 from ibug.rule._reference import Reference
-from ibug.rule._rule import Rule, TargetRule
+from ibug.rule._rule import Rule, TargetRule, one_target
 from ibug.rule._statistics import Statistics
 from ibug.rule._targets import TargetRange, TargetSummary, TargetSupport, ranges_of, suited, summarize
 
@@ -36,6 +36,7 @@ __all__ = [
     "joined",
     "learn",
     "most_needed",
+    "one_target",
     "ranges_of",
     "suited",
     "summarize",

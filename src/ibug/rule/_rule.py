@@ -458,3 +458,13 @@ def _require_numbers(state: Mapping[str, Any], *names: str) -> None:
     for name in names:
         number = isinstance(state[name], (int, float)) and not isinstance(state[name], bool)
         require(number, f"its {name} is no number")
+
+
+def one_target(rule: Rule, action: str) -> Rule:
+    """Return the rule, or raise InvalidInputError if it is one of several targets."""
+    if rule.coupling is not None:
+        raise InvalidInputError(
+            f"{action} is for one target, and this estimator has {len(rule.parts)}: fit an IBUGRegressor for one of "
+            "them."
+        )
+    return rule

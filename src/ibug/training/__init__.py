@@ -25,7 +25,6 @@ from ibug.training._models import (
     checked_model,
     for_targets,
     fresh,
-    one_target,
     target_names,
     with_sample_weight,
 )
@@ -61,7 +60,6 @@ __all__ = [
     "is_suspicious",
     "learn_from",
     "make_folds",
-    "one_target",
     "own_residuals",
     "row_hashes",
     "split",

@@ -18,7 +18,6 @@ from ibug._validation import check_unique_names, shape_of
 from ibug._warnings import warn_user
 from ibug.exceptions import IBUGError, InvalidInputError, TrainedAnewWarning, UnsupportedModelError
 from ibug.leaves import LeafReader, read_leaves_of, reader_type
-from ibug.rule import Rule
 
 
 def fresh(model: Any) -> Any:
@@ -200,13 +199,3 @@ def target_names(y: Any) -> list[str]:
         return [str(name) for name in columns]
     shape = shape_of(y)
     return [f"target_{j}" for j in range(shape[1] if len(shape) > 1 else 1)]
-
-
-def one_target(rule: Rule, action: str) -> Rule:
-    """Return the rule, or raise InvalidInputError if it is one of several targets."""
-    if rule.coupling is not None:
-        raise InvalidInputError(
-            f"{action} is for one target, and this estimator has {len(rule.parts)}: fit an IBUGRegressor for one of "
-            "them."
-        )
-    return rule
