@@ -70,8 +70,6 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         with a warning. ``None``: no bounds.
     k : int or "tune", default="tune"
         The number of neighbours. ``"tune"`` chooses among the paper's candidates, 3 to 701, on validation rows.
-    location : {"model", "neighbors"}, default="model"
-        ``"model"`` keeps mean and variance, and a family tells the shape; ``"neighbors"``: the plain fit to neighbours.
     spread : {"auto", "targets", "residuals"}, default="auto"
         What the variance is made of. ``"targets"``: the variance of the k nearest rows' targets, as in the paper.
         ``"residuals"``: the mean square of their out-of-sample residuals. ``"auto"``: a combination of spreads at
@@ -83,6 +81,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     calibrate : bool, "grid" or "continuous", default=True
         Calibrate the variance, γσ² + δ: on the paper's grid for targets, continuously for residuals. Combinations and
         stacks are calibrations of their own: ``False`` leaves them out.
+    location : {"model", "neighbors"}, default="model"
+        ``"model"`` keeps mean and variance, and a family tells the shape; ``"neighbors"``: the plain fit to neighbours.
     sampling : Sampling or None, default=None
         Which trees and which training rows make neighbours, and how much each counts. ``None``: all, equally.
     cv : int, splitter, list of splits, float in (0, 1) or None, default=None
@@ -176,10 +176,10 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         conformal: str | ConformalCalibrator | None = None,
         support: tuple[float, float] | str | None = "auto",
         k: int | str = "tune",
-        location: str = "model",
         spread: str = "auto",
         residuals: str = "auto",
         calibrate: bool | str = True,
+        location: str = "model",
         sampling: Sampling | None = None,
         cv: Any = None,
         refit: bool = True,

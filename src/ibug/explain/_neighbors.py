@@ -25,7 +25,8 @@ def plain_neighbors(estimator: Any) -> Any:
     """
     check_is_fitted(estimator)
     plain = type(estimator)(**estimator.get_params(deep=False))
-    vars(plain).update(vars(estimator), rule_=estimator.rule_.uncalibrated())
+    vars(plain).update(vars(estimator))
+    plain.rule_ = estimator.rule_.uncalibrated()  # assigned, so that its arrays become read-only
     return plain
 
 
