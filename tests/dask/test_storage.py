@@ -11,6 +11,7 @@ import ibug
 from ibug import Sampling
 from ibug.dask import IBUGRegressor, ReplicatedRegressor, load
 from ibug.exceptions import FileFormatError, NotStorableError
+from ibug.explain import leaf_density
 from tests.test_read_only import arrays_of
 
 pytestmark = pytest.mark.once
@@ -37,9 +38,14 @@ def saved(request, client, model, data, arrays, tmp_path):
     return far, tmp_path / "model"
 
 
+def density(u, rows):
+    return u.leaf_density(rows) if isinstance(u, IBUGRegressor) else leaf_density(u, rows)
+
+
 def assert_same(one, other, rows):
-    for name in ("predict", "predict_interval", "predict_var", "affinity_score", "leaf_density"):
+    for name in ("predict", "predict_interval", "predict_var", "affinity_score"):
         np.testing.assert_array_equal(getattr(one, name)(rows), getattr(other, name)(rows), err_msg=name)
+    np.testing.assert_array_equal(density(one, rows), density(other, rows))
     for found, expected in zip(one.kneighbors(rows), other.kneighbors(rows), strict=True):
         np.testing.assert_array_equal(found, expected)
     assert (one.k_, one.source_.walk, one.distribution_) == (other.k_, other.source_.walk, other.distribution_)

@@ -261,7 +261,15 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         return self._answer(X, _affinity_score_of, None, self.source_.n_trees, needs={"targets": self.k_})
 
     def leaf_density(self, X: Any, *, per: str = "row") -> Any:
-        """Return the share of the training rows in the same leaf: for each row, lazily, or for each tree, at once."""
+        """Return the share of the training rows in the same leaf: for each row, lazily, or for each tree, at once.
+
+        Parameters
+        ----------
+        X : Dask collection, or local rows
+            The rows.
+        per : {"row", "tree"}, default="row"
+            The mean over the trees for each row, or the mean over the rows for each tree.
+        """
         if per not in ("row", "tree"):
             raise InvalidInputError(f'per must be "row" or "tree"; got {per!r}.')
         graph = self._graph(X)

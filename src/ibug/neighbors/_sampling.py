@@ -65,7 +65,13 @@ class Sampling:
         return self.tree_order == "gain"
 
     def trees(self, n_trees: int, rng: np.random.RandomState) -> NDArray[np.intp] | None:
-        """Return the trees to read, ascending, or None for all."""
+        """Return the trees to read, ascending, or None for all.
+
+        Parameters
+        ----------
+        n_trees, rng
+            The number of trees of the model, and what draws a random order.
+        """
         size = _share(n_trees, self.tree_fraction, "tree_fraction")
         if size == n_trees or self.takes_gains:
             return None
@@ -79,7 +85,13 @@ class Sampling:
         return np.sort(np.argsort(-gains, kind="stable")[:size])
 
     def rows(self, n_rows: int, rng: np.random.RandomState) -> NDArray[np.intp] | None:
-        """Return the rows that can be neighbours, ascending, or None for all."""
+        """Return the rows that can be neighbours, ascending, or None for all.
+
+        Parameters
+        ----------
+        n_rows, rng
+            The number of training rows, and what draws some of them.
+        """
         size = self.n_rows(n_rows)
         return None if size == n_rows else np.sort(rng.choice(n_rows, size, replace=False))
 
