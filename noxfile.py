@@ -184,8 +184,8 @@ def sanitize(session: nox.Session) -> None:
     python = own_python(session)
     settings = ["build-dir=build/sanitize", "cmake.build-type=RelWithDebInfo", "cmake.define.IBUG_SANITIZE=ON"]
     options = [f"--config-settings={setting}" for setting in settings]
-    tools = ["pytest>=8.3", "hypothesis>=6.100", "pandas>=2.2"]
-    install(session, "--reinstall-package=ibug-learn", *options, "--editable=.[lightgbm,skops]", *tools, python=python)
+    tools = ["pytest>=8.3", "hypothesis>=6.100", "polars>=1.0"]
+    install(session, "--reinstall-package=ibug-learn", *options, "--editable=.[all]", *tools, python=python)
     compiler = os.environ.get("CXX", "g++")
     libraries = ("libasan.so", "libubsan.so", "libstdc++.so")
     found = [session.run(compiler, f"-print-file-name={name}", silent=True, external=True) for name in libraries]
