@@ -20,6 +20,7 @@ nox.options.default_venv_backend = "uv|virtualenv"
 ROOT = Path(__file__).parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 EDITABLE = ROOT / "build" / "editable"
+SCRIPTS = Path(sysconfig.get_path("scripts"))
 CPP = [str(path) for folder in ("cpp", "tests/cpp") for path in sorted((ROOT / folder).rglob("*.[ch]pp"))]
 # The tests start many processes. In many containers Python writes no bytecode, and each process would compile what it
 # imports again. It is kept here, as a folder beside the sources would look to make like a new module.
@@ -31,7 +32,7 @@ here = nox.session(venv_backend="none")  # in the environment that nox itself is
 
 def install(session: nox.Session, *requirements: str, python: str = sys.executable) -> None:
     """Install with uv, which takes seconds where pip takes minutes, or with pip where there is no uv."""
-    uv = shutil.which("uv") or shutil.which("uv", path=sysconfig.get_path("scripts"))
+    uv = shutil.which("uv") or shutil.which("uv", path=str(SCRIPTS))
     if uv:
         session.run(uv, "pip", "install", "--quiet", "--python", python, *requirements, external=True)
     else:
@@ -46,7 +47,7 @@ def editable_wheel(session: nox.Session) -> str:
     shutil.rmtree(EDITABLE, ignore_errors=True)
     EDITABLE.mkdir(parents=True)
     code = f"from scikit_build_core.build import build_editable; build_editable({str(EDITABLE)!r})"
-    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+    path = os.pathsep.join([str(SCRIPTS), os.environ["PATH"]])
     session.run(sys.executable, "-c", code, silent=True, external=True, env={"PATH": path})
     return str(next(EDITABLE.glob("*.whl")))
 
@@ -83,9 +84,9 @@ def lint(session: nox.Session) -> None:
     """Check style, format, types and import layers."""
     session.run(sys.executable, "-m", "ruff", "check", ".", external=True)
     session.run(sys.executable, "-m", "ruff", "format", "--check", ".", external=True)
-    session.run(sys.executable, "-m", "clang_format", "--dry-run", "-Werror", *CPP, external=True)
+    session.run(SCRIPTS / "clang-format", "--dry-run", "-Werror", *CPP, external=True)
     session.run(sys.executable, "-m", "mypy", external=True)
-    session.run(f"{sysconfig.get_path('scripts')}/lint-imports", external=True)
+    session.run(SCRIPTS / "lint-imports", external=True)
 
 
 @here
@@ -93,7 +94,7 @@ def style(session: nox.Session) -> None:
     """Bring all sources into their format."""
     session.run(sys.executable, "-m", "ruff", "check", "--fix", ".", external=True)
     session.run(sys.executable, "-m", "ruff", "format", ".", external=True)
-    session.run(sys.executable, "-m", "clang_format", "-i", *CPP, external=True)
+    session.run(SCRIPTS / "clang-format", "-i", *CPP, external=True)
 
 
 @here

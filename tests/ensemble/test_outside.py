@@ -57,7 +57,7 @@ def test_displays(u, diabetes, name, tmp_path):
 
 def test_displays_of_neighbours_say_what_is_missing(u, diabetes):
     pytest.importorskip("matplotlib.pyplot")
-    with pytest.raises(InvalidInputError, match=f"this {type(u).__name__} has no leaf_density"):
+    with pytest.raises(InvalidInputError, match=f"this {type(u).__name__} has no kneighbors"):
         plotting.LeafDensityDisplay.from_estimator(u, diabetes["test"][0])
     with pytest.raises(InvalidInputError, match=f"this {type(u).__name__} has no tuning_"):
         plotting.TuningDisplay.from_estimator(u)

@@ -233,5 +233,5 @@ def test_what_is_refused(skewed, parameters, message):
 def test_choosing_needs_validation_rows(skewed):
     with pytest.raises(InvalidInputError, match="distribution='tune' needs rows"):
         IBUGRegressor(skewed[0], prefit=True, k=5, distribution="tune", calibrate=False).fit(*skewed[1])
-    with pytest.raises(InvalidInputError, match="needs X_val and y_val"):
+    with pytest.raises(InvalidInputError, match="recalibrate needs rows and their targets, X and y"):
         fit(skewed).recalibrate(None, None, distribution="tune")
