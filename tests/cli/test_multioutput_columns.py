@@ -143,7 +143,7 @@ def test_evaluate(fitted):
     expected = u.predict_dist(test[["x", "y", "z"]]).energy_score(test[["price", "days"]]).mean()
     assert found["scores"]["energy_score"] == pytest.approx(expected)
     assert 0.75 < found["scores"]["box_coverage_90"] <= 1
-    assert found["uncalibrated"]["energy_score"] > 0
+    assert found["plain_neighbors"]["energy_score"] > 0
     text = files.run("evaluate", files["several.ibug"], files["test.csv"]).stdout
     assert "variogram_score" in text
     assert "price_crps" in text

@@ -51,7 +51,7 @@ def test_it_is_what_the_library_predicts(files, rows):
     np.testing.assert_array_equal(texts["affinity_2"].astype(float), affinities[:, 1] / u.source_.index.n_trees)
     train = pd.read_parquet(files["train.parquet"])
     np.testing.assert_array_equal(out["target_1"], train["target"].to_numpy()[indices[:, 0]])
-    np.testing.assert_array_equal(out["unfamiliar"], u.affinity_score(X) < u.affinity_threshold_)
+    np.testing.assert_array_equal(out["low_affinity"], u.affinity_score(X) < u.affinity_threshold_)
     assert out[["sample_1", "sample_2"]].nunique().min() > 1
 
 
@@ -136,11 +136,11 @@ def test_rows_of_low_similarity_are_noted(files, table):
     table.to_csv(files["odd.csv"], index=False)
     facts = files.json("predict", files["model.ibug"], files["odd.csv"], "-o", files["o.csv"])
     u = ibug.load(files["model.ibug"])
-    assert facts["unfamiliar"]["affinity_threshold"] == u.affinity_threshold_
+    assert facts["low_affinity"]["affinity_threshold"] == u.affinity_threshold_
     out = files.run("predict", files["model.ibug"], files["odd.csv"], "--flags").stdout.splitlines()
     flagged = [i for i, line in enumerate(out[1:]) if ",true," in line]
-    assert facts["unfamiliar"]["rows"] == len(flagged)
-    assert facts["unfamiliar"]["first_row"] == (flagged[0] if flagged else None)
+    assert facts["low_affinity"]["rows"] == len(flagged)
+    assert facts["low_affinity"]["first_row"] == (flagged[0] if flagged else None)
 
 
 def test_a_column_that_is_empty_in_one_chunk(files, table):

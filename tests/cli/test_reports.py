@@ -25,11 +25,11 @@ def rows(files):
     return u, X, frame["target"].to_numpy(float)
 
 
-def test_scores_beside_the_uncalibrated_ones(files, rows):
+def test_scores_and_those_of_plain_neighbours(files, rows):
     u, X, y = rows
     result = files.json("evaluate", files["model.ibug"], files["test.csv"], "--levels", "0.9")
     assert result["scores"] == pytest.approx(dict(evaluate(u, X, y, levels=[0.9])), rel=1e-12)
-    assert result["uncalibrated"] == pytest.approx(dict(evaluate(plain_neighbors(u), X, y, levels=[0.9])), rel=1e-12)
+    assert result["plain_neighbors"] == pytest.approx(dict(evaluate(plain_neighbors(u), X, y, levels=[0.9])), rel=1e-12)
     text = files.run("evaluate", files["model.ibug"], files["test.csv"]).stdout
     assert f"{len(y)} rows of" in text
     assert "crps" in text

@@ -79,7 +79,7 @@ def evaluate(
     with session.stages():
         scores, plain, drawn = _answer(stored.estimator, rows, coverages, groups, plots, session)
     if session.json:
-        result = {"rows": len(rows.y), "scores": dict(scores), "uncalibrated": dict(plain), "plots": drawn}
+        result = {"rows": len(rows.y), "scores": dict(scores), "plain_neighbors": dict(plain), "plots": drawn}
         session.report(result | ({} if scores.groups is None else {"groups": scores.groups}))
     else:
         wide = session.out.width >= _WIDE

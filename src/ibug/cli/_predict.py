@@ -155,11 +155,11 @@ def _tell(predictor: Predictor, table: InputTable, output: str, seconds: float, 
             f"{table.name}: {unseen.n_rows} of {n} rows have categories that the model does not know, first "
             f"{table.where(unseen.first_row)}: {unseen.describe()}."
         )
-    if predictor.n_unfamiliar:
-        assert predictor.first_unfamiliar is not None
+    if predictor.n_low:
+        assert predictor.first_low is not None
         session.note(
-            f"{table.name}: {predictor.n_unfamiliar} of {n} rows ({percent(predictor.n_unfamiliar / n, 1)}; 1 % is "
-            f"usual) have a low similarity to the training data, first {table.where(predictor.first_unfamiliar)}. "
+            f"{table.name}: {predictor.n_low} of {n} rows ({percent(predictor.n_low / n, 1)}; 1 % is "
+            f"usual) have a low similarity to the training data, first {table.where(predictor.first_low)}. "
             "--flags marks them."
         )
     if session.json:
@@ -189,7 +189,7 @@ class OutputSpec:
             names += [f"{prefix}{side}{end}_{100 * level:g}" for level in self.intervals for end in ("lower", "upper")]
             names += [f"{prefix}q{level:g}" for level in self.quantiles]
         if self.flags:
-            names += ["affinity", "unfamiliar", "unseen"]
+            names += ["affinity", "low_affinity", "unseen"]
         for i in range(1, self.neighbors + 1):
             near = [f"{name}_{i}" for name in self.targets] or [f"target_{i}"]
             names += [f"neighbor_{i}", *near, f"affinity_{i}"]
@@ -197,7 +197,7 @@ class OutputSpec:
 
     def empty(self, ids: Sequence[str]) -> Any:
         """Return the table of no rows, after the columns to keep."""
-        special = {"unfamiliar": pa.bool_(), "unseen": pa.string()}
+        special = {"low_affinity": pa.bool_(), "unseen": pa.string()}
         types = {name: special.get(name, pa.float64()) for name in self.columns()}
         types |= {f"neighbor_{i}": pa.int64() for i in range(1, self.neighbors + 1)}
         return pa.schema([*((name, pa.string()) for name in ids), *types.items()]).empty_table()
@@ -211,8 +211,8 @@ class Predictor:
     wanted: OutputSpec
     seed: int = 0  # of the samples
     n_rows: int = 0
-    n_unfamiliar: int = 0
-    first_unfamiliar: int | None = None
+    n_low: int = 0
+    first_low: int | None = None
     unseen: Unseen = field(default_factory=Unseen)
 
     def __post_init__(self) -> None:
@@ -226,16 +226,16 @@ class Predictor:
         assert found.nearest is not None, "a model file has an IBUGRegressor"
         columns = self._distributions(found)
         score, indices, affinities = found.nearest.similarity, found.nearest.indices, found.nearest.affinities
-        unfamiliar = score < self._threshold  # which is NaN where it is not known
+        low_affinity = score < self._threshold  # which is NaN where it is not known
         unseen = self.unseen.add(rows.unseen, rows.texts, self.n_rows)
         if wanted.flags:
-            columns += [score, unfamiliar, _named(rows, unseen, len(score))]
+            columns += [score, low_affinity, _named(rows, unseen, len(score))]
         for i in range(wanted.neighbors):
             targets = np.atleast_2d(u.training_targets_[indices[:, i]].T)
             columns += [indices[:, i], *targets, affinities[:, i] / u.source_.index.n_trees]
         if wanted.samples:
             columns += list(self._samples(found.distribution, len(score)).T)
-        self._count(unfamiliar)
+        self._count(low_affinity)
         arrays = [pa.array(column) for column in columns]
         return pa.table({**kept, **dict(zip(wanted.columns(), arrays, strict=True))})
 
@@ -257,19 +257,19 @@ class Predictor:
         uniform = self._random.random((n_rows, self.wanted.samples))
         return np.asarray(distribution.ppf(np.maximum(uniform, np.finfo(float).tiny)))
 
-    def _count(self, unfamiliar: NDArray[np.bool_]) -> None:
-        if unfamiliar.any() and self.first_unfamiliar is None:
-            self.first_unfamiliar = self.n_rows + int(np.argmax(unfamiliar))
-        self.n_unfamiliar += int(unfamiliar.sum())
-        self.n_rows += len(unfamiliar)
+    def _count(self, low_affinity: NDArray[np.bool_]) -> None:
+        if low_affinity.any() and self.first_low is None:
+            self.first_low = self.n_rows + int(np.argmax(low_affinity))
+        self.n_low += int(low_affinity.sum())
+        self.n_rows += len(low_affinity)
 
     def facts(self) -> dict[str, Any]:
-        """Return the report of all chunks: rows, unfamiliar rows, unseen categories."""
+        """Return the report of all chunks: rows, rows of low affinity, unseen categories."""
         return {
             "rows": self.n_rows,
-            "unfamiliar": {
-                "rows": self.n_unfamiliar,
-                "first_row": self.first_unfamiliar,
+            "low_affinity": {
+                "rows": self.n_low,
+                "first_row": self.first_low,
                 "affinity_threshold": self._threshold,
             },
             "unseen_categories": {
