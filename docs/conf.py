@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from typing import Any
 
@@ -81,6 +82,15 @@ def _skip_foreign(app: Sphinx, what: str, name: str, thing: Any, skip: bool, opt
     return True if callable(thing) and not home.startswith("ibug") else None
 
 
+_LOG = re.compile(r"\[([^\]]+)\]\((\.\./benchmarks/results/[\w-]+\.md)\)")
+
+
+def _offer_logs(app: Sphinx, name: str, source: list[str]) -> None:
+    """Make links to logs, which are no pages of the site, downloads."""
+    source[0] = _LOG.sub(r"{download}`\1 <\2>`", source[0])
+
+
 def setup(app: Sphinx) -> None:
-    """Connect the hook above."""
+    """Connect the hooks above."""
     app.connect("autodoc-skip-member", _skip_foreign)
+    app.connect("source-read", _offer_logs)

@@ -1,6 +1,6 @@
 """
 Rows far from the training data
-=============================
+===============================
 
 A model predicts a value for every row, even for rows far from anything it was trained on. The affinity of a row's
 neighbours, the share of the trees in which they share its leaf, is a warning that costs nothing.
