@@ -54,7 +54,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         The estimator is trained already, and used as it is; so is a ``FrozenEstimator``.
     distribution : str, subclass of Distribution, or "tune", default="auto"
         ``"auto"``: a stack, the mixture of the model's view and the neighbours' view that validation rows find best; a
-        normal distribution where ``tuning_`` tells why. Or a family (``ibug.distributions.families()``), fitted to each
+        normal distribution where ``tuning_`` says why. Or a family (``ibug.distributions.families()``), fitted to each
         row's neighbours; ``"tune"`` chooses it together with k.
     scoring : {"crps", "nll"} or function (y, distribution) -> float, default="crps"
         The score that chooses spread and k and calibrates; lower is better.
@@ -76,13 +76,14 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         several numbers of neighbours, fitted on validation rows; the better of both where the paper's rule scores
         better. Where training rows have no such residuals, ``"residuals"`` takes those of the validation rows.
     residuals : {"auto", "model", "none"}, default="auto"
-        Who makes out-of-sample residuals of training rows. ``"auto"``: clones (see `cv`), or else the trained model,
-        without the row in its leaves; validation errors tell their level. ``"model"``: never clones. ``"none"``: none.
+        How out-of-sample residuals of training rows are made. ``"auto"``: by clones (see `cv`), or else by the trained
+        model, without the row in its leaves, at the level of validation errors. ``"model"``: never by clones.
+        ``"none"``: not at all.
     calibrate : bool, "grid" or "continuous", default=True
         Calibrate the variance, γσ² + δ: on the paper's grid for targets, continuously for residuals. Combinations and
         stacks are calibrations of their own: ``False`` leaves them out.
     location : {"model", "neighbors"}, default="model"
-        ``"model"`` keeps mean and variance, and a family tells the shape; ``"neighbors"``: the plain fit to neighbours.
+        ``"model"`` keeps mean and variance, and a family gives the shape; ``"neighbors"``: the plain fit to neighbours.
     sampling : Sampling or None, default=None
         Which trees and which training rows make neighbours, and how much each counts. ``None``: all, equally.
     cv : int, splitter, list of splits, float in (0, 1) or None, default=None
