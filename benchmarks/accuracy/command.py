@@ -13,7 +13,7 @@ method is tuned once for each score that it is measured by (``scoring="crps"`` a
 score on the test rows counts. The same training on the same rows is done once for all variants.
 
 Results are appended to a file of JSON lines; what is there already is not computed again, so that a run can be stopped
-and taken up, here or in another environment: most of the other packages are in that of the study (`make study-env`),
+and taken up, here or in another environment: most of the other packages are in that of nox's session `study`,
 where everything else runs as well. A package that is not installed is reported. Tables of mean scores, of wins, ties
 and losses (paired t-test over the folds, 0.05) and the bars are printed, and written into a document between two marks
 if --report is given.

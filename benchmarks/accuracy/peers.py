@@ -29,7 +29,7 @@ class Peer:
     def __init__(self, name: str, fold: Fold) -> None:
         method = study.METHODS[name]()
         if not study.importable(method.package):
-            raise NotRun(f"{method.package} is not installed; `make study-env` makes an environment that has it")
+            raise NotRun(f"{method.package} is not installed; nox's session `study` has it")
         self._split, self._X_test = fold.encoded
         self._fitted = method.fit(replace(self._split, grid=GRIDS.get(name, "quick")))
 

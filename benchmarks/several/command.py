@@ -8,8 +8,8 @@
 
 All methods have the same LightGBM models, one for each target, trained on the same rows; Treeffuser has its own. The
 scores are of 200 samples of each row (Treeffuser: 100) in units of the training targets' deviations, unbiased for any
-number of samples. Treeffuser is slow, so that it is compared on fewer rows; it lives in an environment of its own (make
-study-treeffuser-env). Results are appended to a file of JSON lines; what is there already is not computed again.
+number of samples. Treeffuser is slow, so that it is compared on fewer rows; it has an environment of its own (the
+session `treeffuser` of nox). Results are appended to a file of JSON lines; what is there already is not computed again.
 --boxes measures the coverage of joint boxes over 200 random splits of some tables, --conditional the CRPS of each
 target once the others are known.
 """

@@ -35,7 +35,7 @@ def run(task: Task, folder: Path | None, memory_folder: Path | None = None) -> l
     """Return one result row for each setting."""
     method = METHODS[task.method]()
     if not importable(method.package):
-        raise NotRun(f"{method.package} is not installed; `make study-env` makes an environment that has it")
+        raise NotRun(f"{method.package} is not installed; nox's session `study` has it")
     X, y = _load(task.dataset, folder, task.max_rows)
     limit = method.row_limit.get(task.grid)
     if limit is not None and len(y) > limit:

@@ -1,7 +1,6 @@
 """Treeffuser (Beltran-Velez et al., NeurIPS 2024) with its default settings, on the folds of the accuracy benchmark.
 
-    make study-treeffuser-env
-    IBUG_DATA=folder .venv-treeffuser/bin/python benchmarks/treeffuser.py [--jobs 2] [--datasets concrete,wine]
+    IBUG_DATA=folder .venv/bin/nox --session treeffuser -- [--jobs 2] [--datasets concrete,wine]
     IBUG_DATA=folder python benchmarks/accuracy.py --folds 3 --max-rows 4000 --bases lightgbm --ways trained
         --methods default,normal --results accuracy-small.jsonl
     python benchmarks/treeffuser.py --only-report --ours accuracy-small.jsonl [--report benchmarks/results/peers.md]
