@@ -20,7 +20,6 @@
 #include "bindings/search.hpp"
 #include "search/layout.hpp"
 #include "search/loops.hpp"
-#include "search/places.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -32,32 +31,27 @@ using Leaves = Array<const std::int32_t, 2>;
 using Affinities = Array<std::int32_t, 2>;
 using Rows = Array<std::int64_t, 2>;
 
-struct BoundsArrays {
-    Array<const std::uint8_t, 1> masks;
-    Array<const std::uint32_t, 2> starts;
-    Array<const std::uint64_t, 1> words;
-    Array<const std::uint32_t, 1> first_leaf, least_row;
+template <class Code>
+struct CellArrays {
+    Array<const Code, 3> prototypes;
+    Array<const std::uint32_t, 1> starts;
+    std::vector<std::uint32_t> order;  // of the prototypes: as they are
+
+    CellArrays(Array<const Code, 3> codes, Array<const std::uint32_t, 1> places)
+        : prototypes(codes), starts(places), order(places.shape(0)) {
+        std::iota(order.begin(), order.end(), 0u);
+    }
 
     // Everything that a search takes for a position is checked, so that no array of these shapes leads it astray.
-    Bounds checked(std::size_t n_tiles, std::size_t n_rows, const Array<const std::int32_t, 1>& leaf_counts) const {
-        const std::size_t n_trees = leaf_counts.shape(0), n_chunks = n_chunks_of(n_rows);
-        require(n_tiles == n_tiles_of(n_rows), "tiles must be as many as the rows need");
-        require(first_leaf.shape(0) == n_trees + 1 && first_leaf.data()[0] == 0,
-                "first_leaf must be (n_trees + 1,), from 0 on");
-        for (std::size_t t = 0; t < n_trees; ++t)
-            require(std::int64_t{first_leaf.data()[t]} + leaf_counts.data()[t] == first_leaf.data()[t + 1],
-                    "first_leaf must be the running sum of leaf_counts");
-        const std::size_t n_leaves = first_leaf.data()[n_trees];
-        require(masks.shape(0) == n_leaves * n_chunks + 7 && starts.shape(0) == n_leaves &&
-                    starts.shape(1) == (n_chunks + 7) / 8,
-                "masks must be (n_leaves * n_chunks + 7,), starts (n_leaves, n_chunks / 8 rounded up)");
-        require(least_row.shape(0) == n_tiles, "least_row must be (n_tiles,)");
-        require(is_aligned(starts) && is_aligned(words) && is_aligned(first_leaf) && is_aligned(least_row),
-                "the arrays of bounds must be aligned");
-        const Places places{masks.data(), starts.data(), words.data(), n_chunks};
-        require(fit_together(places, n_leaves, words.shape(0)),
-                "masks, starts and words of the index do not fit together");
-        return {places, first_leaf.data(), least_row.data()};
+    Cells<Code> checked(std::size_t n_rows, std::size_t n_trees) const {
+        require(starts.shape(0) > 1 && is_aligned(starts) && is_aligned(prototypes), "there must be a cell");
+        const std::size_t n_cells = starts.shape(0) - 1;
+        require_tiles(prototypes, n_cells, n_trees);
+        require(prototypes.shape(0) == n_tiles_of(n_cells), "prototypes must be as many as the cells");
+        require(starts.data()[0] == 0 && starts.data()[n_cells] == n_rows, "cells must have all rows");
+        for (std::size_t c = 0; c < n_cells; ++c)
+            require(starts.data()[c] <= starts.data()[c + 1], "cells must follow each other");
+        return {{prototypes.data(), n_cells, n_trees, order.data()}, view(starts)};
     }
 };
 
@@ -66,9 +60,9 @@ class PythonIndex {
    public:
     template <class Code>
     PythonIndex(Array<const Code, 3> tiles, Array<const std::uint32_t, 1> order, Leaves numbering,
-                Array<const std::int32_t, 1> leaf_counts, std::optional<BoundsArrays> bounds = std::nullopt)
-        : tiles_(tiles), order_(order), numbering_(numbering), leaf_counts_(leaf_counts), bounds_(bounds),
-          n_tiles_(tiles.shape(0)), index_(made(tiles)) {}
+                Array<const std::int32_t, 1> leaf_counts, std::optional<CellArrays<Code>> cells = std::nullopt)
+        : tiles_(tiles), order_(order), numbering_(numbering), leaf_counts_(leaf_counts), n_tiles_(tiles.shape(0)),
+          cells_(std::move(cells)), index_(made(tiles)) {}
 
     const auto& index() const { return index_; }
     std::size_t n_tiles() const { return n_tiles_; }
@@ -77,7 +71,9 @@ class PythonIndex {
     std::size_t n_leaves() const {
         return std::accumulate(leaf_counts_.data(), leaf_counts_.data() + n_trees(), std::size_t{0});
     }
-    bool has_bounds() const { return bounds_.has_value(); }
+    bool has_cells() const {
+        return std::visit([](const auto& index) { return index.has_cells(); }, index_);
+    }
 
    private:
     template <class Code>
@@ -87,17 +83,22 @@ class PythonIndex {
         require(numbering_.shape(0) == n_trees(), "numbering and leaf_counts must agree in the number of trees");
         require(is_aligned(tiles) && is_aligned(order_) && is_aligned(numbering_) && is_aligned(leaf_counts_),
                 "the arrays of an index must be aligned");
-        std::optional<Bounds> bounds;
-        if (bounds_) bounds = bounds_->checked(n_tiles_, n_rows(), leaf_counts_);
-        return {{tiles.data(), n_rows(), n_trees(), order_.data()}, {view(numbering_)}, view(leaf_counts_), bounds};
+        std::optional<Cells<Code>> cells;
+        if (const auto& own = std::get<std::optional<CellArrays<Code>>>(cells_)) {
+            require(n_tiles_ == n_tiles_of(n_rows()), "tiles must be as many as the rows need");
+            cells = own->checked(n_rows(), n_trees());
+        }
+        return {{tiles.data(), n_rows(), n_trees(), order_.data()}, {view(numbering_)}, view(leaf_counts_), cells};
     }
 
     std::variant<Array<const std::uint8_t, 3>, Array<const std::uint16_t, 3>, Array<const std::uint32_t, 3>> tiles_;
     Array<const std::uint32_t, 1> order_;
     Leaves numbering_;
     Array<const std::int32_t, 1> leaf_counts_;
-    std::optional<BoundsArrays> bounds_;
     std::size_t n_tiles_;
+    std::variant<std::optional<CellArrays<std::uint8_t>>, std::optional<CellArrays<std::uint16_t>>,
+                 std::optional<CellArrays<std::uint32_t>>>
+        cells_;
     std::variant<Index<std::uint8_t>, Index<std::uint16_t>, Index<std::uint32_t>> index_;
 };
 
@@ -141,19 +142,17 @@ void register_constructors(nb::class_<PythonIndex>& index) {
         [](PythonIndex* self, Array<const Code, 3> tiles, Array<const std::uint32_t, 1> order, Leaves numbering,
            Array<const std::int32_t, 1> leaf_counts) { new (self) PythonIndex(tiles, order, numbering, leaf_counts); },
         "tiles"_a.noconvert(), "order"_a.noconvert(), "numbering"_a.noconvert(), "leaf_counts"_a.noconvert(),
-        "An index without bounds.");
+        "An index without cells.");
     index.def(
         "__init__",
         [](PythonIndex* self, Array<const Code, 3> tiles, Array<const std::uint32_t, 1> order, Leaves numbering,
-           Array<const std::int32_t, 1> leaf_counts, Array<const std::uint8_t, 1> masks,
-           Array<const std::uint32_t, 2> starts, Array<const std::uint64_t, 1> words,
-           Array<const std::uint32_t, 1> first_leaf, Array<const std::uint32_t, 1> least_row) {
+           Array<const std::int32_t, 1> leaf_counts, Array<const Code, 3> prototypes,
+           Array<const std::uint32_t, 1> cell_starts) {
             new (self) PythonIndex(tiles, order, numbering, leaf_counts,
-                                   BoundsArrays{masks, starts, words, first_leaf, least_row});
+                                   std::optional<CellArrays<Code>>(std::in_place, prototypes, cell_starts));
         },
         "tiles"_a.noconvert(), "order"_a.noconvert(), "numbering"_a.noconvert(), "leaf_counts"_a.noconvert(),
-        "masks"_a.noconvert(), "starts"_a.noconvert(), "words"_a.noconvert(), "first_leaf"_a.noconvert(),
-        "least_row"_a.noconvert(), "An index with bounds.");
+        "prototypes"_a.noconvert(), "cell_starts"_a.noconvert(), "An index with cells.");
 }
 
 void register_searches(nb::class_<PythonIndex>& index) {
@@ -172,51 +171,29 @@ void register_searches(nb::class_<PythonIndex>& index) {
         "Find the k rows of highest affinity within a range of tiles for a range of queries, best first, ties by row.");
     index.def(
         "search",
-        [](const PythonIndex& self, Leaves leaves, std::size_t query_start, std::size_t query_stop,
-           std::size_t tile_start, std::size_t tile_stop, std::size_t most_visits, Affinities affinities, Rows rows,
+        [](const PythonIndex& self, Leaves leaves, std::size_t query_start, std::size_t query_stop, std::size_t cells,
+           std::size_t most_cells, double reach, Affinities affinities, Rows rows, Array<std::int64_t, 1> visited,
            const std::string& instruction_set) {
-            const Task task(self, leaves, {query_start, query_stop, tile_start, tile_stop}, affinities, rows,
-                            chunk_tiles);
-            require(self.has_bounds(), "the index has no bounds");
+            const Task task(self, leaves, {query_start, query_stop, 0, self.n_tiles()}, affinities, rows, quad_tiles);
+            require(self.has_cells(), "the index has no cells");
+            require(cells > 0 && cells <= most_cells && reach >= 0, "a budget has from one cell to the most");
+            require(visited.shape(0) == leaves.shape(0), "visited must be (n_queries,)");
+            require(rows.shape(1) <= self.n_rows(), "k must be at most n_rows");
             const Loops& loops = all_loops().choose(instruction_set);
-            ask(self, [&](const auto& codes) { codes.search(view(leaves), task.range, most_visits, task.out, loops); });
+            const Budget budget{cells, most_cells, reach};
+            ask(self, [&](const auto& index) {
+                index.search(view(leaves), task.range, budget, task.out, view(visited), loops);
+            });
         },
-        "leaves"_a.noconvert(), "query_start"_a, "query_stop"_a, "tile_start"_a, "tile_stop"_a, "most_visits"_a,
-        "affinities"_a.noconvert(), "rows"_a.noconvert(), "instruction_set"_a = "",
-        "Find what `scan` finds, but skip the tiles that cannot have a row among the best; a query that seems to "
-        "need more than `most_visits` further tiles is answered by a scan.");
+        "leaves"_a.noconvert(), "query_start"_a, "query_stop"_a, "cells"_a, "most_cells"_a, "reach"_a,
+        "affinities"_a.noconvert(), "rows"_a.noconvert(), "visited"_a.noconvert(), "instruction_set"_a = "",
+        "Find the k rows of highest affinity among those of the nearest cells, for a range of queries: of `cells` of "
+        "them, and of more, up to `most_cells`, while the affinity with the next prototype is at least `reach` times "
+        "the "
+        "k-th best.");
 }
 
 void register_answers(nb::class_<PythonIndex>& index) {
-    index.def(
-        "count_visits",
-        [](const PythonIndex& self, Leaves leaves, std::size_t k, Array<std::int64_t, 1> visits,
-           const std::string& instruction_set) {
-            require_leaves(self, leaves);
-            require(self.has_bounds(), "the index has no bounds");
-            require(k > 0 && k <= self.n_rows() && visits.shape(0) == leaves.shape(0),
-                    "k must be from 1 to n_rows, visits (n_queries,)");
-            const Loops& loops = all_loops().choose(instruction_set);
-            ask(self, [&](const auto& codes) { codes.count_visits(view(leaves), k, view(visits), loops); });
-        },
-        "leaves"_a.noconvert(), "k"_a, "visits"_a.noconvert(), "instruction_set"_a = "",
-        "Write the number of tiles that `search` visits for each query, if it never gives up.");
-    index.def(
-        "count_visits_of_rows",
-        [](const PythonIndex& self, Array<const std::int64_t, 1> places, std::size_t k, Array<std::int64_t, 1> visits) {
-            require(self.has_bounds(), "the index has no bounds");
-            require(k > 0 && k <= self.n_rows() && visits.shape(0) == places.shape(0),
-                    "k must be from 1 to n_rows, visits (n_places,)");
-            std::vector<std::size_t> chosen(places.shape(0));
-            for (std::size_t i = 0; i < chosen.size(); ++i) {
-                chosen[i] = static_cast<std::size_t>(places.data()[i]);
-                require(chosen[i] < self.n_rows(), "a place is not in the index");
-            }
-            const Loops& loops = all_loops().choose("");
-            ask(self, [&](const auto& codes) { codes.count_visits_of_rows(chosen, k, view(visits), loops); });
-        },
-        "places"_a.noconvert(), "k"_a, "visits"_a.noconvert(),
-        "Do the same for rows of the index as queries, by their places in the tiles.");
     index.def(
         "number",
         [](const PythonIndex& self, Leaves leaves, Affinities codes) {

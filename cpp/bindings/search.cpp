@@ -20,7 +20,6 @@ const ibug::Tables<ibug::Loops>& ibug::all_loops() {
 void ibug::register_search(nb::module_& m) {
     m.attr("TILE_ROWS") = tile_rows;
     m.attr("QUAD_TILES") = quad_tiles;
-    m.attr("CHUNK_TILES") = chunk_tiles;
     m.attr("TREE_STEP") = tree_step;
     m.attr("TREE_BLOCK") = tree_block;
     m.attr("MAX_TREES") = max_trees;
@@ -29,10 +28,6 @@ void ibug::register_search(nb::module_& m) {
         "least_queries", [](const std::string& name) { return all_loops().choose(name).least_queries; },
         "instruction_set"_a = "",
         "The number of queries from which on full scans of one-byte codes share bitmaps of the queries' leaves.");
-    m.def(
-        "many_queries", [](const std::string& name) { return all_loops().choose(name).many_queries; },
-        "instruction_set"_a = "",
-        "The number of queries from which on such a scan is likely to be faster than a search by bounds.");
     register_building(m);
     register_index(m);
 }

@@ -13,12 +13,11 @@
 #include <vector>
 
 #include "common/matrix.hpp"
+#include "search/cells.hpp"
 #include "search/codes.hpp"
 #include "search/full_scan.hpp"
 #include "search/layout.hpp"
 #include "search/loops.hpp"
-#include "search/places.hpp"
-#include "search/pruned_search.hpp"
 #include "search/queries.hpp"
 #include "search/tiles.hpp"
 
@@ -42,10 +41,10 @@ struct Results {
 template <class Code>
 class Index {
    public:
-    // numbering and leaf_counts, (n_trees,), make codes of leaf numbers. Without bounds only scan() works.
+    // numbering and leaf_counts, (n_trees,), make codes of leaf numbers. Without cells only scan() works.
     Index(const Tiles<Code>& tiles, const Numbering& numbering, std::span<const std::int32_t> leaf_counts,
-          const std::optional<Bounds>& bounds)
-        : tiles_(tiles), numbering_(numbering), leaf_counts_(leaf_counts), bounds_(bounds) {
+          const std::optional<Cells<Code>>& cells)
+        : tiles_(tiles), numbering_(numbering), leaf_counts_(leaf_counts), cells_(cells) {
         for (const std::int32_t count : leaf_counts)
             if (count < 1 || count > most_leaves)
                 throw std::invalid_argument("leaf_counts must be from 1 to what the codes can tell apart");
@@ -53,7 +52,7 @@ class Index {
 
     std::size_t n_trees() const { return tiles_.n_trees; }
     std::size_t n_rows() const { return tiles_.n_rows; }
-    bool has_bounds() const { return bounds_.has_value(); }
+    bool has_cells() const { return cells_.has_value(); }
 
     // In all of these `leaves` are leaf numbers, (n_queries, n_trees), of which a range is searched for.
 
@@ -66,32 +65,14 @@ class Index {
                    out.affinities[range.query_start].data(), out.rows[range.query_start].data(), loops);
     }
 
-    // The same, but tiles are skipped that cannot have a row among the best; see ibug::search.
-    void search(Matrix<const std::int32_t> leaves, const Range& range, std::size_t most_visits, const Results& out,
-                const Loops& loops) const {
-        if (range.tile_start == range.tile_stop) return scan(leaves, range, out, loops);
+    // The same among the rows of the nearest cells only, for a range of queries; `visited` has the number of rows that
+    // each was compared with, (n_queries,).
+    void search(Matrix<const std::int32_t> leaves, const Range& range, const Budget& budget, const Results& out,
+                std::span<std::int64_t> visited, const Loops& loops) const {
         const EncodedQueries<Code> queries = encode(leaves, range);
-        ibug::search(tiles_, *bounds_, queries.view(), out.k(), range.tile_start, range.tile_stop, most_visits,
-                     out.affinities[range.query_start].data(), out.rows[range.query_start].data(), nullptr, loops);
-    }
-
-    // The number of tiles that search() visits for each query, if it never gives up.
-    void count_visits(Matrix<const std::int32_t> leaves, std::size_t k, std::span<std::int64_t> visits,
-                      const Loops& loops) const {
-        const EncodedQueries<Code> queries{leaves, numbering_, leaf_counts_};
-        count_visits(queries.view(), k, visits, loops);
-    }
-
-    // The same where rows of the index are the queries, by their places in the tiles.
-    void count_visits_of_rows(std::span<const std::size_t> places, std::size_t k, std::span<std::int64_t> visits,
-                              const Loops& loops) const {
-        const std::size_t width = tiles_.width();
-        std::vector<Code> codes(places.size() * width, Code{1});
-        for (std::size_t i = 0; i < places.size(); ++i) {
-            const Code* from = tiles_.tile(places[i] / tile_rows) + places[i] % tile_rows;
-            for (std::size_t t = 0; t < tiles_.n_trees; ++t) codes[i * width + t] = from[t * tile_rows];
-        }
-        count_visits({codes.data(), places.size(), width, nullptr, nullptr}, k, visits, loops);
+        CellSearch<Code>(tiles_, *cells_, out.k(), budget, loops)
+            .find(queries.view(), out.affinities[range.query_start].data(), out.rows[range.query_start].data(),
+                  visited.data() + range.query_start);
     }
 
     // The code of each leaf, (n_queries, n_trees); `unseen` where no training row has been.
@@ -124,19 +105,10 @@ class Index {
         return {leaves.rows(range.query_start, range.query_stop), numbering_, leaf_counts_};
     }
 
-    void count_visits(const Queries<Code>& queries, std::size_t k, std::span<std::int64_t> visits,
-                      const Loops& loops) const {
-        const std::size_t n_tiles = n_tiles_of(tiles_.n_rows);
-        std::vector<std::int32_t> affinities(queries.n * k);
-        std::vector<std::int64_t> rows(queries.n * k);
-        ibug::search(tiles_, *bounds_, queries, k, 0, n_tiles, n_tiles, affinities.data(), rows.data(), visits.data(),
-                     loops);
-    }
-
     Tiles<Code> tiles_;
     Numbering numbering_;
     std::span<const std::int32_t> leaf_counts_;
-    std::optional<Bounds> bounds_;
+    std::optional<Cells<Code>> cells_;
 };
 
 }  // namespace ibug

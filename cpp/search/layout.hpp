@@ -33,16 +33,6 @@ inline constexpr std::size_t max_trees = 65534;
 template <class Code>
 inline constexpr std::size_t trees_per_line = 4 / sizeof(Code);
 
-// Rows per superblock: 64 tiles, whose occurrences of a leaf are one 64-bit word.
-inline constexpr std::size_t superblock_tiles = 64;
-inline constexpr std::size_t superblock_rows = superblock_tiles * tile_rows;
-
-// Superblocks come in chunks, whose tiles are bounded together.
-inline constexpr std::size_t chunk_superblocks = 8;
-inline constexpr std::size_t chunk_tiles = chunk_superblocks * superblock_tiles;
-inline constexpr std::size_t chunk_rows = chunk_tiles * tile_rows;
-
 inline std::size_t n_tiles_of(std::size_t n_rows) { return (n_rows + quad_rows - 1) / quad_rows * quad_tiles; }
-inline std::size_t n_chunks_of(std::size_t n_rows) { return (n_rows + chunk_rows - 1) / chunk_rows; }
 
 }  // namespace ibug

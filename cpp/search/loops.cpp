@@ -6,7 +6,6 @@
 
 #include "common/target.hpp"
 #include "search/loops/bitmap_sums.hpp"
-#include "search/loops/bound_sums.hpp"
 #include "search/loops/count.hpp"
 
 namespace ibug::IBUG_TARGET {
@@ -16,15 +15,15 @@ namespace {
 // Queries at a time, so that their counters stay in registers: 16 registers hold those of two, 32 those of four.
 constexpr std::size_t group = IBUG_VECTOR_BYTES == 64 ? 4 : 2;
 
-// From these numbers of queries on, bitmaps are faster than comparisons, and likely to be faster than bounds.
+// From this number of queries on, bitmaps are faster than comparisons.
 #if IBUG_VECTOR_BYTES == 64
-constexpr std::size_t least_queries = 16, many_queries = 32;
+constexpr std::size_t least_queries = 16;
 #elif IBUG_VECTOR_BYTES == 32
-constexpr std::size_t least_queries = 40, many_queries = 192;
+constexpr std::size_t least_queries = 40;
 #elif defined(IBUG_X86) || defined(IBUG_NEON)
-constexpr std::size_t least_queries = 32, many_queries = 64;  // measured on x86, taken over for ARM
+constexpr std::size_t least_queries = 32;  // measured on x86, taken over for ARM
 #else
-constexpr std::size_t least_queries = 256, many_queries = 256;  // plain loops make them slowly
+constexpr std::size_t least_queries = 256;  // plain loops make them slowly
 #endif
 
 }  // namespace
@@ -33,13 +32,10 @@ const Loops loops = {
     InstructionSet::IBUG_TARGET,
     group,
     least_queries,
-    many_queries,
-    {count<std::uint8_t, group>, count<std::uint8_t, 1>, visit<std::uint8_t>},
-    {count<std::uint16_t, group>, count<std::uint16_t, 1>, visit<std::uint16_t>},
-    {count<std::uint32_t, group>, count<std::uint32_t, 1>, visit<std::uint32_t>},
+    {count<std::uint8_t, group>, count<std::uint8_t, 1>},
+    {count<std::uint16_t, group>, count<std::uint16_t, 1>},
+    {count<std::uint32_t, group>, count<std::uint32_t, 1>},
     at_least,
-    tile_bounds,
-    superblock_bounds,
     make_bitmaps,
     add_bitmaps,
     read_rows,

@@ -18,14 +18,6 @@ template <class Code>
 using CountFunction = void (*)(const Code* tiles, std::size_t tile_stride, std::size_t n_lines, const Code* queries,
                                std::size_t query_stride, std::uint16_t* counts);
 
-// The affinities of one tile to one query, tree block by tree block of `block_lines` lines. bounds[b * bounds_stride]
-// says how many matches a row can have in block b at most, and `bound` is their sum. Returns the rows that reach
-// `needed`, one bit per row; where none can, counting stops early and `counts` (tile_rows) are not complete.
-template <class Code>
-using VisitFunction = std::uint32_t (*)(const Code* tile, const Code* query, std::size_t n_lines,
-                                        std::size_t block_lines, const std::uint8_t* bounds, std::size_t bounds_stride,
-                                        std::uint32_t bound, std::uint32_t needed, std::uint16_t* counts);
-
 // The rows of four tiles whose count is at least `needed`, one bit per row.
 using AtLeastFunction = std::uint64_t (*)(const std::uint16_t* counts, std::uint16_t needed);
 
@@ -57,39 +49,20 @@ using AddBitmapsFunction = void (*)(const Bitmap* bitmaps, const std::uint16_t* 
 using ReadRowsFunction = bool (*)(const Bitmap* planes, std::size_t n_planes, std::size_t n_rows, std::uint32_t needed,
                                   std::size_t k, Bitmap& reaching, std::uint16_t* counts);
 
-// Where a leaf occurs among 64 superblocks, and the first of its words there: one for each superblock where it occurs,
-// with one bit for each of its 64 tiles. See places.hpp.
-struct LeafWords {
-    std::uint64_t superblocks;
-    const std::uint64_t* words;
-};
-
-// For each tile of eight superblocks, bits `shift` to `shift + 7`, how many of `n_leaves` leaves, at most 255, occur in
-// it.
-using TileBoundsFunction = void (*)(const LeafWords* leaves, std::size_t n_leaves, std::size_t shift,
-                                    std::uint8_t* out);
-
-// For each of 64 superblocks how many of `n_leaves` leaves occur in it: added to out[superblock].
-using SuperblockBoundsFunction = void (*)(const LeafWords* leaves, std::size_t n_leaves, std::uint16_t* out);
-
 template <class Code>
 struct Counters {
     CountFunction<Code> group;   // Loops::group_size queries at a time
     CountFunction<Code> single;  // one query: what is left over, and online prediction
-    VisitFunction<Code> visit;
 };
 
 struct Loops {
     InstructionSet set;
     std::size_t group_size;
     std::size_t least_queries;  // from this number on they share bitmaps with profit
-    std::size_t many_queries;   // from this number on that is likely to be faster than to skip rows by bounds
     Counters<std::uint8_t> codes8;
     Counters<std::uint16_t> codes16;
     Counters<std::uint32_t> codes32;
     AtLeastFunction at_least;
-    TileBoundsFunction tile_bounds;
-    SuperblockBoundsFunction superblock_bounds;
     MakeBitmapsFunction make_bitmaps;
     AddBitmapsFunction add_bitmaps;
     ReadRowsFunction read_rows;

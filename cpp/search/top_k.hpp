@@ -32,20 +32,12 @@ class TopK {
         entered_.assign(n_slots(n_trees), 0);
         at_least_ = kth_ = 0;
         last_row_ = any_row;
-        dirty_ = false;
     }
 
     bool full() const { return at_least_ >= k_; }
 
     // The k-th best affinity, which a further row must have at least; 0 while there are fewer than k.
     std::uint32_t needed() const { return kth_; }
-
-    // Whether a row of this affinity can enter, given that no such row has a number below `least_row`.
-    bool can_enter(std::uint32_t affinity, std::uint32_t least_row) {
-        if (affinity != kth_ || !full()) return affinity >= kth_;
-        if (dirty_) compact();
-        return least_row < last_row_;
-    }
 
     // The rows that `mask` names: bit i is the row order[i] with affinity counts[i].
     void offer(const std::uint16_t* counts, const std::uint32_t* order, std::uint64_t mask) {
@@ -61,7 +53,6 @@ class TopK {
             size_ += enters;
         }
         if (size_ == before) return;
-        dirty_ = true;
         at_least_ += size_ - before;
         while (at_least_ - entered_[kth_] >= k_) {
             at_least_ -= entered_[kth_++];
@@ -136,7 +127,6 @@ class TopK {
 
     // Keeps the k best of those that have entered. The last of them is the row that a tie must be before.
     void compact() {
-        dirty_ = false;
         if (size_ < k_) return;
         const auto last = best_.begin() + static_cast<std::ptrdiff_t>(k_) - 1;
         std::nth_element(best_.begin(), last, best_.begin() + static_cast<std::ptrdiff_t>(size_), std::greater<>());
@@ -154,7 +144,6 @@ class TopK {
     std::size_t at_least_ = 0;            // how many of them have an affinity of kth_ or more
     std::uint32_t kth_ = 0;
     std::uint32_t last_row_ = any_row;  // of equal affinities only rows before this one can enter
-    bool dirty_ = false;                // whether rows have entered since last_row_ was found
 };
 
 }  // namespace ibug

@@ -9,12 +9,11 @@
 #include <random>
 #include <vector>
 
+#include "search/cells.hpp"
 #include "search/codes.hpp"
 #include "search/index.hpp"
 #include "search/layout.hpp"
 #include "search/loops.hpp"
-#include "search/order.hpp"
-#include "search/places.hpp"
 
 namespace {
 
@@ -59,7 +58,7 @@ Neighbors by_brute_force(const Leaves& train, const Leaves& queries, std::size_t
     return found;
 }
 
-// An index with bounds, and the arrays that it looks at.
+// An index with cells around every seventh row, and the arrays that it looks at.
 template <class Code>
 class MadeIndex {
    public:
@@ -70,25 +69,28 @@ class MadeIndex {
         number_leaves(leaves, {numbering_.data(), n_trees, width}, counts_);
         const Numbering numbering{{numbering_.data(), n_trees, width}};
         pack_rows(leaves, numbering, 0, tiles_.data());
-        const std::size_t n_sampled = std::min<std::size_t>(n_trees, 32);
-        const auto sample = sample_trees(tiles_.data(), n_rows_, n_trees, n_sampled);
-        Bisection({sample.data(), n_rows_, n_sampled}).write(order_);
+        std::iota(order_.begin(), order_.end(), 0u);
+        const std::size_t n_cells = (n_rows_ + 6) / 7;
+        prototypes_.assign(n_tiles_of(n_cells) * padded_trees(n_trees) * tile_rows + 64, Code{0});
+        Leaves first;
+        for (std::size_t c = 0; c < n_cells; ++c)
+            first.insert(first.end(), train.begin() + static_cast<std::ptrdiff_t>(7 * c * n_trees),
+                         train.begin() + static_cast<std::ptrdiff_t>((7 * c + 1) * n_trees));
+        pack_rows({first.data(), n_cells, n_trees}, numbering, 0, prototypes_.data());
+        cell_order_.resize(n_cells);
+        std::iota(cell_order_.begin(), cell_order_.end(), 0u);
+        const Tiles<Code> prototypes{prototypes_.data(), n_cells, n_trees, cell_order_.data()};
+        std::vector<std::int64_t> cells(n_rows_);
+        nearest_prototypes<Code>({tiles_.data(), n_rows_, n_trees, order_.data()}, prototypes, 0, n_rows_, cells,
+                                 baseline::loops);
+        std::stable_sort(order_.begin(), order_.end(),
+                         [&](std::uint32_t a, std::uint32_t b) { return cells[a] < cells[b]; });
         permute_rows<Code>(tiles_.data(), n_trees, order_, n_trees);
-        first_leaf_.assign(1, 0);
-        for (const std::int32_t n : counts_) first_leaf_.push_back(first_leaf_.back() + static_cast<std::uint32_t>(n));
-        const std::size_t n_leaves = first_leaf_.back(), n_chunks = n_chunks_of(n_rows_);
-        masks_.assign(n_leaves * n_chunks + 7, 0);
-        starts_.assign(n_leaves * ((n_chunks + 7) / 8), 0);
-        if (!find_places<Code>(tiles_.data(), n_rows_, counts_, std::size_t{1} << 30, masks_.data(), starts_.data(),
-                               words_))
-            std::abort();
-        words_.resize(words_.size() + 7);
-        least_row_.assign(n_tiles(), ~std::uint32_t{0});
-        for (std::size_t i = 0; i < n_rows_; ++i)
-            least_row_[i / tile_rows] = std::min(least_row_[i / tile_rows], order_[i]);
-        const Places places{masks_.data(), starts_.data(), words_.data(), n_chunks};
+        starts_.assign(n_cells + 1, 0);
+        for (const std::int64_t cell : cells) ++starts_[static_cast<std::size_t>(cell) + 1];
+        std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
         index_.emplace(Tiles<Code>{tiles_.data(), n_rows_, n_trees, order_.data()}, numbering, counts_,
-                       Bounds{places, first_leaf_.data(), least_row_.data()});
+                       Cells<Code>{prototypes, starts_});
     }
 
     const Index<Code>& index() const { return *index_; }
@@ -97,10 +99,8 @@ class MadeIndex {
    private:
     std::size_t n_rows_;
     std::vector<std::int32_t> numbering_, counts_;
-    std::vector<Code> tiles_;
-    std::vector<std::uint32_t> order_, first_leaf_, starts_, least_row_;
-    std::vector<std::uint8_t> masks_;
-    std::vector<std::uint64_t> words_;
+    std::vector<Code> tiles_, prototypes_;
+    std::vector<std::uint32_t> order_, cell_order_, starts_;
     std::optional<Index<Code>> index_;
 };
 
@@ -130,16 +130,19 @@ void check(const char* name, const Leaves& train, const Leaves& queries, std::si
             for (const std::size_t at_a_time : {n_queries, std::size_t{5}, std::size_t{1}}) {
                 const std::size_t n_asked = std::min(n_queries, std::max<std::size_t>(at_a_time, 42));
                 const Neighbors expected = all_rows.first(n_asked, n_rows, k);
-                Neighbors scanned(n_asked, k), searched(n_asked, k), hasty(n_asked, k);
+                Neighbors scanned(n_asked, k), at_once(n_asked, k), in_rounds(n_asked, k);
+                std::vector<std::int64_t> visited(n_queries);
                 for (std::size_t q = 0; q < n_asked; q += at_a_time) {
                     const Range range{q, std::min(n_asked, q + at_a_time), 0, n_tiles};
                     made.index().scan(leaves, range, results(scanned, n_asked, k), *loops);
-                    made.index().search(leaves, range, n_tiles, results(searched, n_asked, k), *loops);
-                    made.index().search(leaves, range, 0, results(hasty, n_asked, k), *loops);
+                    made.index().search(leaves, range, {n_rows, n_rows, 1.0}, results(at_once, n_asked, k), visited,
+                                        *loops);
+                    made.index().search(leaves, range, {3, n_rows, 0.0}, results(in_rounds, n_asked, k), visited,
+                                        *loops);
                 }
                 compare(scanned, expected, "scan", name, set);
-                compare(searched, expected, "search by bounds", name, set);
-                compare(hasty, expected, "search by bounds that gives up", name, set);
+                compare(at_once, expected, "all cells", name, set);
+                compare(in_rounds, expected, "all cells in rounds", name, set);
             }
         }
     }

@@ -5,6 +5,7 @@ import pytest
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
+from ibug.neighbors import Budget, _build
 
 pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
@@ -12,13 +13,14 @@ LEAVES = np.random.default_rng(0).integers(0, 9, (300, 30))
 
 
 def clustered_index():
-    """Rows of 40 kinds that differ in few trees: an index that keeps its bounds."""
+    """An index with cells, of rows of 40 kinds that differ in few trees."""
     rng = np.random.default_rng(2)
     rows = np.repeat(rng.integers(0, 9, (40, 30)), 100, axis=0)
     rows[rng.random(rows.shape) < 0.05] = 0
-    index = LeafIndex.build(rng.permutation(rows))
-    assert "words" in index.arrays()
-    return index
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_build, "_LEAST_CODES", 1)
+        patched.setattr(_build, "_LEAST_ROWS", 1)
+        return LeafIndex.build(rng.permutation(rows))
 
 
 def saved_and_mapped(arrays, folder):
@@ -85,23 +87,21 @@ def test_arrays_that_do_not_fit_together(change, message):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("masks", lambda a: a[:-1], "masks must be of shape"),
-        ("masks", lambda a: a ^ np.uint8(1), "masks, starts and words of the index do not fit together"),
-        ("starts", lambda a: a + np.uint32(1), "masks, starts and words of the index do not fit together"),
-        ("starts", lambda a: a.ravel(), "starts must be an array of uint32 with 2 dimensions"),
-        ("words", lambda a: a[:-1], "masks, starts and words of the index do not fit together"),
-        ("words", lambda a: a.astype(np.int64), "words must be an array of uint64"),
-        ("first_leaf", lambda a: a + np.uint32(1), "first_leaf must be the running sum"),
-        ("least_row", lambda a: a[:-1], "least_row must be of shape"),
+        ("prototypes", lambda a: a[:-4], "prototypes must be of shape"),
+        ("prototypes", lambda a: a.astype(np.uint16), "prototypes must be an array of uint8"),
+        ("cell_starts", lambda a: a[:-1], "cell_starts must rise from 0 to the number of rows"),
+        ("cell_starts", lambda a: a[::-1].copy(), "cell_starts must rise"),
+        ("cell_starts", lambda a: a[-1:], "cell_starts must rise"),
+        ("cell_starts", lambda a: a.astype(np.int64), "cell_starts must be an array of uint32"),
     ],
 )
-def test_bounds_that_do_not_fit_together(name, change, message):
+def test_cells_that_do_not_fit_together(name, change, message):
     arrays = clustered_index().arrays()
     with pytest.raises(InvalidInputError, match=message):
         LeafIndex.from_arrays({**arrays, name: change(arrays[name])})
 
 
-@pytest.mark.parametrize("name", ["numbering", "words"])
+@pytest.mark.parametrize("name", ["numbering", "prototypes"])
 def test_missing_arrays(name):
     arrays = clustered_index().arrays()
     del arrays[name]
@@ -109,13 +109,15 @@ def test_missing_arrays(name):
         LeafIndex.from_arrays(arrays)
 
 
-def test_a_mapped_index_with_bounds_answers_the_same(tmp_path):
+def test_a_mapped_index_with_cells_answers_the_same(tmp_path):
     index = clustered_index()
     again = LeafIndex.from_arrays(saved_and_mapped(index.arrays(), tmp_path))
-    assert not again.arrays()["words"].flags.writeable
+    assert not again.arrays()["prototypes"].flags.writeable
     queries = np.random.default_rng(3).integers(0, 9, (20, 30))
-    for one, other in zip(again.query(queries, 7), index.query(queries, 7), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for budget in (None, Budget(2, 5)):
+        found = again.query(queries, 7, budget=budget)
+        for one, other in zip(found, index.query(queries, 7, budget=budget), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def unaligned(array):

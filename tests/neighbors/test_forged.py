@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibug import LeafIndex
-from ibug.neighbors import _build, instruction_sets
+from ibug.neighbors import Budget, _build, instruction_sets
 
 pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
@@ -18,32 +18,29 @@ TYPES = {9: np.uint8, 300: np.uint16, 70_000: np.uint32}  # code types by the nu
 
 
 def arrays_of(n_rows, n_trees, n_leaves):
-    """Return the arrays of an index with bounds, each a copy."""
+    """Return the arrays of an index with cells, each a copy."""
     rng = np.random.default_rng(0)
     leaves = rng.integers(0, 9, (7, n_trees))[rng.integers(0, 7, n_rows)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_build, "_LEAST_TILES", 4)
-        patched.setattr(_build, "_MOST_MEMORY", 1e9)
-        patched.setattr(_build, "_MOST_VISITED", 2.0)
+        patched.setattr(_build, "_LEAST_CODES", 1)
+        patched.setattr(_build, "_LEAST_ROWS", 1)
         arrays = LeafIndex.build(leaves).arrays()
-    tiles = arrays["tiles"].astype(TYPES[n_leaves])
-    return leaves.astype(np.int32), {**{name: array.copy() for name, array in arrays.items()}, "tiles": tiles}
+    codes = {name: arrays[name].astype(TYPES[n_leaves]) for name in ("tiles", "prototypes")}
+    return leaves.astype(np.int32), {**{name: array.copy() for name, array in arrays.items()}, **codes}
 
 
 def ask(arrays, queries, ks):
     """Ask in every way; answers may be wrong, but rows are rows of the index, and each comes once."""
-    bounded = LeafIndex.from_arrays(arrays)
+    celled = LeafIndex.from_arrays(arrays)
     full = LeafIndex.from_arrays({name: arrays[name] for name in LeafIndex.REQUIRED_ARRAYS})
     n_rows, most = len(full), arrays["tiles"].shape[1]
     for instruction_set in instruction_sets():
-        for index in (bounded, full):
+        for index, budget in ((celled, Budget(1, 3, 0.5)), (full, None)):
             for k in ks:
-                affinities, rows = index.query(queries, k, instruction_set=instruction_set)
+                affinities, rows = index.query(queries, k, budget=budget, instruction_set=instruction_set)
                 assert np.all((rows >= -1) & (rows < n_rows))
                 assert np.all((affinities >= -1) & (affinities <= most))
-                if index is full:
-                    assert np.all(np.diff(np.sort(rows, axis=1), axis=1) > 0)
-        bounded.visited(queries, ks[0], instruction_set=instruction_set)
+                assert np.all(np.diff(np.sort(rows, axis=1), axis=1) > 0)
     full.leaf_sizes(queries)
 
 
@@ -95,7 +92,7 @@ def test_any_contents(seed, n_rows, n_trees, n_leaves, n_values, n_queries):
 
 
 @pytest.mark.parametrize("n_rows", [8193, 70_000])
-def test_any_contents_of_several_chunks(n_rows):
+def test_any_contents_of_many_rows(n_rows):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         _, arrays = arrays_of(n_rows, 6, 9)
@@ -104,11 +101,10 @@ def test_any_contents_of_several_chunks(n_rows):
 
 
 def forge(arrays, rng, n_values):
-    """Write anything where contents are not checked: codes, words, smallest rows, and codes in the look-up table."""
+    """Write anything where contents are not checked: codes of rows and prototypes, and those in the look-up table."""
     tiles = arrays["tiles"]
     tiles[...] = rng.integers(0, min(n_values, np.iinfo(tiles.dtype).max + 1), tiles.shape)
-    words = arrays["words"]
-    words[...] = rng.integers(0, 2**64, words.shape, np.uint64) | rng.integers(0, 2**64, words.shape, np.uint64)
-    arrays["least_row"][...] = rng.integers(0, 2**32, arrays["least_row"].shape)
+    prototypes = arrays["prototypes"]
+    prototypes[...] = rng.integers(0, min(n_values, np.iinfo(tiles.dtype).max + 1), prototypes.shape)
     numbering, counts = arrays["numbering"], arrays["leaf_counts"]
     numbering[...] = rng.integers(-1, counts[:, None], numbering.shape)

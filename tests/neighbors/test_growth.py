@@ -7,7 +7,6 @@ import pytest
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors._build import find_bounds, first_to_sort
 
 pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
@@ -63,56 +62,6 @@ def test_rows_that_are_forgotten_are_not_found(gone):
     assert_same(index.extended([leaves[:50]], 50), np.concatenate([leaves[gone:], leaves[:50]]), queries, k=5)
 
 
-@pytest.mark.parametrize("more", [1, 300, 1000])
-def test_bounds_of_a_grown_index_are_those_that_a_look_at_all_rows_finds(more):
-    leaves = structured(9000 + more)
-    leaves[9000:, 3] += 5  # leaves that were not there before
-    grown = LeafIndex.build(leaves[:9000]).extended([leaves[9000:]], more)
-    assert grown.bounds_nbytes
-    arrays = grown.arrays()
-    names = ("tiles", "order", "numbering", "leaf_counts")
-    fresh = find_bounds(*(arrays[name] for name in names))
-    for name, array in fresh.arrays().items():
-        np.testing.assert_array_equal(arrays[name], array, err_msg=name)
-
-
-def runs_of(n_rows, parts):
-    """Return the rows at which runs begin, and how often each row was sorted: by keeping a list of runs."""
-    times, starts, stop = [], [], 0
-    for more in parts:
-        first = first_to_sort(n_rows, n_rows + stop, n_rows + stop + more) - n_rows
-        stop += more
-        times += [0] * more
-        for row in range(first, stop):
-            times[row] += 1
-        starts = [start for start in starts if start < first] + [first]
-    return starts, times
-
-
-@pytest.mark.parametrize("parts", [[1] * 300, [10] * 100, [7, 100, 3, 3, 500, 1, 1, 64], [1000], [33] * 40])
-def test_rows_that_were_added_lie_in_few_runs_and_are_not_sorted_often(parts):
-    starts, times = runs_of(10_000, parts)
-    assert starts[0] == 0
-    assert min(times) >= 1  # no row is left out
-    most = np.log2(sum(parts) / min(parts)) + 2
-    assert len(starts) <= most
-    assert np.mean(times) <= most
-
-
-def test_all_rows_are_put_in_order_again_once_there_are_half_as_many_more():
-    leaves, queries = structured(14_000), structured(60, seed=7)
-    some = LeafIndex.build(leaves[:9000])
-    for start in range(9000, 13_000, 250):
-        some = some.extended([leaves[start : start + 250]], 250)
-    assert_same(some, leaves[:13_000], queries)
-    assert some.arrays()["n_sorted"] == 9000
-    every = some.extended([leaves[13_000:]], 1000)
-    assert "n_sorted" not in every.arrays()
-    at_once = LeafIndex.build(leaves).visited(queries, 10).mean()
-    assert every.visited(queries, 10).mean() < 1.2 * at_once
-    assert some.visited(queries, 10).mean() < 1.5 * at_once
-
-
 def test_what_cannot_be_added():
     index = LeafIndex.build(structured(100))
     with pytest.raises(InvalidInputError, match="trees"):
@@ -124,7 +73,3 @@ def test_what_cannot_be_added():
     for gone in (-1, 100):
         with pytest.raises(InvalidInputError, match="can be left out"):
             index.without_first(gone)
-    arrays = index.extended([structured(10)], 10).arrays()
-    for wrong in (np.array([0]), np.array([111]), np.array([1, 2]), np.array([1.0])):
-        with pytest.raises(InvalidInputError, match="n_sorted"):
-            LeafIndex.from_arrays({**arrays, "n_sorted": wrong})

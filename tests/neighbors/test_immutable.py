@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibug import LeafIndex
-from ibug.neighbors import _build, _search, instruction_sets
+from ibug.neighbors import Budget, _build, _search, instruction_sets
 from tests.oracles import nearest_rows
 
 pytestmark = [pytest.mark.once, pytest.mark.kernel]
@@ -17,18 +17,20 @@ pytestmark = [pytest.mark.once, pytest.mark.kernel]
 MANY = 200  # more than any instruction set needs to share bitmaps
 
 
-def bounded(train):
-    """Return an index with bounds, which small ones, and those where they do not pay, would not keep."""
+def with_cells(train):
+    """Return an index with cells, which small ones have not."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_build, "_LEAST_TILES", 4)
-        patched.setattr(_build, "_MOST_MEMORY", 1e9)
-        patched.setattr(_build, "_MOST_VISITED", 2.0)
+        patched.setattr(_build, "_LEAST_CODES", 1)
+        patched.setattr(_build, "_LEAST_ROWS", 1)
         index = LeafIndex.build(train)
-    assert "words" in index.arrays()
+    assert index.n_cells
     return index
 
 
-def without_bounds(index):
+ALL_CELLS = Budget(100, 10**6, 0.0)
+
+
+def without_cells(index):
     return LeafIndex.from_arrays({name: a for name, a in index.arrays().items() if name in LeafIndex.REQUIRED_ARRAYS})
 
 
@@ -60,28 +62,30 @@ def assert_same(found, expected):
 def test_queries_in_unseen_leaves_equal_brute_force(n_queries, n_leaves, instruction_set, monkeypatch):
     monkeypatch.setattr(_search, "COMPARISONS_PER_TASK", 1000)
     train = full_trees(900, 130, 40, n_leaves)
-    index = bounded(train)
+    index = with_cells(train)
     assert index.code_type == (np.uint8 if n_leaves <= 256 else np.uint16)
     for share in (0.1, 0.9, 1.0):
         queries = strange(train, n_queries, n_leaves, share)
         affinities, rows = nearest_rows(train, queries, 900)
         for k in (1, 2, 30, 900):
             expected = affinities[:, :k], rows[:, :k]
-            for one in (index, without_bounds(index)):
-                assert_same(one.query(queries, k, instruction_set=instruction_set), expected)
-                assert_same(one.query(queries, k, n_jobs=3, instruction_set=instruction_set), expected)
+            for one in (index, without_cells(index)):
+                for n_jobs in (None, 3):
+                    found = one.query(queries, k, budget=ALL_CELLS, n_jobs=n_jobs, instruction_set=instruction_set)
+                    assert_same(found, expected)
+            assert_same(index.query(queries, k, instruction_set=instruction_set), expected)
 
 
 @pytest.mark.parametrize("instruction_set", instruction_sets())
 @pytest.mark.parametrize("n_queries", [1, 5])
 def test_16_bit_codes_that_are_all_taken(n_queries, instruction_set):
     train = full_trees(66_000, 3, 2, 65_536)
-    index = bounded(train)
+    index = with_cells(train)
     assert index.code_type == np.uint16
     queries = strange(train, n_queries, 65_536, share=0.5)
     expected = nearest_rows(train, queries, 4)
-    for one in (index, without_bounds(index)):
-        assert_same(one.query(queries, 4, instruction_set=instruction_set), expected)
+    for one in (index, without_cells(index)):
+        assert_same(one.query(queries, 4, budget=ALL_CELLS, instruction_set=instruction_set), expected)
     assert index.code_type == np.uint16
 
 
@@ -99,18 +103,18 @@ def test_any_queries_equal_brute_force(seed, n_trees, full, n_queries, share, k,
     train = full_trees(600, n_trees, round(full * n_trees), seed=seed)
     queries = strange(train, n_queries, share=share, seed=seed + 1)
     expected = nearest_rows(train, queries, k)
-    index = bounded(train)
-    assert_same(index.query(queries, k, instruction_set=instruction_set), expected)
-    assert_same(without_bounds(index).query(queries, k, instruction_set=instruction_set), expected)
+    index = with_cells(train)
+    assert_same(index.query(queries, k, budget=ALL_CELLS, instruction_set=instruction_set), expected)
+    assert_same(without_cells(index).query(queries, k, instruction_set=instruction_set), expected)
 
 
 def state(index):
-    return index.nbytes, index.bounds_nbytes, index.code_type, {name: a.copy() for name, a in index.arrays().items()}
+    return index.nbytes, index.n_cells, index.code_type, {name: a.copy() for name, a in index.arrays().items()}
 
 
 def assert_unchanged(index, before, pickled):
     *numbers, arrays = before
-    assert [index.nbytes, index.bounds_nbytes, index.code_type] == numbers
+    assert [index.nbytes, index.n_cells, index.code_type] == numbers
     assert index.arrays().keys() == arrays.keys()
     for name, array in index.arrays().items():
         assert array.dtype == arrays[name].dtype
@@ -121,20 +125,20 @@ def assert_unchanged(index, before, pickled):
 @pytest.mark.parametrize("n_leaves", [9, 256, 257])
 def test_nothing_changes(n_leaves):
     train = full_trees(4000, 30, 10, n_leaves)
-    index = LeafIndex.build(train)
+    index = with_cells(train)
     before, pickled = state(index), pickle.dumps(index)
     for n_queries in (1, MANY):
         queries = strange(train, n_queries, n_leaves)
         index.query(queries, 7)
         index.query(queries, 7, n_jobs=2)
         index.leaf_sizes(queries)
-        index.visited(queries, 7)
+        index.visited(queries, 7, Budget(1, 2))
+        index.query(queries, 7, budget=Budget(1, 2))
     assert_unchanged(index, before, pickled)
 
 
 def test_the_arrays_are_read_only():
-    index = LeafIndex.build(full_trees(4000, 30, 10))
-    assert "words" in index.arrays()
+    index = with_cells(full_trees(4000, 30, 10))
     for array in index.arrays().values():
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0

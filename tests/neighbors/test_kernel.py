@@ -30,8 +30,13 @@ LEAF_COUNTS = np.full(9, 3, np.int32)
 QUERIES = LEAVES.astype(np.int32)
 
 
-def index_of(tiles, *bounds):
-    return search.Index(tiles, ORDER, NUMBERING, LEAF_COUNTS, *bounds)
+def index_of(tiles, *cells):
+    return search.Index(tiles, ORDER, NUMBERING, LEAF_COUNTS, *cells)
+
+
+def cells_of(tiles):
+    """Return five cells of 40 rows each, around the first rows."""
+    return {"prototypes": tiles[:4].copy(), "cell_starts": np.arange(0, 201, 40, dtype=np.uint32)}
 
 
 def codes(leaves, dtype):
@@ -88,49 +93,16 @@ def test_rows_are_moved_where_the_order_says(tiles):
     assert not moved[:, 9:].any()
 
 
-def test_the_order_has_every_row_once(tiles):
-    order = np.zeros(200, np.uint32)
-    search.order_rows(tiles, 9, 5, order)
-    np.testing.assert_array_equal(np.sort(order), np.arange(200))
-    assert np.any(order != np.arange(200))
-
-
-def test_similar_rows_come_together():
-    # Four kinds of rows, mixed up: each tile of the order has one kind.
-    kinds = np.random.default_rng(2).permutation(np.repeat(np.arange(4), 64))
-    tiles = np.ascontiguousarray(np.repeat(kinds, 8).reshape(16, 16, 8).swapaxes(1, 2).astype(np.uint8))
-    order = np.zeros(256, np.uint32)
-    search.order_rows(tiles, 8, 8, order)
-    assert all(len(set(kinds[tile])) == 1 for tile in order.reshape(16, 16))
-
-
-def bounds_of(tiles):
-    masks, starts = np.empty(9 * 3 + 7, np.uint8), np.empty((27, 1), np.uint32)
-    words = search.find_places(tiles, 200, LEAF_COUNTS, masks, starts, 1000)
-    first_leaf = np.arange(0, 30, 3, dtype=np.uint32)
-    return {"masks": masks, "starts": starts, "words": words, "first_leaf": first_leaf, "least_row": ORDER[::13].copy()}
-
-
-def three_leaves():
-    """Return tiles that have all three leaves of each tree."""
-    tiles = np.zeros((N_TILES, WIDTH, 16), np.uint8)
-    tiles[:, :9] = np.arange(3, dtype=np.uint8).repeat(6)[:16]
-    return tiles
-
-
-def test_places_tell_in_which_tiles_a_leaf_is(tiles):
-    bounds = bounds_of(tiles)
-    masks, starts, words = bounds["masks"], bounds["starts"], bounds["words"]
-    index_of(tiles, *bounds.values())  # they fit together
-    np.testing.assert_array_equal(masks[:27], 1)  # one superblock, where every leaf occurs
-    for leaf in range(27):
-        tree, code = divmod(leaf, 3)
-        expected = [bool(np.any(LEAVES[16 * i : 16 * i + 16, tree] == code)) for i in range(64)]
-        found = [bool(int(words[starts[leaf, 0]]) >> i & 1) for i in range(64)]
-        assert found == expected
-    assert search.find_places(tiles, 200, LEAF_COUNTS, masks, starts, 26) is None
-    assert search.find_places(tiles, 200, np.full(9, 2, np.int32), np.empty(25, np.uint8),
-                               np.empty((18, 1), np.uint32), 1000) is None  # fmt: skip
+@pytest.mark.parametrize("instruction_set", search.instruction_sets())
+def test_the_nearest_prototype_of_rows(tiles, instruction_set):
+    cells = np.full(120, -1)
+    search.nearest_prototypes(tiles, 200, 9, tiles[:4].copy(), 60, cells, 50, instruction_set)
+    np.testing.assert_array_equal(cells, nearest_rows(LEAVES[:50], LEAVES[60:180], 1)[1][:, 0])
+    for n, message in ((65, "exceeds the tiles"), (0, "as many as their tiles")):
+        with pytest.raises(ValueError, match=message):
+            search.nearest_prototypes(tiles, 200, 9, tiles[:4].copy(), 60, cells, n, instruction_set)
+    with pytest.raises(ValueError, match="cells must be of rows of the tiles"):
+        search.nearest_prototypes(tiles, 200, 9, tiles[:4].copy(), 81, cells, 50, instruction_set)
 
 
 def test_an_index_keeps_its_arrays_alive():
@@ -180,37 +152,32 @@ def test_arrays_of_an_index_that_do_not_fit_are_refused(change, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"masks": np.zeros(27, np.uint8)}, "masks must be"),
-        ({"masks": np.zeros(34, np.uint8)}, "masks, starts and words of the index do not fit together"),
-        ({"masks": np.full(34, 3, np.uint8)}, "masks, starts and words of the index do not fit together"),
-        ({"starts": np.zeros((27, 2), np.uint32)}, "masks must be"),
-        ({"starts": np.zeros((27, 1), np.uint32)}, "masks, starts and words of the index do not fit together"),
-        ({"words": np.zeros(33, np.uint64)}, "masks, starts and words of the index do not fit together"),
-        ({"first_leaf": np.zeros(1, np.uint32)}, "first_leaf must be"),
-        ({"first_leaf": np.arange(0, 40, 4, dtype=np.uint32)}, "first_leaf must be the running sum"),
-        ({"first_leaf": np.arange(1, 31, 3, dtype=np.uint32)}, "first_leaf must be"),
-        ({"least_row": np.zeros(15, np.uint32)}, "least_row must be"),
+        ({"prototypes": np.zeros((8, 12, 16), np.uint8)}, "prototypes must be as many as the cells"),
+        ({"prototypes": np.zeros((4, 8, 16), np.uint8)}, "tiles must be"),
+        ({"cell_starts": np.zeros(1, np.uint32)}, "there must be a cell"),
+        ({"cell_starts": np.array([0, 199], np.uint32)}, "cells must have all rows"),
+        ({"cell_starts": np.array([1, 200], np.uint32)}, "cells must have all rows"),
+        ({"cell_starts": np.array([0, 90, 80, 200], np.uint32)}, "cells must follow each other"),
+        ({"cell_starts": np.array([0, 201, 200], np.uint32)}, "cells must follow each other"),
     ],
 )
-def test_bounds_that_do_not_fit_are_refused(change, message):
-    tiles = three_leaves()
-    bounds = bounds_of(tiles)
-    index_of(tiles, *bounds.values())
+def test_cells_that_do_not_fit_are_refused(change, message):
+    tiles = np.zeros((16, 12, 16), np.uint8)
+    index_of(tiles, *cells_of(tiles).values())
     with pytest.raises(ValueError, match=message):
-        index_of(tiles, *{**bounds, **change}.values())
+        index_of(tiles, *{**cells_of(tiles), **change}.values())
 
 
-def test_bounds_need_just_the_tiles_of_their_rows():
-    bounds = {**bounds_of(three_leaves()), "least_row": np.zeros(1024, np.uint32)}
+def test_tiles_are_as_many_as_their_rows_need():
     with pytest.raises(ValueError, match="tiles must be as many as the rows need"):
-        index_of(np.zeros((1024, 12, 16), np.uint8), *bounds.values())
+        index_of(np.zeros((1024, 12, 16), np.uint8), *cells_of(np.zeros((16, 12, 16), np.uint8)).values())
 
 
 # What each search takes beside leaves, a range of queries, and the arrays for its results.
 TILES = {"tile_start": 0, "tile_stop": 16}
 SEARCHES = {
     "scan": TILES,
-    "search": {**TILES, "most_visits": 16},
+    "search": {"cells": 1, "most_cells": 2, "reach": 0.9, "visited": np.zeros(1, np.int64)},
 }
 WRONG = [
     ({"leaves": np.zeros((1, 8), np.int32)}, "leaves must be"),
@@ -228,13 +195,21 @@ WRONG_TILES = [
     ({"tile_start": 2}, "cuts tiles apart"),
     ({"tile_stop": 6}, "cuts tiles apart"),
 ]
+WRONG_BUDGETS = [
+    ({"cells": 0}, "a budget has from one cell"),
+    ({"cells": 3}, "a budget has from one cell to the most"),
+    ({"reach": -1.0}, "a budget has"),
+    ({"reach": np.nan}, "a budget has"),
+    ({"visited": np.zeros(2, np.int64)}, "visited must be"),
+]
 
 
 @pytest.mark.parametrize(
     ("search", "change", "message"),
     [
         *((name, *wrong) for name in SEARCHES for wrong in WRONG),
-        *((name, *wrong) for name in ("scan", "search") for wrong in WRONG_TILES),
+        *(("scan", *wrong) for wrong in WRONG_TILES),
+        *(("search", *wrong) for wrong in WRONG_BUDGETS),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(search, change, message):
@@ -246,43 +221,35 @@ def test_arrays_that_do_not_fit_are_refused(search, change, message):
         "rows": np.zeros((1, 3), np.int64),
         **SEARCHES[search],
     }
-    tiles = three_leaves()
-    function = getattr(index_of(tiles, *bounds_of(tiles).values()), search)
+    tiles = np.zeros((16, 12, 16), np.uint8)
+    function = getattr(index_of(tiles, *cells_of(tiles).values()), search)
     function(**arguments)
     with pytest.raises(ValueError, match=message):
         function(**{**arguments, **change})
 
 
 def test_what_an_index_cannot_do_is_refused(tiles):
-    index, k3 = index_of(tiles), output(1, 3)
-    visits = np.zeros(1, np.int64)
-    for ask in (
-        lambda: index.search(QUERIES[:1], 0, 1, 0, 16, 16, *k3),
-        lambda: index.count_visits(QUERIES[:1], 3, visits),
-        lambda: index.count_visits_of_rows(np.zeros(1, np.int64), 3, visits),
-    ):
-        with pytest.raises(ValueError, match="the index has no bounds"):
-            ask()
-    bounded = index_of(tiles, *bounds_of(tiles).values())
-    with pytest.raises(ValueError, match="cuts tiles apart"):
-        bounded.search(QUERIES[:1], 0, 1, 0, 8, 16, *k3)
-    with pytest.raises(ValueError, match="k must be from 1 to n_rows, visits"):
-        bounded.count_visits(QUERIES[:2], 3, visits)
-    with pytest.raises(ValueError, match="k must be from 1 to n_rows, visits"):
-        bounded.count_visits_of_rows(np.zeros(1, np.int64), 201, visits)
-    for place in (-1, 200):
-        with pytest.raises(ValueError, match="a place is not in the index"):
-            bounded.count_visits_of_rows(np.full(1, place), 3, visits)
+    index, visited = index_of(tiles), np.zeros(1, np.int64)
+    with pytest.raises(ValueError, match="the index has no cells"):
+        index.search(QUERIES[:1], 0, 1, 1, 1, 1.0, *output(1, 3), visited)
+    with pytest.raises(ValueError, match="k must be at most n_rows"):
+        index_of(tiles, *cells_of(tiles).values()).search(QUERIES[:1], 0, 1, 1, 1, 1.0, *output(1, 201), visited)
     with pytest.raises(ValueError, match="codes must be of the shape of leaves"):
         index.number(QUERIES[:2], np.zeros((1, 9), np.int32))
 
 
-def test_a_search_among_no_tiles_finds_nothing(tiles):
-    index = index_of(tiles, *bounds_of(tiles).values())
-    affinities, rows = output(2, 3)
-    index.search(QUERIES[:2], 0, 2, 0, 0, 16, affinities, rows)
-    assert np.all(rows == -1)
-    assert np.all(affinities == -1)
+@pytest.mark.parametrize("instruction_set", search.instruction_sets())
+def test_a_search_of_cells_writes_only_its_own_queries(tiles, instruction_set):
+    (affinities, rows), visited = output(10, 5), np.full(10, -7)
+    index = index_of(tiles, *cells_of(tiles).values())
+    index.search(QUERIES[:10], 3, 7, 5, 5, 1.0, affinities, rows, visited, instruction_set)
+    expected = nearest_rows(LEAVES, LEAVES[3:7], 5)
+    np.testing.assert_array_equal(affinities[3:7], expected[0])
+    np.testing.assert_array_equal(rows[3:7], expected[1])
+    np.testing.assert_array_equal(visited, [-7] * 3 + [200] * 4 + [-7] * 3)
+    for written in (affinities, rows):
+        assert np.all(written[:3] == -7)
+        assert np.all(written[7:] == -7)
 
 
 def test_codes_of_leaves(tiles):

@@ -1,4 +1,4 @@
-"""What benchmarks ask: instruction sets, the share of the index that a query visits, the peak of the counting loop."""
+"""What benchmarks ask: instruction sets and the peak of the counting loop."""
 
 from functools import cache
 
@@ -12,18 +12,6 @@ from ibug.neighbors import CountingLoop, instruction_sets, least_queries
 pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
 
-def kinds(n_rows):
-    """Rows of 40 kinds that differ in few trees: an index of them skips most rows."""
-    rng = np.random.default_rng(0)
-    rows = rng.integers(0, 9, (40, 30))[rng.integers(0, 40, n_rows)]
-    rows[rng.random(rows.shape) < 0.05] = 0
-    return rows
-
-
-def without_bounds(index):
-    return LeafIndex.from_arrays({name: a for name, a in index.arrays().items() if name in LeafIndex.REQUIRED_ARRAYS})
-
-
 def test_baseline_comes_first():
     assert instruction_sets()[0] == "baseline"
 
@@ -31,27 +19,6 @@ def test_baseline_comes_first():
 @pytest.mark.parametrize("instruction_set", [None, *instruction_sets()])
 def test_least_queries_are_where_sharing_begins(instruction_set):
     assert least_queries(instruction_set) > 1
-
-
-def test_bounds_are_a_part_of_the_memory():
-    index = LeafIndex.build(kinds(4000))
-    assert 0 < index.bounds_nbytes < index.nbytes
-    full = without_bounds(index)
-    assert full.bounds_nbytes == 0
-    assert full.nbytes == index.nbytes - index.bounds_nbytes
-
-
-@pytest.mark.parametrize("instruction_set", [None, *instruction_sets()])
-def test_queries_visit_a_share_of_the_index(instruction_set):
-    rows = kinds(4000)
-    index = LeafIndex.build(rows)
-    share = index.visited(rows[:20], 5, instruction_set=instruction_set)
-    assert share.shape == (20,)
-    assert 0 < share.min() <= share.max() < 0.5
-    np.testing.assert_array_equal(without_bounds(index).visited(rows[:20], 5), np.ones(20))
-    assert np.all(index.visited(rows[:20], 4000) == 1)  # all rows are asked for
-    with pytest.raises(InvalidInputError, match="k must be an integer"):
-        index.visited(rows[:20], 4001)
 
 
 @cache

@@ -211,39 +211,6 @@ void count(const Code* tiles, std::size_t tile_stride, std::size_t n_lines, cons
     }
 }
 
-// A tile that is visited alone comes from memory, and the processor foresees no line beyond its page.
-constexpr std::size_t lines_ahead = 24;
-
-template <class Code>
-std::uint32_t visit(const Code* tile, const Code* query, std::size_t n_lines, std::size_t block_lines,
-                    const std::uint8_t* bounds, std::size_t bounds_stride, std::uint32_t bound, std::uint32_t needed,
-                    std::uint16_t* counts) {
-    using S = Shape<Code>;
-    using Vector = typename VectorOf<Code>::type;
-    std::memset(counts, 0, tile_rows * sizeof *counts);
-    std::uint32_t reaching = 0;
-    while (n_lines > 0) {
-        const std::size_t now = n_lines < block_lines ? n_lines : block_lines;
-        Vector counter[S::row_parts] = {};
-        for (std::size_t i = 0; i < now; ++i, tile += S::line_codes, query += trees_per_line<Code>) {
-            fetch(tile, lines_ahead * 64);
-            IBUG_UNROLL
-            for (std::size_t p = 0; p < S::line_parts; ++p) {
-                Vector rows;
-                std::memcpy(&rows, tile + p * S::lanes, sizeof rows);
-                count_equal<Code>(counter[p % S::row_parts], rows, spread<Code>(word_of(query), p));
-            }
-        }
-        for (std::size_t p = 0; p < S::row_parts; ++p) add_lanes<Code>(counter[p], counts + p * rows_per_vector<Code>);
-        n_lines -= now;
-        bound -= *bounds;
-        bounds += bounds_stride;
-        reaching = reaches(counts, static_cast<std::uint16_t>(needed > bound ? needed - bound : 0));
-        if (reaching == 0) break;
-    }
-    return reaching;
-}
-
 std::uint64_t at_least(const std::uint16_t* counts, std::uint16_t needed) {
 #if IBUG_VECTOR_BYTES == 64
     const __m512i least = _mm512_set1_epi16(static_cast<short>(needed));

@@ -5,7 +5,15 @@ from ibug.neighbors._index import JoinedIndex, LeafIndex
 from ibug.neighbors._leaf_numbers import LeafChunk, LeafNumbers, chunk_size
 from ibug.neighbors._local import LocalSource, updated
 from ibug.neighbors._sampling import TREE_ORDERS, Sampling
-from ibug.neighbors._search import CountingLoop, instruction_sets, least_queries, merge_columns, merge_top_k, not_self
+from ibug.neighbors._search import (
+    Budget,
+    CountingLoop,
+    instruction_sets,
+    least_queries,
+    merge_columns,
+    merge_top_k,
+    not_self,
+)
 from ibug.neighbors._source import (
     Batch,
     CrossFittedSource,
@@ -21,6 +29,7 @@ from ibug.neighbors._source import (
 __all__ = [
     "TREE_ORDERS",
     "Batch",
+    "Budget",
     "Builder",
     "CountingLoop",
     "CrossFittedSource",

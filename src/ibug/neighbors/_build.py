@@ -1,4 +1,4 @@
-"""How an index is made: of leaf numbers, as codes in an order with bounds that let a search skip rows; or of arrays."""
+"""How an index is made: of leaf numbers, as codes in cells around prototypes; or of arrays."""
 
 from __future__ import annotations
 
@@ -14,56 +14,99 @@ from numpy.typing import NDArray
 from ibug._compiled import search as kernel
 from ibug.exceptions import InvalidInputError
 
-CODE_TYPES = (np.uint8, np.uint16, np.uint32)
-# With fewer tiles a search by bounds costs more than it spares.
-_LEAST_TILES = 128
-# What the bounds may add to the memory of the codes; more is needed only where leaves occur everywhere, and bounds are
-# of no use. They are kept if rows of the index find their own 10 nearest with a smaller share of the tiles than this.
-_MOST_MEMORY, _MOST_VISITED = 0.2, 0.2
-# The same for codes that are larger than the caches, from _LARGE bytes on: there a row alone waits for memory, so that
-# each tile it skips is a gain.
-_LARGE = 2**25
-_MOST_MEMORY_OF_LARGE, _MOST_VISITED_OF_LARGE = 0.25, 0.4
-_PROBES, _PROBE_K = 32, 10
+# Rows are divided into cells where their codes are larger than the caches, and there are enough of them.
+_LEAST_CODES, _LEAST_ROWS = 2**22, 4096
+# The number of prototypes is this times the square root of the number of rows: a query is compared with all of them,
+# and then with the rows of some cells.
+_PROTOTYPES = 4.0
+# A cell of more than this times the rows that it would have if all cells had the same number becomes several.
+_LARGEST_CELL = 8
+# Once there are this times as many rows as when the prototypes were taken, other ones are.
+_OUTGROWN = 2.0
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """For each leaf the tiles in which it occurs: see ``Places`` in ``cpp/search/places.hpp``.
+class Cells:
+    """A partition of the rows: each belongs to the cell of its most similar prototype, and cells follow each other."""
 
-    ``n_leaves`` are those of all trees together, and a chunk is 512 tiles.
-    """
-
-    masks: NDArray[np.uint8]  # (n_leaves * n_chunks + 7,): one bit for each of a chunk's eight superblocks
-    starts: NDArray[np.uint32]  # (n_leaves, ceil(n_chunks / 8)): where the words of a leaf start
-    words: NDArray[np.uint64]  # (n_words,): one bit for each of a superblock's 64 tiles
-    first_leaf: NDArray[np.uint32]  # (n_trees + 1,): where the leaves of a tree start
-    least_row: NDArray[np.uint32]  # (n_tiles,): the smallest row number in a tile
+    prototypes: NDArray[Any]  # (n_tiles, n_padded_trees, 16) codes, laid out as those of the rows
+    cell_starts: NDArray[np.uint32]  # (n_cells + 1,) the places of the rows of cell c begin at cell_starts[c]
 
     @property
-    def nbytes(self) -> int:
-        """The memory of the bounds in bytes."""
-        return sum(array.nbytes for array in self.arrays().values())
+    def n_cells(self) -> int:
+        """The number of cells."""
+        return len(self.cell_starts) - 1
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of rows in each cell, (n_cells,)."""
+        starts = self.cell_starts.astype(np.int64)
+        return starts[1:] - starts[:-1]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays by name, without a copy."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def before(self, leaf_counts: NDArray[np.int32], n_rows: int, n_same: int) -> kernel.PlacesBefore:
-        """Return the places of an index that will have more rows behind its n_rows, for `find_bounds`.
+    def read_only(self) -> Cells:
+        """Return the same cells in arrays that nobody can write to."""
+        return Cells(**{name: read_only(array) for name, array in self.arrays().items()})
 
-        Shapes: leaf_counts (n_trees,).
-        """
-        unit = kernel.QUAD_TILES * kernel.TILE_ROWS
-        return kernel.PlacesBefore(self.masks, self.starts, self.words, leaf_counts, n_rows, n_same // unit * unit)
+    def outgrown(self, n_rows: int) -> bool:
+        """Whether so many rows have come that other prototypes would divide them better."""
+        return self.n_cells < _PROTOTYPES * math.sqrt(n_rows / _OUTGROWN)
 
-    def read_only(self) -> Bounds:
-        """Return the same bounds in arrays that nobody can write to."""
-        return Bounds(**{name: read_only(array) for name, array in self.arrays().items()})
+    def of_places(self) -> NDArray[np.int64]:
+        """Return the cell of the row at each place, (n_rows,)."""
+        return np.repeat(np.arange(self.n_cells), self.sizes)
+
+    def holding(self, cells: NDArray[np.int64]) -> Cells:
+        """Return the cells of other rows, without those that have none. Shapes: cells (n_rows,), the cell of each."""
+        sizes = np.bincount(cells, minlength=self.n_cells)
+        starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.uint32)
+        if np.all(sizes > 0):
+            return Cells(self.prototypes, starts)
+        return Cells(packed(rows_at(self.prototypes, np.flatnonzero(sizes))), starts)
+
+    def without_giants(self) -> Cells:
+        """Return the cells with those that have too many rows divided, each part with the prototype of the whole."""
+        sizes = self.sizes
+        most = max(kernel.TILE_ROWS, math.ceil(_LARGEST_CELL * math.sqrt(sizes.sum()) / _PROTOTYPES))
+        parts = -(-sizes // most)
+        if parts.max() == 1:
+            return self
+        starts = [
+            np.linspace(start, start + size, n + 1).astype(np.uint32)[:-1]
+            for start, size, n in zip(self.cell_starts, sizes, parts, strict=False)
+        ]
+        places = np.repeat(np.arange(self.n_cells), parts)
+        return Cells(packed(rows_at(self.prototypes, places)), np.concatenate([*starts, self.cell_starts[-1:]]))
+
+    def of_trees(self, trees: NDArray[np.intp], dtype: np.dtype[Any]) -> Cells:
+        """Return the same cells by the codes of some trees. Shapes: trees (n_chosen,)."""
+        codes = rows_at(self.prototypes, np.arange(self.n_cells))
+        chosen = np.zeros((len(codes), tiles_shape(1, len(trees))[1]), dtype)
+        chosen[:, : len(trees)] = codes[:, trees]
+        return Cells(packed(chosen), self.cell_starts)
 
 
 #: The names of the arrays.
-BOUNDS = tuple(field.name for field in fields(Bounds))
+CELLS = tuple(field.name for field in fields(Cells))
+
+
+def rows_at(tiles: NDArray[Any], places: NDArray[np.intp]) -> NDArray[Any]:
+    """Return the codes of the rows at some places, (n_places, n_padded_trees)."""
+    codes: NDArray[Any] = tiles[places // kernel.TILE_ROWS, :, places % kernel.TILE_ROWS]
+    return codes
+
+
+def packed(codes: NDArray[Any]) -> NDArray[Any]:
+    """Return the codes of rows in tiles. Shapes: codes (n_rows, n_padded_trees)."""
+    n_rows, width = codes.shape
+    tiles = aligned_zeros(tiles_shape(n_rows, width), codes.dtype)
+    full = np.zeros((tiles.shape[0] * kernel.TILE_ROWS, width), codes.dtype)
+    full[:n_rows] = codes
+    tiles[...] = full.reshape(-1, kernel.TILE_ROWS, width).transpose(0, 2, 1)
+    return tiles
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -78,53 +121,18 @@ def compiled_index(
     order: NDArray[np.uint32],
     numbering: NDArray[np.int32],
     leaf_counts: NDArray[np.int32],
-    bounds: Bounds | None,
+    cells: Cells | None,
 ) -> kernel.Index:
     """Return the index that the compiled searches ask; raise InvalidInputError where the arrays do not fit together.
 
-    It checks everything that a search takes for a position, which reads the smaller arrays, but neither the codes nor
-    the words of the bounds. Parameters are those of ``LeafIndex``.
+    It checks everything that a search takes for a position, which reads the smaller arrays, but not the codes.
+    Parameters are those of ``LeafIndex``.
     """
-    places = () if bounds is None else tuple(bounds.arrays().values())
+    partition = () if cells is None else tuple(cells.arrays().values())
     try:
-        return kernel.Index(tiles, order, numbering, leaf_counts, *places)
+        return kernel.Index(tiles, order, numbering, leaf_counts, *partition)
     except ValueError as error:
         raise InvalidInputError(f"{error}.") from error
-
-
-def find_bounds(
-    tiles: NDArray[Any],
-    order: NDArray[np.uint32],
-    numbering: NDArray[np.int32],
-    leaf_counts: NDArray[np.int32],
-    before: kernel.PlacesBefore | None = None,
-) -> Bounds | None:
-    """Return the bounds of an index, or None where they would not pay.
-
-    Shapes: tiles (n_tiles, n_padded_trees, 16); order (n_rows,); numbering (n_trees, width); leaf_counts (n_trees,).
-    """
-    n_leaves, n_chunks = int(leaf_counts.sum()), -(-len(tiles) // kernel.CHUNK_TILES)
-    is_large = tiles.nbytes >= _LARGE
-    most_bytes = int((_MOST_MEMORY_OF_LARGE if is_large else _MOST_MEMORY) * tiles.nbytes)
-    if len(tiles) < _LEAST_TILES or n_leaves * n_chunks > most_bytes:
-        return None
-    masks = np.empty(n_leaves * n_chunks + 7, np.uint8)
-    starts = np.empty((n_leaves, -(-n_chunks // 8)), np.uint32)
-    most_words = min(most_bytes // 8, 2**32 - 2)
-    words = kernel.find_places(tiles, len(order), leaf_counts, masks, starts, most_words, before)
-    if words is None:
-        return None
-    rows = np.full(len(tiles) * kernel.TILE_ROWS, 2**32 - 1, np.uint32)  # the last tiles have empty places
-    rows[: len(order)] = order
-    bounds = Bounds(masks, starts, words, first_leaves(leaf_counts), rows.reshape(len(tiles), -1).min(axis=1))
-    if before is not None:  # they paid, and a search goes without them where they do not
-        return bounds
-    index = compiled_index(tiles, order, numbering, leaf_counts, bounds)
-    return (
-        bounds
-        if _visited(index, len(order)) / len(tiles) < (_MOST_VISITED_OF_LARGE if is_large else _MOST_VISITED)
-        else None
-    )
 
 
 def first_leaves(leaf_counts: NDArray[np.int32]) -> NDArray[np.uint32]:
@@ -132,19 +140,8 @@ def first_leaves(leaf_counts: NDArray[np.int32]) -> NDArray[np.uint32]:
     return np.concatenate([[0], np.cumsum(leaf_counts)]).astype(np.uint32)
 
 
-def _visited(index: kernel.Index, n_rows: int) -> float:
-    """Let some rows of the index find their nearest, and return the mean number of tiles that this takes."""
-    places = np.linspace(0, n_rows - 1, _PROBES).astype(np.int64)
-    visits = np.empty(_PROBES, np.int64)
-    index.count_visits_of_rows(places, min(_PROBE_K, n_rows), visits)
-    return float(visits.mean())
-
-
 # The look-up table from leaf numbers to codes has 4 bytes per entry, so 4 GiB at the most.
 _MAX_TABLE_ENTRIES = 2**30
-# The number of trees by which similar rows are found. A quarter of it builds an index sooner, by a fifth to a third,
-# but searches by bounds visit up to five times the tiles; the tables of more would not fit the first-level cache.
-_SAMPLED = 128
 
 
 class Builder:
@@ -187,20 +184,34 @@ class Builder:
         self.numbering, self.leaf_counts = numbering.copy(), counts.copy()
         self.filled = n_rows
 
-    def sort(self, first: int = 0) -> NDArray[np.uint32]:
-        """Move similar rows together, and return the place that the row at each place was at before, (n_rows,).
+    def divide(self, cells: Cells | None = None, n_before: int = 0) -> tuple[NDArray[np.uint32], Cells | None]:
+        """Move the rows of a cell together; return the place that the row at each place was at before, and the cells.
 
-        The memory beside the tiles is about 3/8 of theirs for the sample of trees, then a quarter for the moves.
+        Without `cells`, prototypes are taken where cells pay; with them, the first `n_before` rows are in these
+        already. The memory beside the tiles is about a quarter of theirs.
         """
-        n_trees, unit = len(self.leaf_counts), kernel.QUAD_TILES * kernel.TILE_ROWS
-        first = first // unit * unit
-        tiles, n_rows = self.tiles[first // kernel.TILE_ROWS :], self.n_rows - first
-        order = np.arange(n_rows, dtype=np.uint32)
-        if n_rows > unit:
-            n_sampled = min(_SAMPLED, max(1, 3 * n_trees // 8))
-            kernel.order_rows(tiles, n_trees, n_sampled, order)
-            kernel.permute_rows(tiles, n_trees, order, min(64, -(-n_trees // 4)))
-        return np.concatenate([np.arange(first, dtype=np.uint32), order + np.uint32(first)])
+        n_trees, n_rows = len(self.leaf_counts), self.n_rows
+        own = np.empty(0, np.int64)
+        if cells is None:
+            if n_rows * n_trees < _LEAST_CODES or n_rows < _LEAST_ROWS:
+                return np.arange(n_rows, dtype=np.uint32), None
+            cells, n_before = self._prototypes(), 0
+        else:
+            own = cells.of_places()
+            while cells.prototypes.dtype != self.tiles.dtype:
+                cells = Cells(widened(cells.prototypes), cells.cell_starts)
+        new = np.empty(n_rows - n_before, np.int64)
+        kernel.nearest_prototypes(self.tiles, n_rows, n_trees, cells.prototypes, n_before, new, cells.n_cells)
+        of_rows = np.concatenate([own, new])
+        order = np.argsort(of_rows, kind="stable").astype(np.uint32)
+        kernel.permute_rows(self.tiles, n_trees, order, min(64, -(-n_trees // 4)))
+        return order, cells.holding(of_rows).without_giants()
+
+    def _prototypes(self) -> Cells:
+        """Return cells without rows, around rows that are equally far apart."""
+        n_cells = round(_PROTOTYPES * math.sqrt(self.n_rows))
+        places = np.linspace(0, self.n_rows - 1, n_cells).astype(np.intp)
+        return Cells(packed(rows_at(self.tiles, places)), np.zeros(n_cells + 1, np.uint32))
 
     def _reserve(self, width: int) -> None:
         if width * len(self.leaf_counts) > _MAX_TABLE_ENTRIES:
@@ -211,19 +222,6 @@ class Builder:
         missing = width - self.numbering.shape[1]
         if missing > 0:
             self.numbering = np.pad(self.numbering, ((0, 0), (0, missing)), constant_values=-1)
-
-
-def first_to_sort(n_sorted: int, n_before: int, n_rows: int) -> int:
-    """Return the first of the rows behind `n_sorted` that new rows are brought into an order with.
-
-    Rows that are sorted by themselves lie in runs. As in a binary counter, a run that becomes full is sorted together
-    with the one of its length before it, so that there are few runs, and each row is sorted again only as many times as
-    its run can be doubled. Which runs there are follows from the number of rows alone.
-    """
-    before, after = n_before - n_sorted, n_rows - n_sorted
-    # The longest length of runs of which one becomes full: the highest bit in which the two numbers differ.
-    length = 1 << (before ^ after).bit_length() - 1
-    return n_sorted + (after // length - 1) * length
 
 
 def tiles_shape(n_rows: int, n_trees: int) -> tuple[int, int, int]:
@@ -245,14 +243,24 @@ def aligned_zeros(shape: tuple[int, ...], dtype: type | np.dtype[Any]) -> NDArra
     return buffer[start : start + n_bytes].view(dtype).reshape(shape)
 
 
-def check_arrays(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...], bounds_names: tuple[str, ...]) -> None:
+def widened(tiles: NDArray[Any]) -> NDArray[Any]:
+    """Return the same codes in the next wider type."""
+    wider = aligned_zeros(tiles.shape, CODE_TYPES[CODE_TYPES.index(tiles.dtype.type) + 1])
+    wider[...] = tiles
+    return wider
+
+
+CODE_TYPES = (np.uint8, np.uint16, np.uint32)
+
+
+def check_arrays(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...], cell_names: tuple[str, ...]) -> None:
     """Raise InvalidInputError unless the arrays can be those of one index.
 
     Types, shapes, the order, the look-up table and the counts are checked here, where a message can say what is wrong;
-    what the kernel takes for a position it checks once more itself (see ``compiled_index``). The codes and the words
-    are only ever compared, so that they are not read, and a memory-mapped index is not pulled from the disk.
+    what the kernel takes for a position it checks once more itself (see ``compiled_index``). Codes are only ever
+    compared, so that they are not read, and a memory-mapped index is not pulled from the disk.
     """
-    wanted = (*names, *bounds_names) if any(name in arrays for name in bounds_names) else names
+    wanted = (*names, *cell_names) if any(name in arrays for name in cell_names) else names
     if missing := [name for name in wanted if name not in arrays]:
         raise InvalidInputError(f"An index needs the arrays {', '.join(wanted)}; missing: {', '.join(missing)}.")
     tiles, order = arrays["tiles"], arrays["order"]
@@ -271,15 +279,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], names: tuple[str, ...], bou
         raise InvalidInputError(f"order must hold each row number from 0 to {len(order) - 1} once.")
     _check_numbering(arrays["numbering"], arrays["leaf_counts"], tiles.dtype)
     if len(wanted) > len(names):
-        _check_bounds(arrays)
-
-
-def check_sorted(n_sorted: NDArray[Any], n_rows: int) -> int:
-    """Return the number of rows that were brought into an order together, from an array of one number."""
-    _check(n_sorted, "n_sorted", 1, (np.int64,))
-    if len(n_sorted) != 1 or not 1 <= n_sorted[0] <= n_rows:
-        raise InvalidInputError(f"n_sorted must be one number from 1 to the {n_rows} rows; got {n_sorted[:3]}.")
-    return int(n_sorted[0])
+        _check_cells(arrays)
 
 
 def is_mapped(array: NDArray[Any]) -> bool:
@@ -292,21 +292,19 @@ def is_mapped(array: NDArray[Any]) -> bool:
     return isinstance(base, mmap) or (isinstance(base, memoryview) and isinstance(base.obj, mmap))
 
 
-def _check_bounds(arrays: Mapping[str, NDArray[Any]]) -> None:
-    _check(arrays["masks"], "masks", 1, (np.uint8,))
-    _check(arrays["starts"], "starts", 2, (np.uint32,))
-    _check(arrays["words"], "words", 1, (np.uint64,))
-    for name in ("first_leaf", "least_row"):
-        _check(arrays[name], name, 1, (np.uint32,))
-    first_leaf = arrays["first_leaf"]
-    if not np.array_equal(first_leaf, np.concatenate([[0], np.cumsum(arrays["leaf_counts"])])):
-        raise InvalidInputError("first_leaf must be the running sum of leaf_counts, from 0 on.")
-    n_leaves, n_tiles = int(first_leaf[-1]), len(arrays["tiles"])
-    n_chunks = -(-n_tiles // kernel.CHUNK_TILES)
-    shapes = {"starts": (n_leaves, -(-n_chunks // 8)), "masks": (n_leaves * n_chunks + 7,), "least_row": (n_tiles,)}
-    for name, shape in shapes.items():
-        if arrays[name].shape != shape:
-            raise InvalidInputError(f"{name} must be of shape {shape}; got {arrays[name].shape}.")
+def _check_cells(arrays: Mapping[str, NDArray[Any]]) -> None:
+    tiles, prototypes, starts = arrays["tiles"], arrays["prototypes"], arrays["cell_starts"]
+    _check(prototypes, "prototypes", 3, (tiles.dtype.type,))
+    _check(starts, "cell_starts", 1, (np.uint32,))
+    if (
+        len(starts) < 2
+        or starts[0] != 0
+        or starts[-1] != len(arrays["order"])
+        or np.any(np.diff(starts.astype(int)) < 0)
+    ):
+        raise InvalidInputError("cell_starts must rise from 0 to the number of rows.")
+    if prototypes.shape != (expected := tiles_shape(len(starts) - 1, tiles.shape[1])):
+        raise InvalidInputError(f"prototypes must be of shape {expected}; got {prototypes.shape}.")
 
 
 def _check(array: NDArray[Any], name: str, n_dim: int, types: tuple[type[np.generic], ...]) -> None:

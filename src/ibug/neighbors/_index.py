@@ -12,22 +12,19 @@ from ibug._compiled import search as kernel
 from ibug._typing import Floats
 from ibug.exceptions import InvalidInputError, NotStorableError
 from ibug.neighbors._build import (
-    BOUNDS,
-    Bounds,
+    CELLS,
     Builder,
+    Cells,
     aligned_zeros,
     check_arrays,
-    check_sorted,
     code_type_for,
     compiled_index,
-    find_bounds,
     first_leaves,
-    first_to_sort,
     is_mapped,
     read_only,
     tiles_shape,
 )
-from ibug.neighbors._search import Search, TopK, merge_top_k
+from ibug.neighbors._search import Budget, Search, TopK, merge_top_k
 
 
 def check_k(k: int, n_rows: int) -> None:
@@ -53,21 +50,15 @@ def as_leaves(leaves: ArrayLike) -> NDArray[np.int32]:
     return np.require(array, np.int32, ["C_CONTIGUOUS", "ALIGNED"])
 
 
-# Rows that were added are brought into one order with the others once they are more than this share of these. Until
-# then searches take about a quarter longer (`python benchmarks/drift.py`), with a quarter of new rows as with a half;
-# so a half it is, which takes half as many rebuilds.
-_MOST_UNSORTED = 0.5
-
-
 class LeafIndex:
     """An index over the leaves of training rows, to find those that share most leaves with a new one.
 
     The *affinity* of two rows is the number of trees in which they fall into the same leaf (paper, Eq. 1). Leaves are
     renumbered per tree and kept as one byte per row and tree (two above 256 leaves, four above 65,536), in tiles of
     16 rows, ``[tile][tree][row]``, which the compiled kernel compares with several queries at a time, or, for many
-    queries, makes bitmaps of that they share. Similar rows are kept together, in an order of the index's own, and
-    beside them where each leaf occurs: so a query can skip the tiles that cannot have a row among the nearest. The
-    result is the same as without; where skipping would not pay, all rows are compared.
+    queries, makes bitmaps of that they share. An index that is larger than the caches has its rows in cells around
+    prototypes, each row with the one that it shares most leaves with. A query can then look at the rows of the nearest
+    cells only: see ``budget`` of :meth:`query`.
 
     An index never changes: any number of threads may ask it at the same time, and what it consists of does not depend
     on what it was asked.
@@ -84,11 +75,8 @@ class LeafIndex:
         The code of each leaf number, -1 where no training row has been.
     leaf_counts : ndarray of shape (n_trees,)
         How many codes each tree has.
-    bounds : Bounds or None
-        Where leaves occur, to skip rows.
-    n_sorted : int, optional
-        The number of rows at the beginning that were brought into an order together; all by default. The others were
-        added later, see :meth:`extended`.
+    cells : Cells or None
+        The partition of the rows.
 
     Examples
     --------
@@ -102,7 +90,7 @@ class LeafIndex:
     array([[1, 0]])
     """
 
-    #: The names of the arrays that every index has; the others are bounds, without which every query looks at all rows.
+    #: The names of the arrays that every index has; the others are those of cells.
     REQUIRED_ARRAYS = ("tiles", "order", "numbering", "leaf_counts")
 
     def __init__(
@@ -111,22 +99,19 @@ class LeafIndex:
         order: NDArray[np.uint32],
         numbering: NDArray[np.int32],
         leaf_counts: NDArray[np.int32],
-        bounds: Bounds | None,
-        n_sorted: int | None = None,
+        cells: Cells | None,
     ) -> None:
-        self._n_sorted = len(order) if n_sorted is None else n_sorted
         self._tiles = read_only(tiles)  # (n_tiles, n_padded_trees, 16), codes
         self._order = read_only(order)  # (n_rows,), the row number at each place of the tiles
         self._numbering = read_only(numbering)  # (n_trees, width): leaf number -> code, or -1 without training rows
         self._leaf_counts = read_only(leaf_counts)  # (n_trees,)
-        self._bounds = None if bounds is None else bounds.read_only()
+        self._cells = None if cells is None else cells.read_only()
         self._sizes: NDArray[np.int64] | None = None  # see _sizes_by_code
-        self._kernel = compiled_index(self._tiles, self._order, self._numbering, self._leaf_counts, self._bounds)
-        self._search = Search(self._kernel, self._tiles, self.n_rows, has_bounds=bounds is not None)
+        self._kernel = compiled_index(self._tiles, self._order, self._numbering, self._leaf_counts, self._cells)
+        self._search = Search(self._kernel, self._tiles, self.n_rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = self._tiles, self._order, self._numbering, self._leaf_counts, self._bounds, self._n_sorted
-        return LeafIndex, parts
+        return LeafIndex, (self._tiles, self._order, self._numbering, self._leaf_counts, self._cells)
 
     @classmethod
     def build(cls, leaves: ArrayLike) -> LeafIndex:
@@ -158,21 +143,13 @@ class LeafIndex:
             builder.add(leaves)
         _check_filled(builder, 0, n_rows)
         assert builder is not None, "which has been checked"
-        return cls._built(builder, builder.sort(), n_rows)
-
-    @classmethod
-    def _built(
-        cls, builder: Builder, order: NDArray[np.uint32], n_sorted: int, before: kernel.PlacesBefore | None = None
-    ) -> LeafIndex:
-        bounds = find_bounds(builder.tiles, order, builder.numbering, builder.leaf_counts, before)
-        return cls(builder.tiles, order, builder.numbering, builder.leaf_counts, bounds, n_sorted)
+        order, cells = builder.divide()
+        return cls(builder.tiles, order, builder.numbering, builder.leaf_counts, cells)
 
     def extended(self, chunks: Iterable[ArrayLike], n_rows: int) -> LeafIndex:
         """Return an index that has more rows, behind those of this one, which stays as it is.
 
-        It finds what an index of all rows at once finds. The new rows are brought into an order by themselves, or with
-        some that were added before, so that little more than they has to be worked on; once all that were added are
-        more than half of the others, all rows are.
+        The new rows go into the cells that there are, until there are twice as many rows as when these were made.
 
         Parameters
         ----------
@@ -186,12 +163,10 @@ class LeafIndex:
         for chunk in chunks:
             builder.add(as_leaves(chunk))
         _check_filled(builder, self.n_rows, n_rows)
-        rows = np.concatenate([self._order, np.arange(self.n_rows, builder.n_rows, dtype=np.uint32)])
-        if builder.n_rows - self._n_sorted > _MOST_UNSORTED * self._n_sorted:
-            return self._built(builder, rows[builder.sort()], builder.n_rows)
-        first = first_to_sort(self._n_sorted, self.n_rows, builder.n_rows)
-        before = None if self._bounds is None else self._bounds.before(self._leaf_counts, self.n_rows, first)
-        return self._built(builder, rows[builder.sort(first)], self._n_sorted, before)
+        known = None if self._cells is None or self._cells.outgrown(builder.n_rows) else self._cells
+        places, cells = builder.divide(known, self.n_rows)
+        rows = np.concatenate([self._order, np.arange(self.n_rows, builder.n_rows, dtype=np.uint32)])[places]
+        return LeafIndex(builder.tiles, rows, builder.numbering, builder.leaf_counts, cells)
 
     def without_first(self, n_rows: int) -> LeafIndex:
         """Return an index without the rows of the lowest numbers; the others are counted from 0 again.
@@ -211,13 +186,14 @@ class LeafIndex:
         kernel.permute_rows(tiles, self.n_trees, places, min(64, -(-self.n_trees // 4)))
         builder = Builder(len(kept), self.n_trees)
         builder.take(tiles, len(kept), self._numbering, self._leaf_counts)
-        n_sorted = max(1, int(np.sum(kept < self._n_sorted)))
-        return self._built(builder, self._order[kept] - np.uint32(n_rows), n_sorted)
+        cells = None if self._cells is None else self._cells.holding(self._cells.of_places()[kept])
+        order = self._order[kept] - np.uint32(n_rows)
+        return LeafIndex(builder.tiles, order, builder.numbering, builder.leaf_counts, cells)
 
     def of_trees(self, trees: NDArray[np.intp]) -> LeafIndex:
         """Return an index of the same rows in some of the trees: it finds what an index of their leaves alone finds.
 
-        Rows keep their order, codes their numbers; so this costs a copy of these trees' codes, and new bounds.
+        Rows keep their order and their cells, codes their numbers; so this costs a copy of these trees' codes.
 
         Parameters
         ----------
@@ -231,8 +207,8 @@ class LeafIndex:
         numbering, counts = self._numbering[chosen], self._leaf_counts[chosen]
         tiles = aligned_zeros(tiles_shape(self.n_rows, len(chosen)), code_type_for(int(counts.max())))
         tiles[:, : len(chosen)] = self._tiles[:, chosen]
-        bounds = find_bounds(tiles, self._order, numbering, counts)
-        return LeafIndex(tiles, self._order, numbering, counts, bounds, self._n_sorted)
+        cells = None if self._cells is None else self._cells.of_trees(chosen, tiles.dtype)
+        return LeafIndex(tiles, self._order, numbering, counts, cells)
 
     def explained(self, values: Floats) -> Floats:
         """Return how much of the variance of values is between the leaves of each tree, as a share, (n_trees,).
@@ -262,9 +238,7 @@ class LeafIndex:
             "numbering": self._numbering,
             "leaf_counts": self._leaf_counts,
         }
-        if self._n_sorted < self.n_rows:
-            arrays["n_sorted"] = np.array([self._n_sorted])
-        return arrays if self._bounds is None else {**arrays, **self._bounds.arrays()}
+        return arrays if self._cells is None else {**arrays, **self._cells.arrays()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> LeafIndex:
@@ -275,13 +249,11 @@ class LeafIndex:
         Parameters
         ----------
         arrays
-            By the names that :meth:`arrays` gives them. They are checked to fit together, which reads the smaller
-            ones, but neither the codes nor the words of the bounds.
+            By the names that :meth:`arrays` gives them. They are checked, which does not read the codes.
         """
-        check_arrays(arrays, cls.REQUIRED_ARRAYS, BOUNDS)
-        bounds = Bounds(**{name: arrays[name] for name in BOUNDS}) if BOUNDS[0] in arrays else None
-        n_sorted = check_sorted(arrays["n_sorted"], len(arrays["order"])) if "n_sorted" in arrays else None
-        return cls(arrays["tiles"], arrays["order"], arrays["numbering"], arrays["leaf_counts"], bounds, n_sorted)
+        check_arrays(arrays, cls.REQUIRED_ARRAYS, CELLS)
+        cells = Cells(**{name: arrays[name] for name in CELLS}) if CELLS[0] in arrays else None
+        return cls(arrays["tiles"], arrays["order"], arrays["numbering"], arrays["leaf_counts"], cells)
 
     @property
     def n_rows(self) -> int:
@@ -305,13 +277,13 @@ class LeafIndex:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the index in bytes, look-up table and bounds included."""
+        """The memory of the index in bytes, look-up table and prototypes included."""
         return sum(array.nbytes for array in self.arrays().values())
 
     @property
-    def bounds_nbytes(self) -> int:
-        """The part of `nbytes` that lets queries skip rows; 0 for an index whose queries look at all rows."""
-        return 0 if self._bounds is None else self._bounds.nbytes
+    def n_cells(self) -> int:
+        """The number of cells; 0 for an index whose queries look at all rows."""
+        return 0 if self._cells is None else self._cells.n_cells
 
     def __len__(self) -> int:
         return len(self._order)
@@ -324,6 +296,7 @@ class LeafIndex:
         leaves: ArrayLike,
         k: int,
         *,
+        budget: Budget | None = None,
         n_jobs: int | None = None,
         instruction_set: str | None = None,
     ) -> TopK:
@@ -336,6 +309,9 @@ class LeafIndex:
             matches none.
         k
             From 1 to ``n_rows``.
+        budget : Budget, default=None
+            The cells that a query visits. ``None`` means all rows, as it does for an index without cells. A query whose
+            cells have fewer than k rows looks at all rows.
         n_jobs
             Threads, in joblib's convention: ``None`` is one, ``-1`` all. The result does not depend on it.
         instruction_set
@@ -348,39 +324,30 @@ class LeafIndex:
         rows : ndarray of int64, shape (n_queries, k)
             Row numbers of the training rows; equal affinities are in ascending order of the row number.
         """
-        check_k(k, self.n_rows)
-        queries = self._check_queries(leaves)
-        try:
-            return self._search(queries, int(k), n_jobs=n_jobs, instruction_set=instruction_set or "")
-        except ValueError:
-            as_leaves(queries)  # which says what is wrong
-            raise
+        affinities, rows, _ = self._find(leaves, k, budget, n_jobs, instruction_set)
+        return affinities, rows
 
-    def visited(self, leaves: ArrayLike, k: int, *, instruction_set: str | None = None) -> NDArray[np.float64]:
-        """Return the share of the index that each query looks at when it skips what it can.
-
-        :meth:`query` skips less: where skipping seems not to pay, it looks at all rows.
+    def visited(self, leaves: ArrayLike, k: int, budget: Budget | None) -> NDArray[np.float64]:
+        """Return the share of the rows that each query looks at, (n_queries,), prototypes included.
 
         Parameters
         ----------
-        leaves : array-like of int, shape (n_queries, n_trees)
-            The queries' leaf numbers.
-        k
-            The number of neighbours, from 1 to ``n_rows``.
-        instruction_set
+        leaves, k, budget
             As in :meth:`query`.
-
-        Returns
-        -------
-        ndarray of shape (n_queries,)
-            From 0 to 1; all 1 for an index without bounds.
         """
+        _, _, visited = self._find(leaves, k, budget, None, None)
+        return (visited + (self.n_cells if budget else 0)) / self.n_rows
+
+    def _find(
+        self, leaves: ArrayLike, k: int, budget: Budget | None, n_jobs: int | None, instruction_set: str | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
         check_k(k, self.n_rows)
         queries = self._check_queries(leaves)
-        if self._bounds is None:
-            return np.ones(len(queries))
-        n_tiles = -(-self.n_rows // kernel.TILE_ROWS)
-        return self._search.visits(as_leaves(queries), int(k), instruction_set or "") / n_tiles
+        try:
+            return self._search(queries, int(k), budget if self.n_cells else None, n_jobs, instruction_set or "")
+        except ValueError:
+            as_leaves(queries)  # tells what is wrong
+            raise
 
     def leaf_sizes(self, leaves: ArrayLike) -> NDArray[np.int64]:
         """Count the training rows in each query's leaves.

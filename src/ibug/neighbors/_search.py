@@ -1,4 +1,4 @@
-"""How a query is answered: by a scan of all rows, or by bounds that skip most of them; the order of neighbours."""
+"""How a query is answered: by a scan of all rows, or of those in the nearest cells; the order of neighbours."""
 
 from __future__ import annotations
 
@@ -80,84 +80,73 @@ def _ranges(n: int, parts: int) -> Iterator[tuple[int, int]]:
     return pairwise(edges)
 
 
-# A search by bounds gives up in favour of a full scan when it seems to need another share of the tiles as large as
-# this. A tile that is visited alone costs three to five times one in a scan of several queries, and about ten times one
-# in a scan of many, which share bitmaps. A row alone never gives up: both read tiles from memory, and a visit ends
-# where no row of the tile can be among the nearest any more, so that it is no slower even if all tiles are visited.
-_MOST_VISITED, _MOST_VISITED_OF_MANY, _MOST_VISITED_ALONE = 0.2, 0.12, 1.0
-# Nor is it tried for more neighbours than this share of the rows, which lie in many tiles.
-_MOST_ROWS, _MOST_ROWS_OF_MANY = 1 / 8, 1 / 300
-# What a search by bounds costs compared with a full scan, at least; for the number of threads.
-_SPARED = 8
+class Budget(NamedTuple):
+    """How many cells a query visits: the nearest, and further ones while these are nearly as near as what it has."""
+
+    cells: int
+    most: int  # with the further ones
+    reach: float = 1.0  # of the k-th best affinity so far, which the next prototype must have to go on
+
+
 # Comparisons of a row alone that take as long as one of many rows: each code comes from memory.
 _ALONE = 16
 # Queries that share each load of a tile: what a thread should have at least, before tiles are divided.
 _GROUP = 16
+# What a visit of cells costs compared with a full scan, at least; for the number of threads.
+_SPARED = 8
 
 
 class Search:
     """Searches in the compiled index, which they do not change."""
 
-    def __init__(self, index: kernel.Index, tiles: NDArray[Any], n_rows: int, *, has_bounds: bool) -> None:
-        self._index, self._n_rows, self._has_bounds = index, n_rows, has_bounds
-        self._n_tiles, self._n_codes = len(tiles), tiles.size
+    def __init__(self, index: kernel.Index, tiles: NDArray[Any], n_rows: int) -> None:
+        self._index, self._n_rows, self._n_tiles, self._n_codes = index, n_rows, len(tiles), tiles.size
         self._one_byte = tiles.dtype == np.uint8  # then many queries share bitmaps of their leaves
 
-    def __call__(self, leaves: NDArray[np.int32], k: int, *, n_jobs: int | None, instruction_set: str) -> TopK:
-        """Return affinities and rows of the nearest, both (n_queries, k); see ``LeafIndex.query``."""
+    def __call__(
+        self, leaves: NDArray[np.int32], k: int, budget: Budget | None, n_jobs: int | None, instruction_set: str
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+        """Return affinities and rows of the nearest, (n_queries, k), and the number of rows looked at, (n_queries,)."""
         n_queries = len(leaves)
-        # Decided once: the tiles of a search by bounds are divided otherwise than those of a scan.
-        prunes = self._prunes(k, self._are_many(n_queries, instruction_set))
-        tasks = self._tasks(n_queries, prunes, n_jobs, instruction_set)
-        if len(tasks) == 1:
-            return self._run(leaves, tasks[0], prunes, instruction_set, _empty(n_queries, k))
+        visited = np.full(n_queries, self._n_rows)
+        if budget is not None:
+            n_tasks = n_threads_of(n_jobs, n_queries * self._n_codes // _SPARED // COMPARISONS_PER_TASK)
+            out = _empty(n_queries, k)
+            run_parallel(
+                [
+                    partial(
+                        self._index.search,
+                        leaves,
+                        *some,
+                        budget.cells,
+                        budget.most,
+                        budget.reach,
+                        *out,
+                        visited,
+                        instruction_set,
+                    )
+                    for some in _ranges(n_queries, max(1, min(n_tasks, n_queries // _GROUP)))
+                ]
+            )
+            return *out, visited
+        tasks = self._tasks(n_queries, n_jobs, instruction_set)
         parts = {(task.first_tile, task.last_tile): _empty(n_queries, k) for task in tasks}
         run_parallel(
             [
-                partial(self._run, leaves, task, prunes, instruction_set, parts[task.first_tile, task.last_tile])
+                partial(self._index.scan, leaves, *task, *parts[task.first_tile, task.last_tile], instruction_set)
                 for task in tasks
             ]
         )
-        return next(iter(parts.values())) if len(parts) == 1 else merge_top_k(list(parts.values()), k)
+        found = next(iter(parts.values())) if len(parts) == 1 else merge_top_k(list(parts.values()), k)
+        return *found, visited
 
-    def visits(self, leaves: NDArray[np.int32], k: int, instruction_set: str) -> NDArray[np.int64]:
-        """Return the number of tiles that each query visits when it skips what it can, (n_queries,)."""
-        visits = np.empty(len(leaves), np.int64)
-        self._index.count_visits(leaves, k, visits, instruction_set)
-        return visits
-
-    def _are_many(self, n_queries: int, instruction_set: str) -> bool:
-        """Whether a scan of n_queries queries is so fast that bounds must spare much to be faster."""
-        return self._one_byte and n_queries > 1 and n_queries >= kernel.many_queries(instruction_set)
-
-    def _prunes(self, k: int, many: bool) -> bool:
-        """Whether bounds can help: not if a large part of all rows is asked for, or by many queries a small one."""
-        return self._has_bounds and k <= (_MOST_ROWS_OF_MANY if many else _MOST_ROWS) * self._n_rows
-
-    def _tasks(self, n_queries: int, prunes: bool, n_jobs: int | None, instruction_set: str) -> list[Task]:
+    def _tasks(self, n_queries: int, n_jobs: int | None, instruction_set: str) -> list[Task]:
         comparisons = n_queries * self._n_codes * (_ALONE if n_queries == 1 else 1)
-        unit, group = kernel.QUAD_TILES, _GROUP
-        if prunes:
-            comparisons, unit = comparisons // _SPARED, kernel.CHUNK_TILES
-        elif self._one_byte and n_queries > 1 and n_queries >= (least := kernel.least_queries(instruction_set)):
+        group = _GROUP
+        if self._one_byte and n_queries > 1 and n_queries >= (least := kernel.least_queries(instruction_set)):
             group = least  # a scan that shares bitmaps
         n_tasks = n_threads_of(n_jobs, comparisons // COMPARISONS_PER_TASK)
-        return divide(n_queries, self._n_tiles, unit, n_tasks, group)
-
-    def _run(self, leaves: NDArray[np.int32], task: Task, prunes: bool, instruction_set: str, out: TopK) -> TopK:
-        """Search for a range of queries in a range of tiles, and write the results into the queries' rows of `out`."""
-        if prunes:
-            self._index.search(leaves, *task, self._most_visits(task, instruction_set), *out, instruction_set)
-        else:
-            self._index.scan(leaves, *task, *out, instruction_set)
-        return out
-
-    def _most_visits(self, task: Task, instruction_set: str) -> int:
-        """Return the number of tiles that a query may visit before a full scan is likely to be faster."""
-        n_queries = task.last_query - task.first_query
-        many = self._are_many(n_queries, instruction_set)
-        share = _MOST_VISITED_OF_MANY if many else _MOST_VISITED if n_queries > 1 else _MOST_VISITED_ALONE
-        return int(share * (task.last_tile - task.first_tile))
+        return divide(n_queries, self._n_tiles, kernel.QUAD_TILES, n_tasks, group)
 
 
 def _empty(n_queries: int, k: int) -> TopK:
