@@ -171,26 +171,21 @@ void register_searches(nb::class_<PythonIndex>& index) {
         "Find the k rows of highest affinity within a range of tiles for a range of queries, best first, ties by row.");
     index.def(
         "search",
-        [](const PythonIndex& self, Leaves leaves, std::size_t query_start, std::size_t query_stop, std::size_t cells,
-           std::size_t most_cells, double reach, Affinities affinities, Rows rows, Array<std::int64_t, 1> visited,
-           const std::string& instruction_set) {
+        [](const PythonIndex& self, Leaves leaves, std::size_t query_start, std::size_t query_stop, std::size_t n_cells,
+           Affinities affinities, Rows rows, Array<std::int64_t, 1> visited, const std::string& instruction_set) {
             const Task task(self, leaves, {query_start, query_stop, 0, self.n_tiles()}, affinities, rows, quad_tiles);
             require(self.has_cells(), "the index has no cells");
-            require(cells > 0 && cells <= most_cells && reach >= 0, "a budget has from one cell to the most");
+            require(n_cells > 0, "a query visits a cell at least");
             require(visited.shape(0) == leaves.shape(0), "visited must be (n_queries,)");
             require(rows.shape(1) <= self.n_rows(), "k must be at most n_rows");
             const Loops& loops = all_loops().choose(instruction_set);
-            const Budget budget{cells, most_cells, reach};
             ask(self, [&](const auto& index) {
-                index.search(view(leaves), task.range, budget, task.out, view(visited), loops);
+                index.search(view(leaves), task.range, n_cells, task.out, view(visited), loops);
             });
         },
-        "leaves"_a.noconvert(), "query_start"_a, "query_stop"_a, "cells"_a, "most_cells"_a, "reach"_a,
-        "affinities"_a.noconvert(), "rows"_a.noconvert(), "visited"_a.noconvert(), "instruction_set"_a = "",
-        "Find the k rows of highest affinity among those of the nearest cells, for a range of queries: of `cells` of "
-        "them, and of more, up to `most_cells`, while the affinity with the next prototype is at least `reach` times "
-        "the "
-        "k-th best.");
+        "leaves"_a.noconvert(), "query_start"_a, "query_stop"_a, "n_cells"_a, "affinities"_a.noconvert(),
+        "rows"_a.noconvert(), "visited"_a.noconvert(), "instruction_set"_a = "",
+        "Find the k rows of highest affinity among those of the n_cells nearest cells, for a range of queries.");
 }
 
 void register_answers(nb::class_<PythonIndex>& index) {

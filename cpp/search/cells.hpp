@@ -1,10 +1,8 @@
 // A partition of the training rows into cells around prototypes, and a search that looks at the rows of the cells only
 // whose prototypes are nearest to the query.
 //
-// Rows are stored cell by cell. A query is compared with all prototypes, then with the rows of the nearest cells, in
-// rounds: the first one has as many cells as every query gets, further ones are for queries whose next cell is still
-// nearly as near as their k-th neighbour. In a round the queries of a cell are counted together. What a query finds
-// depends on itself alone.
+// Rows are stored cell by cell. A query is compared with all prototypes, then with the rows of the nearest cells. The
+// queries of a cell are counted together, and what a query finds depends on itself alone.
 #pragma once
 
 #include <algorithm>
@@ -30,13 +28,6 @@ struct Cells {
     std::span<const std::uint32_t> starts;  // (n_cells + 1,): the places of the rows of cell c are starts[c], …
 
     std::size_t n() const { return starts.size() - 1; }
-};
-
-// How many cells a query visits: `cells` of them, and further ones, up to `most`, while the affinity with the next
-// prototype is at least `reach` times the k-th best so far.
-struct Budget {
-    std::size_t cells, most;
-    double reach;
 };
 
 // The codes of the rows at some places as queries, which have 1 in the trees that fill up.
@@ -71,15 +62,16 @@ void nearest_prototypes(const Tiles<Code>& tiles, const Tiles<Code>& prototypes,
 template <class Code>
 class CellSearch {
    public:
-    CellSearch(const Tiles<Code>& tiles, const Cells<Code>& cells, std::size_t k, const Budget& budget,
+    // n_visited: how many cells a query visits, the nearest ones; at least so many that they should have twice k rows.
+    CellSearch(const Tiles<Code>& tiles, const Cells<Code>& cells, std::size_t k, std::size_t n_visited,
                const Loops& loops)
-        : tiles_(tiles), cells_(cells), k_(k), budget_(budget), loops_(loops),
-          n_ranked_(std::min(budget.most, cells.n())) {}
+        : tiles_(tiles), cells_(cells), k_(k), loops_(loops),
+          n_visited_(std::min(std::max(n_visited, 2 * k * cells.n() / tiles.n_rows + 1), cells.n())) {}
 
     // affinities and rows: (queries.n, k); visited: the number of rows that each query was compared with.
     void find(const Queries<Code>& queries, std::int32_t* affinities, std::int64_t* rows, std::int64_t* visited) {
         // As many queries at a time as need 32 MB.
-        const std::size_t bytes = TopK::bytes(k_, tiles_.n_trees) + n_ranked_ * 12;
+        const std::size_t bytes = TopK::bytes(k_, tiles_.n_trees) + n_visited_ * 12;
         const std::size_t most = std::clamp<std::size_t>((std::size_t{1} << 25) / bytes, 1, 4096);
         for (std::size_t first = 0; first < queries.n; first += most) {
             const std::size_t last = std::min(queries.n, first + most);
@@ -95,25 +87,18 @@ class CellSearch {
     void find_block(const Queries<Code>& queries, std::int32_t* affinities, std::int64_t* rows, std::int64_t* visited) {
         rank(queries);
         if (best_.size() < queries.n) best_.resize(queries.n);
-        std::vector<std::uint32_t> todo(queries.n);
-        std::iota(todo.begin(), todo.end(), 0u);
-        for (const std::uint32_t q : todo) {
+        for (std::size_t q = 0; q < queries.n; ++q) {
             best_[q].reset(k_, tiles_.n_trees);
             visited[q] = 0;
         }
-        for (std::size_t done = 0; !todo.empty() && done < n_ranked_;) {
-            const std::size_t next = std::min(n_ranked_, done + budget_.cells);
-            visits_.clear();
-            for (const std::uint32_t q : todo)
-                for (std::size_t i = done; i < next; ++i) {
-                    const auto cell = static_cast<std::uint32_t>(nearest_[q * n_ranked_ + i]);
-                    visits_.push_back({cell, q});
-                    visited[q] += cells_.starts[cell + 1] - cells_.starts[cell];
-                }
-            visit(queries);
-            done = next;
-            std::erase_if(todo, [&](std::uint32_t q) { return done < n_ranked_ && !goes_on(q, done); });
-        }
+        visits_.clear();
+        for (std::uint32_t q = 0; q < queries.n; ++q)
+            for (std::size_t i = 0; i < n_visited_; ++i) {
+                const auto cell = static_cast<std::uint32_t>(nearest_[q * n_visited_ + i]);
+                visits_.push_back({cell, q});
+                visited[q] += cells_.starts[cell + 1] - cells_.starts[cell];
+            }
+        visit(queries);
         // Where these cells have fewer than k rows, all rows are looked at.
         std::vector<std::uint32_t> few;
         for (std::uint32_t q = 0; q < queries.n; ++q) {
@@ -130,17 +115,12 @@ class CellSearch {
 
     // The nearest cells of each query, best first.
     void rank(const Queries<Code>& queries) {
-        similarity_.resize(queries.n * n_ranked_);
-        nearest_.resize(queries.n * n_ranked_);
+        similarity_.resize(queries.n * n_visited_);
+        nearest_.resize(queries.n * n_visited_);
         std::vector<std::uint32_t> outputs(queries.n);
         std::iota(outputs.begin(), outputs.end(), 0u);
-        scan(cells_.prototypes, queries, outputs.data(), n_ranked_, 0, n_tiles_of(cells_.n()), similarity_.data(),
+        scan(cells_.prototypes, queries, outputs.data(), n_visited_, 0, n_tiles_of(cells_.n()), similarity_.data(),
              nearest_.data(), loops_);
-    }
-
-    bool goes_on(std::uint32_t query, std::size_t next) const {
-        const TopK& best = best_[query];
-        return !best.full() || similarity_[query * n_ranked_ + next] >= budget_.reach * best.needed();
     }
 
     // Cell by cell, so that its rows are read once for all queries that visit it.
@@ -170,17 +150,17 @@ class CellSearch {
     // The rows of a cell with some queries, whose codes are one after the other.
     void compare(const Queries<Code>& queries, std::span<const Visit> together, const Code* codes) {
         const std::size_t start = cells_.starts[together.front().cell], stop = cells_.starts[together.front().cell + 1];
-        const std::size_t last_quad = n_tiles_of(tiles_.n_rows) - quad_tiles;
         for (std::size_t next = start; next < stop;) {
-            // A quad may begin at any tile; rows before `next` have been counted already, or are another cell's.
-            const std::size_t tile = std::min(next / tile_rows, last_quad), place = tile * tile_rows;
+            // Rows before `next` have been counted already, or are another cell's; so are those from `stop` on.
+            const std::size_t tile = next / tile_rows, place = tile * tile_rows;
             const std::size_t after = std::min(stop, place + quad_rows);
+            const std::size_t n_tiles = (after - place + tile_rows - 1) / tile_rows;
             const std::uint64_t mask = bits(after - place) & ~bits(next - place);
-            count_quad(tiles_.tile(tile), tiles_.width(), codes, together.size(), counts_.data(), loops_);
+            count_tiles(tiles_.tile(tile), n_tiles, tiles_.width(), codes, together.size(), counts_.data(), loops_);
             for (std::size_t j = 0; j < together.size(); ++j) {
                 std::uint16_t* own = counts_.data() + j * quad_rows;
                 const std::uint32_t q = together[j].query;
-                if (queries.first_uncoded != nullptr) take_back(tiles_, tile, quad_tiles, queries[q], own);
+                if (queries.first_uncoded != nullptr) take_back(tiles_, tile, n_tiles, queries[q], own);
                 TopK& best = best_[q];
                 const std::uint64_t found = loops_.at_least(own, static_cast<std::uint16_t>(best.needed())) & mask;
                 if (found != 0) best.offer(own, tiles_.order + place, found);
@@ -195,10 +175,9 @@ class CellSearch {
     const Tiles<Code>& tiles_;
     const Cells<Code>& cells_;
     std::size_t k_;
-    Budget budget_;
     const Loops& loops_;
-    std::size_t n_ranked_;
-    std::vector<std::int32_t> similarity_;  // (n_queries, n_ranked): the affinity with the prototypes of
+    std::size_t n_visited_;
+    std::vector<std::int32_t> similarity_;  // (n_queries, n_visited): the affinity with the prototypes of
     std::vector<std::int64_t> nearest_;     // these cells
     std::vector<TopK> best_;
     std::vector<Visit> visits_;

@@ -24,10 +24,10 @@ inline std::size_t query_block_size(std::size_t code_bytes, std::size_t best_byt
     return std::clamp<std::size_t>(fitting / group * group, group, 64);
 }
 
-// counts: (n_queries, quad_rows), overwritten with the affinities of the rows of four tiles of `width` trees.
+// counts: (n_queries, quad_rows), overwritten with the affinities of the rows of up to four tiles of `width` trees.
 template <class Code>
-void count_quad(const Code* tiles, std::size_t width, const Code* queries, std::size_t n_queries, std::uint16_t* counts,
-                const Loops& loops) {
+void count_tiles(const Code* tiles, std::size_t n_tiles, std::size_t width, const Code* queries, std::size_t n_queries,
+                 std::uint16_t* counts, const Loops& loops) {
     const Counters<Code>& functions = counters<Code>(loops);
     const std::size_t tile_stride = width * tile_rows;
     std::fill(counts, counts + n_queries * quad_rows, std::uint16_t{0});
@@ -35,8 +35,9 @@ void count_quad(const Code* tiles, std::size_t width, const Code* queries, std::
         const std::size_t n_lines = std::min(tree_block, width - first) / trees_per_line<Code>;
         for (std::size_t q = 0; q < n_queries;) {
             const bool in_group = q + loops.group_size <= n_queries;
-            (in_group ? functions.group : functions.single)(tiles + first * tile_rows, tile_stride, n_lines,
-                                                            queries + q * width + first, width, counts + q * quad_rows);
+            (in_group ? functions.group : functions.single)[n_tiles - 1](tiles + first * tile_rows, tile_stride,
+                                                                         n_lines, queries + q * width + first, width,
+                                                                         counts + q * quad_rows);
             q += in_group ? loops.group_size : 1;
         }
     }
@@ -59,7 +60,7 @@ void scan_by_comparisons(const Tiles<Code>& tiles, const Queries<Code>& queries,
             const std::size_t place = tile * tile_rows;
             const std::uint64_t valid = tiles.valid(place, quad_rows);
             if (valid == 0) break;
-            count_quad(tiles.tile(tile), width, block.codes, block.n, counts.data(), loops);
+            count_tiles(tiles.tile(tile), quad_tiles, width, block.codes, block.n, counts.data(), loops);
             for (std::size_t q = 0; q < block.n; ++q) {
                 std::uint16_t* own = counts.data() + q * quad_rows;
                 if (block.first_uncoded != nullptr) take_back(tiles, tile, quad_tiles, block[q], own);
@@ -102,7 +103,7 @@ std::uint64_t count_repeatedly(const Code* tiles, Matrix<const Code> queries, st
     std::vector<std::uint16_t> counts(queries.n_rows * quad_rows);
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < repeats; ++i) {
-        count_quad(tiles, queries.width, queries.data, queries.n_rows, counts.data(), loops);
+        count_tiles(tiles, quad_tiles, queries.width, queries.data, queries.n_rows, counts.data(), loops);
         sum += counts[i % counts.size()];
     }
     return sum;

@@ -67,10 +67,10 @@ class Index {
 
     // The same among the rows of the nearest cells only, for a range of queries; `visited` has the number of rows that
     // each was compared with, (n_queries,).
-    void search(Matrix<const std::int32_t> leaves, const Range& range, const Budget& budget, const Results& out,
+    void search(Matrix<const std::int32_t> leaves, const Range& range, std::size_t n_visited, const Results& out,
                 std::span<std::int64_t> visited, const Loops& loops) const {
         const EncodedQueries<Code> queries = encode(leaves, range);
-        CellSearch<Code>(tiles_, *cells_, out.k(), budget, loops)
+        CellSearch<Code>(tiles_, *cells_, out.k(), n_visited, loops)
             .find(queries.view(), out.affinities[range.query_start].data(), out.rows[range.query_start].data(),
                   visited.data() + range.query_start);
     }

@@ -26,15 +26,21 @@ constexpr std::size_t least_queries = 32;  // measured on x86, taken over for AR
 constexpr std::size_t least_queries = 256;  // plain loops make them slowly
 #endif
 
+template <class Code>
+constexpr Counters<Code> counters_of() {
+    return {{count<Code, group, 1>, count<Code, group, 2>, count<Code, group, 3>, count<Code, group, 4>},
+            {count<Code, 1, 1>, count<Code, 1, 2>, count<Code, 1, 3>, count<Code, 1, 4>}};
+}
+
 }  // namespace
 
 const Loops loops = {
     InstructionSet::IBUG_TARGET,
     group,
     least_queries,
-    {count<std::uint8_t, group>, count<std::uint8_t, 1>},
-    {count<std::uint16_t, group>, count<std::uint16_t, 1>},
-    {count<std::uint32_t, group>, count<std::uint32_t, 1>},
+    counters_of<std::uint8_t>(),
+    counters_of<std::uint16_t>(),
+    counters_of<std::uint32_t>(),
     at_least,
     make_bitmaps,
     add_bitmaps,

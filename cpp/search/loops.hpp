@@ -12,7 +12,7 @@
 
 namespace ibug {
 
-// Adds to counts[q * quad_rows + r] the number of trees in `n_lines` lines in which row r of four tiles and query q
+// Adds to counts[q * quad_rows + r] the number of trees in `n_lines` lines in which row r of some tiles and query q
 // share a leaf. Tiles are `tile_stride` codes apart, queries `query_stride`.
 template <class Code>
 using CountFunction = void (*)(const Code* tiles, std::size_t tile_stride, std::size_t n_lines, const Code* queries,
@@ -49,10 +49,11 @@ using AddBitmapsFunction = void (*)(const Bitmap* bitmaps, const std::uint16_t* 
 using ReadRowsFunction = bool (*)(const Bitmap* planes, std::size_t n_planes, std::size_t n_rows, std::uint32_t needed,
                                   std::size_t k, Bitmap& reaching, std::uint16_t* counts);
 
+// For one tile, two, ..., quad_tiles.
 template <class Code>
 struct Counters {
-    CountFunction<Code> group;   // Loops::group_size queries at a time
-    CountFunction<Code> single;  // one query: what is left over, and online prediction
+    CountFunction<Code> group[quad_tiles];   // Loops::group_size queries at a time
+    CountFunction<Code> single[quad_tiles];  // one query: what is left over, and online prediction
 };
 
 struct Loops {

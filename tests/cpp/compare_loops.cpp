@@ -130,19 +130,15 @@ void check(const char* name, const Leaves& train, const Leaves& queries, std::si
             for (const std::size_t at_a_time : {n_queries, std::size_t{5}, std::size_t{1}}) {
                 const std::size_t n_asked = std::min(n_queries, std::max<std::size_t>(at_a_time, 42));
                 const Neighbors expected = all_rows.first(n_asked, n_rows, k);
-                Neighbors scanned(n_asked, k), at_once(n_asked, k), in_rounds(n_asked, k);
+                Neighbors scanned(n_asked, k), by_cells(n_asked, k);
                 std::vector<std::int64_t> visited(n_queries);
                 for (std::size_t q = 0; q < n_asked; q += at_a_time) {
                     const Range range{q, std::min(n_asked, q + at_a_time), 0, n_tiles};
                     made.index().scan(leaves, range, results(scanned, n_asked, k), *loops);
-                    made.index().search(leaves, range, {n_rows, n_rows, 1.0}, results(at_once, n_asked, k), visited,
-                                        *loops);
-                    made.index().search(leaves, range, {3, n_rows, 0.0}, results(in_rounds, n_asked, k), visited,
-                                        *loops);
+                    made.index().search(leaves, range, n_rows, results(by_cells, n_asked, k), visited, *loops);
                 }
                 compare(scanned, expected, "scan", name, set);
-                compare(at_once, expected, "all cells", name, set);
-                compare(in_rounds, expected, "all cells in rounds", name, set);
+                compare(by_cells, expected, "all cells", name, set);
             }
         }
     }

@@ -5,7 +5,7 @@ import pytest
 
 from ibug import LeafIndex
 from ibug.exceptions import InvalidInputError
-from ibug.neighbors import Budget, _build
+from ibug.neighbors import _build
 
 pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
@@ -114,9 +114,9 @@ def test_a_mapped_index_with_cells_answers_the_same(tmp_path):
     again = LeafIndex.from_arrays(saved_and_mapped(index.arrays(), tmp_path))
     assert not again.arrays()["prototypes"].flags.writeable
     queries = np.random.default_rng(3).integers(0, 9, (20, 30))
-    for budget in (None, Budget(2, 5)):
-        found = again.query(queries, 7, budget=budget)
-        for one, other in zip(found, index.query(queries, 7, budget=budget), strict=True):
+    for n_cells in (None, 2):
+        found = again.query(queries, 7, n_cells=n_cells)
+        for one, other in zip(found, index.query(queries, 7, n_cells=n_cells), strict=True):
             np.testing.assert_array_equal(one, other)
 
 

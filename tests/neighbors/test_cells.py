@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ibug import LeafIndex
-from ibug.neighbors import Budget, _build, instruction_sets
+from ibug.neighbors import _build, instruction_sets
 
 pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.once, pytest.mark.kernel]
 def small_indexes_have_cells(monkeypatch):
     monkeypatch.setattr(_build, "_LEAST_CODES", 1)
     monkeypatch.setattr(_build, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(_build, "_ROWS_PER_CELL", 4)
 
 
 def clustered(rng, n_rows, n_trees, n_leaves=12, n_groups=9, noise=0.3):
@@ -45,36 +46,29 @@ def cells_of(index, rows):
     return prototypes, np.split(arrays["order"].astype(int), arrays["cell_starts"][1:-1])
 
 
-def visited_and_found(index, rows, query, k, budget):
-    """What one query visits and finds, step by step."""
+def visited_and_found(index, rows, query, k, n_cells):
+    """What one query visits and finds: the nearest cells, at least as many as should have twice k rows."""
     prototypes, members = cells_of(index, rows)
-    ranked = np.argsort(-affinity(query[None], prototypes)[0], kind="stable")[: budget.most]
-    to_prototypes, done, seen = affinity(query[None], prototypes)[0], 0, np.array([], int)
-    while done < len(ranked):
-        seen = np.concatenate([seen, *(members[cell] for cell in ranked[done : done + budget.cells])])
-        done += budget.cells
-        best = np.sort(affinity(query[None], rows[seen])[0])[::-1]
-        if done < len(ranked) and len(seen) >= k and to_prototypes[ranked[done]] < budget.reach * best[k - 1]:
-            break
-    seen = np.arange(len(rows)) if len(seen) < k else np.sort(seen)
+    n_cells = max(n_cells, 2 * k * len(members) // len(rows) + 1)
+    ranked = np.argsort(-affinity(query[None], prototypes)[0], kind="stable")[:n_cells]
+    seen = np.sort(np.concatenate([members[cell] for cell in ranked]))
+    seen = np.arange(len(rows)) if len(seen) < k else seen
     affinities, places = nearest(affinity(query[None], rows[seen]), k)
     return len(seen), affinities[0], seen[places[0]]
 
 
 @pytest.mark.parametrize("n_leaves", [12, 256, 257])
-@pytest.mark.parametrize(
-    "budget", [Budget(1, 1), Budget(3, 3), Budget(2, 9, 0.8), Budget(4, 40, 1.1), Budget(5, 1000, 0.0)]
-)
-def test_queries_find_the_best_rows_of_the_cells_that_they_visit(n_leaves, budget):
+@pytest.mark.parametrize("n_cells", [1, 3, 40, 1000])
+def test_queries_find_the_best_rows_of_the_cells_that_they_visit(n_leaves, n_cells):
     rng = np.random.default_rng(n_leaves)
     rows, queries = clustered(rng, 700, 21, n_leaves), clustered(rng, 60, 21, n_leaves + 1)
     rows[: min(n_leaves, 700), 0] = np.arange(min(n_leaves, 700))  # so that there are all of them
     index = LeafIndex.build(rows)
     assert index.n_cells > 50
-    affinities, found = index.query(queries, 7, budget=budget)
-    share = index.visited(queries, 7, budget)
+    affinities, found = index.query(queries, 7, n_cells=n_cells)
+    share = index.visited(queries, 7, n_cells)
     for q, query in enumerate(queries):
-        n, near, numbers = visited_and_found(index, rows, query, 7, budget)
+        n, near, numbers = visited_and_found(index, rows, query, 7, n_cells)
         assert near.tolist() == affinities[q].tolist()
         assert numbers.tolist() == found[q].tolist()
         assert share[q] == pytest.approx((n + index.n_cells) / len(rows))
@@ -97,25 +91,24 @@ def test_all_cells_find_what_a_scan_finds(instruction_set, n_queries):
     rows, queries = clustered(rng, 3000, 40), clustered(rng, n_queries, 40)
     index = LeafIndex.build(rows)
     exact = index.query(queries, 50)
-    for budget in (Budget(10**6, 10**6), Budget(7, 10**6, 0.0)):
-        found = index.query(queries, 50, budget=budget, instruction_set=instruction_set)
-        assert np.array_equal(exact[0], found[0])
-        assert np.array_equal(exact[1], found[1])
+    found = index.query(queries, 50, n_cells=10**6, instruction_set=instruction_set)
+    assert np.array_equal(exact[0], found[0])
+    assert np.array_equal(exact[1], found[1])
 
 
 def test_results_depend_on_the_query_alone(monkeypatch):
     monkeypatch.setattr("ibug.neighbors._search.COMPARISONS_PER_TASK", 1)
     rng = np.random.default_rng(4)
     rows, queries = clustered(rng, 2000, 33), clustered(rng, 150, 33)
-    index, budget = LeafIndex.build(rows), Budget(3, 12, 0.9)
-    together = index.query(queries, 20, budget=budget)
-    threaded = index.query(queries, 20, budget=budget, n_jobs=3)
-    alone = [index.query(queries[q : q + 1], 20, budget=budget) for q in range(150)]
+    index, n_cells = LeafIndex.build(rows), 3
+    together = index.query(queries, 20, n_cells=n_cells)
+    threaded = index.query(queries, 20, n_cells=n_cells, n_jobs=3)
+    alone = [index.query(queries[q : q + 1], 20, n_cells=n_cells) for q in range(150)]
     for i in range(2):
         assert np.array_equal(together[i], threaded[i])
         assert np.array_equal(together[i], np.concatenate([one[i] for one in alone]))
         for name in instruction_sets():
-            assert np.array_equal(together[i], index.query(queries, 20, budget=budget, instruction_set=name)[i])
+            assert np.array_equal(together[i], index.query(queries, 20, n_cells=n_cells, instruction_set=name)[i])
 
 
 @pytest.mark.parametrize(
@@ -135,11 +128,11 @@ def test_hard_rows(rows):
     queries = np.concatenate([rows[:: max(1, len(rows) // 20)], np.full((1, rows.shape[1]), 10**6, np.int32)])
     sizes = np.diff(index.arrays()["cell_starts"].astype(int))
     assert sizes.min() > 0
-    assert sizes.max() <= max(16, np.ceil(8 * np.sqrt(len(rows)) / 4))
-    for budget in (Budget(1, 1), Budget(2, 5, 0.9)):
-        affinities, found = index.query(queries, k, budget=budget)
+    assert sizes.max() <= np.ceil(8 * len(rows) / max(1, len(rows) // 4))
+    for n_cells in (1, 2):
+        affinities, found = index.query(queries, k, n_cells=n_cells)
         for q, query in enumerate(queries):
-            _, near, numbers = visited_and_found(index, rows, query, k, budget)
+            _, near, numbers = visited_and_found(index, rows, query, k, n_cells)
             assert near.tolist() == affinities[q].tolist()
             assert numbers.tolist() == found[q].tolist()
 
@@ -148,29 +141,29 @@ def test_fewer_rows_than_neighbours_in_the_cells():
     rng = np.random.default_rng(6)
     rows, queries = clustered(rng, 400, 15), clustered(rng, 30, 15)
     index = LeafIndex.build(rows)
-    found, exact = index.query(queries, 300, budget=Budget(1, 2)), index.query(queries, 300)
+    found, exact = index.query(queries, 300, n_cells=1), index.query(queries, 300)
     assert np.array_equal(found[1], exact[1])
-    assert np.all(index.visited(queries, 300, Budget(1, 2)) > 1)
+    assert np.all(index.visited(queries, 300, 1) > 1)
 
 
 def test_added_and_forgotten_rows_are_in_cells():
     rng = np.random.default_rng(7)
-    rows, queries, budget = clustered(rng, 1100, 25), clustered(rng, 40, 25), Budget(2, 8, 0.9)
+    rows, queries, n_cells = clustered(rng, 1100, 25), clustered(rng, 40, 25), 2
     rows[1060:, 3] += 300  # leaves that the first rows have not, so that codes become wider
     index = LeafIndex.build(rows[:1000])
-    n_cells = index.n_cells
+    n_before = index.n_cells
     for stop in (1001, 1050, 1100):
         index = index.extended([rows[index.n_rows : stop]], stop - index.n_rows)
-    assert n_cells <= index.n_cells < LeafIndex.build(rows).n_cells + 10
+    assert n_before <= index.n_cells < LeafIndex.build(rows).n_cells + 10
     for first in (0, 700):
         index, rows = index.without_first(first), rows[first:]
-        everything = index.query(queries, 30, budget=Budget(10**6, 10**6))
+        everything = index.query(queries, 30, n_cells=10**6)
         exact = LeafIndex.build(rows).query(queries, 30)
         assert np.array_equal(everything[0], exact[0])
         assert np.array_equal(everything[1], exact[1])
-        affinities, found = index.query(queries, 30, budget=budget)
+        affinities, found = index.query(queries, 30, n_cells=n_cells)
         for q, query in enumerate(queries):
-            _, near, numbers = visited_and_found(index, rows, query, 30, budget)
+            _, near, numbers = visited_and_found(index, rows, query, 30, n_cells)
             assert near.tolist() == affinities[q].tolist()
             assert numbers.tolist() == found[q].tolist()
 
@@ -180,23 +173,23 @@ def test_prototypes_are_taken_anew_once_rows_have_doubled():
     rows = clustered(rng, 900, 20)
     index = LeafIndex.build(rows[:300])
     assert index.extended([rows[300:500]], 200).n_cells < LeafIndex.build(rows[:500]).n_cells
-    assert index.extended([rows[300:]], 600).n_cells == LeafIndex.build(rows).n_cells > index.n_cells
+    assert index.extended([rows[300:]], 600).n_cells == pytest.approx(LeafIndex.build(rows).n_cells, rel=0.05)
 
 
 def test_files_pickles_and_fewer_trees_keep_the_cells():
     rng = np.random.default_rng(9)
-    rows, queries, budget = clustered(rng, 800, 18), clustered(rng, 25, 18), Budget(2, 2)
+    rows, queries, n_cells = clustered(rng, 800, 18), clustered(rng, 25, 18), 2
     index = LeafIndex.build(rows)
-    exact = index.query(queries, 10, budget=budget)
+    exact = index.query(queries, 10, n_cells=n_cells)
     for other in (LeafIndex.from_arrays(index.arrays()), pickle.loads(pickle.dumps(index))):
         assert other.n_cells == index.n_cells
-        assert np.array_equal(exact[1], other.query(queries, 10, budget=budget)[1])
+        assert np.array_equal(exact[1], other.query(queries, 10, n_cells=n_cells)[1])
     trees = np.array([0, 3, 4, 17])
     fewer = index.of_trees(trees)
     assert fewer.n_cells == index.n_cells
     for q, query in enumerate(queries[:, trees]):
-        _, near, numbers = visited_and_found(fewer, rows[:, trees], query, 10, budget)
-        found = fewer.query(queries[q : q + 1, trees], 10, budget=budget)
+        _, near, numbers = visited_and_found(fewer, rows[:, trees], query, 10, n_cells)
+        found = fewer.query(queries[q : q + 1, trees], 10, n_cells=n_cells)
         assert near.tolist() == found[0][0].tolist()
         assert numbers.tolist() == found[1][0].tolist()
 
@@ -206,5 +199,5 @@ def test_small_indexes_have_no_cells(monkeypatch):
     rows = np.random.default_rng(0).integers(0, 5, (300, 10))
     index = LeafIndex.build(rows)
     assert index.n_cells == 0
-    assert np.array_equal(index.query(rows[:5], 3, budget=Budget(1, 1))[1], index.query(rows[:5], 3)[1])
-    assert np.all(index.visited(rows[:5], 3, Budget(1, 1)) == 1)
+    assert np.array_equal(index.query(rows[:5], 3, n_cells=1)[1], index.query(rows[:5], 3)[1])
+    assert np.all(index.visited(rows[:5], 3, 1) == 1)

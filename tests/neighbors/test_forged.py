@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibug import LeafIndex
-from ibug.neighbors import Budget, _build, instruction_sets
+from ibug.neighbors import _build, instruction_sets
 
 pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
@@ -35,9 +35,9 @@ def ask(arrays, queries, ks):
     full = LeafIndex.from_arrays({name: arrays[name] for name in LeafIndex.REQUIRED_ARRAYS})
     n_rows, most = len(full), arrays["tiles"].shape[1]
     for instruction_set in instruction_sets():
-        for index, budget in ((celled, Budget(1, 3, 0.5)), (full, None)):
+        for index, n_cells in ((celled, 2), (full, None)):
             for k in ks:
-                affinities, rows = index.query(queries, k, budget=budget, instruction_set=instruction_set)
+                affinities, rows = index.query(queries, k, n_cells=n_cells, instruction_set=instruction_set)
                 assert np.all((rows >= -1) & (rows < n_rows))
                 assert np.all((affinities >= -1) & (affinities <= most))
                 assert np.all(np.diff(np.sort(rows, axis=1), axis=1) > 0)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibug import LeafIndex
-from ibug.neighbors import Budget, _build, _search, instruction_sets
+from ibug.neighbors import _build, _search, instruction_sets
 from tests.oracles import nearest_rows
 
 pytestmark = [pytest.mark.once, pytest.mark.kernel]
@@ -27,7 +27,7 @@ def with_cells(train):
     return index
 
 
-ALL_CELLS = Budget(100, 10**6, 0.0)
+ALL_CELLS = 10**6
 
 
 def without_cells(index):
@@ -71,7 +71,7 @@ def test_queries_in_unseen_leaves_equal_brute_force(n_queries, n_leaves, instruc
             expected = affinities[:, :k], rows[:, :k]
             for one in (index, without_cells(index)):
                 for n_jobs in (None, 3):
-                    found = one.query(queries, k, budget=ALL_CELLS, n_jobs=n_jobs, instruction_set=instruction_set)
+                    found = one.query(queries, k, n_cells=ALL_CELLS, n_jobs=n_jobs, instruction_set=instruction_set)
                     assert_same(found, expected)
             assert_same(index.query(queries, k, instruction_set=instruction_set), expected)
 
@@ -85,7 +85,7 @@ def test_16_bit_codes_that_are_all_taken(n_queries, instruction_set):
     queries = strange(train, n_queries, 65_536, share=0.5)
     expected = nearest_rows(train, queries, 4)
     for one in (index, without_cells(index)):
-        assert_same(one.query(queries, 4, budget=ALL_CELLS, instruction_set=instruction_set), expected)
+        assert_same(one.query(queries, 4, n_cells=ALL_CELLS, instruction_set=instruction_set), expected)
     assert index.code_type == np.uint16
 
 
@@ -104,7 +104,7 @@ def test_any_queries_equal_brute_force(seed, n_trees, full, n_queries, share, k,
     queries = strange(train, n_queries, share=share, seed=seed + 1)
     expected = nearest_rows(train, queries, k)
     index = with_cells(train)
-    assert_same(index.query(queries, k, budget=ALL_CELLS, instruction_set=instruction_set), expected)
+    assert_same(index.query(queries, k, n_cells=ALL_CELLS, instruction_set=instruction_set), expected)
     assert_same(without_cells(index).query(queries, k, instruction_set=instruction_set), expected)
 
 
@@ -132,8 +132,8 @@ def test_nothing_changes(n_leaves):
         index.query(queries, 7)
         index.query(queries, 7, n_jobs=2)
         index.leaf_sizes(queries)
-        index.visited(queries, 7, Budget(1, 2))
-        index.query(queries, 7, budget=Budget(1, 2))
+        index.visited(queries, 7, 1)
+        index.query(queries, 7, n_cells=1)
     assert_unchanged(index, before, pickled)
 
 

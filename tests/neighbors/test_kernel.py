@@ -177,7 +177,7 @@ def test_tiles_are_as_many_as_their_rows_need():
 TILES = {"tile_start": 0, "tile_stop": 16}
 SEARCHES = {
     "scan": TILES,
-    "search": {"cells": 1, "most_cells": 2, "reach": 0.9, "visited": np.zeros(1, np.int64)},
+    "search": {"n_cells": 1, "visited": np.zeros(1, np.int64)},
 }
 WRONG = [
     ({"leaves": np.zeros((1, 8), np.int32)}, "leaves must be"),
@@ -195,11 +195,8 @@ WRONG_TILES = [
     ({"tile_start": 2}, "cuts tiles apart"),
     ({"tile_stop": 6}, "cuts tiles apart"),
 ]
-WRONG_BUDGETS = [
-    ({"cells": 0}, "a budget has from one cell"),
-    ({"cells": 3}, "a budget has from one cell to the most"),
-    ({"reach": -1.0}, "a budget has"),
-    ({"reach": np.nan}, "a budget has"),
+WRONG_CELLS = [
+    ({"n_cells": 0}, "a query visits a cell at least"),
     ({"visited": np.zeros(2, np.int64)}, "visited must be"),
 ]
 
@@ -209,7 +206,7 @@ WRONG_BUDGETS = [
     [
         *((name, *wrong) for name in SEARCHES for wrong in WRONG),
         *(("scan", *wrong) for wrong in WRONG_TILES),
-        *(("search", *wrong) for wrong in WRONG_BUDGETS),
+        *(("search", *wrong) for wrong in WRONG_CELLS),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(search, change, message):
@@ -231,9 +228,9 @@ def test_arrays_that_do_not_fit_are_refused(search, change, message):
 def test_what_an_index_cannot_do_is_refused(tiles):
     index, visited = index_of(tiles), np.zeros(1, np.int64)
     with pytest.raises(ValueError, match="the index has no cells"):
-        index.search(QUERIES[:1], 0, 1, 1, 1, 1.0, *output(1, 3), visited)
+        index.search(QUERIES[:1], 0, 1, 1, *output(1, 3), visited)
     with pytest.raises(ValueError, match="k must be at most n_rows"):
-        index_of(tiles, *cells_of(tiles).values()).search(QUERIES[:1], 0, 1, 1, 1, 1.0, *output(1, 201), visited)
+        index_of(tiles, *cells_of(tiles).values()).search(QUERIES[:1], 0, 1, 1, *output(1, 201), visited)
     with pytest.raises(ValueError, match="codes must be of the shape of leaves"):
         index.number(QUERIES[:2], np.zeros((1, 9), np.int32))
 
@@ -242,7 +239,7 @@ def test_what_an_index_cannot_do_is_refused(tiles):
 def test_a_search_of_cells_writes_only_its_own_queries(tiles, instruction_set):
     (affinities, rows), visited = output(10, 5), np.full(10, -7)
     index = index_of(tiles, *cells_of(tiles).values())
-    index.search(QUERIES[:10], 3, 7, 5, 5, 1.0, affinities, rows, visited, instruction_set)
+    index.search(QUERIES[:10], 3, 7, 10**6, affinities, rows, visited, instruction_set)
     expected = nearest_rows(LEAVES, LEAVES[3:7], 5)
     np.testing.assert_array_equal(affinities[3:7], expected[0])
     np.testing.assert_array_equal(rows[3:7], expected[1])

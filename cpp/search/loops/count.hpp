@@ -1,6 +1,7 @@
 // The counting loops: which rows of a tile share a leaf with a query.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -177,13 +178,14 @@ inline std::uint32_t reaches(const std::uint16_t* counts, std::uint16_t needed) 
 #endif
 }
 
-template <class Code, std::size_t group>
+template <class Code, std::size_t group, std::size_t n_tiles>
 void count(const Code* tiles, std::size_t tile_stride, std::size_t n_lines, const Code* queries,
            std::size_t query_stride, std::uint16_t* counts) {
     using S = Shape<Code>;
     using Vector = typename VectorOf<Code>::type;
-    constexpr std::size_t at_a_time = S::tiles_at_a_time;
-    for (std::size_t first = 0; first < quad_tiles; first += at_a_time, tiles += at_a_time * tile_stride) {
+    // As many as registers allow, and such that no tiles are left over.
+    constexpr std::size_t most = std::min(S::tiles_at_a_time, n_tiles), at_a_time = n_tiles % most == 0 ? most : 1;
+    for (std::size_t first = 0; first < n_tiles; first += at_a_time, tiles += at_a_time * tile_stride) {
         Vector counter[group][at_a_time][S::row_parts] = {};
         const Code* line = tiles;
         const Code* query = queries;

@@ -6,7 +6,6 @@ from ibug.neighbors._leaf_numbers import LeafChunk, LeafNumbers, chunk_size
 from ibug.neighbors._local import LocalSource, updated
 from ibug.neighbors._sampling import TREE_ORDERS, Sampling
 from ibug.neighbors._search import (
-    Budget,
     CountingLoop,
     instruction_sets,
     least_queries,
@@ -29,7 +28,6 @@ from ibug.neighbors._source import (
 __all__ = [
     "TREE_ORDERS",
     "Batch",
-    "Budget",
     "Builder",
     "CountingLoop",
     "CrossFittedSource",

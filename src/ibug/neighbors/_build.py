@@ -15,10 +15,10 @@ from ibug._compiled import search as kernel
 from ibug.exceptions import InvalidInputError
 
 # Rows are divided into cells where their codes are larger than the caches, and there are enough of them.
-_LEAST_CODES, _LEAST_ROWS = 2**22, 4096
-# The number of prototypes is this times the square root of the number of rows: a query is compared with all of them,
-# and then with the rows of some cells.
-_PROTOTYPES = 4.0
+_LEAST_CODES, _LEAST_ROWS = 2**22, 20_000
+# The number of prototypes is this times the square root of the number of rows, unless cells would have fewer rows than
+# this: a query is compared with all prototypes, and then with the rows of some cells, whose tiles should be full.
+_PROTOTYPES, _ROWS_PER_CELL = 8.0, 48
 # A cell of more than this times the rows that it would have if all cells had the same number becomes several.
 _LARGEST_CELL = 8
 # Once there are this times as many rows as when the prototypes were taken, other ones are.
@@ -53,7 +53,7 @@ class Cells:
 
     def outgrown(self, n_rows: int) -> bool:
         """Whether so many rows have come that other prototypes would divide them better."""
-        return self.n_cells < _PROTOTYPES * math.sqrt(n_rows / _OUTGROWN)
+        return self.n_cells < n_prototypes(math.floor(n_rows / _OUTGROWN))
 
     def of_places(self) -> NDArray[np.int64]:
         """Return the cell of the row at each place, (n_rows,)."""
@@ -70,7 +70,8 @@ class Cells:
     def without_giants(self) -> Cells:
         """Return the cells with those that have too many rows divided, each part with the prototype of the whole."""
         sizes = self.sizes
-        most = max(kernel.TILE_ROWS, math.ceil(_LARGEST_CELL * math.sqrt(sizes.sum()) / _PROTOTYPES))
+        n_rows = int(sizes.sum())
+        most = math.ceil(_LARGEST_CELL * n_rows / n_prototypes(n_rows))
         parts = -(-sizes // most)
         if parts.max() == 1:
             return self
@@ -87,6 +88,11 @@ class Cells:
         chosen = np.zeros((len(codes), tiles_shape(1, len(trees))[1]), dtype)
         chosen[:, : len(trees)] = codes[:, trees]
         return Cells(packed(chosen), self.cell_starts)
+
+
+def n_prototypes(n_rows: int) -> int:
+    """Return the number of cells that rows are divided into."""
+    return max(1, min(round(_PROTOTYPES * math.sqrt(n_rows)), n_rows // _ROWS_PER_CELL))
 
 
 #: The names of the arrays.
@@ -209,7 +215,7 @@ class Builder:
 
     def _prototypes(self) -> Cells:
         """Return cells without rows, around rows that are equally far apart."""
-        n_cells = round(_PROTOTYPES * math.sqrt(self.n_rows))
+        n_cells = n_prototypes(self.n_rows)
         places = np.linspace(0, self.n_rows - 1, n_cells).astype(np.intp)
         return Cells(packed(rows_at(self.tiles, places)), np.zeros(n_cells + 1, np.uint32))
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ibug._compiled import search as kernel
 from ibug._typing import Floats
+from ibug._validation import check_at_least_one
 from ibug.exceptions import InvalidInputError, NotStorableError
 from ibug.neighbors._build import (
     CELLS,
@@ -24,7 +25,7 @@ from ibug.neighbors._build import (
     read_only,
     tiles_shape,
 )
-from ibug.neighbors._search import Budget, Search, TopK, merge_top_k
+from ibug.neighbors._search import Search, TopK, merge_top_k
 
 
 def check_k(k: int, n_rows: int) -> None:
@@ -58,7 +59,7 @@ class LeafIndex:
     16 rows, ``[tile][tree][row]``, which the compiled kernel compares with several queries at a time, or, for many
     queries, makes bitmaps of that they share. An index that is larger than the caches has its rows in cells around
     prototypes, each row with the one that it shares most leaves with. A query can then look at the rows of the nearest
-    cells only: see ``budget`` of :meth:`query`.
+    cells only: see ``n_cells`` of :meth:`query`.
 
     An index never changes: any number of threads may ask it at the same time, and what it consists of does not depend
     on what it was asked.
@@ -296,7 +297,7 @@ class LeafIndex:
         leaves: ArrayLike,
         k: int,
         *,
-        budget: Budget | None = None,
+        n_cells: int | None = None,
         n_jobs: int | None = None,
         instruction_set: str | None = None,
     ) -> TopK:
@@ -309,9 +310,9 @@ class LeafIndex:
             matches none.
         k
             From 1 to ``n_rows``.
-        budget : Budget, default=None
-            The cells that a query visits. ``None`` means all rows, as it does for an index without cells. A query whose
-            cells have fewer than k rows looks at all rows.
+        n_cells : int, default=None
+            The number of cells that a query visits, the nearest ones; more where k is so large that these may have too
+            few rows. ``None`` means all rows, as it does for an index without cells.
         n_jobs
             Threads, in joblib's convention: ``None`` is one, ``-1`` all. The result does not depend on it.
         instruction_set
@@ -324,27 +325,29 @@ class LeafIndex:
         rows : ndarray of int64, shape (n_queries, k)
             Row numbers of the training rows; equal affinities are in ascending order of the row number.
         """
-        affinities, rows, _ = self._find(leaves, k, budget, n_jobs, instruction_set)
+        affinities, rows, _ = self._find(leaves, k, n_cells, n_jobs, instruction_set)
         return affinities, rows
 
-    def visited(self, leaves: ArrayLike, k: int, budget: Budget | None) -> NDArray[np.float64]:
+    def visited(self, leaves: ArrayLike, k: int, n_cells: int | None) -> NDArray[np.float64]:
         """Return the share of the rows that each query looks at, (n_queries,), prototypes included.
 
         Parameters
         ----------
-        leaves, k, budget
+        leaves, k, n_cells
             As in :meth:`query`.
         """
-        _, _, visited = self._find(leaves, k, budget, None, None)
-        return (visited + (self.n_cells if budget else 0)) / self.n_rows
+        _, _, visited = self._find(leaves, k, n_cells, None, None)
+        return (visited + (self.n_cells if n_cells else 0)) / self.n_rows
 
     def _find(
-        self, leaves: ArrayLike, k: int, budget: Budget | None, n_jobs: int | None, instruction_set: str | None
+        self, leaves: ArrayLike, k: int, n_cells: int | None, n_jobs: int | None, instruction_set: str | None
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
         check_k(k, self.n_rows)
         queries = self._check_queries(leaves)
+        if n_cells is not None:
+            n_cells = min(check_at_least_one(n_cells, "n_cells"), self.n_cells) or None
         try:
-            return self._search(queries, int(k), budget if self.n_cells else None, n_jobs, instruction_set or "")
+            return self._search(queries, int(k), n_cells, n_jobs, instruction_set or "")
         except ValueError:
             as_leaves(queries)  # tells what is wrong
             raise

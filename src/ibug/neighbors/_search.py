@@ -80,14 +80,6 @@ def _ranges(n: int, parts: int) -> Iterator[tuple[int, int]]:
     return pairwise(edges)
 
 
-class Budget(NamedTuple):
-    """How many cells a query visits: the nearest, and further ones while these are nearly as near as what it has."""
-
-    cells: int
-    most: int  # with the further ones
-    reach: float = 1.0  # of the k-th best affinity so far, which the next prototype must have to go on
-
-
 # Comparisons of a row alone that take as long as one of many rows: each code comes from memory.
 _ALONE = 16
 # Queries that share each load of a tile: what a thread should have at least, before tiles are divided.
@@ -104,29 +96,17 @@ class Search:
         self._one_byte = tiles.dtype == np.uint8  # then many queries share bitmaps of their leaves
 
     def __call__(
-        self, leaves: NDArray[np.int32], k: int, budget: Budget | None, n_jobs: int | None, instruction_set: str
+        self, leaves: NDArray[np.int32], k: int, n_cells: int | None, n_jobs: int | None, instruction_set: str
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
         """Return affinities and rows of the nearest, (n_queries, k), and the number of rows looked at, (n_queries,)."""
         n_queries = len(leaves)
         visited = np.full(n_queries, self._n_rows)
-        if budget is not None:
+        if n_cells is not None:
             n_tasks = n_threads_of(n_jobs, n_queries * self._n_codes // _SPARED // COMPARISONS_PER_TASK)
             out = _empty(n_queries, k)
+            ranges = _ranges(n_queries, max(1, min(n_tasks, n_queries // _GROUP)))
             run_parallel(
-                [
-                    partial(
-                        self._index.search,
-                        leaves,
-                        *some,
-                        budget.cells,
-                        budget.most,
-                        budget.reach,
-                        *out,
-                        visited,
-                        instruction_set,
-                    )
-                    for some in _ranges(n_queries, max(1, min(n_tasks, n_queries // _GROUP)))
-                ]
+                [partial(self._index.search, leaves, *some, n_cells, *out, visited, instruction_set) for some in ranges]
             )
             return *out, visited
         tasks = self._tasks(n_queries, n_jobs, instruction_set)
