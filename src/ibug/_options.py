@@ -68,6 +68,7 @@ class Options:
     calibrate: bool | str
     conformal: str | ConformalCalibrator | None
     sampling: Sampling
+    search: str | int  # "auto", "exact" or a number of cells
     cv: Any  # the folds that clones are trained in, if they were given
     held_out: float | None  # the share that is held out in place of them, if it was given
     refit: bool
@@ -101,6 +102,7 @@ class Options:
             support=_support(given["support"]),
             spread=SPREADS[given["spread"]],
             sampling=_sampling(given["sampling"]),
+            search=_search(given["search"]),
             cv=cv,
             held_out=held_out,
             prefit=given["prefit"] or isinstance(given["estimator"], FrozenEstimator),
@@ -295,6 +297,14 @@ def _sampling(sampling: Any) -> Sampling:
             f"sampling must be None or an ibug.Sampling, Sampling(tree_fraction=0.5) say; got {sampling!r}."
         )
     return sampling
+
+
+def _search(search: Any) -> str | int:
+    if isinstance(search, str) and search in ("auto", "exact"):
+        return search
+    if isinstance(search, (int, np.integer)) and not isinstance(search, bool) and search >= 1:
+        return int(search)
+    raise InvalidInputError(f'search must be "auto", "exact" or a number of cells from 1 on; got {search!r}.')
 
 
 def _folds_or_share(cv: Any) -> tuple[Any, float | None]:

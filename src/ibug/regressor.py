@@ -21,7 +21,7 @@ from ibug._validation import as_weights, check_count
 from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution
 from ibug.metrics import Drift, Scoring, drift
-from ibug.neighbors import Batch, LocalSource, Sampling, map_batches, with_row_context
+from ibug.neighbors import Batch, LocalSource, Sampling, SearchPlan, map_batches, with_row_context
 from ibug.online import monitored_values
 from ibug.rule import Rule, gathered, most_needed, one_target, ranges_of, summarize, with_neighbors
 from ibug.training import (
@@ -86,6 +86,10 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         ``"model"`` keeps mean and variance, and a family gives the shape; ``"neighbors"``: the plain fit to neighbours.
     sampling : Sampling or None, default=None
         Which trees and which training rows make neighbours, and how much each counts. ``None``: all, equally.
+    search : "auto", "exact" or int, default="auto"
+        ``"exact"`` compares each row with all training rows. From 20,000 of these on, ``"auto"`` compares it with those
+        in the most similar cells of a partition only: as few cells as raise the mean CRPS by at most 0.1 % and find
+        nearly all neighbours, measured on up to 1,000 rows. An integer is the number of cells.
     cv : int, splitter, list of splits, float in (0, 1) or None, default=None
         The folds in which clones of the estimator are trained: each training row is predicted by one that has not seen
         it. They give out-of-sample residuals, and rows to tune on where `fit` is given none. Rows that no fold
@@ -111,6 +115,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         that it, or the shape, is made of, the middle one for a combination.
     residuals_ : ndarray or None
         Out-of-sample residuals of the training rows, or of validation rows; ``source_.out_of_sample`` says whose.
+    search_ : SearchPlan
+        How neighbours are searched, how many of them are found, and what that costs; ``print`` says it in words.
     conformal_ : ConformalCalibrator or None
         The fitted conformal calibrator.
     affinity_threshold_ : float
@@ -162,6 +168,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     spread_ = view("rule_", "spread_name")
     distribution_ = view("rule_", "distribution_name")
     stack_ = view("rule_", "experts")
+    search_ = view("source_", "search")
     conformal_ = view("rule_", "conformal")
     affinity_threshold_ = view("rule_", "affinity_threshold")
     tuning_ = view("rule_", "tuning")
@@ -182,6 +189,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         calibrate: bool | str = True,
         location: str = "model",
         sampling: Sampling | None = None,
+        search: str | int = "auto",
         cv: Any = None,
         refit: bool = True,
         n_jobs: int | None = None,
@@ -191,7 +199,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         self.estimator, self.prefit, self.distribution = estimator, prefit, distribution
         self.scoring, self.conformal, self.support = scoring, conformal, support
         self.k, self.spread, self.residuals, self.calibrate = k, spread, residuals, calibrate
-        self.location, self.sampling, self.cv, self.refit = location, sampling, cv, refit
+        self.location, self.sampling, self.search, self.cv, self.refit = location, sampling, search, cv, refit
         self.n_jobs, self.random_state, self.verbose = n_jobs, random_state, verbose
 
     @all_or_nothing
@@ -259,13 +267,17 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         batches = self.batches(X)  # which checks X
         return gathered(map_batches(batches, self.rule_.distribution, self.n_jobs), _num_samples(X))
 
-    def kneighbors(self, X: Any, n_neighbors: int | None = None, *, output: str | None = None) -> tuple[Any, Any]:
+    def kneighbors(
+        self, X: Any, n_neighbors: int | None = None, *, exact: bool = False, output: str | None = None
+    ) -> tuple[Any, Any]:
         """Find the training rows behind each prediction.
 
         Parameters
         ----------
         X, n_neighbors, output : rows, int or None, {None, "pandas", "polars"}
             The rows; how many training rows, ``None`` means ``k_``; arrays, or two data frames with the index of X.
+        exact : bool, default=False
+            Search among all training rows, whatever ``search_`` says.
 
         Returns
         -------
@@ -275,7 +287,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         """
         check_output(output)
         rows, k = self._check_rows(X), self._check_n_neighbors(n_neighbors)
-        found = self.source_.neighbors(rows, k, n_jobs=self.n_jobs, verbose=bool(self.verbose))
+        source = self.source_.searched(SearchPlan()) if exact else self.source_
+        found = source.neighbors(rows, k, n_jobs=self.n_jobs, verbose=bool(self.verbose))
         return neighbor_frames(*found, output, X)
 
     def predict_with_neighbors(

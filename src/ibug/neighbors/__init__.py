@@ -7,6 +7,7 @@ from ibug.neighbors._local import LocalSource, updated
 from ibug.neighbors._sampling import TREE_ORDERS, Sampling
 from ibug.neighbors._search import (
     CountingLoop,
+    SearchPlan,
     instruction_sets,
     least_queries,
     merge_columns,
@@ -40,6 +41,7 @@ __all__ = [
     "OwnNeighbors",
     "Residuals",
     "Sampling",
+    "SearchPlan",
     "ValidationRows",
     "chunk_size",
     "instruction_sets",

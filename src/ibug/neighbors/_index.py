@@ -426,12 +426,12 @@ class JoinedIndex:
     def __len__(self) -> int:
         return self.n_rows
 
-    def query(self, leaves: ArrayLike, k: int, *, n_jobs: int | None = None) -> TopK:
+    def query(self, leaves: ArrayLike, k: int, *, n_cells: int | None = None, n_jobs: int | None = None) -> TopK:
         """Find the k training rows of highest affinity for each query; see ``LeafIndex.query``."""
         check_k(k, self.n_rows)
         found = []
         for part, start in zip(self._parts, self._starts, strict=False):
-            affinities, rows = part.query(leaves, min(int(k), part.n_rows), n_jobs=n_jobs)
+            affinities, rows = part.query(leaves, min(int(k), part.n_rows), n_cells=n_cells, n_jobs=n_jobs)
             found.append((affinities, rows + start))
         return merge_top_k(found, int(k))
 

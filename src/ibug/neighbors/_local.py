@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from ibug.leaves import LeafReader, reader_from_state
 from ibug.neighbors._index import JoinedIndex, LeafIndex
 from ibug.neighbors._leaf_numbers import LeafNumbers
 from ibug.neighbors._sampling import Sampling
-from ibug.neighbors._search import not_self
+from ibug.neighbors._search import SearchPlan, not_self
 from ibug.neighbors._source import Batch, OwnNeighbors, Residuals, plain_floats
 
 
@@ -38,6 +38,7 @@ class LocalSource:
     weights: Floats | None = None  # (n_train,) of the rows as neighbours, all above zero; None where they count alike
     new_errors: Floats | None = None  # (n_new,) or (n_new, d), the model's on the latest rows added, 1,000 at most
     own: tuple[LeafIndex | JoinedIndex, ...] = ()  # an index for each of several targets that have trees of their own
+    search: SearchPlan = field(default_factory=SearchPlan)  # of all these indexes
 
     @property
     def predicts_by_walk(self) -> bool:
@@ -122,6 +123,10 @@ class LocalSource:
     def with_training_residuals(self, residuals: Residuals) -> LocalSource:
         """Return a source with these residuals of the training rows, or with none."""
         return replace(self, out_of_sample=residuals, residual_index=None)
+
+    def searched(self, plan: SearchPlan) -> LocalSource:
+        """Return a source that searches in another way."""
+        return replace(self, search=plan)
 
     def leaving_out_self(self) -> LocalSource:
         """Return the source for the very rows that have residuals."""
@@ -247,6 +252,7 @@ class LocalSource:
             weights=weights,
             new_errors=new,
             own=own,
+            search=_plan(rest.get("search", {})),
         )
         source.check()
         return source
@@ -266,6 +272,7 @@ class LocalSource:
             **({} if self.weights is None else {"weights": self.weights}),
             **({} if self.new_errors is None else {"new_errors": self.new_errors}),
             "reader": self.leaves.reader.state(),
+            "search": asdict(self.search),
         }
 
     def check(self) -> None:
@@ -301,22 +308,24 @@ class LocalSource:
     def _query(self, leaves: NDArray[np.int32], k: int, n_jobs: int | None) -> tuple[NDArray[np.int32], Integers]:
         if not k:
             return np.empty((len(leaves), 0), np.int32), np.empty((len(leaves), 0), np.int64)
-        affinities, rows = self.index.query(leaves, k, n_jobs=n_jobs)
+        affinities, rows = self.index.query(leaves, k, n_cells=self.search.n_cells, n_jobs=n_jobs)
         return affinities, rows if self.rows is None else self.rows[rows]
 
     def _own_neighbors(self, leaves: NDArray[np.int32], k: int, n_jobs: int | None) -> Iterator[OwnNeighbors]:
         """Yield the neighbours of rows by the trees of each target, where these are apart."""
         columns = self.leaves.columns_of_outputs
         for index, some in zip(self.own, columns, strict=True):
-            affinities, rows = index.query(np.ascontiguousarray(leaves[:, some]), k, n_jobs=n_jobs)
+            chosen = np.ascontiguousarray(leaves[:, some])
+            affinities, rows = index.query(chosen, k, n_cells=self.search.n_cells, n_jobs=n_jobs)
             yield OwnNeighbors(affinities, rows if self.rows is None else self.rows[rows], len(some))
 
     def _validation_rows(self, leaves: NDArray[np.int32], k: int, where: slice, n_jobs: int | None) -> Integers:
         """Return the k nearest validation rows, (n_rows, k)."""
         assert self.residual_index is not None, "only validation rows with residuals are asked for"
+        n_cells = self.search.n_cells
         if not self.leaves_out_self:
-            return self.residual_index.query(leaves, k, n_jobs=n_jobs)[1]
-        rows = self.residual_index.query(leaves, k + 1, n_jobs=n_jobs)[1]
+            return self.residual_index.query(leaves, k, n_cells=n_cells, n_jobs=n_jobs)[1]
+        rows = self.residual_index.query(leaves, k + 1, n_cells=n_cells, n_jobs=n_jobs)[1]
         return rows[not_self(rows, np.arange(where.start, where.stop))].reshape(len(rows), k)
 
     def _values(self, quantity: str) -> Floats:
@@ -333,6 +342,18 @@ def ascending(array: Any) -> NDArray[np.intp] | None:
     require(numbers.dtype.kind == "i" and numbers.ndim == 1 and numbers.size, "its row or tree numbers are impossible")
     require(numbers[0] >= 0 and np.all(np.diff(numbers) > 0), "its row or tree numbers are not ascending")
     return numbers.astype(np.intp, copy=False)
+
+
+def _plan(state: Any) -> SearchPlan:
+    """Return the plan of a search that has this state."""
+    usual = asdict(SearchPlan())
+    known = isinstance(state, Mapping) and state.keys() <= usual.keys()
+    right = known and all(
+        isinstance(value, str) if name == "reason" else isinstance(value, (int, float)) or value is usual[name]
+        for name, value in state.items()
+    )
+    require(right and (state.get("n_cells") is None or state["n_cells"] >= 1), "its search is impossible")
+    return SearchPlan(**state)
 
 
 # The largest number of errors of new rows that are kept, to compare those of later ones with.

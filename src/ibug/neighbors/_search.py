@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -78,6 +79,55 @@ def divide(n_queries: int, n_tiles: int, unit: int, n_tasks: int, group: int) ->
 def _ranges(n: int, parts: int) -> Iterator[tuple[int, int]]:
     edges = [n * i // parts for i in range(parts + 1)]
     return pairwise(edges)
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """How the neighbours of a row are searched: among all training rows, or in the cells nearest to the row.
+
+    Parameters
+    ----------
+    n_cells : int or None, default=None
+        The number of cells that a row visits; None: it is compared with all training rows.
+    all_cells : int, default=0
+        The number of cells that there are; 0 where there are none.
+    visited : float, default=1.0
+        The share of the training rows that a row is compared with, prototypes of cells included.
+    k : int, default=0
+        The number of neighbours whose recall was measured.
+    recall, least_recall : float, default=1.0
+        The share of the k nearest training rows that is found: the mean, and the 1st percentile over rows.
+    loss : float, default=0.0
+        The share by which the mean CRPS is higher than that of a search among all rows.
+    n_measured : int, default=0
+        The number of rows that these were measured on; 0: nothing was measured.
+    reason : str, default=""
+        Why rows are compared with all training rows.
+    """
+
+    n_cells: int | None = None
+    all_cells: int = 0
+    visited: float = 1.0
+    k: int = 0
+    recall: float = 1.0
+    least_recall: float = 1.0
+    loss: float = 0.0
+    n_measured: int = 0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.n_cells is None:
+            return "exact: each row is compared with all training rows" + (f" ({self.reason})" if self.reason else "")
+        words = (
+            f"cells: each row is compared with {self.visited:.2g} of the training rows, "
+            f"those in the {self.n_cells} nearest of {self.all_cells} cells"
+        )
+        if not self.n_measured:
+            return words
+        return (
+            f"{words}; on {self.n_measured} rows this finds {self.recall:.1%} of the {self.k} nearest (at least "
+            f"{self.least_recall:.0%} for 99 of 100 rows), and changes the CRPS by {self.loss:+.2%}"
+        )
 
 
 # Comparisons of a row alone that take as long as one of many rows: each code comes from memory.

@@ -72,6 +72,7 @@ from ibug.training._folds import (
 )
 from ibug.training._models import check_outputs, check_stopping, fresh, trainable
 from ibug.training._residuals import own_residuals
+from ibug.training._search import with_checked_search, with_planned_search
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,7 +327,7 @@ def _split(request: FitRequest) -> SourceAndRule:
     source, rule, _ = _trained(part)
     if not options.refit:
         return SourceAndRule(source, rule)
-    final = request.source(request.trained(), own=options.asks_model)
+    final = with_planned_search(request.source(request.trained(), own=options.asks_model), request.X, options)
     if source.out_of_sample.are_own and final.out_of_sample.are_own:
         final = final.with_training_residuals(final.out_of_sample.at_level(source.out_of_sample.level))
     elif "residuals" in rule.needs:  # which the final model cannot compute, or not even the first one could
@@ -334,7 +335,10 @@ def _split(request: FitRequest) -> SourceAndRule:
         assert part.validation is not None, "which the held out rows are"
         known = part.validation, options, part.targets, part.rng, part.validation_weight
         rule = learn_from(source.with_training_residuals(Residuals()), *known).rule
-    return SourceAndRule(final, _for_final_model(rule.with_k(options.k), final, request.X, options.n_jobs))
+    rule = rule.with_k(options.k)
+    if rule.conformal is None:  # else more cells would not be what was calibrated
+        final = with_checked_search(final, rule, (request.X, request.y), options)
+    return SourceAndRule(final, _for_final_model(rule, final, request.X, options.n_jobs))
 
 
 def _require_residuals(options: Options, reason: str) -> None:
@@ -350,7 +354,7 @@ def _from_cross_fit(request: FitRequest, found: CrossFit, model: Any) -> SourceA
     """Learn from training rows, with the neighbours that clones found which have not seen them."""
     options, y, weights = request.options, request.y[found.rows], request.sample_weight
     residuals = request.residuals_of(found) if options.wants_residuals else None
-    source = request.source(model, residuals)
+    source = with_planned_search(request.source(model, residuals), request.X, options)
     targets = suited(request.targets, source.leaves.reader.nonnegative_losses)
     every, shares = np.arange(len(y)), None
     if weights is not None:
@@ -372,6 +376,7 @@ def _from_cross_fit(request: FitRequest, found: CrossFit, model: Any) -> SourceA
 
     rows = rows_of(tuned_on)
     rule = learn(rows, options, targets, has_residuals=residuals is not None)
+    source = with_checked_search(source, rule, (request.X, request.y), options)
     looked_at = evenly_spaced(len(y))
     warn_of_intervals(
         rule,
@@ -396,6 +401,7 @@ def _from_validation(request: FitRequest, source: LocalSource) -> SourceAndRule:
     options = request.options
     targets = suited(request.targets, source.leaves.reader.nonnegative_losses)
     rule = without_validation(options, targets, source.index.n_rows)
+    source = with_planned_search(source, request.X, options)
     sample = subsample(request.X, ROWS_FOR_FLOOR)
     batches = source.batches(sample, rule.spread_needs, n_jobs=options.n_jobs, verbose=options.verbose)
     return SourceAndRule(source, with_floor(rule, batches, request.targets))
@@ -435,6 +441,7 @@ def learn_from(
         rows_that_count, weights = counted_rows(weights)
         X, y = _safe_indexing(X, rows_that_count), y[rows_that_count]
     work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
+    source = with_planned_search(source, X, options)
     parts = divide_rows(len(y), options, rng)
     sampled = evenly_spaced(len(y))
 
@@ -464,7 +471,14 @@ def learn_from(
             mean=None if reader.predicts_by_walk else predictions,
         )
     own, has_residuals = source.out_of_sample.are_own, source.has_training_residuals
-    rule = learn(rows, options, targets, has_residuals=has_residuals, own_residuals=own)
+    known: dict[str, Any] = {"has_residuals": has_residuals, "own_residuals": own}
+    rule = learn(rows, options, targets, **known)
+    checked = with_checked_search(source, rule, (rows.X, rows.y), options)
+    if checked.search.n_cells != source.search.n_cells:  # then neighbours are others
+        of_rows = checked.leaving_out_self() if from_rows else checked
+        rows = replace(rows, source=of_rows, kept=[], whole=[])
+        rule = learn(rows, options, targets, **known)
+    source = checked
     if parts is None:
         return SourceAndRule(source, conformalized(rule, rows, options), (rows,))
     others = rows_of(source, parts[1])  # which are in no index
