@@ -121,6 +121,9 @@ def fit(
     tree_fraction: Annotated[
         float, _uncertainty("--tree-fraction", help="The share of the trees that neighbours are found by.")
     ] = 1.0,
+    search: Annotated[
+        str, _uncertainty("--search", help="'auto'; 'exact': compare with all training rows; or a number of cells.")
+    ] = "auto",
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of everything random.")] = 0,
     jobs: o.Jobs = -1,
     *,
@@ -134,7 +137,8 @@ def fit(
     from ibug.neighbors import Sampling
 
     options = {
-        "k": _number_or_tune(k),
+        "k": _number_or(("tune",), k, "--k"),
+        "search": _number_or(("auto", "exact"), search, "--search"),
         "scoring": scoring.value,
         "distribution": distribution.value,
         "spread": spread.value,
@@ -186,13 +190,14 @@ def _seen_from(output: str, train_file: str) -> str | None:
         return os.path.abspath(train_file)
 
 
-def _number_or_tune(k: str) -> int | str:
-    if k == "tune":
-        return k
+def _number_or(words: tuple[str, ...], text: str, option: str) -> int | str:
+    if text in words:
+        return text
     try:
-        return int(k)
+        return int(text)
     except ValueError:
-        raise typer.BadParameter(f"a number or 'tune' is expected, not {k!r}.", param_hint="--k") from None
+        expected = " or ".join(repr(word) for word in words)
+        raise typer.BadParameter(f"a number or {expected} is expected, not {text!r}.", param_hint=option) from None
 
 
 def _check_usage(request: Request, model: str | None, training: dict[str, Any]) -> None:

@@ -29,6 +29,7 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "training_rows": estimator.source_.index.n_rows,
         "features": int(estimator.n_features_in_),
         "neighbors": int(estimator.k_),
+        "search": str(estimator.search_),
         "spread": estimator.spread_,
         "distribution": estimator.distribution_,
         "stack": _experts(estimator.stack_),
@@ -76,6 +77,7 @@ def model_lines(facts: dict[str, Any]) -> dict[str, str]:
         "distribution": _distribution(facts),
         "support": _support(facts),
         "neighbours": f"{facts['neighbors']} (spread: {facts['spread']})",
+        "search": facts["search"],
         "calibration": _calibration(facts),
     }
 
