@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 from ibug._typing import Floats
 from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas, names_of
 from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
-from ibug.leaves._recipe import Boosting, LeafValues, Loss, RecipeError, by_tree, identity, in_single, suspected
+from ibug.leaves._recipe import Boosting, LeafValues, Loss, RecipeError, by_tree, identity, in_single
 from ibug.leaves._walk import NAN_IS_MISSING, Link, NotWalkableError, Trees, WalkingReader, new_nodes, offsets
 
 _NO_REGRESSION = (
@@ -42,8 +42,8 @@ class CatBoostReader(WalkingReader):
     library = "CatBoost"
 
     def __init__(self, model: Any) -> None:
-        super().__init__(model)
         require_fitted(model, model.is_fitted())
+        super().__init__(model)
         loss = trained_loss(model)
         if loss == "RMSEWithUncertainty":
             raise unsupported(
@@ -51,72 +51,75 @@ class CatBoostReader(WalkingReader):
             )
         if loss.startswith(_NO_REGRESSION):
             raise unsupported(model, f"its loss is {loss!r}, and ibug needs a single-output regression model")
-        self._n_outputs = int(len(model.get_leaf_values()) // sum(model.get_tree_leaf_counts()))
-        if self._n_outputs > 1 and not loss.startswith(_MULTIOUTPUT):  # as a user's own loss may have it
+        self.n_outputs = int(len(model.get_leaf_values()) // sum(model.get_tree_leaf_counts()))
+        if self.n_outputs > 1 and not loss.startswith(_MULTIOUTPUT):  # as a user's own loss may have it
             raise unsupported(model, "it has several outputs, which are not known to be several targets")
-
+        self.n_trees = int(model.tree_count_)
         self._names = [str(name) for name in model.feature_names_]
+        self.n_features = len(self._names)
+        self.feature_names = trained_names(model)
         self._has_log_link = loss.startswith(_LOG_LINK)
-        self._loss = loss.partition(":")[0]
-        self._level = _level(loss)
+        name = loss.partition(":")[0]
+        self.nonnegative_loss = name if self._has_log_link else ""
+        if name == "Expectile":
+            self.expectile = _level(loss)
+        elif name in ("Quantile", "LogLinQuantile"):
+            self.quantile = _level(loss)
         # `CatBoostRegressor` predicts in the unit of the target; plain `CatBoost` stays on the log scale unless told.
-        log_scale = self._has_log_link and not isinstance(model, catboost.CatBoostRegressor)
-        self._options = {"prediction_type": "Exponent"} if log_scale else {}
-
-    @property
-    def changes_unit(self) -> bool:
-        """Whether `predict` returns the exponential of what the model itself predicts."""
-        return bool(self._options)
+        self.changes_unit = self._has_log_link and not isinstance(model, catboost.CatBoostRegressor)
 
     def leaf_sizes(self, n: int) -> list[Floats] | None:
         """Return the number of rows in leaves; files of several targets do not have it."""
-        if self._n_outputs > 1:
+        if self.n_outputs > 1:
             return None
         weights = np.asarray(self.model.get_leaf_weights(), np.float64)
         return by_tree(weights, self.model.get_tree_leaf_counts()[:n]) if len(weights) else None
 
-    @property
-    def quantile(self) -> float | None:
-        return None if self._loss == "Expectile" else self._level
-
-    @property
-    def expectile(self) -> float | None:
-        return self._level if self._loss == "Expectile" else None
-
-    @property
-    def _nonnegative_loss(self) -> str:
-        return self._loss if self._has_log_link else ""
-
-    @property
-    def n_outputs(self) -> int:
-        """The number of targets; every tree is for all of them."""
-        return self._n_outputs
-
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the model's predictions in the unit of the targets, (n_rows,) or (n_rows, n_outputs)."""
-        return np.asarray(self.model.predict(X, **self._options))
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        return trained_names(self.model)
-
-    @property
-    def n_trees(self) -> int:
-        return int(self.model.tree_count_)
-
-    @property
-    def n_features(self) -> int:
-        return len(self._names)
+        return np.asarray(self.model.predict(X, **({"prediction_type": "Exponent"} if self.changes_unit else {})))
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``2**depth - 1`` in a symmetric tree."""
         return as_leaf_numbers(self.model.calc_leaf_indexes(X), _num_samples(X), self.model)
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
-        return _recipe(self.model, output, self._n_outputs, *in_single(y, sample_weight))
+        """Return how leaf values were made.
+
+        CatBoost samples rows to find splits only; the values of leaves are made of all rows, in ordered boosting, too.
+        """
+        model = self.model
+        if "params" not in model.get_metadata():
+            raise RecipeError("its file has no parameters, like that of every sum of models")
+        given, loss = model.get_all_params(), trained_loss(model)
+        if loss not in ("RMSE", "MultiRMSE"):
+            raise RecipeError(f"its loss, {loss!r}, is another than 'RMSE'")
+        steps = int(given.get("leaf_estimation_iterations", 1))
+        if steps > 1:
+            raise RecipeError(f"its leaf values are found in several steps (leaf_estimation_iterations={steps})")
+        if given.get("langevin") or float(given.get("model_shrink_rate", 0)):
+            raise RecipeError("its trees are shrunk or made noisy later (langevin, model_shrink_rate)")
+        scale, start = model.get_scale_and_bias()
+        if scale != 1.0:
+            raise RecipeError(f"its sum of leaf values is scaled by {scale:g}")
+        every = np.asarray(model.get_leaf_values(), np.float64).reshape(-1, self.n_outputs)
+        values = by_tree(every[:, output], model.get_tree_leaf_counts())
+        targets, weights = in_single(y, sample_weight)
+        has_categories = bool(model.get_cat_feature_indices())
+        return Boosting(
+            LeafValues.of(values),
+            Loss(),
+            float(np.ravel(start)[output]),
+            np.full(len(values), float(given["learning_rate"])),
+            targets,
+            weights,
+            identity,
+            l2=float(given["l2_leaf_reg"]) * (1.0 if weights is None else float(np.mean(weights))),
+            suspects="categories, whose codes are others in training" if has_categories else "",
+        )
 
     def _trees(self) -> tuple[Trees, Link | None]:
-        if self._n_outputs > 1:
+        if self.n_outputs > 1:
             raise NotWalkableError("its leaves hold vectors")
         scale, bias = self.model.get_scale_and_bias()
 
@@ -133,12 +136,9 @@ class CatBoostReader(WalkingReader):
         return frame_as_floats(X, np.float64, "iuf") if names_of(X) == self._names else None
 
 
-def _level(loss: str) -> float | None:
+def _level(loss: str) -> float:
     """Return the level of a loss such as ``"Quantile:alpha=0.9"``; CatBoost's own default is 0.5."""
-    name, _, parameters = loss.partition(":")
-    if name not in ("Quantile", "Expectile", "LogLinQuantile"):
-        return None
-    given = dict(part.partition("=")[::2] for part in parameters.split(";"))
+    given = dict(part.partition("=")[::2] for part in loss.partition(":")[2].split(";"))
     return float(given.get("alpha", 0.5))
 
 
@@ -186,38 +186,3 @@ def _read_trees(model: Any) -> Trees:
     reading = {"n_features": len(info["float_features"]), "single": True}
     first = offsets([len(tree["splits"] or ()) for tree in trees])
     return Trees(first, levels, reading, leaf_values=np.asarray(model.get_leaf_values(), np.float64))
-
-
-def _recipe(model: Any, output: int, n_outputs: int, targets: Floats, weights: Floats | None) -> Boosting:
-    """Return how leaf values were made.
-
-    CatBoost samples rows to find splits only; the values of leaves are made of all rows, in ordered boosting, too.
-
-    Shapes: targets, weights (n_rows,), single precision.
-    """
-    if "params" not in model.get_metadata():
-        raise RecipeError("its file has no parameters, like that of every sum of models")
-    given, loss = model.get_all_params(), trained_loss(model)
-    if loss not in ("RMSE", "MultiRMSE"):
-        raise RecipeError(f"its loss, {loss!r}, is another than 'RMSE'")
-    steps = int(given.get("leaf_estimation_iterations", 1))
-    if steps > 1:
-        raise RecipeError(f"its leaf values are found in several steps (leaf_estimation_iterations={steps})")
-    if given.get("langevin") or float(given.get("model_shrink_rate", 0)):
-        raise RecipeError("its trees are shrunk or made noisy later (langevin, model_shrink_rate)")
-    scale, start = model.get_scale_and_bias()
-    if scale != 1.0:
-        raise RecipeError(f"its sum of leaf values is scaled by {scale:g}")
-    every = np.asarray(model.get_leaf_values(), np.float64).reshape(-1, n_outputs)
-    values = by_tree(every[:, output], model.get_tree_leaf_counts())
-    return Boosting(
-        LeafValues.of(values),
-        Loss(),
-        float(np.ravel(start)[output]),
-        np.full(len(values), float(given["learning_rate"])),
-        targets,
-        weights,
-        identity,
-        l2=float(given["l2_leaf_reg"]) * (1.0 if weights is None else float(np.mean(weights))),
-        suspects=suspected(**{"categories, whose codes are others in training": bool(model.get_cat_feature_indices())}),
-    )

@@ -42,50 +42,28 @@ class LightGBMReader(WalkingReader):
     refused_characters = r'[",:\[\]{}\r\n]'
 
     def __init__(self, model: Any) -> None:
-        super().__init__(model)
         native = isinstance(model, lightgbm.Booster)
         require_fitted(model, model.num_trees() > 0 if native else model.__sklearn_is_fitted__())
-        booster = model if native else model.booster_
+        super().__init__(model)
+        booster = self._booster()
         text = ModelText.of(booster, 1)
         objective = text.objective[0] if text.objective else ""
-        self._quantile = float(text.parameters.get("alpha", _ALPHA)) if objective == "quantile" else None
-        self._nonnegative = _LOG_LINK.get(objective, "")
         if objective in _NO_REGRESSION:
             raise unsupported(model, f"its objective is {objective!r}, and ibug needs a regression model")
         if booster.num_model_per_iteration() != 1:
             raise unsupported(model, "it has several outputs")
-        self._names = booster.feature_name()
-        self._n_columns = booster.num_feature()
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """The names of the columns; LightGBM makes some up for arrays."""
-        made_up = [f"Column_{i}" for i in range(len(self._names))]
-        return None if self._names == made_up else list(self._names)
-
-    @property
-    def n_trees(self) -> int:
-        """The number of trees, up to the best iteration of early stopping."""
-        booster = self._booster()
-        n_trees = int(booster.num_trees())
-        return min(booster.best_iteration, n_trees) if booster.best_iteration > 0 else n_trees
-
-    @property
-    def n_features(self) -> int:
-        return int(self._n_columns)
+        n_trees, best = int(booster.num_trees()), int(booster.best_iteration)
+        self.n_trees = min(best, n_trees) if best > 0 else n_trees
+        self.n_features = int(booster.num_feature())
+        names = booster.feature_name()  # which LightGBM makes up for arrays
+        self.feature_names = None if names == [f"Column_{i}" for i in range(len(names))] else names
+        self.quantile = float(text.parameters.get("alpha", _ALPHA)) if objective == "quantile" else None
+        self.nonnegative_loss = _LOG_LINK.get(objective, "")
 
     def leaf_sizes(self, n: int) -> list[Floats] | None:
         """Return the number of rows in leaves; a tree that is one leaf has none in its file."""
         trees = ModelText.of(self._booster(), min(n, self.n_trees)).trees
         return [_numbers([tree], "leaf_count", np.float64) for tree in trees if "leaf_count" in tree] or None
-
-    @property
-    def quantile(self) -> float | None:
-        return self._quantile
-
-    @property
-    def _nonnegative_loss(self) -> str:
-        return self._nonnegative
 
     def written_as(self, name: str) -> str:
         """Return a column's name as LightGBM writes it: with underscores for white space."""
@@ -107,7 +85,46 @@ class LightGBMReader(WalkingReader):
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
         booster = self._booster()
-        return _recipe(ModelText.of(booster, booster.best_iteration), *in_single(y, sample_weight))
+        text = ModelText.of(booster, booster.best_iteration)
+        given, trees = text.parameters, text.trees
+        if not given:
+            raise RecipeError("its file has no parameters")
+        targets, weights = in_single(y, sample_weight)
+        refusal = _sampling(given)
+        loss, of_roots = _loss(text)
+        counts = [int(tree["num_leaves"]) for tree in trees]
+        values = by_tree(_numbers(trees, "leaf_value", np.float64), counts)
+        rates = np.array([float(tree["shrinkage"]) for tree in trees])
+        if rates[0] == 1.0 and len(set(rates[1:])) > 1:
+            raise RecipeError("its learning rate changes, and that of the first tree is not known")
+        if of_roots:
+            targets, _ = in_single(np.sign(targets) * np.sqrt(np.abs(targets)), None)
+        start = 0.0
+        if int(given["boost_from_average"]) and rates[0] == 1.0:  # which is how the average in the first tree shows
+            start = float(np.average(targets, weights=weights))
+            if loss.has_log_link:
+                start = float(np.log(start))
+            rates[0], values[0] = float(given["learning_rate"]), values[0] - start
+        rates[np.array(counts) == 1] = 0.0
+        return Boosting(
+            LeafValues.of(values),
+            loss,
+            start,
+            rates,
+            targets,
+            weights,
+            _signed_square if of_roots else loss.link,
+            l1=float(given["lambda_l1"]),
+            l2=float(given["lambda_l2"]),
+            max_step=float(given["max_delta_step"]),
+            suspects=suspected(
+                monotone_constraints=bool(given["monotone_constraints"]),
+                use_quantized_grad=given.get("use_quantized_grad", "0") != "0",
+                cat_l2=any(int(tree["num_cat"]) for tree in trees) and float(given.get("cat_l2", 0)) > 0,
+            ),
+            sampled=bool(refusal),
+            refusal=refusal,
+        )
 
     def _booster(self) -> Any:
         return self.model if isinstance(self.model, lightgbm.Booster) else self.model.booster_
@@ -227,48 +244,6 @@ def _link(text: ModelText) -> Link | None:
 
 def _signed_square(raw: Floats) -> Floats:
     return np.asarray(np.sign(raw) * raw * raw)
-
-
-def _recipe(text: ModelText, targets: Floats, weights: Floats | None) -> Boosting:
-    """Return how leaf values were made. Shapes: targets, weights (n_rows,), single precision."""
-    given, trees = text.parameters, text.trees
-    if not given:
-        raise RecipeError("its file has no parameters")
-    refusal = _sampling(given)
-    loss, of_roots = _loss(text)
-    counts = [int(tree["num_leaves"]) for tree in trees]
-    values = by_tree(_numbers(trees, "leaf_value", np.float64), counts)
-    rates = np.array([float(tree["shrinkage"]) for tree in trees])
-    if rates[0] == 1.0 and len(set(rates[1:])) > 1:
-        raise RecipeError("its learning rate changes, and that of the first tree is not known")
-    if of_roots:
-        targets, _ = in_single(np.sign(targets) * np.sqrt(np.abs(targets)), None)
-    start = 0.0
-    if int(given["boost_from_average"]) and rates[0] == 1.0:  # which is how the average in the first tree shows
-        start = float(np.average(targets, weights=weights))
-        if loss.has_log_link:
-            start = float(np.log(start))
-        rates[0], values[0] = float(given["learning_rate"]), values[0] - start
-    rates[np.array(counts) == 1] = 0.0
-    return Boosting(
-        LeafValues.of(values),
-        loss,
-        start,
-        rates,
-        targets,
-        weights,
-        _signed_square if of_roots else loss.link,
-        l1=float(given["lambda_l1"]),
-        l2=float(given["lambda_l2"]),
-        max_step=float(given["max_delta_step"]),
-        suspects=suspected(
-            monotone_constraints=bool(given["monotone_constraints"]),
-            use_quantized_grad=given.get("use_quantized_grad", "0") != "0",
-            cat_l2=any(int(tree["num_cat"]) for tree in trees) and float(given.get("cat_l2", 0)) > 0,
-        ),
-        sampled=bool(refusal),
-        refusal=refusal,
-    )
 
 
 def _sampling(given: dict[str, str]) -> str:

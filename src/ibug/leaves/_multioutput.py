@@ -13,27 +13,27 @@ from sklearn.utils.validation import validate_data
 
 from ibug._typing import Floats
 from ibug._validation import require
-from ibug.leaves._reader import LeafReader, feature_names_of, read_leaves_of, require_fitted, unsupported
+from ibug.leaves._reader import LeafReader, read_leaves_of, require_fitted, unsupported
 from ibug.leaves._recipe import Bagging, Boosting, RecipeError
 
 
 class PerTargetReader(LeafReader):
-    """Reads a model that has one model for each target: the trees of all of them, one model after another.
-
-    Parameters
-    ----------
-    model : fitted MultiOutputRegressor or RegressorChain
-        The model.
-    """
+    """Reads a model that has one model for each target: the trees of all of them, one model after another."""
 
     def __init__(self, model: Any) -> None:
-        super().__init__(model)
         require_fitted(model)
+        super().__init__(model)
         self.inner = [read_leaves_of(member) for member in model.estimators_]
         if len(self.inner) < 2:
             raise unsupported(model, "it has one target; give the model inside of it")
         if any(reader.n_outputs > 1 for reader in self.inner):
             raise unsupported(model, "the models inside of it have several outputs themselves")
+        n_trees = [reader.n_trees for reader in self.inner]
+        self.n_trees, self.n_outputs = sum(n_trees), len(self.inner)
+        self.outputs = np.repeat(np.array(self._order, np.intp), n_trees)
+        self.changes_unit = any(reader.changes_unit for reader in self.inner)
+        self.quantile = _least_central([reader.quantile for reader in self.inner])
+        self.expectile = _least_central([reader.expectile for reader in self.inner])
 
     @staticmethod
     def wrapped(model: Any) -> Any:
@@ -54,40 +54,14 @@ class PerTargetReader(LeafReader):
     def _rows(self, X: Any, n_jobs: int | None = None) -> Iterator[tuple[LeafReader, Any, NDArray[np.int32] | None]]:
         """Yield each member with the rows as it sees them, and their leaves if they had to be found for that."""
 
-    @property
-    def n_trees(self) -> int:
-        return sum(reader.n_trees for reader in self.inner)
-
-    @property
-    def n_outputs(self) -> int:
-        return len(self.inner)
-
     def leaf_sizes(self, n: int) -> list[Floats] | None:
         """Return the number of rows in leaves of the first member: its trees come first."""
         return self.inner[0].leaf_sizes(n)
 
     @property
-    def changes_unit(self) -> bool:
-        return any(reader.changes_unit for reader in self.inner)
-
-    @property
-    def quantile(self) -> float | None:
-        """The level of the quantile that a member was trained for; of several, one that is not the median."""
-        return _least_central([reader.quantile for reader in self.inner])
-
-    @property
-    def expectile(self) -> float | None:
-        """The level of the expectile that a member was trained for; of several, one that is not the mean."""
-        return _least_central([reader.expectile for reader in self.inner])
-
-    @property
     def nonnegative_losses(self) -> list[str]:
         found = {output: reader.nonnegative_losses[0] for output, reader in zip(self._order, self.inner, strict=True)}
         return [found[output] for output in range(self.n_outputs)]
-
-    @property
-    def outputs(self) -> NDArray[np.intp]:
-        return np.repeat(np.array(self._order, np.intp), [reader.n_trees for reader in self.inner])
 
     @property
     def how(self) -> str:  # type: ignore[override]  # a constant of other readers
@@ -125,6 +99,10 @@ class PerTargetReader(LeafReader):
 class MultiOutputReader(PerTargetReader):
     """Reads a ``MultiOutputRegressor``: all members see the same rows."""
 
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.feature_names = self.inner[0].feature_names
+
     @property
     def _order(self) -> list[int]:
         return list(range(len(self.inner)))
@@ -149,10 +127,6 @@ class MultiOutputReader(PerTargetReader):
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
         return self.inner[output].recipe(y, sample_weight)
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        return self.inner[0].feature_names
 
     def written_as(self, name: str) -> str:
         return self.inner[0].written_as(name)
@@ -195,10 +169,6 @@ class ChainReader(PerTargetReader):
         if output == self._order[0]:
             return self.inner[0].recipe(y, sample_weight)
         raise RecipeError("the members of a chain were trained on targets, and see predictions in their place")
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        return feature_names_of(self.model)
 
 
 def _least_central(levels: list[float | None]) -> float | None:

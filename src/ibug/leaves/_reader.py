@@ -36,19 +36,35 @@ _AROUND_THEM = (
 
 
 class LeafReader(ABC):
-    """What ibug asks of a trained model: its point predictions, and the leaf of each row in each tree.
-
-    Parameters
-    ----------
-    model : fitted model
-        Of the library that the subclass reads.
-    """
+    """What ibug asks of a trained model: its point predictions, and the leaf of each row in each tree."""
 
     #: How leaf numbers are found, in words.
     how = "the library's own functions"
+    #: The number of trees that `predict` uses.
+    n_trees: int
+    #: The number of targets that the model predicts.
+    n_outputs: int = 1
+    #: The output that each tree is for, (n_trees,); None where every tree is for all outputs.
+    outputs: NDArray[np.intp] | None = None
+    #: The number and the names of the columns that the model was trained on; None where it does not know them.
+    n_features: int | None
+    feature_names: list[str] | None
+    #: Whether `predict` is in another unit than what the model itself predicts: that of the target.
+    changes_unit: bool = False
+    #: The level of the quantile or expectile that the model was trained for; None if it was for something else.
+    quantile: float | None = None
+    expectile: float | None = None
+    #: The name of the loss if it is for targets from 0 on (Poisson, gamma or Tweedie); else empty.
+    nonnegative_loss: str = ""
+    #: The characters that the library refuses in names of columns, as a class of a regular expression; none by default.
+    refused_characters = ""
+    #: Whether a model of this kind makes an array of its rows: the model that it wraps does not see names of columns.
+    drops_names = False
 
     def __init__(self, model: Any) -> None:
         self.model = model
+        self.n_features = n_features_of(model)
+        self.feature_names = feature_names_of(model)
 
     def prepare(self, X: Any = None) -> None:  # noqa: B027 - most readers need no preparation
         """Get ready to read fast, checked on the training rows X; a reader works without it as well."""
@@ -68,12 +84,13 @@ class LeafReader(ABC):
     def read_leaves(
         self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
     ) -> NDArray[np.int32]:
-        """Return what `leaves` returns, the fastest way; if trees are given, of these only: (n_rows, n_chosen).
-
-        Shapes: trees (n_chosen,).
-        """
+        """Return what `leaves` returns, the fastest way, or for trees (n_chosen,) their columns: (n_rows, n_chosen)."""
         leaves = self.leaves(X)
         return leaves if trees is None else leaves[:, trees]
+
+    @abstractmethod
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        """Return the leaf numbers by the library, of shape (n_rows, n_trees), for the trees that `predict` uses."""
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the model's own predictions, untouched, of shape (n_rows,), or (n_rows, n_outputs) of several."""
@@ -95,55 +112,9 @@ class LeafReader(ABC):
         """Get ready as `prepare` did, without the training rows: read the same way, so that answers stay the same."""
 
     @property
-    @abstractmethod
-    def n_trees(self) -> int:
-        """The number of trees that `predict` uses."""
-
-    @property
-    def n_outputs(self) -> int:
-        """The number of targets that the model predicts."""
-        return 1
-
-    @property
-    def outputs(self) -> NDArray[np.intp] | None:
-        """The output that each tree is for, (n_trees,); None where every tree is for all outputs."""
-        return None
-
-    @property
-    def n_features(self) -> int | None:
-        """The number of columns that the model expects, where it knows."""
-        n = getattr(self.model, "n_features_in_", None)
-        return None if n is None else int(n)
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """The names of the columns that the model was trained on, where it knows them."""
-        return feature_names_of(self.model)
-
-    @property
-    def changes_unit(self) -> bool:
-        """Whether `predict` is in another unit than what the model itself predicts: that of the target."""
-        return False
-
-    @property
-    def quantile(self) -> float | None:
-        """The level of the quantile that the model was trained for; None if it was for the mean or something else."""
-        return None
-
-    @property
-    def expectile(self) -> float | None:
-        """The level of the expectile that the model was trained for; None if it was for something else."""
-        return None
-
-    @property
     def nonnegative_losses(self) -> list[str]:
-        """By output, the name of the model's loss, if it is for targets from 0 on; else empty."""
-        return [self._nonnegative_loss] * self.n_outputs
-
-    @property
-    def _nonnegative_loss(self) -> str:
-        """The same of all outputs: Poisson, gamma or Tweedie."""
-        return ""
+        """By output, the name of a loss for targets from 0 on; else empty."""
+        return [self.nonnegative_loss] * self.n_outputs
 
     @property
     def n_training_rows(self) -> int | None:
@@ -158,22 +129,13 @@ class LeafReader(ABC):
         """
         return None
 
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
+        """Return how the model came to the leaf values of the trees for one output; y, sample_weight (n_rows,)."""
+        raise RecipeError("it is not known how its leaf values are made")
+
     def written_as(self, name: str) -> str:
         """Return a column's name as the library writes it."""
         return name
-
-    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
-        """Return how the model came to the leaf values of one output: of the trees that are for it.
-
-        Shapes: y, sample_weight (n_rows,).
-        """
-        raise RecipeError("it is not known how its leaf values are made")
-
-    #: The characters that the library refuses in names of columns, as a class of a regular expression; none by default.
-    refused_characters = ""
-
-    #: Whether a model of this kind makes an array of its rows: the model that it wraps does not see names of columns.
-    drops_names = False
 
     @staticmethod
     def wrapped(model: Any) -> Any:
@@ -189,10 +151,6 @@ class LeafReader(ABC):
     def spelled(cls, name: str) -> str:
         """Return the nearest name that the library takes."""
         return re.sub(cls.refused_characters, "_", name) if cls.refused_characters else name
-
-    @abstractmethod
-    def leaves(self, X: Any) -> NDArray[np.int32]:
-        """Return the leaf numbers by the library, of shape (n_rows, n_trees), for the trees that `predict` uses."""
 
 
 def reader_type(model: Any) -> type[LeafReader]:
@@ -212,6 +170,12 @@ def reader_type(model: Any) -> type[LeafReader]:
 def read_leaves_of(model: Any) -> LeafReader:
     """Make the reader of a fitted model, and check that the model is one that ibug can work with."""
     return reader_type(model)(model)
+
+
+def n_features_of(model: Any) -> int | None:
+    """Return the number of columns that a scikit-learn estimator was fitted with, or None."""
+    n_features = getattr(model, "n_features_in_", None)
+    return None if n_features is None else int(n_features)
 
 
 def feature_names_of(model: Any) -> list[str] | None:

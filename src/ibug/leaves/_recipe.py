@@ -18,18 +18,10 @@ class RecipeError(Exception):
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss, whose gradients and hessians make leaf values.
+    """A loss, whose gradients and hessians make leaf values."""
 
-    Parameters
-    ----------
-    name : {"squared", "huber", "pseudo_huber", "poisson", "gamma", "tweedie"}
-        Which one; of raw predictions, which are logarithms for the last three.
-    parameter : float
-        The slope of Huber's, the power of Tweedie's, and what Poisson's adds to a raw prediction for its hessian.
-    """
-
-    name: str = "squared"
-    parameter: float = 0.0
+    name: str = "squared"  # or "huber", "pseudo_huber", "poisson", "gamma", "tweedie"
+    parameter: float = 0.0  # Huber's slope, Tweedie's power, what Poisson adds to a raw prediction for its hessian
 
     @property
     def has_log_link(self) -> bool:
@@ -61,24 +53,16 @@ class Loss:
 
 @dataclass(frozen=True, eq=False)
 class LeafValues:
-    """The model's own values, by tree and leaf number.
+    """The model's own values, by tree and leaf number."""
 
-    Parameters
-    ----------
-    first : ndarray of shape (n_trees + 1,)
-        Where each tree's leaves begin.
-    values : ndarray of shape (n_numbers,)
-        The values; there may be gaps in the numbers of a tree's leaves.
-    """
-
-    first: NDArray[np.int64]
-    values: Floats
+    first: NDArray[np.int64]  # (n_trees + 1,), where each tree's leaves begin
+    values: Floats  # (n_numbers,); there may be gaps in the numbers of a tree's leaves
 
     @classmethod
     def of(cls, trees: Sequence[Floats]) -> LeafValues:
         """Return the values of trees, each under its leaves' numbers."""
-        first = np.concatenate([[0], np.cumsum([len(values) for values in trees], dtype=np.int64)])
-        return cls(first.astype(np.int64), np.concatenate(trees).astype(np.float64))
+        first = np.cumsum([0, *map(len, trees)], dtype=np.int64)
+        return cls(first, np.concatenate(trees).astype(np.float64))
 
     @property
     def n_trees(self) -> int:
@@ -95,84 +79,36 @@ class LeafValues:
 
 @dataclass(frozen=True, eq=False)
 class Boosting:
-    """Trees one after another: a leaf's value is −rate · G/(H + l2), of the gradients and hessians of its rows.
+    """Trees one after another: a leaf's value is −rate · G/(H + l2), of the gradients and hessians of its rows."""
 
-    Parameters
-    ----------
-    leaves : LeafValues
-        The model's own values; the first tree's without `start`.
-    loss : Loss
-        Its gradients and hessians make the values.
-    start : float
-        The raw prediction before the first tree.
-    rates : ndarray of shape (n_trees,)
-        The learning rate of each tree; 0 for a tree that has one value for all rows.
-    targets : ndarray of shape (n_rows,)
-        As the library has them: most keep them in single precision.
-    weights : ndarray of shape (n_rows,) or None
-        The rows' weights.
-    link : function of raw predictions, (n_rows,)
-        Returns predictions in the unit of the target.
-    l1, l2 : float, default 0.0
-        The penalties.
-    max_step : float, default 0.0
-        The largest size of a value before the rate; 0 for any.
-    single : bool, default False
-        Whether the library adds leaf values in single precision.
-    suspects : str, default ""
-        What may be the cause where the values cannot be made again, as far as the parameters show.
-    sampled : bool, default False
-        Whether trees have seen samples of the rows, or may have.
-    refusal : str, default ""
-        Why values cannot be made again without a row, though they are known: trees have seen samples, say.
-    """
-
-    leaves: LeafValues
+    leaves: LeafValues  # the model's own values; the first tree's without `start`
     loss: Loss
-    start: float
-    rates: Floats
-    targets: Floats
-    weights: Floats | None
-    link: Callable[[Floats], Floats]
+    start: float  # the raw prediction before the first tree
+    rates: Floats  # (n_trees,), the learning rates; 0 for a tree that has one value for all rows
+    targets: Floats  # (n_rows,), as the library has them: most keep them in single precision
+    weights: Floats | None  # (n_rows,)
+    link: Callable[[Floats], Floats]  # from raw predictions to the unit of the target, (n_rows,)
     l1: float = 0.0
     l2: float = 0.0
-    max_step: float = 0.0
-    single: bool = False
-    suspects: str = ""
-    sampled: bool = False
-    refusal: str = ""
+    max_step: float = 0.0  # the largest size of a value before the rate; 0 for any
+    single: bool = False  # whether the library adds leaf values in single precision
+    suspects: str = ""  # the parameters that may be the cause where the values cannot be made again
+    sampled: bool = False  # whether trees have seen samples of the rows, or may have
+    refusal: str = ""  # why values cannot be made again without a row, though they are known
 
 
 @dataclass(frozen=True, eq=False)
 class Bagging:
-    """Trees side by side, each on a random sample of the rows: a leaf's value is the mean of its sampled targets.
+    """Trees side by side, each on a random sample of the rows: a leaf's value is the mean of its sampled targets."""
 
-    Parameters
-    ----------
-    leaves, parents : LeafValues
-        The model's own values; and those of the nodes above the leaves, under the leaves' numbers.
-    samples : function without arguments
-        Returns the rows that each tree has seen, as often as they were drawn.
-    targets : ndarray of shape (n_rows,)
-        As the library has them.
-    weights : ndarray of shape (n_rows,) or None
-        The rows' weights.
-    link : function of means, (n_rows,)
-        Returns predictions in the unit of the target.
-    drawn : float
-        The share of the rows that each tree has seen.
-    refusal : str
-        As in Boosting.
-    """
-
-    leaves: LeafValues
-    parents: LeafValues
-    samples: Callable[[], Sequence[NDArray[np.intp]]]
-    targets: Floats
-    weights: Floats | None
-    link: Callable[[Floats], Floats]
-    drawn: float = 1.0
-    refusal: str = ""
+    leaves: LeafValues  # the model's own values
+    parents: LeafValues  # those of the nodes above the leaves, under the leaves' numbers
+    samples: Callable[[], Sequence[NDArray[np.intp]]]  # the rows that each tree has seen, as often as they were drawn
+    targets: Floats  # (n_rows,), as the library has them
+    weights: Floats | None  # (n_rows,)
+    link: Callable[[Floats], Floats]  # from means to the unit of the target, (n_rows,)
+    drawn: float = 1.0  # the share of the rows that each tree has seen
+    refusal: str = ""  # as in Boosting
 
 
 def identity(raw: Floats) -> Floats:

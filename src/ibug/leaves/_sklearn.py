@@ -57,33 +57,17 @@ class ForestReader(LeafReader):
     """Reads the estimators that have ``apply``: forests, and with some changes gradient boosting."""
 
     def __init__(self, model: Any) -> None:
-        super().__init__(model)
         require_fitted(model)
-
-    @property
-    def n_outputs(self) -> int:
-        """The number of targets; every tree is for all of them."""
-        return int(getattr(self.model, "n_outputs_", 1))
-
-    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
-        return _recipe_of_forest(self.model, y, sample_weight, output)
-
-    @property
-    def n_trees(self) -> int:
-        return len(self.model.estimators_)
+        super().__init__(model)
+        self.n_trees = len(model.estimators_)
+        self.n_outputs = int(getattr(model, "n_outputs_", 1))  # every tree is for all of them
+        self.quantile = float(model.alpha) if getattr(model, "loss", None) == "quantile" else None
+        self.nonnegative_loss = "Poisson" if getattr(model, "criterion", None) == "poisson" else ""
 
     def leaf_sizes(self, n: int) -> list[Floats]:
         """Return the number of rows in leaves; a bootstrap sample has as many rows as there were."""
         trees = [estimator.tree_ for estimator in np.ravel(self.model.estimators_)[:n]]
         return [np.asarray(tree.weighted_n_node_samples[tree.children_left == -1]) for tree in trees]
-
-    @property
-    def quantile(self) -> float | None:
-        return float(self.model.alpha) if getattr(self.model, "loss", None) == "quantile" else None
-
-    @property
-    def _nonnegative_loss(self) -> str:
-        return "Poisson" if getattr(self.model, "criterion", None) == "poisson" else ""
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree; ``apply`` numbers all nodes."""
@@ -93,12 +77,54 @@ class ForestReader(LeafReader):
             nodes[:, tree] = (np.cumsum(is_leaf, dtype=np.int32) - 1)[nodes[:, tree]]
         return nodes
 
+    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Bagging | Boosting:
+        model = self.model
+        trees = [estimator.tree_ for estimator in model.estimators_]
+        leaves = LeafValues.of([_leaf_means(tree, output) for tree in trees])
+        parents = LeafValues.of([_means_above_leaves(tree, output) for tree in trees])
+        drawn, refusal = 1.0, ""
+        if model.bootstrap:
+            drawn = float(np.mean([tree.n_node_samples[0] for tree in trees])) / getattr(model, "_n_samples", len(y))
+        else:
+            refusal = "each of its trees has seen all rows (bootstrap=False), so that none are out of bag"
+        # From 1.8 on, scikit-learn draws a row as often as it weighs, and then all draws weigh the same.
+        drawn_by_weight = "sample_weight" in signature(_forest._generate_sample_indices).parameters
+        return Bagging(
+            leaves,
+            parents,
+            lambda: model.estimators_samples_,
+            y,
+            None if drawn_by_weight else sample_weight,
+            identity,
+            drawn=drawn,
+            refusal=refusal,
+        )
+
 
 class GradientBoostingReader(ForestReader):
     """Reads ``GradientBoostingRegressor``."""
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
-        return _recipe_of_boosting(self.model, y, sample_weight)
+        model = self.model
+        if model.loss != "squared_error":
+            raise RecipeError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
+        refusal = ""
+        if model.n_iter_no_change is not None:
+            refusal = "its early stopping has held out a part of the rows (n_iter_no_change)"
+        if model.subsample < 1:
+            refusal = f"its trees have seen samples of the rows (subsample={model.subsample:g})"
+        trees = [estimator.tree_ for estimator in model.estimators_.ravel()]
+        return Boosting(
+            LeafValues.of([model.learning_rate * _leaf_means(tree) for tree in trees]),
+            Loss(),
+            _constant(model.init_),
+            np.full(len(trees), float(model.learning_rate)),
+            y,
+            sample_weight,
+            identity,
+            sampled=model.subsample < 1,
+            refusal=refusal,
+        )
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         # Its `apply` hands a data frame on to its trees, which were fitted without names and warn of them.
@@ -116,10 +142,13 @@ class HistGradientBoostingReader(WalkingReader):
     library = "scikit-learn"
 
     def __init__(self, model: Any) -> None:
-        super().__init__(model)
         require_fitted(model, hasattr(model, "_predictors"))
         if model.n_trees_per_iteration_ != 1:
             raise unsupported(model, "it has several outputs")
+        super().__init__(model)
+        self.n_trees = len(model._predictors)
+        self.quantile = float(model.quantile) if model.loss == "quantile" else None
+        self.nonnegative_loss = {"poisson": "Poisson", "gamma": "gamma"}.get(model.loss, "")
         self._walks: list[Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -128,18 +157,6 @@ class HistGradientBoostingReader(WalkingReader):
     def leaf_sizes(self, n: int) -> list[Floats]:
         nodes = [trees[0].nodes for trees in self.model._predictors[:n]]
         return [part["count"][part["is_leaf"].astype(bool)].astype(np.float64) for part in nodes]
-
-    @property
-    def quantile(self) -> float | None:
-        return float(self.model.quantile) if self.model.loss == "quantile" else None
-
-    @property
-    def _nonnegative_loss(self) -> str:
-        return {"poisson": "Poisson", "gamma": "gamma"}.get(self.model.loss, "")
-
-    @property
-    def n_trees(self) -> int:
-        return len(self.model._predictors)
 
     def leaves(self, X: Any) -> NDArray[np.int32]:
         return self._leaves_of(self.model._preprocess_X(X, reset=False))
@@ -156,7 +173,24 @@ class HistGradientBoostingReader(WalkingReader):
         return as_leaf_numbers(numbers, len(rows), model)
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
-        return _recipe_of_histograms(self.model, y, sample_weight)
+        model = self.model
+        if model.loss not in _LOSSES_OF_HISTOGRAMS:
+            raise RecipeError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
+        held_out = model.do_early_stopping_ and getattr(model, "_use_validation_data", True)
+        nodes = [trees[0].nodes for trees in model._predictors]
+        loss = _LOSSES_OF_HISTOGRAMS[model.loss]
+        return Boosting(
+            LeafValues.of([part["value"][part["is_leaf"].astype(bool)] for part in nodes]),
+            loss,
+            float(np.asarray(model._baseline_prediction).item()),
+            np.full(len(nodes), float(model.learning_rate)),
+            y,
+            sample_weight,
+            loss.link,
+            l2=float(model.l2_regularization),
+            suspects=suspected(monotonic_cst=model.monotonic_cst is not None),
+            refusal="its early stopping has held out a part of the rows (validation_fraction)" if held_out else "",
+        )
 
     def _trees(self) -> tuple[Trees, Link | None]:
         return _read_trees(self.model), self.model._loss.link.inverse
@@ -216,74 +250,6 @@ def _nodes(predictor: Any, categories: list[NDArray[np.int32]]) -> NDArray[Any]:
         nodes["categories"][node], nodes["threshold"][node] = len(categories), 0.0
         categories.append(members_of(predictor.raw_left_cat_bitsets[given["bitset_idx"][node]]))
     return nodes
-
-
-def _recipe_of_histograms(model: Any, y: Floats, weights: Floats | None) -> Boosting:
-    """Return how leaf values were made. Shapes: y, weights (n_rows,)."""
-    if model.loss not in _LOSSES_OF_HISTOGRAMS:
-        raise RecipeError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
-    held_out = model.do_early_stopping_ and getattr(model, "_use_validation_data", True)
-    nodes = [trees[0].nodes for trees in model._predictors]
-    loss = _LOSSES_OF_HISTOGRAMS[model.loss]
-    return Boosting(
-        LeafValues.of([part["value"][part["is_leaf"].astype(bool)] for part in nodes]),
-        loss,
-        float(np.asarray(model._baseline_prediction).item()),
-        np.full(len(nodes), float(model.learning_rate)),
-        y,
-        weights,
-        loss.link,
-        l2=float(model.l2_regularization),
-        suspects=suspected(monotonic_cst=model.monotonic_cst is not None),
-        refusal="its early stopping has held out a part of the rows (validation_fraction)" if held_out else "",
-    )
-
-
-def _recipe_of_boosting(model: Any, y: Floats, weights: Floats | None) -> Boosting:
-    """Return how leaf values were made. Shapes: y, weights (n_rows,)."""
-    if model.loss != "squared_error":
-        raise RecipeError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
-    refusal = ""
-    if model.n_iter_no_change is not None:
-        refusal = "its early stopping has held out a part of the rows (n_iter_no_change)"
-    if model.subsample < 1:
-        refusal = f"its trees have seen samples of the rows (subsample={model.subsample:g})"
-    trees = [estimator.tree_ for estimator in model.estimators_.ravel()]
-    return Boosting(
-        LeafValues.of([model.learning_rate * _leaf_means(tree) for tree in trees]),
-        Loss(),
-        _constant(model.init_),
-        np.full(len(trees), float(model.learning_rate)),
-        y,
-        weights,
-        identity,
-        sampled=model.subsample < 1,
-        refusal=refusal,
-    )
-
-
-def _recipe_of_forest(model: Any, y: Floats, weights: Floats | None, output: int) -> Bagging:
-    """Return how leaf values were made. Shapes: y, weights (n_rows,)."""
-    trees = [estimator.tree_ for estimator in model.estimators_]
-    leaves = LeafValues.of([_leaf_means(tree, output) for tree in trees])
-    parents = LeafValues.of([_means_above_leaves(tree, output) for tree in trees])
-    drawn, refusal = 1.0, ""
-    if model.bootstrap:
-        drawn = float(np.mean([tree.n_node_samples[0] for tree in trees])) / getattr(model, "_n_samples", len(y))
-    else:
-        refusal = "each of its trees has seen all rows (bootstrap=False), so that none are out of bag"
-    # From 1.8 on, scikit-learn draws a row as often as it weighs, and then all draws weigh the same.
-    drawn_by_weight = "sample_weight" in signature(_forest._generate_sample_indices).parameters
-    return Bagging(
-        leaves,
-        parents,
-        lambda: model.estimators_samples_,
-        y,
-        None if drawn_by_weight else weights,
-        identity,
-        drawn=drawn,
-        refusal=refusal,
-    )
 
 
 def _leaf_means(tree: Any, output: int = 0) -> Floats:

@@ -45,30 +45,15 @@ class NotWalkableError(Exception):
 
 @dataclass(frozen=True)
 class Trees:
-    """A model's trees.
+    """A model's trees."""
 
-    Parameters
-    ----------
-    first : ndarray of int64, shape (n_trees + 1,)
-        Where each tree's nodes begin; the first of them is its root.
-    nodes : ndarray of NODE, shape (n_nodes,)
-        The nodes, children after their parent. In an oblivious model: the levels, one split for each.
-    reading : dict
-        How the library reads a row; see ``Reading`` in cpp/walk/forest.hpp.
-    categories
-        The sets of categories that splits refer to.
-    n_categories : dict of int
-        By feature, how many categories the model knows, numbered from 0, where some of them may be in no set.
-    leaf_values : ndarray of shape (n_leaves,) or None
-        The values of an oblivious model's leaves, tree after tree; ``None`` for all other models.
-    """
-
-    first: NDArray[np.int64]
-    nodes: NDArray[Any]
-    reading: dict[str, Any]
-    categories: Sequence[NDArray[np.int32]] = field(default=())
+    first: NDArray[np.int64]  # (n_trees + 1,), where each tree's nodes begin; the first of them is its root
+    nodes: NDArray[Any]  # (n_nodes,) of NODE, children after their parent; in an oblivious model a split for each level
+    reading: dict[str, Any]  # how the library reads a row; see `Reading` in cpp/walk/forest.hpp
+    categories: Sequence[NDArray[np.int32]] = field(default=())  # the sets of categories that splits refer to
+    # By feature, how many categories the model knows, numbered from 0, where some of them may be in no set.
     n_categories: dict[int, int] = field(default_factory=dict)
-    leaf_values: NDArray[np.float64] | None = None
+    leaf_values: NDArray[np.float64] | None = None  # of an oblivious model's leaves, tree after tree
 
     @classmethod
     def of(cls, nodes: Sequence[NDArray[Any]], reading: dict[str, Any], *categories: Any) -> Trees:
@@ -104,22 +89,12 @@ _LEAVES_PER_TASK = 2**20
 
 
 class TreeWalk:
-    """A model's trees, compiled.
-
-    Parameters
-    ----------
-    trees
-        The trees in the common form.
-    """
+    """A model's trees, compiled."""
 
     def __init__(self, trees: Trees) -> None:
         self.n_features = trees.n_features
         self._forest = _compile(trees)
-
-    @property
-    def n_trees(self) -> int:
-        """The number of trees."""
-        return self._forest.n_trees
+        self.n_trees = self._forest.n_trees
 
     def __call__(
         self,
@@ -137,19 +112,13 @@ class TreeWalk:
         leaves = np.empty((n_rows, self.n_trees if trees is None else len(trees)), np.int32)
         sums = np.empty(n_rows)
         n_tasks = n_threads_of(n_jobs, leaves.size // _LEAVES_PER_TASK)
-        if n_tasks == 1:
-            done = self._forest.walk(rows, 0, n_rows, leaves, sums, instruction_set, trees)
-        else:
-            edges = [n_rows * i // n_tasks for i in range(n_tasks + 1)]
-            done = all(
-                run_parallel(
-                    [
-                        partial(self._forest.walk, rows, start, stop, leaves, sums, instruction_set, trees)
-                        for start, stop in pairwise(edges)
-                    ]
-                )
-            )
-        return (leaves, sums) if done else None
+
+        def walk(start: int, stop: int) -> bool:
+            return self._forest.walk(rows, start, stop, leaves, sums, instruction_set, trees)
+
+        edges = [n_rows * i // n_tasks for i in range(n_tasks + 1)]
+        done = run_parallel([partial(walk, start, stop) for start, stop in pairwise(edges)])
+        return (leaves, sums) if all(done) else None
 
 
 def _compile(trees: Trees) -> kernel.Forest:

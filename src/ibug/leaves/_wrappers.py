@@ -16,6 +16,7 @@ from ibug.leaves._matrix import is_pandas, sample_rows
 from ibug.leaves._reader import (
     LeafReader,
     feature_names_of,
+    n_features_of,
     read_leaves_of,
     reader_type,
     require_fitted,
@@ -26,36 +27,26 @@ from ibug.leaves._walk import CHECKED_ROWS, Answers
 
 
 def _of_inner(name: str) -> Any:
-    """Return a property that is the one of the inner reader."""
+    """Return a property that is the one of the inner reader, or its method."""
     return property(lambda self: getattr(self.inner, name))
 
 
 class DelegatingReader(LeafReader):
-    """Reads through another reader: what a subclass does not change is the inner one's.
-
-    Parameters
-    ----------
-    model : fitted model
-        The model that predicts.
-    inner : LeafReader
-        The reader of the model with the trees.
-    """
+    """Reads through another reader, of the model with the trees: what a subclass does not change is the inner one's."""
 
     how = _of_inner("how")
     predicts_by_walk = _of_inner("predicts_by_walk")
-    n_trees = _of_inner("n_trees")
-    n_outputs = _of_inner("n_outputs")
-    outputs = _of_inner("outputs")
-    n_features = _of_inner("n_features")
-    feature_names = _of_inner("feature_names")
-    changes_unit = _of_inner("changes_unit")
-    quantile = _of_inner("quantile")
-    expectile = _of_inner("expectile")
     nonnegative_losses = _of_inner("nonnegative_losses")
+    leaf_sizes = _of_inner("leaf_sizes")
+    recipe = _of_inner("recipe")
+    written_as = _of_inner("written_as")
 
     def __init__(self, model: Any, inner: LeafReader) -> None:
         super().__init__(model)
         self.inner = inner
+        self.n_trees, self.n_outputs, self.outputs = inner.n_trees, inner.n_outputs, inner.outputs
+        self.n_features, self.feature_names = inner.n_features, inner.feature_names
+        self.changes_unit, self.quantile, self.expectile = inner.changes_unit, inner.quantile, inner.expectile
 
     def _inner_rows(self, X: Any) -> Any:
         """Return the rows as the inner reader's model sees them."""
@@ -78,15 +69,6 @@ class DelegatingReader(LeafReader):
     def predict(self, X: Any) -> NDArray[Any]:
         return self.inner.predict(self._inner_rows(X))
 
-    def leaf_sizes(self, n: int) -> list[Floats] | None:
-        return self.inner.leaf_sizes(n)
-
-    def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
-        return self.inner.recipe(y, sample_weight, output)
-
-    def written_as(self, name: str) -> str:
-        return self.inner.written_as(name)
-
     def state(self) -> dict[str, Any]:
         return {"inner": self.inner.state()}
 
@@ -97,16 +79,12 @@ class DelegatingReader(LeafReader):
 class WrapperReader(DelegatingReader):
     """Reads a model that wraps another: predictions are the outer one's, leaves the inner one's."""
 
-    changes_unit = False
-
     def __init__(self, model: Any) -> None:
         require_fitted(model)
         super().__init__(model, read_leaves_of(self.wrapped(model)))
+        self.n_features = n_features_of(model)
+        self.changes_unit = False
         self._agrees = True
-
-    @property
-    def n_features(self) -> int | None:
-        return LeafReader.n_features.fget(self)  # type: ignore[attr-defined, no-any-return]
 
     @property
     def predicts_by_walk(self) -> bool:
@@ -190,10 +168,10 @@ class PipelineReader(WrapperReader):
             raise unsupported(model, "its last step is no model")
         return last
 
-    @property
-    def feature_names(self) -> list[str] | None:
-        """The names of the first step's columns: what comes out of it is named otherwise."""
-        return self.inner.feature_names if len(self.model.steps) == 1 else feature_names_of(self.model)
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        if len(model.steps) > 1:  # what comes out of the first step has other names
+            self.feature_names = feature_names_of(model)
 
     def written_as(self, name: str) -> str:
         return self.inner.written_as(name) if len(self.model.steps) == 1 else name
@@ -208,15 +186,7 @@ class PipelineReader(WrapperReader):
 
 
 class RenamingReader(DelegatingReader):
-    """Reads a model that knows its columns by other names than the user's.
-
-    Parameters
-    ----------
-    inner : LeafReader
-        The model's own reader.
-    names : sequence of str
-        The columns' names as the model knows them.
-    """
+    """Reads a model that knows its columns by other names than the user's: by these names."""
 
     def __init__(self, inner: LeafReader, names: Sequence[str]) -> None:
         super().__init__(inner.model, inner)
@@ -230,29 +200,14 @@ class RenamingReader(DelegatingReader):
 
 
 class RepeatedReader(DelegatingReader):
-    """Reads a model in which some trees count several times: their leaves are that many columns.
-
-    Parameters
-    ----------
-    inner : LeafReader
-        The model's own reader.
-    repeats : sequence of int
-        How often each tree counts, at least once.
-    """
+    """Reads a model in which some trees count several times, all at least once: their leaves are that many columns."""
 
     def __init__(self, inner: LeafReader, repeats: Sequence[int]) -> None:
         super().__init__(inner.model, inner)
         self.repeats = list(repeats)
         self._tree_of = np.repeat(np.arange(len(self.repeats)), self.repeats)
-
-    @property
-    def n_trees(self) -> int:
-        return len(self._tree_of)
-
-    @property
-    def outputs(self) -> NDArray[np.intp] | None:
-        outputs = self.inner.outputs
-        return None if outputs is None else outputs[self._tree_of]
+        self.n_trees = len(self._tree_of)
+        self.outputs = None if inner.outputs is None else inner.outputs[self._tree_of]
 
     def read(self, X: Any, *, n_jobs: int | None = None) -> Answers:
         leaves, predictions = super().read(X, n_jobs=n_jobs)

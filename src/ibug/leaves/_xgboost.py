@@ -51,9 +51,23 @@ class XGBoostReader(WalkingReader):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         booster = self._booster
-        self._n_outputs = _check_booster(model, booster)
+        config = _config(booster)
+        self.n_outputs = _n_outputs(model, config)
+        parameters = _gbtree(config)["gbtree_model_param"]
+        n_parallel, rounds = int(parameters["num_parallel_tree"]), int(booster.num_boosted_rounds())
+        # Outputs share their trees, or their trees take turns.
+        self._has_vector_leaves = self.n_outputs > 1 and int(parameters["num_trees"]) == rounds * n_parallel
+        self._trees_per_round = n_parallel * (1 if self._has_vector_leaves else self.n_outputs)
+        rounds = self._n_rounds or rounds
+        self.n_trees = rounds * self._trees_per_round
+        if self.n_outputs > 1 and not self._has_vector_leaves:
+            self.outputs = np.tile(np.repeat(np.arange(self.n_outputs), n_parallel), rounds)
+        self.n_features = int(booster.num_features())
+        self._objective = config["objective"]["name"]
+        self.nonnegative_loss = _LOG_LINK.get(self._objective, "")
+        levels = config["objective"].get("quantile_loss_param", {}).get("quantile_alpha")  # one here
+        self.quantile = None if levels is None else float(str(levels).strip("[]()").split(",")[0])
         self._names = booster.feature_names
-        self._quantile = _quantile(booster)
         self._has_categories = "c" in (booster.feature_types or ())
         self._categories: list[list[Any]] = []
 
@@ -72,30 +86,50 @@ class XGBoostReader(WalkingReader):
         """The value that stands for a missing one."""
         return np.nan
 
-    @property
-    def n_outputs(self) -> int:
-        return self._n_outputs
-
-    @property
-    def outputs(self) -> NDArray[np.intp] | None:
-        """The output of each tree: they take turns, unless leaves hold vectors."""
-        if self._n_outputs == 1 or _has_vector_leaves(self._booster):
-            return None
-        rounds = self._n_rounds or int(self._booster.num_boosted_rounds())
-        return np.tile(np.repeat(np.arange(self._n_outputs), self._n_parallel), rounds)
-
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
-        """Return how the booster came to the leaf values of one output, if it has trees of its own."""
-        if self._n_outputs > 1 and self.outputs is None:
+        if self._has_vector_leaves:
             raise RecipeError("its leaves hold vectors")
-        return _recipe(self._booster, self._n_rounds, output, self._n_outputs, *in_single(y, sample_weight))
+        config, content = _config(self._booster), _content(self._booster)
+        if config["gradient_booster"]["name"] != "gbtree":
+            raise RecipeError(f"its booster is {config['gradient_booster']['name']!r}")
+        given = config["gradient_booster"]["tree_train_param"]
+        if int(config["gradient_booster"]["gbtree_model_param"]["num_parallel_tree"]) > 1:
+            raise RecipeError("it grows several trees in each round (num_parallel_tree)")
+        drawn = float(given["subsample"])
+        loss = _loss(config["objective"])
+        trees = [_FittedTree(tree) for tree in _trees_of(content, self._n_rounds)[output :: self.n_outputs]]
+        targets, weights = in_single(y, sample_weight)
+        starts = _base_scores(content)
+        start = starts[output if len(starts) > 1 else 0]
+        l1, l2, rates = float(given["alpha"]), float(given["lambda"]), np.full(len(trees), float(given["eta"]))
+        max_step = float(given["max_delta_step"])
+        if not l1 and not max_step:
+            l2 = _penalty(trees, l2)
+            rates = np.array([tree.rate(l2, rate) for tree, rate in zip(trees, rates, strict=True)])
+        # A tree whose rows weigh less than min_child_weight all together is a leaf of value 0.
+        rates[[not tree.leaf_values.any() for tree in trees]] = 0.0
+        return Boosting(
+            LeafValues.of([tree.leaf_values for tree in trees]),
+            loss,
+            float(np.log(start) if loss.has_log_link else start),
+            rates,
+            targets,
+            weights,
+            loss.link,
+            l1=l1,
+            l2=l2,
+            max_step=max_step,
+            single=True,
+            suspects=suspected(monotone_constraints=given["monotone_constraints"] not in ("", "()")),
+            sampled=drawn < 1 or loss.name != "squared" or _vary([tree.hessian[0] for tree in trees]),
+            refusal=f"its trees have seen samples of the rows (subsample={given['subsample']})" if drawn < 1 else "",
+        )
 
     def leaf_sizes(self, n: int) -> list[Floats] | None:
         """Return the number of rows in leaves: the sum of their second derivatives, which are 1 for some losses."""
-        objective = _config(self._booster)["objective"]["name"]
-        if objective not in _UNIT_HESSIANS or (self._n_outputs > 1 and self.outputs is None):
+        if self._objective not in _UNIT_HESSIANS or self._has_vector_leaves:
             return None
-        rounds = -(-n // (self._n_outputs * self._n_parallel))
+        rounds = -(-n // self._trees_per_round)
         first = self._booster[: min(rounds, self._booster.num_boosted_rounds())]
         trees = _gbtree(_content(first))["model"]["trees"]
         return [
@@ -103,17 +137,9 @@ class XGBoostReader(WalkingReader):
             for tree in trees[:n]
         ]
 
-    @property
-    def _nonnegative_loss(self) -> str:
-        return _LOG_LINK.get(_config(self._booster)["objective"]["name"], "")
-
-    @property
-    def quantile(self) -> float | None:
-        return self._quantile
-
     def _trees(self) -> tuple[Trees, Link | None]:
         trees, link = _read_trees(_content(self._booster), self._n_rounds, self._missing)
-        return trees, link if self._n_outputs == 1 else None  # one sum is not several predictions
+        return trees, link if self.n_outputs == 1 else None  # one sum is not several predictions
 
     def prepare(self, X: Any = None) -> None:
         """Compile and check the walk; remember the categories of X, with which it is checked."""
@@ -127,22 +153,6 @@ class XGBoostReader(WalkingReader):
     def restore(self, state: Mapping[str, Any]) -> None:
         self._categories = [list(categories) for categories in state["categories"]]
         super().restore(state)
-
-    @property
-    def n_trees(self) -> int:
-        """The number of trees: rounds, up to the best one of early stopping, times those grown in each."""
-        booster = self._booster
-        rounds = self._n_rounds or int(booster.num_boosted_rounds())
-        outputs = 1 if self._n_outputs == 1 or _has_vector_leaves(booster) else self._n_outputs
-        return rounds * self._n_parallel * outputs
-
-    @property
-    def _n_parallel(self) -> int:
-        return int(_gbtree(_config(self._booster))["gbtree_model_param"]["num_parallel_tree"])
-
-    @property
-    def n_features(self) -> int:
-        return int(self._booster.num_features())
 
     def _matrix(self, X: Any) -> NDArray[Any] | None:
         """Return arrays and pandas frames of numbers; XGBoost itself reads frames with other names or categories."""
@@ -247,22 +257,8 @@ def _base_scores(content: dict[str, Any]) -> NDArray[np.float32]:
     return np.array(content["learner_model_param"]["base_score"].strip("[]").split(","), np.float32)
 
 
-def _quantile(booster: Any) -> float | None:
-    """Return the level of a model with the objective reg:quantileerror, which has one level here."""
-    levels = _config(booster)["objective"].get("quantile_loss_param", {}).get("quantile_alpha")
-    return None if levels is None else float(str(levels).strip("[]()").split(",")[0])
-
-
-def _has_vector_leaves(booster: Any) -> bool:
-    """Return whether all outputs share their trees, as with ``multi_strategy="multi_output_tree"``."""
-    parameters = _gbtree(_config(booster))["gbtree_model_param"]
-    rounds = int(booster.num_boosted_rounds())
-    return int(parameters["num_trees"]) == rounds * int(parameters["num_parallel_tree"])
-
-
-def _check_booster(model: Any, booster: Any) -> int:
-    """Return the number of outputs of a booster, after refusing one that is no regression model."""
-    learner = _config(booster)
+def _n_outputs(model: Any, learner: dict[str, Any]) -> int:
+    """Return the number of outputs that a configuration says; refuse a model that is no regression model."""
     kind, objective = learner["gradient_booster"]["name"], learner["objective"]["name"]
     if kind == "gblinear":
         raise unsupported(model, _LINEAR)
@@ -339,46 +335,6 @@ def _nodes(tree: dict[str, Any], categories: list[NDArray[np.int32]]) -> NDArray
         nodes["categories"][node], nodes["threshold"][node] = len(categories), 0.0
         categories.append(members[start : start + size])
     return nodes
-
-
-def _recipe(
-    booster: Any, n_rounds: int, output: int, n_outputs: int, targets: Floats, weights: Floats | None
-) -> Boosting:
-    """Return how leaf values of the first rounds were made. Shapes: targets, weights (n_rows,), single precision."""
-    config, content = _config(booster), _content(booster)
-    if config["gradient_booster"]["name"] != "gbtree":
-        raise RecipeError(f"its booster is {config['gradient_booster']['name']!r}")
-    given = config["gradient_booster"]["tree_train_param"]
-    if int(config["gradient_booster"]["gbtree_model_param"]["num_parallel_tree"]) > 1:
-        raise RecipeError("it grows several trees in each round (num_parallel_tree)")
-    drawn = float(given["subsample"])
-    loss = _loss(config["objective"])
-    trees = [_FittedTree(tree) for tree in _trees_of(content, n_rounds)[output::n_outputs]]
-    starts = _base_scores(content)
-    start = starts[output if len(starts) > 1 else 0]
-    l1, l2, rates = float(given["alpha"]), float(given["lambda"]), np.full(len(trees), float(given["eta"]))
-    max_step = float(given["max_delta_step"])
-    if not l1 and not max_step:
-        l2 = _penalty(trees, l2)
-        rates = np.array([tree.rate(l2, rate) for tree, rate in zip(trees, rates, strict=True)])
-    # A tree whose rows weigh less than min_child_weight all together is a leaf of value 0.
-    rates[[not tree.leaf_values.any() for tree in trees]] = 0.0
-    return Boosting(
-        LeafValues.of([tree.leaf_values for tree in trees]),
-        loss,
-        float(np.log(start) if loss.has_log_link else start),
-        rates,
-        targets,
-        weights,
-        loss.link,
-        l1=l1,
-        l2=l2,
-        max_step=max_step,
-        single=True,
-        suspects=suspected(monotone_constraints=given["monotone_constraints"] not in ("", "()")),
-        sampled=drawn < 1 or loss.name != "squared" or _vary([tree.hessian[0] for tree in trees]),
-        refusal=f"its trees have seen samples of the rows (subsample={given['subsample']})" if drawn < 1 else "",
-    )
 
 
 def _vary(weights: list[float]) -> bool:
