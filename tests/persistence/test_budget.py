@@ -13,8 +13,7 @@ import ibug
 from ibug import IBUGRegressor
 from ibug.exceptions import FileFormatError
 from ibug.persistence import inspect
-from ibug.persistence._container import FormatProblemError
-from ibug.persistence._limits import LEAST_BYTES, MOST_MARKS, Budget, json_bytes
+from ibug.persistence._container import LEAST_BYTES, MOST_MARKS, Budget, FormatProblemError, json_bytes
 from tests.persistence.forge import manifest_of, nodes_of_schema, npy, put_together, take_apart, with_other_model
 
 pytestmark = [pytest.mark.once, pytest.mark.kernel]
@@ -114,7 +113,7 @@ def test_raw_memory(forest, tmp_path):
 
 @pytest.mark.parametrize("function", [ibug.load, inspect])
 def test_json_of_very_many_values(function, saved, tmp_path, monkeypatch):
-    monkeypatch.setattr("ibug.persistence._limits.MOST_MARKS", 2**17)  # quicker
+    monkeypatch.setattr("ibug.persistence._container.MOST_MARKS", 2**17)  # quicker
     members = take_apart(saved)
     manifest = manifest_of(members)
     manifest["metadata"] = {"nothing": [[]] * 2**18}

@@ -124,22 +124,8 @@ def on_cluster(client: Client, function: Any, *arguments: Any) -> Delayed:
     return source
 
 
-def shard_tasks(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Delayed]:
-    """Return the making of shards, each with its arguments."""
-    return _named(SHARD, function, arguments)
-
-
-def on_rows(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Delayed]:
-    """Return tasks that look at rows where these are, each with its arguments."""
-    return _named(ROWS, function, arguments)
-
-
-def on_shards(function: Callable[..., Any], shards: list[Delayed], *arguments: Any) -> list[Delayed]:
-    """Return what a function says of each shard, computed where the shard is; each argument has one item per shard."""
-    return _named(SEARCH, function, zip(shards, *arguments, strict=True))
-
-
-def _named(kind: str, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Delayed]:
+def tasks_of(kind: str, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Delayed]:
+    """Return tasks of a kind, which says where they run, each with its arguments: `SHARD`, `ROWS` or `SEARCH`."""
     name = f"{kind}-{function.__name__.strip('_')}-{uuid4().hex}"
     return [delayed(function)(*row, dask_key_name=(name, i)) for i, row in enumerate(arguments)]
 

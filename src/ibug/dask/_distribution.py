@@ -9,13 +9,14 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
+from dask import delayed
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
 from sklearn.utils import check_random_state
 
 from ibug._frames import quantile_names
 from ibug.dask._cluster import as_tasks
-from ibug.dask._rows import Key, Partitions, dask_compute, framed, is_dask, targets_of
+from ibug.dask._rows import Key, Partitions, dask_compute, framed, index_of, is_dask, parts_of
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.rule import joined
@@ -39,14 +40,12 @@ class LazyDistribution:
         The collection that they are predicted for.
     distributions : sequence of Delayed
         The batch of each partition.
-    indices : sequence of Delayed or None
-        The index of each partition of a frame.
     """
 
-    def __init__(self, rows: Partitions, distributions: Sequence[Delayed], indices: Sequence[Delayed] | None) -> None:
+    def __init__(self, rows: Partitions, distributions: Sequence[Delayed]) -> None:
         self._rows = rows
         self._distributions = list(distributions)
-        self._indices = indices  # of the frames' rows
+        self._indices = [delayed(index_of)(part) for part in rows.parts] if rows.are_frames else None
 
     def __repr__(self) -> str:
         return f"<LazyDistribution: {len(self._distributions)} partitions>"
@@ -135,28 +134,26 @@ class LazyDistribution:
         columns = None if size is None else list(range(size))
         return self._map(lambda j: (_rvs, size, (name, j)), columns, extra=states)
 
-    def _call(self, method: str, *arguments: Any) -> Any:
-        columns = None
-        dependencies: list[Delayed] = []
-        if arguments:
-            argument = arguments[0]
-            if is_dask(argument):
-                dependencies = targets_of(argument)
-                if len(dependencies) != len(self._distributions):
-                    raise InvalidInputError(
-                        f"The argument has {len(dependencies)} partitions, the distributions have {self.npartitions}."
-                    )
-                return self._map(lambda j: (_call, method, dependencies[j].key), None, dependencies)
-            values = np.asarray(argument, np.float64)
-            if values.ndim == 2 and len(values) == 1:
-                columns = list(range(values.shape[1])) if method != "ppf" else quantile_names(values[0])
-            elif values.ndim != 0:
+    def _call(self, method: str, argument: Any = None) -> Any:
+        """Return what a method says, of an argument if it has one: a number, (1, m), or a number for each row."""
+        if argument is None:
+            return self._map(lambda j: (_call, method), None)
+        if is_dask(argument):
+            parts = parts_of(argument)
+            if len(parts) != self.npartitions:
                 raise InvalidInputError(
-                    f"An argument of shape {values.shape} cannot be divided among {self.npartitions} partitions: give "
-                    "a number, an array (1, m), or a Dask Array or Series with the same partitions."
+                    f"The argument has {len(parts)} partitions, the distributions have {self.npartitions}."
                 )
-            return self._map(lambda j: (_call, method, values), columns)
-        return self._map(lambda j: (_call, method), columns)
+            return self._map(lambda j: (_call, method, parts[j].key), None, parts)
+        values, columns = np.asarray(argument, np.float64), None
+        if values.ndim == 2 and len(values) == 1:
+            columns = list(range(values.shape[1])) if method != "ppf" else quantile_names(values[0])
+        elif values.ndim != 0:
+            raise InvalidInputError(
+                f"An argument of shape {values.shape} cannot be divided among {self.npartitions} partitions: give a "
+                "number, an array (1, m), or a Dask Array or Series with the same partitions."
+            )
+        return self._map(lambda j: (_call, method, values), columns)
 
     def _map(
         self,
@@ -168,10 +165,10 @@ class LazyDistribution:
         name = f"ibug-distribution-{uuid4().hex}"
         keys: list[Key] = []
         tasks: dict[Key, Any] = dict(extra or {})
+        width = None if columns is None else len(columns)
         for j, distribution in enumerate(self._distributions):
             function, *arguments = task(j)
             keys.append((name, j) if columns is None or self._indices is not None else (name, j, 0))
-            width = None if columns is None else len(columns)
             index = None if self._indices is None else self._indices[j].key
             tasks[keys[-1]] = (_shaped, function, distribution.key, width, index, columns, list(arguments))
         every = [*self._distributions, *dependencies, *(self._indices or ())]

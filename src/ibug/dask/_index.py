@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -21,7 +20,7 @@ from ibug._options import Options
 from ibug._read_only import read_only
 from ibug._typing import Floats
 from ibug._validation import check_feature_names
-from ibug.dask._cluster import SEARCH, as_tasks, holders, on_cluster, on_shards, persisted, shard_tasks
+from ibug.dask._cluster import SEARCH, SHARD, as_tasks, holders, on_cluster, persisted, tasks_of
 from ibug.dask._rows import Key, Partitions, RowsOnCluster, check_columns, in_partition, local_positions, targets_in
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader, read_leaves_of
@@ -46,16 +45,11 @@ class Shard:
     def __sizeof__(self) -> int:
         # Dask weighs with this where a task is to run, and what is to be written to disk.
         own = object.__sizeof__(self) + self.values.nbytes
-        own += 0 if self.index is None else self.index.nbytes
-        return own + (0 if self.rows is None else self.rows.nbytes)
+        return own + sum(part.nbytes for part in (self.index, self.rows) if part is not None)
 
-    @property
-    def nbytes(self) -> int:
-        """The memory in bytes."""
-        return sys.getsizeof(self)
-
-    def nearest(self, leaves: NDArray[Any], k: int, start: int, n_jobs: int | None) -> Columns:
+    def nearest(self, read: Read, k: int, start: int, n_jobs: int | None) -> Columns:
         """Return the k nearest rows of the shard, fewer if it has fewer; `start` is the number of its first row."""
+        leaves, _ = read
         if self.index is None or not len(leaves):
             shape = len(leaves), 0 if self.index is None else min(k, self.index.n_rows)
             return np.empty(shape, np.int32), np.empty(shape, np.int64), np.empty(shape)
@@ -63,8 +57,9 @@ class Shard:
         rows = found if self.rows is None else self.rows[found].astype(np.int64)
         return affinities, rows + start, self.values[rows]
 
-    def leaf_sizes(self, leaves: NDArray[Any]) -> NDArray[np.int64]:
+    def leaf_sizes(self, read: Read) -> NDArray[np.int64]:
         """Count the shard's rows in each query's leaves, (n_queries, n_trees)."""
+        leaves, _ = read
         return np.zeros(leaves.shape, np.int64) if self.index is None else self.index.leaf_sizes(leaves)
 
 
@@ -77,6 +72,14 @@ class ShardSet:
     starts: tuple[int, ...]  # the number of each partition's first row
     # For each worker the numbers of the shards that it holds: answers are merged there first, which is not necessary.
     groups: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def make(
+        cls, client: Client, tasks: list[Delayed], lengths: tuple[int, ...], starts: tuple[int, ...], **progress: Any
+    ) -> ShardSet:
+        """Make the shards on the cluster, and leave them there."""
+        shards = persisted(client, tasks, **progress)
+        return cls(shards, lengths, starts, holders(client, shards))
 
     @property
     def n_rows(self) -> int:
@@ -127,21 +130,16 @@ class SearchGraph:
 
     @cached_property
     def _read(self) -> list[Key]:
-        rest = (self._columns, self._rows_name, self._n_jobs)
-        return self.each(
-            "read", lambda j, part: (_read, self._index.leaves.key, j, part.key, *rest), self.queries.parts
-        )
-
-    @cached_property
-    def _columns(self) -> Key:
-        return self.literal("columns", self.queries.columns)
+        return self._of_rows("read", _read, self._rows_name, self._n_jobs)
 
     def points(self) -> list[Key]:
         """Add the model's own predictions."""
-        columns = self._columns
-        return self.each(
-            "predict", lambda j, part: (_points, self._index.leaves.key, j, part.key, columns), self.queries.parts
-        )
+        return self._of_rows("predict", _points)
+
+    def _of_rows(self, name: str, function: Any, *arguments: Any) -> list[Key]:
+        """Add what the model says of the rows of each partition."""
+        leaves, columns = self._index.leaves.key, self.literal("columns", self.queries.columns)
+        return self.each(name, lambda j, part: (function, leaves, j, part.key, columns, *arguments), self.queries.parts)
 
     def each(self, name: str, task: Any, *arguments: Sequence[Any], tail: tuple[int, ...] = ()) -> list[Key]:
         """Add one task per partition, and return their keys, which end with `tail`."""
@@ -158,7 +156,7 @@ class SearchGraph:
 
     def literal(self, name: str, value: Any) -> Key:
         """Add something that tasks need, once for all of them."""
-        return self.add(name, (_itself, value))
+        return self.add(name, (itself, value))
 
     def name(self, name: str) -> str:
         """Return the first part of a task's key."""
@@ -174,41 +172,44 @@ class SearchGraph:
         Where the rows are the validation rows that have the residuals, `numbers` has that of each partition's first
         row, so that no row is its own neighbour.
         """
-        k, k_other = needs.get("targets", 0), needs.get("residuals", 0)
-        k_other += numbers is not None
+        k, k_other = needs.get("targets", 0), needs.get("residuals", 0) + (numbers is not None)
         own: list[list[Key]] = [[] for _ in self.queries.parts]
         others = own
         if k:
             own = self._nearest(self._index.shards, k, "own")
         if needs.get("residuals") and self._index.residual_shards is not None:
             others = self._nearest(self._index.residual_shards, k_other, "other")
-        first = numbers if numbers is not None else [None] * len(self.queries)
+        first = [None] * len(self.queries) if numbers is None else numbers
         return self.each("batch", lambda j, r, a, b: (_batch, r, a, k, b, k_other, first[j]), self._read, own, others)
 
     def leaf_sizes(self) -> list[Key]:
         """Add the counts of training rows in each query's leaves: arrays of shape (n_rows, n_trees)."""
-        shards = self._index.shards
-        self.depend_on(*shards.shards)
-
-        def one(j: int, read: Key) -> list[Key]:
-            keys = [(f"{SEARCH}-sizes-{self._token}", j, i) for i in range(len(shards.shards))]
-            for key, shard in zip(keys, shards.shards, strict=True):
-                self._tasks[key] = (_leaf_sizes, shard.key, read)
-            return self._reduce(keys, shards, "sum-sizes", j, lambda group: (_sum, group))
-
-        parts = [one(j, read) for j, read in enumerate(self._read)]
+        parts = self._ask(
+            self._index.shards,
+            "sizes",
+            lambda shard, read, start: (Shard.leaf_sizes, shard, read),
+            lambda group: (_sum, group),
+        )
         return self.each("sizes", lambda j, part: (_sum, part), parts)
 
     def _nearest(self, shards: ShardSet, k: int, name: str) -> list[list[Key]]:
-        self.depend_on(*shards.shards)
+        return self._ask(
+            shards,
+            name,
+            lambda shard, read, start: (Shard.nearest, shard, read, k, start, self._n_jobs),
+            lambda group: (_merge, group, k),
+        )
 
-        def one(j: int, read: Key) -> list[Key]:
+    def _ask(self, shards: ShardSet, name: str, ask: Any, merge: Any) -> list[list[Key]]:
+        """Ask all shards about each partition of queries; return the keys of a few merged answers for each."""
+        self.depend_on(*shards.shards)
+        merged = []
+        for j, read in enumerate(self._read):
             keys = [(f"{SEARCH}-{name}-{self._token}", j, i) for i in range(len(shards.shards))]
             for key, shard, start in zip(keys, shards.shards, shards.starts, strict=True):
-                self._tasks[key] = (_nearest, shard.key, read, k, start, self._n_jobs)
-            return self._reduce(keys, shards, f"merge-{name}", j, lambda group: (_merge, group, k))
-
-        return [one(j, read) for j, read in enumerate(self._read)]
+                self._tasks[key] = ask(shard.key, read, start)
+            merged.append(self._reduce(keys, shards, f"merge-{name}", j, merge))
+        return merged
 
     def _reduce(self, keys: list[Key], shards: ShardSet, name: str, j: int, task: Any) -> list[Key]:
         """Reduce the answers of all shards, those of one worker first, to a few, which the next task takes together.
@@ -265,16 +266,9 @@ def _points(source: LeafNumbers, number: int, X: Any, columns: Any) -> NDArray[A
         return source.reader.predict(X)
 
 
-def _itself(value: Any) -> Any:
+def itself(value: Any) -> Any:
+    """Return the value: a task for what is known already."""
     return value
-
-
-def _nearest(shard: Shard, read: Read, k: int, start: int, n_jobs: int | None) -> Columns:
-    return shard.nearest(read[0], k, start, n_jobs)
-
-
-def _leaf_sizes(shard: Shard, read: Read) -> NDArray[np.int64]:
-    return shard.leaf_sizes(read[0])
 
 
 def _sum(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -302,8 +296,7 @@ def _batch(
 _CHECKED_ROWS = 512
 
 
-@dataclass(frozen=True)
-class IndexSize:
+class IndexSize(NamedTuple):
     """The size of an index that is in shards."""
 
     n_rows: int
@@ -352,12 +345,12 @@ class ShardedIndex:
         places: list[Any] = [None] * len(rows.X) if chosen is None else local_positions(chosen, rows.lengths)
         leaves = on_cluster(client, delayed(LeafNumbers), reader, n_trees, trees)
         parts = zip(rows.X, rows.y, places, strict=True)
-        tasks = shard_tasks(_build_shard, [(leaves, i, *part, options.n_jobs) for i, part in enumerate(parts)])
-        shards = persisted(client, tasks, "indexing training rows", options.verbose)
+        tasks = tasks_of(SHARD, _build_shard, [(leaves, i, *part, options.n_jobs) for i, part in enumerate(parts)])
         lengths = rows.lengths if chosen is None else tuple(map(len, places))
-        held = ShardSet(shards, lengths, rows.starts, holders(client, shards))
+        progress = {"title": "indexing training rows", "verbose": options.verbose}
+        shards = ShardSet.make(client, tasks, lengths, rows.starts, **progress)
         n_index_trees = n_trees if trees is None else len(trees)
-        return cls(model, leaves, held, None, rows.range, n_index_trees, prediction_type, walk)
+        return cls(model, leaves, shards, None, rows.range, n_index_trees, prediction_type, walk)
 
     @property
     def index(self) -> IndexSize:
@@ -373,10 +366,9 @@ class ShardedIndex:
         """Return a source whose residuals are those of validation rows: the model has not seen them."""
         parts = zip(rows.X, rows.y, strict=True)
         arguments = [(self.leaves, i, *part, options.n_jobs) for i, part in enumerate(parts)]
-        shards = persisted(
-            client, shard_tasks(_build_residual_shard, arguments), "indexing validation rows", options.verbose
-        )
-        return replace(self, residual_shards=ShardSet(shards, rows.lengths, rows.starts, holders(client, shards)))
+        tasks = tasks_of(SHARD, _build_residual_shard, arguments)
+        progress = {"title": "indexing validation rows", "verbose": options.verbose}
+        return replace(self, residual_shards=ShardSet.make(client, tasks, rows.lengths, rows.starts, **progress))
 
     def n_neighbors(self, quantity: str, *, leaves_out_self: bool = False) -> int:
         """Return the number of rows that can be neighbours and have the quantity."""
@@ -401,7 +393,7 @@ class ShardedIndex:
 
     def all_targets(self) -> list[Delayed]:
         """Return the targets of each shard's partition, on the cluster."""
-        return on_shards(_targets_of, self.shards.shards)
+        return tasks_of(SEARCH, _targets_of, [(shard,) for shard in self.shards.shards])
 
 
 def _prepared(model: Any, sample: Any) -> LeafReader:

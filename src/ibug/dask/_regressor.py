@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from dask import delayed
 from distributed import Client, default_client
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -23,8 +22,8 @@ from ibug._typing import Floats
 from ibug._validation import check_count, check_probabilities, check_unique_names
 from ibug.dask._cluster import keep_shards
 from ibug.dask._distribution import LazyDistribution
-from ibug.dask._index import SearchGraph, ShardedIndex
-from ibug.dask._rows import Key, Partitions, RowsOnCluster, as_collections, check_kind, framed, index_of, meta_of
+from ibug.dask._index import SearchGraph, ShardedIndex, itself
+from ibug.dask._rows import Key, Partitions, RowsOnCluster, as_collections, check_kind, framed, meta_of
 from ibug.dask._strategies import (
     ClusterWork,
     check_cluster_options,
@@ -181,7 +180,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         rule, rows = graph.literal("rule", self.rule_), graph.queries
         batches = graph.batches(self.rule_.needs)
         parts = graph.each("distribution", lambda j, batch: (distribution_of, rule, batch), batches)
-        lazy = LazyDistribution(rows, graph.delayed(parts), _indices_of(rows))
+        lazy = LazyDistribution(rows, graph.delayed(parts))
         return lazy.compute() if rows.are_local else lazy
 
     @answers_coverage
@@ -226,7 +225,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         X : Dask collection, or local rows
             The rows to predict. The answer is of the same kind.
         """
-        return self._answer(X, _variance_of, None)
+        return self._answer(X, Rule.predicted_variance, None)
 
     def kneighbors(self, X: Any, n_neighbors: int | None = None) -> Any:
         """Find the training rows behind each prediction.
@@ -248,11 +247,14 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         k = self.k_ if n_neighbors is None else check_count(n_neighbors, 1, self.source_.index.n_rows, "n_neighbors")
         graph = self._graph(X)
         batches = graph.batches({"targets": k})
-        both = graph.each("kneighbors", lambda j, batch: (_nearest_of, batch, k), batches)
-        parts = enumerate([("affinities", np.int32, "affinity"), ("indices", np.int64, "neighbor")])
-        return tuple(
-            _gathered(graph, both, [f"{each}_{i}" for i in range(1, k + 1)], dtype, name, part)
-            for part, (name, dtype, each) in parts
+
+        def columns_of(function: Callable[..., Any], name: str, column: str, dtype: Any) -> Any:
+            keys = graph.each(name, lambda j, batch: (function, batch, k), batches)
+            return _gathered(graph, keys, [f"{column}_{i}" for i in range(1, k + 1)], dtype, name)
+
+        return (
+            columns_of(_affinities_of, "affinities", "affinity", np.int32),
+            columns_of(_rows_of, "indices", "neighbor", np.int64),
         )
 
     def affinity_score(self, X: Any) -> Any:
@@ -408,34 +410,20 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
 
 
 def _gathered(
-    graph: SearchGraph,
-    keys: Sequence[Key],
-    columns: Sequence[Any] | None,
-    dtype: Any,
-    name: str = "result",
-    part: int | None = None,
+    graph: SearchGraph, keys: Sequence[Key], columns: Sequence[Any] | None, dtype: Any, name: str = "answer"
 ) -> Any:
     """Return the partitions' arrays as one collection, or as one array for local rows."""
-    rows = graph.queries
+    rows, name = graph.queries, f"all-{name}"
     if rows.are_frames:
-        last = graph.each(name, lambda j, X, one: (_framed, one, part, X.key, columns), rows.parts, keys)
+        last = graph.each(name, lambda j, X, values: (_framed, values, X.key, columns), rows.parts, keys)
     else:
         flat = columns is None or rows.are_local
-        last = graph.each(name, lambda j, one: (_part, one, part), keys, tail=() if flat else (0,))
+        last = graph.each(name, lambda j, values: (itself, values), keys, tail=() if flat else (0,))
     return rows.gather(graph.highlevel(graph.name(name)), last, columns, dtype)
 
 
-def _indices_of(rows: Partitions) -> list[Any] | None:
-    """Return the index of each partition of frames; None for arrays."""
-    return [delayed(index_of)(part) for part in rows.parts] if rows.are_frames else None
-
-
-def _part(value: Any, part: int | None) -> Any:
-    return value if part is None else value[part]
-
-
-def _framed(value: Any, part: int | None, X: Any, columns: Any) -> Any:
-    return framed(_part(value, part), X.index, columns)
+def _framed(values: Any, X: Any, columns: Any) -> Any:
+    return framed(values, X.index, columns)
 
 
 # What workers do with the neighbours that were found for one partition of rows
@@ -458,19 +446,19 @@ def _quantiles_of(rule: Rule, batch: Batch, probabilities: Floats) -> Floats:
     return rule.quantiles(rule.distribution(batch), probabilities)
 
 
-def _variance_of(rule: Rule, batch: Batch) -> Floats:
-    """Return the variances, (n_rows,)."""
-    return rule.predicted_variance(batch)
-
-
 def _affinity_score_of(rule: Rule, batch: Batch, n_trees: int) -> Floats:
     """Return the mean affinity of the rule's neighbours as a share of the trees, (n_rows,)."""
     return np.asarray(batch.affinities[:, : rule.k].mean(axis=1) / n_trees)
 
 
-def _nearest_of(batch: Batch, k: int) -> tuple[Any, Any]:
-    """Return affinities and training rows, (n_rows, k) each."""
-    return batch.affinities[:, :k], batch.rows[:, :k]
+def _affinities_of(batch: Batch, k: int) -> Any:
+    """Return the affinities, (n_rows, k)."""
+    return batch.affinities[:, :k]
+
+
+def _rows_of(batch: Batch, k: int) -> Any:
+    """Return the numbers of the training rows, (n_rows, k)."""
+    return batch.rows[:, :k]
 
 
 def _density_of(sizes: Any, n_rows: int) -> Floats:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import _num_samples, validate_data
 from ibug._estimator import answers_alpha, answers_coverage
 from ibug._validation import check_probabilities
 from ibug.dask._distribution import LazyDistribution
-from ibug.dask._rows import Partitions, check_kind, framed, in_partition, index_of, meta_of
+from ibug.dask._rows import Partitions, check_kind, framed, in_partition, meta_of, meta_of_answer
 from ibug.exceptions import InvalidInputError
 from ibug.persistence import load
 
@@ -76,8 +76,7 @@ class ReplicatedRegressor:
             return self.regressor.predict_dist(X)
         rows = Partitions.of(X, 1)
         distributions = [delayed(_distribution)(self.name, j, part) for j, part in enumerate(rows.parts)]
-        indices = [delayed(index_of)(part) for part in rows.parts] if rows.are_frames else None
-        return LazyDistribution(rows, distributions, indices)
+        return LazyDistribution(rows, distributions)
 
     @answers_coverage
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
@@ -150,8 +149,7 @@ class ReplicatedRegressor:
         X = self._check(X)
         task = (self.name, method, arguments, columns, part)
         if isinstance(X, dd.DataFrame):
-            meta = pd.Series([], dtype=dtype) if columns is None else pd.DataFrame(columns=columns, dtype=dtype)
-            meta.index = X._meta.index
+            meta = meta_of_answer(X, columns, dtype)
             return X.map_partitions(_score, *task, meta=meta, align_dataframes=False)
         if isinstance(X, da.Array):
             X = X.rechunk({1: -1})

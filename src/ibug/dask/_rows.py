@@ -20,7 +20,7 @@ from sklearn.utils.validation import _num_samples
 
 from ibug._typing import Floats
 from ibug._validation import as_rows, check_targets
-from ibug.dask._cluster import on_rows, results
+from ibug.dask._cluster import ROWS, results, tasks_of
 from ibug.exceptions import InvalidInputError
 from ibug.rule import TargetRange
 
@@ -39,26 +39,16 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Partitions:
-    """The rows of a Dask data frame or array, or of a local one in blocks.
+    """The rows of a Dask data frame or array, or of a local one in blocks."""
 
-    Parameters
-    ----------
-    collection
-        What the user has given.
-    parts
-        One delayed block of rows per partition.
-    """
-
-    collection: Any
-    parts: list[Delayed]
+    collection: Any  # what the user has given
+    parts: list[Delayed]  # one block of rows per partition
 
     @classmethod
     def of(cls, X: Any, block: int) -> Partitions:
         """Take rows apart; local ones into blocks of `block` rows."""
-        if isinstance(X, dd.DataFrame):
-            return cls(X, list(X.to_delayed()))
-        if isinstance(X, da.Array):
-            return cls(X, list(X.rechunk({1: -1}).to_delayed()[:, 0]))
+        if is_dask(X):
+            return cls(X, parts_of(X))
         blocks = [slice(start, start + block) for start in range(0, _num_samples(X), block)]
         return cls(X, [delayed(_safe_indexing(X, where), pure=False, traverse=False) for where in blocks])
 
@@ -84,27 +74,22 @@ class Partitions:
 
     def gather(self, graph: Any, keys: Sequence[Key], columns: Sequence[Any] | None, dtype: Any) -> Any:
         """Put the results of all partitions together, lazily unless the rows are local."""
-        if self.are_frames:
-            return self._frame(graph, keys, columns, dtype)
-        if not self.are_local:
-            return self._array(graph, keys, columns, dtype)
-        parts = dask_compute([Delayed(key, graph, layer=key[0]) for key in keys])
-        return np.concatenate(parts)
-
-    def _frame(self, graph: Any, keys: Sequence[Key], columns: Sequence[Any] | None, dtype: Any) -> Any:
-        index = self.collection._meta.index
-        meta = pd.Series([], dtype=dtype) if columns is None else pd.DataFrame(dict.fromkeys(columns, ()), dtype=dtype)
-        meta.index = index
+        if isinstance(self.collection, da.Array):
+            chunks = (self.collection.chunks[0], *(() if columns is None else ((len(columns),),)))
+            return da.Array(graph, keys[0][0], chunks, dtype=dtype, meta=np.empty((0,) * len(chunks), dtype))
         parts = [Delayed(key, graph, layer=key[0]) for key in keys]
+        if self.are_local:
+            return np.concatenate(dask_compute(parts))
+        meta = meta_of_answer(self.collection, columns, dtype)
         divisions = tuple(self.collection.divisions) if self.collection.known_divisions else None
         return dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
 
-    def _array(self, graph: Any, keys: Sequence[Key], columns: Sequence[Any] | None, dtype: Any) -> Any:
-        rows = self.collection.chunks[0]
-        name = keys[0][0]
-        if columns is None:
-            return da.Array(graph, name, (rows,), dtype=dtype, meta=np.empty(0, dtype))
-        return da.Array(graph, name, (rows, (len(columns),)), dtype=dtype, meta=np.empty((0, 0), dtype))
+
+def meta_of_answer(frame: dd.DataFrame, columns: Sequence[Any] | None, dtype: Any) -> Any:
+    """Return no rows of the series, or of the frame with columns, that is predicted for the rows of a frame."""
+    meta = pd.Series([], dtype=dtype) if columns is None else pd.DataFrame(dict.fromkeys(columns, ()), dtype=dtype)
+    meta.index = frame._meta.index
+    return meta
 
 
 def is_dask(X: Any) -> bool:
@@ -153,12 +138,11 @@ def as_collections(X: Any, y: Any, client: Client, name: str) -> tuple[Any, Any]
         )
     if not is_dask(X):
         return _distributed(X, y, max(1, len(client.scheduler_info(n_workers=-1)["workers"])))
-    n = y.npartitions
-    n_rows = X.npartitions if isinstance(X, dd.DataFrame) else len(X.chunks[0])
-    if n != n_rows:
+    n_parts = X.npartitions if isinstance(X, dd.DataFrame) else len(X.chunks[0])
+    if n_parts != y.npartitions:
         raise InvalidInputError(
-            f"{name} has {n_rows} partitions and its targets have {n}: take both from the same collection, or "
-            "repartition both in the same way."
+            f"{name} has {n_parts} partitions and its targets have {y.npartitions}: take both from the same "
+            "collection, or repartition both in the same way."
         )
     return X, y
 
@@ -175,9 +159,12 @@ def _distributed(X: Any, y: Any, n_parts: int) -> tuple[Any, Any]:
     return da.from_array(X, chunks=(rows, -1)), da.from_array(targets.ravel(), chunks=rows)
 
 
-def targets_of(y: Any) -> list[Delayed]:
-    """Return the delayed targets of each partition."""
-    return list(np.ravel(y.to_delayed())) if isinstance(y, da.Array) else list(y.to_delayed())
+def parts_of(collection: Any) -> list[Delayed]:
+    """Return the partitions of a collection, delayed."""
+    if isinstance(collection, da.Array) and collection.ndim > 1:
+        collection = collection.rechunk({1: -1})  # all columns in one
+    parts = collection.to_delayed()
+    return list(parts.ravel() if isinstance(collection, da.Array) else parts)
 
 
 def check_columns(part: Any, columns: list[Any] | int | None) -> None:
@@ -227,28 +214,20 @@ def stack(blocks: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class RowsOnCluster:
-    """Rows and targets in partitions, checked.
+    """Rows and targets in partitions, checked."""
 
-    Parameters
-    ----------
-    name
-        What they are called in errors.
-    X, y
-        The partitions, delayed.
-    ranges
-        Number and range of each partition's targets.
-    """
-
-    name: str
+    name: str  # what they are called in errors
     X: list[Delayed]
     y: list[Delayed]
-    ranges: tuple[TargetRange, ...]
+    ranges: tuple[TargetRange, ...]  # of each partition's targets
 
     @classmethod
     def examine(cls, client: Client, X: Partitions, y: Sequence[Delayed], name: str, verbose: bool) -> RowsOnCluster:
         """Check columns and targets, and count the rows of each partition."""
         columns = delayed(X.columns)
-        tasks = on_rows(_examine, [(i, *part, columns, name) for i, part in enumerate(zip(X.parts, y, strict=True))])
+        tasks = tasks_of(
+            ROWS, _examine, [(i, *part, columns, name) for i, part in enumerate(zip(X.parts, y, strict=True))]
+        )
         ranges = results(client, tasks, f"checking {name}", verbose)
         return cls(name, list(X.parts), list(y), tuple(ranges))
 
@@ -272,28 +251,17 @@ class RowsOnCluster:
         """Number and range of all targets together."""
         return TargetRange.join(self.ranges)
 
-    def sample(self, positions: NDArray[np.intp]) -> Delayed:
-        """Return some rows, by their ascending numbers, as one block."""
-        return self._stacked(self.X, positions)
-
-    def sample_targets(self, positions: NDArray[np.intp]) -> Delayed:
-        """Return the targets of some rows, by their ascending numbers, as one block."""
-        return self._stacked(self.y, positions)
-
-    def _stacked(self, parts: list[Delayed], positions: NDArray[np.intp]) -> Delayed:
-        pairs = zip(parts, local_positions(positions, self.lengths), strict=True)
-        return delayed(stack)(on_rows(take, [pair for pair in pairs if len(pair[1])]))
+    def sample(self, positions: NDArray[np.intp], *, targets: bool = False) -> Delayed:
+        """Return some rows, or their targets, by their ascending numbers, as one block."""
+        pairs = zip(self.y if targets else self.X, local_positions(positions, self.lengths), strict=True)
+        return delayed(stack)(tasks_of(ROWS, take, [pair for pair in pairs if len(pair[1])]))
 
     def take(self, positions: NDArray[np.intp]) -> RowsOnCluster:
         """Return some rows, by their ascending numbers, in the partitions that they are in."""
         where = local_positions(positions, self.lengths)
         ranges = tuple(TargetRange(len(rows)) for rows in where)
-        X, y = (on_rows(take, zip(parts, where, strict=True)) for parts in (self.X, self.y))
+        X, y = (tasks_of(ROWS, take, zip(parts, where, strict=True)) for parts in (self.X, self.y))
         return RowsOnCluster(self.name, X, y, ranges)
-
-    def queries(self) -> Partitions:
-        """Return the rows to be searched for."""
-        return Partitions(None, self.X)
 
 
 def _examine(number: int, X: Any, y: Any, columns: Any, name: str) -> TargetRange:
@@ -304,15 +272,11 @@ def _examine(number: int, X: Any, y: Any, columns: Any, name: str) -> TargetRang
 
 def some_of(collection: Any, fraction: float, seeds: Sequence[int], *, others: bool) -> Any:
     """Return a random part of a collection, or all other rows; the same ones of every collection."""
-    if isinstance(collection, da.Array):
-        columns = collection.shape[1:]
-        parts = list(np.ravel(collection.rechunk({1: -1}).to_delayed() if columns else collection.to_delayed()))
-    else:
-        parts = targets_of(collection)
-    some = [delayed(_drawn)(part, fraction, seed, others) for part, seed in zip(parts, seeds, strict=True)]
+    seeded = zip(parts_of(collection), seeds, strict=True)
+    some = [delayed(_drawn)(part, fraction, seed, others) for part, seed in seeded]
     if not isinstance(collection, da.Array):
         return dd.from_delayed(some, meta=collection._meta, verify_meta=False)
-    blocks = [da.from_delayed(part, (np.nan, *columns), meta=collection._meta) for part in some]
+    blocks = [da.from_delayed(part, (np.nan, *collection.shape[1:]), meta=collection._meta) for part in some]
     return da.concatenate(blocks, allow_unknown_chunksizes=True)
 
 

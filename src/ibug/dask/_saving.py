@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from dask import delayed
 from distributed import Client
 
 from ibug._validation import require
-from ibug.dask._cluster import holders, keep_shards, on_cluster, on_shards, persisted, results, shard_tasks
+from ibug.dask._cluster import SEARCH, SHARD, keep_shards, on_cluster, results, tasks_of
 from ibug.dask._index import Shard, ShardedIndex, ShardSet
 from ibug.dask._regressor import IBUGRegressor
 from ibug.exceptions import FileFormatError
@@ -48,18 +48,21 @@ class StoredShards:
 
     def state(self) -> dict[str, Any]:
         """Return plain values."""
-        return {name: list(getattr(self, name)) for name in ("files", "checksums", "lengths", "starts")}
+        return {name: list(values) for name, values in vars(self).items()}
 
     @classmethod
     def from_state(cls, state: Any) -> StoredShards:
         """Return the shards that have this state, checked."""
-        n = len(state["files"])
-        require(
-            n > 0 and all(len(state[name]) == n for name in ("checksums", "lengths", "starts")), "shards are missing"
-        )
+        values = [tuple(state[field.name]) for field in fields(cls)]
+        require(all(len(one) == len(values[0]) > 0 for one in values), "shards are missing")
         plain = all(isinstance(name, str) and Path(name).name == name for name in state["files"])
         require(plain, "a shard is not in the folder")
-        return cls(*(tuple(state[name]) for name in ("files", "checksums", "lengths", "starts")))
+        return cls(*values)
+
+    def load_arguments(self, folder: Path, *options: bool) -> list[tuple[Any, ...]]:
+        """Return the arguments of `load_shard` for each shard."""
+        parts = zip(self.files, self.checksums, self.lengths, strict=True)
+        return [(str(folder / file), checksum, length, *options) for file, checksum, length in parts]
 
 
 def save_shard(shard: Shard, path: str, compress: bool) -> str:
@@ -104,34 +107,6 @@ class Main:
     residual_shards: StoredShards | None
 
 
-def save_main(
-    regressor: Any,
-    leaves: tuple[Any, int, Any],
-    shards: dict[str, StoredShards | None],
-    folder: Path,
-    compress: bool,
-    metadata: Mapping[str, Any] | None,
-) -> None:
-    """Write model, parameters, source and rule of a fitted ``ibug.dask.IBUGRegressor``."""
-    source, rule = regressor.source_, regressor.rule_.state()
-    reader_state, n_model_trees, trees = leaves
-
-    with writing(folder / MAIN, compress=compress, metadata=metadata) as saving:
-        parameters = {**regressor.get_params(deep=False), "estimator": source.model, "prefit": True}
-        description = describe_with_model(regressor, parameters, saving, fitted=True)
-        learned = {
-            **describe_columns(regressor),
-            **rule,
-            "n_model_trees": n_model_trees,
-            "trees": trees,
-            "reader": reader_state,
-            "prediction_type": source.prediction_type.str,
-            "facts": {"n": source.targets.n, "smallest": source.targets.smallest, "largest": source.targets.largest},
-            "shards": {name: None if one is None else one.state() for name, one in shards.items()},
-        }
-        saving.description = {"class": _MODEL, **description, "learned": saving.encoder.encode(learned, "learned")}
-
-
 def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]) -> Main:
     """Read the main file of a folder, for an estimator of a class."""
     with reading(folder / MAIN, mmap=False, verify=verify, trusted=trusted) as loading:
@@ -143,8 +118,7 @@ def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]
         reader, n_trees = reader_from_state(model, learned["reader"]), learned["n_model_trees"]
         require(reader.n_trees == n_trees, f"its model has {reader.n_trees} trees, and {n_trees!r:.50} were indexed")
         trees = None if learned["trees"] is None else np.asarray(learned["trees"]).astype(np.intp)
-        targets = learned["facts"]
-        residuals = learned["shards"]["residuals"]
+        targets, residuals = learned["targets"], learned["shards"]["residuals"]
         return Main(
             regressor,
             model,
@@ -162,17 +136,41 @@ def save(
     regressor: IBUGRegressor, path: str | os.PathLike[str], *, compress: bool, metadata: Mapping[str, Any] | None
 ) -> None:
     """Save a fitted ``ibug.dask.IBUGRegressor`` as a folder; see its `save`."""
-    client, source, verbose = regressor.client, regressor.source_, bool(regressor.verbose)
+    client, source, rule = regressor.client, regressor.source_, regressor.rule_.state()
     source.check_held()
     folder = Path(path).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    held = {"targets": source.shards, "residuals": source.residual_shards}
+
+    def save_shards(shards: ShardSet | None, name: str) -> dict[str, Any] | None:
+        if shards is None:
+            return None
+        files = tuple(f"{name}-{i:05}.ibug" for i in range(len(shards.shards)))
+        each = [(shard, str(folder / file), compress) for shard, file in zip(shards.shards, files, strict=True)]
+        tasks = tasks_of(SEARCH, save_shard, each)
+        checksums = tuple(results(client, tasks, f"saving {name}", bool(regressor.verbose)))
+        return StoredShards(files, checksums, shards.lengths, shards.starts).state()
+
     shards = {
-        name: None if one is None else _save_shards(client, one, folder, name, compress, verbose)
-        for name, one in held.items()
+        "targets": save_shards(source.shards, "targets"),
+        "residuals": save_shards(source.residual_shards, "residuals"),
     }
     leaves = client.compute(delayed(_leaf_state)(source.leaves)).result()
-    save_main(regressor, leaves, shards, folder, compress, metadata)
+    with writing(folder / MAIN, compress=compress, metadata=metadata) as saving:
+        parameters = {**regressor.get_params(deep=False), "estimator": source.model, "prefit": True}
+        description = describe_with_model(regressor, parameters, saving, fitted=True)
+        learned = {
+            **describe_columns(regressor),
+            **rule,
+            **leaves,
+            "prediction_type": source.prediction_type.str,
+            "targets": asdict(source.targets),
+            "shards": shards,
+        }
+        saving.description = {"class": _MODEL, **description, "learned": saving.encoder.encode(learned, "learned")}
+
+
+def _leaf_state(leaves: LeafNumbers) -> dict[str, Any]:
+    return {"reader": leaves.reader.state(), "n_model_trees": leaves.n_model_trees, "trees": leaves.trees}
 
 
 def load(
@@ -211,14 +209,18 @@ def load(
     if client is not None:
         regressor.client = client
     client = regressor.client
-    residual_shards = None
-    if main.residual_shards is not None:
-        residual_shards = _load_shards(client, main.residual_shards, folder, mmap, verify)
+    keep_shards(client)
+
+    def load_shards(stored: StoredShards) -> ShardSet:
+        tasks = tasks_of(SHARD, load_shard, stored.load_arguments(folder, mmap, verify))
+        return ShardSet.make(client, tasks, stored.lengths, stored.starts, title="loading shards", verbose=False)
+
+    read = main.leaves.reader, main.leaf_state["n_model_trees"], main.leaves.trees
     regressor.source_ = ShardedIndex(
         main.model,
-        on_cluster(client, delayed(_itself), main.leaves),
-        _load_shards(client, main.shards, folder, mmap, verify),
-        residual_shards,
+        on_cluster(client, delayed(LeafNumbers), *read),
+        load_shards(main.shards),
+        None if main.residual_shards is None else load_shards(main.residual_shards),
         main.targets,
         main.leaves.n_trees,
         main.prediction_type,
@@ -229,14 +231,14 @@ def load(
 
 
 def _local(main: Main, folder: Path, mapped: bool, verify: bool) -> LocalRegressor:
-    shards = _read_all(main.shards, folder, mapped, verify)
+    shards = [load_shard(*one) for one in main.shards.load_arguments(folder, mapped, verify)]
     rows = None
     if any(shard.rows is not None for shard in shards):
         starts = zip(shards, main.shards.starts, strict=True)
         rows = np.concatenate([start + shard.rows for shard, start in starts if shard.rows is not None])
     residuals, residual_index = None, None
     if main.residual_shards is not None:
-        others = _read_all(main.residual_shards, folder, mapped, verify)
+        others = [load_shard(*one) for one in main.residual_shards.load_arguments(folder, mapped, verify)]
         residuals, residual_index = _values(others), _joined_index(others)
     regressor: LocalRegressor = main.regressor
     rest = {**main.leaf_state, "rows": rows, "targets": _values(shards), "residuals": residuals}
@@ -251,37 +253,3 @@ def _joined_index(shards: list[Shard]) -> JoinedIndex:
 
 def _values(shards: list[Shard]) -> Any:
     return np.concatenate([shard.values for shard in shards])
-
-
-def _save_shards(
-    client: Client, shards: ShardSet, folder: Path, name: str, compress: bool, verbose: bool
-) -> StoredShards:
-    files = tuple(f"{name}-{i:05}.ibug" for i in range(len(shards.shards)))
-    paths = [str(folder / file) for file in files]
-    tasks = on_shards(save_shard, shards.shards, paths, [compress] * len(files))
-    checksums = tuple(results(client, tasks, f"saving {name}", verbose))
-    return StoredShards(files, checksums, shards.lengths, shards.starts)
-
-
-def _load_shards(client: Client, stored: StoredShards, folder: Path, mapped: bool, verify: bool) -> ShardSet:
-    keep_shards(client)
-    tasks = shard_tasks(load_shard, _arguments(stored, folder, mapped, verify))
-    shards = persisted(client, tasks, "loading shards", False)
-    return ShardSet(shards, stored.lengths, stored.starts, holders(client, shards))
-
-
-def _read_all(stored: StoredShards, folder: Path, mapped: bool, verify: bool) -> list[Shard]:
-    return [load_shard(*arguments) for arguments in _arguments(stored, folder, mapped, verify)]
-
-
-def _arguments(stored: StoredShards, folder: Path, mapped: bool, verify: bool) -> list[tuple[Any, ...]]:
-    parts = zip(stored.files, stored.checksums, stored.lengths, strict=True)
-    return [(str(folder / file), checksum, length, mapped, verify) for file, checksum, length in parts]
-
-
-def _leaf_state(leaves: LeafNumbers) -> tuple[Any, int, Any]:
-    return leaves.reader.state(), leaves.n_model_trees, leaves.trees
-
-
-def _itself(leaves: LeafNumbers) -> LeafNumbers:
-    return leaves

@@ -14,9 +14,9 @@ from sklearn.frozen import FrozenEstimator
 
 from ibug._options import Options
 from ibug._typing import Floats
-from ibug.dask._cluster import on_rows, on_shards
+from ibug.dask._cluster import ROWS, SEARCH, tasks_of
 from ibug.dask._index import Shard, ShardedIndex
-from ibug.dask._rows import Partitions, RowsOnCluster, some_of, targets_of
+from ibug.dask._rows import Partitions, RowsOnCluster, parts_of, some_of
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError, UnsupportedModelError
 from ibug.leaves import read_leaves_of
@@ -76,7 +76,7 @@ class ClusterWork:
 
     def examine(self, X: Any, y: Any, name: str) -> RowsOnCluster:
         """Check columns and targets of Dask collections, and count the rows of each partition."""
-        return RowsOnCluster.examine(self.client, Partitions.of(X, 1), targets_of(y), name, self.options.verbose)
+        return RowsOnCluster.examine(self.client, Partitions.of(X, 1), parts_of(y), name, self.options.verbose)
 
     def summary(self, found: TargetRange, targets: list[Any]) -> TargetSummary:
         """Let the families look at the targets; those that learn from all of them do so in one task."""
@@ -169,13 +169,13 @@ def _warn_of_seen_rows(work: ClusterWork, source: ShardedIndex, rows: RowsOnClus
     hashes, targets = _sampled_hashes(work, validation)
     if hashes is None:
         return False
-    shards = source.shards.shards
-    known = np.logical_or.reduce(work.gather(on_shards(_known, shards, [targets] * len(shards))))
+    looks = tasks_of(SEARCH, _known, [(shard, targets) for shard in source.shards.shards])
+    known = np.logical_or.reduce(work.gather(looks))
     if known.mean() <= SUSPICIOUS_SHARE:
         return False
     some, own_targets = _sampled_hashes(work, rows)
     wanted, of_interest = np.concatenate([hashes, some]), np.concatenate([targets[known], own_targets])
-    counted = on_rows(_equal_rows, [(X, y, wanted, of_interest) for X, y in zip(rows.X, rows.y, strict=True)])
+    counted = tasks_of(ROWS, _equal_rows, [(X, y, wanted, of_interest) for X, y in zip(rows.X, rows.y, strict=True)])
     times = np.add.reduce(work.gather(counted))
     share, usual = float(np.mean(times[: len(hashes)] > 0)), float(np.mean(times[len(hashes) :] > 1))
     if not is_suspicious(share, usual, len(hashes)):
@@ -187,7 +187,7 @@ def _warn_of_seen_rows(work: ClusterWork, source: ShardedIndex, rows: RowsOnClus
 def _sampled_hashes(work: ClusterWork, rows: RowsOnCluster) -> tuple[Any, Floats]:
     """Return the hashes of some rows, None where they cannot be hashed, and their targets, (n_sampled,) each."""
     some = evenly_spaced(rows.n_rows, LOOKED_UP)
-    found: tuple[Any, Floats] = work.compute(delayed(_hashed)(rows.sample(some), rows.sample_targets(some)))
+    found: tuple[Any, Floats] = work.compute(delayed(_hashed)(rows.sample(some), rows.sample(some, targets=True)))
     return found
 
 
@@ -278,7 +278,7 @@ def learn_on_cluster(
         return source, rule
     if parts is not None:  # the other rows are in no shard
         rows, numbers = validation.take(parts[1]), None
-    graph = source.search(rows.queries(), name="X_val", n_jobs=options.n_jobs)
+    graph = source.search(Partitions(None, rows.X), name="X_val", n_jobs=options.n_jobs)
     graph.depend_on(*rows.y)
     batches, held = graph.batches(rule.needs, numbers=numbers), graph.literal("rule", rule)
     distributions = graph.each("distribution", lambda j, batch: (distribution_of, held, batch), batches)
@@ -299,7 +299,7 @@ def _choose(
         return source.n_neighbors(quantity, leaves_out_self=numbers is not None)
 
     plan = Plan.of(work.options, target, n_neighbors, has_residuals=False)
-    graph = source.search(rows.queries(), name="X_val", n_jobs=work.options.n_jobs)
+    graph = source.search(Partitions(None, rows.X), name="X_val", n_jobs=work.options.n_jobs)
     graph.depend_on(*rows.y)
     batches, held = graph.batches(plan.needs, numbers=numbers), graph.literal("plan", plan)
     parts = graph.each("statistics", lambda j, batch, y: (_statistics_of, batch, y.key, held), batches, rows.y)

@@ -30,6 +30,7 @@ class PerTargetReader(LeafReader):
             raise unsupported(model, "the models inside of it have several outputs themselves")
         n_trees = [reader.n_trees for reader in self.inner]
         self.n_trees, self.n_outputs = sum(n_trees), len(self.inner)
+        self._order = [int(output) for output in getattr(model, "order_", range(self.n_outputs))]  # of a chain
         self.outputs = np.repeat(np.array(self._order, np.intp), n_trees)
         self.changes_unit = any(reader.changes_unit for reader in self.inner)
         self.quantile = _least_central([reader.quantile for reader in self.inner])
@@ -45,11 +46,6 @@ class PerTargetReader(LeafReader):
             raise unsupported(model, "it has no model inside of it")
         return found
 
-    @property
-    @abstractmethod
-    def _order(self) -> list[int]:
-        """The output of each member."""
-
     @abstractmethod
     def _rows(self, X: Any, n_jobs: int | None = None) -> Iterator[tuple[LeafReader, Any, NDArray[np.int32] | None]]:
         """Yield each member with the rows as it sees them, and their leaves if they had to be found for that."""
@@ -60,8 +56,7 @@ class PerTargetReader(LeafReader):
 
     @property
     def nonnegative_losses(self) -> list[str]:
-        found = {output: reader.nonnegative_losses[0] for output, reader in zip(self._order, self.inner, strict=True)}
-        return [found[output] for output in range(self.n_outputs)]
+        return [self.inner[member].nonnegative_losses[0] for member in np.argsort(self._order)]
 
     @property
     def how(self) -> str:  # type: ignore[override]  # a constant of other readers
@@ -79,12 +74,12 @@ class PerTargetReader(LeafReader):
             if trees is not None:  # those of this member, which alone are walked
                 own = trees[(trees >= first) & (trees < first + reader.n_trees)] - first
                 first += reader.n_trees
-            if own is not None and not len(own):
-                continue
-            if leaves is not None:
-                found.append(leaves if own is None else leaves[:, own])
-            else:
+                if not len(own):
+                    continue
+            if leaves is None:
                 found.append(reader.read_leaves(rows, n_jobs=n_jobs, trees=own))
+            else:
+                found.append(leaves if own is None else leaves[:, own])
         return np.concatenate(found, axis=1)
 
     def state(self) -> dict[str, Any]:
@@ -102,10 +97,6 @@ class MultiOutputReader(PerTargetReader):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.feature_names = self.inner[0].feature_names
-
-    @property
-    def _order(self) -> list[int]:
-        return list(range(len(self.inner)))
 
     def _rows(self, X: Any, n_jobs: int | None = None) -> Iterator[tuple[LeafReader, Any, NDArray[np.int32] | None]]:
         for reader in self.inner:
@@ -140,10 +131,6 @@ class ChainReader(PerTargetReader):
     """
 
     drops_names = True
-
-    @property
-    def _order(self) -> list[int]:
-        return [int(output) for output in self.model.order_]
 
     def _rows(self, X: Any, n_jobs: int | None = None) -> Iterator[tuple[LeafReader, Any, NDArray[np.int32] | None]]:
         rows = validate_data(self.model, X, accept_sparse=True, reset=False)

@@ -24,12 +24,14 @@ from ibug.persistence._container import (
     FORMAT_VERSION,
     MANIFEST,
     STORED,
+    Budget,
     Container,
     ContainerWriter,
     FormatProblemError,
     digest,
+    json_bytes,
+    memory_bytes,
 )
-from ibug.persistence._limits import Budget, json_bytes, memory_bytes
 from ibug.persistence._values import Decoder, Encoder
 
 # Smaller arrays are read into memory even where they could be mapped: a page of their own would be wasted on them.

@@ -32,34 +32,21 @@ class ModelStore(ABC):
         """Return the model of this class."""
 
 
-class _LightGBM(ModelStore):
-    """As LightGBM's text format."""
+class _BoosterStore(ModelStore):
+    """A library whose estimators hold a native booster, and have parameters and a few learned attributes besides."""
 
-    library = "lightgbm"
-    classes = ("Booster", "LGBMRegressor")
-    # What LightGBM's estimators have learned apart from their booster. Of later versions' attributes nothing is known
-    # here, and of earlier ones some are not there.
-    _LEARNED = (
-        "_best_iteration",
-        "_best_score",
-        "_evals_result",
-        "_fitted_with_feature_names",
-        "_n_features",
-        "_n_features_in",
-        "_objective",
-        "_other_params",
-    )
+    learned: ClassVar[tuple[str, ...]]  # the names of these attributes
 
     def describe(self, model: Any, saving: Saving, *, fitted: bool) -> dict[str, Any]:
-        """Return parameters and, if fitted, the booster's text and what belongs to it."""
+        """Return parameters and, if fitted, the booster and what was learned apart from it."""
         if not hasattr(model, "get_params"):
             return self._describe_booster(model, saving)
         spec: dict[str, Any] = {"parameters": saving.encoder.encode_parameters(model.get_params(), "model")}
         if fitted:
-            spec |= self._describe_booster(model.booster_, saving)
-            learned = {name: value for name, value in vars(model).items() if name in self._LEARNED}
-            if callable(learned.get("_objective")):
-                learned["_objective"] = None  # a function of the user's own: its parameter is warned of
+            spec |= self._describe_booster(model._Booster, saving)
+            learned = {name: value for name, value in vars(model).items() if name in self.learned}
+            # A user's own objective is a function: it is a parameter, too, which is warned of.
+            learned = {name: None if callable(value) else value for name, value in learned.items()}
             spec["learned"] = saving.encoder.encode(learned, "model")
         return spec
 
@@ -70,8 +57,41 @@ class _LightGBM(ModelStore):
         model = cls(**loading.decoder.decode(spec["parameters"]))
         if "member" in spec:
             learned = loading.decoder.decode(spec["learned"])
-            vars(model).update({name: value for name, value in learned.items() if name in self._LEARNED})
+            vars(model).update({name: value for name, value in learned.items() if name in self.learned})
+            # An estimator's own way to load a booster would change its parameters.
             model._Booster = self._restore_booster(spec, loading)
+        return model
+
+    @abstractmethod
+    def _describe_booster(self, booster: Any, saving: Saving) -> dict[str, Any]:
+        """Return what `_restore_booster` needs; the booster becomes a member."""
+
+    @abstractmethod
+    def _restore_booster(self, spec: dict[str, Any], loading: Loading) -> Any:
+        """Return the booster."""
+
+
+class _LightGBM(_BoosterStore):
+    """As LightGBM's text format."""
+
+    library = "lightgbm"
+    classes = ("Booster", "LGBMRegressor")
+    # Of later versions' attributes nothing is known here, and of earlier ones some are not there.
+    learned = (
+        "_best_iteration",
+        "_best_score",
+        "_evals_result",
+        "_fitted_with_feature_names",
+        "_n_features",
+        "_n_features_in",
+        "_objective",
+        "_other_params",
+    )
+
+    def restore(self, cls: Any, spec: dict[str, Any], loading: Loading) -> Any:
+        """Return the model of this class, as fitted if it has a booster."""
+        model = super().restore(cls, spec, loading)
+        if "learned" in spec:
             model.fitted_ = True
         return model
 
@@ -94,34 +114,12 @@ class _LightGBM(ModelStore):
         return booster
 
 
-class _XGBoost(ModelStore):
+class _XGBoost(_BoosterStore):
     """As UBJSON."""
 
     library = "xgboost"
     classes = ("Booster", "XGBRegressor", "XGBRFRegressor")
-
-    def describe(self, model: Any, saving: Saving, *, fitted: bool) -> dict[str, Any]:
-        """Return parameters and, if fitted, the booster."""
-        if not hasattr(model, "get_params"):
-            return self._describe_booster(model, saving)
-        spec: dict[str, Any] = {"parameters": saving.encoder.encode_parameters(model.get_params(), "model")}
-        if fitted:
-            spec |= self._describe_booster(model.get_booster(), saving)
-            if hasattr(model, "evals_result_"):
-                spec["evals_result"] = saving.encoder.encode(model.evals_result_, "model")
-        return spec
-
-    def restore(self, cls: Any, spec: dict[str, Any], loading: Loading) -> Any:
-        """Return the model of this class."""
-        if not hasattr(cls, "get_params"):
-            return self._restore_booster(spec, loading)
-        model = cls(**loading.decoder.decode(spec["parameters"]))
-        if "member" in spec:
-            # `load_model` of the estimator would overwrite parameters with what XGBoost made of them.
-            model._Booster = self._restore_booster(spec, loading)
-            if "evals_result" in spec:
-                model.evals_result_ = loading.decoder.decode(spec["evals_result"])
-        return model
+    learned = ("evals_result_",)
 
     def _describe_booster(self, booster: Any, saving: Saving) -> dict[str, Any]:
         return {"member": saving.add_model(booster.save_raw("ubj"), ".xgboost.ubj")}

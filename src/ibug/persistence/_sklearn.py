@@ -25,11 +25,10 @@ from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import Pipeline
 
 from ibug.exceptions import MissingDependencyError, NotStorableError
-from ibug.leaves import BOOSTERS
+from ibug.leaves import BOOSTERS, reader_type
 from ibug.persistence._allowed_types import ALLOWED_TYPES
-from ibug.persistence._container import FormatProblemError
+from ibug.persistence._container import Budget, FormatProblemError, json_bytes
 from ibug.persistence._files import Loading, Saving
-from ibug.persistence._limits import Budget, json_bytes
 from ibug.persistence._models import ModelStore, load_model, not_storable, save_model
 from ibug.persistence._sklearn_trees import check_trees
 
@@ -83,7 +82,7 @@ class SklearnStore(ModelStore):
                 del shell.regressor_
             shell.regressor = None
         elif isinstance(model, _MULTIOUTPUT):
-            spec["template"] = save_model(_template(model), saving, fitted=False)
+            spec["template"] = save_model(reader_type(model).wrapped(model), saving, fitted=False)
             if fitted:
                 spec["members"] = [save_model(member, saving) for member in model.estimators_]
                 del shell.estimators_
@@ -116,26 +115,14 @@ class SklearnStore(ModelStore):
 
 
 def _is_sklearn_throughout(model: Any) -> bool:
-    while isinstance(model, _WRAPPERS):
-        if isinstance(model, Pipeline):
-            model = model.steps[-1][1]
-        elif isinstance(model, TransformedTargetRegressor):
-            model = getattr(model, "regressor_", model.regressor)
-        elif isinstance(model, _MULTIOUTPUT):
-            model = _template(model)
-        else:
-            model = model.estimator
+    while (inner := reader_type(model).wrapped(model)) is not None:
+        model = inner
     libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
     return libraries.isdisjoint(BOOSTERS)
 
 
-def _template(model: Any) -> Any:
-    """Return the estimator that is trained for each of several targets; a chain had another name for it."""
-    found = getattr(model, "estimator", None)
-    return found if hasattr(found, "fit") else model.base_estimator
-
-
 def _set_template(model: Any, template: Any) -> None:
+    """Set the estimator that is trained for each of several targets; a chain had another name for it."""
     has_own_name = "estimator" in model.get_params(deep=False)
     setattr(model, "estimator" if has_own_name else "base_estimator", template)
 
