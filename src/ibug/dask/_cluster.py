@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
 from dask import delayed
 from dask._task_spec import List, Task, TaskRef
 from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph
 from distributed import Client, as_completed, futures_of
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from ibug._progress import Progress
 
 
-def as_tasks(tasks: Mapping[Any, tuple[Any, ...]], others: Collection[Any]) -> dict[Any, Any]:
-    """Return tasks ``(function, *arguments)`` as Dask's own."""
-    known = {*tasks, *others}
+def graph_of(name: str, tasks: Mapping[Any, tuple[Any, ...]], dependencies: Sequence[Delayed]) -> HighLevelGraph:
+    """Return the graph whose layer of this name has the tasks ``(function, *arguments)``."""
+    known = {*tasks, *(one.key for one in dependencies)}
 
     def argument(value: Any) -> Any:
         if isinstance(value, list):
             return List(*map(argument, value))
         return TaskRef(value) if isinstance(value, (str, tuple)) and value in known else value
 
-    return {key: Task(key, function, *map(argument, rest)) for key, (function, *rest) in tasks.items()}
+    own = {key: Task(key, function, *map(argument, rest)) for key, (function, *rest) in tasks.items()}
+    return HighLevelGraph.from_collections(name, own, dependencies=dependencies)
 
 
 #: How keys begin of what looks at training rows, makes shards of them, is needed for all of them, and asks them.

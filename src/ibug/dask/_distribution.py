@@ -11,12 +11,11 @@ from uuid import uuid4
 import numpy as np
 from dask import delayed
 from dask.delayed import Delayed
-from dask.highlevelgraph import HighLevelGraph
 from sklearn.utils import check_random_state
 
 from ibug._frames import quantile_names
-from ibug.dask._cluster import as_tasks
-from ibug.dask._rows import Key, Partitions, dask_compute, framed, index_of, is_dask, parts_of
+from ibug.dask._cluster import graph_of
+from ibug.dask._rows import Key, Partitions, dask_compute, framed, index_of, is_dask, no_answers, parts_of
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError
 from ibug.rule import joined
@@ -120,7 +119,7 @@ class LazyDistribution:
         size : int, optional
             How many for each row; one, without an axis of their own, for None.
         random_state : int, RandomState, Generator or None
-            The seed. A generator gives a seed now, as nobody knows yet how many samples will be drawn.
+            The seed. A generator draws a seed at once, as the number of samples is not known yet.
         """
         if not isinstance(random_state, numbers.Integral):
             generator = isinstance(random_state, np.random.Generator)
@@ -163,24 +162,19 @@ class LazyDistribution:
         extra: Mapping[Key, Any] | None = None,
     ) -> Any:
         name = f"ibug-distribution-{uuid4().hex}"
-        keys: list[Key] = []
+        keys = self._rows.keys(name, columns)
         tasks: dict[Key, Any] = dict(extra or {})
-        width = None if columns is None else len(columns)
-        for j, distribution in enumerate(self._distributions):
+        for j, (key, distribution) in enumerate(zip(keys, self._distributions, strict=True)):
             function, *arguments = task(j)
-            keys.append((name, j) if columns is None or self._indices is not None else (name, j, 0))
             index = None if self._indices is None else self._indices[j].key
-            tasks[keys[-1]] = (_shaped, function, distribution.key, width, index, columns, list(arguments))
+            tasks[key] = (_shaped, function, distribution.key, index, columns, arguments)
         every = [*self._distributions, *dependencies, *(self._indices or ())]
-        graph = HighLevelGraph.from_collections(name, as_tasks(tasks, [one.key for one in every]), every)
-        return self._rows.gather(graph, keys, columns, np.float64)
+        return self._rows.gather(graph_of(name, tasks, every), keys, columns, np.float64)
 
 
-def _shaped(function: Any, distribution: Any, width: int | None, index: Any, columns: Any, arguments: list[Any]) -> Any:
+def _shaped(function: Any, distribution: Any, index: Any, columns: Any, arguments: list[Any]) -> Any:
     """Return the answer of one partition's distributions as an array, or with the index of its frame."""
-    values = (
-        np.empty(0 if width is None else (0, width)) if distribution is None else function(distribution, *arguments)
-    )
+    values = no_answers(columns) if distribution is None else function(distribution, *arguments)
     return values if index is None else framed(values, index, columns)
 
 

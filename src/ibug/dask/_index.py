@@ -20,7 +20,7 @@ from ibug._options import Options
 from ibug._read_only import read_only
 from ibug._typing import Floats
 from ibug._validation import check_feature_names
-from ibug.dask._cluster import SEARCH, SHARD, as_tasks, holders, on_cluster, persisted, tasks_of
+from ibug.dask._cluster import SEARCH, SHARD, graph_of, holders, on_cluster, persisted, tasks_of
 from ibug.dask._rows import Key, Partitions, RowsOnCluster, check_columns, in_partition, local_positions, targets_in
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader, read_leaves_of
@@ -141,12 +141,16 @@ class SearchGraph:
         leaves, columns = self._index.leaves.key, self.literal("columns", self.queries.columns)
         return self.each(name, lambda j, part: (function, leaves, j, part.key, columns, *arguments), self.queries.parts)
 
-    def each(self, name: str, task: Any, *arguments: Sequence[Any], tail: tuple[int, ...] = ()) -> list[Key]:
-        """Add one task per partition, and return their keys, which end with `tail`."""
-        keys = [(self.name(name), j, *tail) for j in range(len(self.queries))]
+    def each(self, name: str, task: Any, *arguments: Sequence[Any]) -> list[Key]:
+        """Add one task per partition, and return their keys."""
+        keys = [(self.name(name), j) for j in range(len(self.queries))]
         for j, key in enumerate(keys):
             self._tasks[key] = task(j, *(argument[j] for argument in arguments))
         return keys
+
+    def set(self, key: Key, task: Any) -> None:
+        """Add one task under a key."""
+        self._tasks[key] = task
 
     def add(self, name: str, task: Any) -> Key:
         """Add one task, and return its key."""
@@ -235,8 +239,7 @@ class SearchGraph:
 
     def highlevel(self, name: str) -> HighLevelGraph:
         """Return the graph with all tasks in a layer of this name."""
-        tasks = as_tasks(self._tasks, [one.key for one in self._dependencies])
-        return HighLevelGraph.from_collections(name, tasks, dependencies=self._dependencies)
+        return graph_of(name, self._tasks, self._dependencies)
 
     def delayed(self, keys: Sequence[Key]) -> list[Delayed]:
         """Return the results of some tasks as delayed objects."""
@@ -292,7 +295,7 @@ def _batch(
     return Batch(slice(0, len(mean)), mean, affinities, rows, values, leaves.shape[1])
 
 
-# As many training rows as the local estimator checks its tree walk on; and they are the same ones.
+# The local estimator checks its tree walk on the same number of training rows, and on the same ones.
 _CHECKED_ROWS = 512
 
 

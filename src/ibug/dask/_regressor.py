@@ -23,7 +23,7 @@ from ibug._validation import check_count, check_probabilities, check_unique_name
 from ibug.dask._cluster import keep_shards
 from ibug.dask._distribution import LazyDistribution
 from ibug.dask._index import SearchGraph, ShardedIndex, itself
-from ibug.dask._rows import Key, Partitions, RowsOnCluster, as_collections, check_kind, framed, meta_of
+from ibug.dask._rows import Key, Partitions, as_collections, check_kind, framed, meta_of, no_answers
 from ibug.dask._strategies import (
     ClusterWork,
     check_cluster_options,
@@ -151,10 +151,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         options, client = Options.of(self.get_params(deep=False)), self.client
         check_fit_options(options)
         if "sample_weight_val" in fit_params:
-            raise InvalidInputError(
-                "On a cluster all validation rows have the same weight: leave sample_weight_val out. "
-                "ibug.IBUGRegressor, on one machine, weighs them."
-            )
+            raise _no_weights("sample_weight_val")
         if options.prefit:
             options = replace(options, residuals="none")
             estimator = local_model(self.estimator)
@@ -164,7 +161,13 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         X, y = self._collections(X, y, "X and y", reset=True)
         columns, rng = getattr(self, "feature_names_in_", None), check_random_state(self.random_state)
         work = ClusterWork(client, columns, options, rng)
-        rows, validation = work.examine(X, y, "X and y"), self._validation(work, X_val, y_val)
+        rows, validation = work.examine(X, y, "X and y"), None
+        if (X_val is None) != (y_val is None):
+            missing = "X_val" if X_val is None else "y_val"
+            raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
+        if X_val is not None:
+            given = self._collections(X_val, y_val, "X_val and y_val", reset=False)
+            validation = work.examine(*given, "X_val and y_val")
         fit_params = fit_params if sample_weight is None else {**fit_params, "sample_weight": sample_weight}
         self.source_, self.rule_ = fit_on_cluster(work, estimator, X, y, rows, validation, fit_params)
         return self
@@ -299,12 +302,19 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             Another `distribution` to learn; ``None``: that of the parameter.
         """
         if sample_weight is not None:
-            raise InvalidInputError(
-                "On a cluster all validation rows have the same weight: leave sample_weight out. "
-                "ibug.IBUGRegressor, on one machine, weighs them."
-            )
-        parameters = {} if distribution is None else {"distribution": distribution}
-        return self._learn_from(X, y, parameters, "recalibrate needs rows and their targets, X and y.")
+            raise _no_weights("sample_weight")
+        check_is_fitted(self)
+        self.source_.check_held()
+        if X is None or y is None:
+            raise InvalidInputError("recalibrate needs rows and their targets, X and y.")
+        parameters = self.get_params(deep=False) | ({} if distribution is None else {"distribution": distribution})
+        options = Options.of(parameters)
+        check_cluster_options(options)
+        work = ClusterWork(self.client, None, options, check_random_state(self.random_state))
+        validation = work.examine(*self._collections(X, y, "X_val and y_val", reset=False), "X_val and y_val")
+        target = work.summary(self.source_.targets, self.source_.all_targets())
+        self.source_, self.rule_ = learn_on_cluster(work, self.source_, validation, target)
+        return self
 
     def update(self, X: Any, y: Any, *, keep: int | None = None) -> IBUGRegressor:
         """Refuse: an index that is divided into shards does not take new rows.
@@ -323,20 +333,6 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             "An index that is divided into shards takes no new rows. Fit again with prefit=True on the old and the new "
             "rows together: the model is not trained, only indexed. recalibrate takes new rows to calibrate on."
         )
-
-    def _learn_from(self, X: Any, y: Any, parameters: Mapping[str, Any], missing: str) -> IBUGRegressor:
-        check_is_fitted(self)
-        self.source_.check_held()
-        if X is None or y is None:
-            raise InvalidInputError(missing)
-        options = Options.of({**self.get_params(deep=False), **parameters})
-        check_cluster_options(options)
-        work = ClusterWork(self.client, None, options, check_random_state(self.random_state))
-        validation = self._validation(work, X, y)
-        assert validation is not None, "both were given"
-        target = work.summary(self.source_.targets, self.source_.all_targets())
-        self.source_, self.rule_ = learn_on_cluster(work, self.source_, validation, target)
-        return self
 
     def save(
         self, path: str | PathLike[str], *, compress: bool = True, metadata: Mapping[str, Any] | None = None
@@ -374,14 +370,6 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             self.feature_types_ = feature_types(meta_of(X))
         return X, y
 
-    def _validation(self, work: ClusterWork, X_val: Any, y_val: Any) -> RowsOnCluster | None:
-        if (X_val is None) != (y_val is None):
-            missing = "X_val" if X_val is None else "y_val"
-            raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
-        if X_val is None:
-            return None
-        return work.examine(*self._collections(X_val, y_val, "X_val and y_val", reset=False), "X_val and y_val")
-
     def _graph(self, X: Any) -> SearchGraph:
         """Return the graph of a search for the rows X, checked."""
         check_is_fitted(self)
@@ -404,9 +392,15 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         graph = self._graph(X)
         rule = graph.literal("rule", self.rule_)
         batches = graph.batches(needs or self.rule_.needs)
-        width = None if columns is None else len(columns)
-        keys = graph.each("answer", lambda j, batch: (_answer_of, function, rule, batch, width, *arguments), batches)
+        keys = graph.each("answer", lambda j, batch: (_answer_of, function, rule, batch, columns, *arguments), batches)
         return _gathered(graph, keys, columns, np.float64)
+
+
+def _no_weights(name: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"On a cluster all validation rows have the same weight: leave {name} out. ibug.IBUGRegressor, on one machine, "
+        "weighs them."
+    )
 
 
 def _gathered(
@@ -414,11 +408,9 @@ def _gathered(
 ) -> Any:
     """Return the partitions' arrays as one collection, or as one array for local rows."""
     rows, name = graph.queries, f"all-{name}"
-    if rows.are_frames:
-        last = graph.each(name, lambda j, X, values: (_framed, values, X.key, columns), rows.parts, keys)
-    else:
-        flat = columns is None or rows.are_local
-        last = graph.each(name, lambda j, values: (itself, values), keys, tail=() if flat else (0,))
+    last = rows.keys(graph.name(name), columns)
+    for key, values, X in zip(last, keys, rows.parts, strict=True):
+        graph.set(key, (_framed, values, X.key, columns) if rows.are_frames else (itself, values))
     return rows.gather(graph.highlevel(graph.name(name)), last, columns, dtype)
 
 
@@ -429,11 +421,9 @@ def _framed(values: Any, X: Any, columns: Any) -> Any:
 # What workers do with the neighbours that were found for one partition of rows
 
 
-def _answer_of(function: Callable[..., Any], rule: Rule, batch: Batch, width: int | None, *arguments: Any) -> Any:
-    """Return what a function says of one partition: one number per row, or `width` of them."""
-    if not batch.n_rows:
-        return np.empty(0 if width is None else (0, width))
-    return function(rule, batch, *arguments)
+def _answer_of(function: Callable[..., Any], rule: Rule, batch: Batch, columns: Any, *arguments: Any) -> Any:
+    """Return what a function says of one partition: one number per row, or one for each column."""
+    return function(rule, batch, *arguments) if batch.n_rows else no_answers(columns)
 
 
 def _interval_of(rule: Rule, batch: Batch, coverage: float) -> Floats:

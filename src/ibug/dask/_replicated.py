@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from os import PathLike
 from typing import Any
 from uuid import uuid4
 
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 from dask import delayed
@@ -18,8 +15,9 @@ from sklearn.utils.validation import _num_samples, validate_data
 
 from ibug._estimator import answers_alpha, answers_coverage
 from ibug._validation import check_probabilities
+from ibug.dask._cluster import graph_of
 from ibug.dask._distribution import LazyDistribution
-from ibug.dask._rows import Partitions, check_kind, framed, in_partition, meta_of, meta_of_answer
+from ibug.dask._rows import Partitions, check_kind, framed, in_partition, is_dask, meta_of, no_answers
 from ibug.exceptions import InvalidInputError
 from ibug.persistence import load
 
@@ -27,8 +25,8 @@ from ibug.persistence import load
 class ReplicatedRegressor:
     """Score Dask collections with a fitted local regressor of which each worker gets one copy.
 
-    Every method is that of the local regressor, applied to each partition by ``map_partitions`` or ``map_blocks``:
-    nothing but rows and results moves, and results are equal bit for bit. Those of a Dask DataFrame are Series and
+    Every method is that of the local regressor, applied to each partition: nothing but rows and results moves, and
+    results are equal bit for bit. Those of a Dask DataFrame are Series and
     DataFrames with its index and divisions, those of a Dask Array are Arrays; local rows are scored here.
 
     Parameters
@@ -67,12 +65,12 @@ class ReplicatedRegressor:
 
     def predict(self, X: Any) -> Any:
         """Return the model's own point predictions, one per row."""
-        return self._map(X, "predict", {}, None, self.regressor.predict)
+        return self._map(X, "predict", {}, None)
 
     def predict_dist(self, X: Any) -> Any:
         """Return the predicted distributions: a ``LazyDistribution`` for Dask collections, else a local batch."""
         X = self._check(X)
-        if not isinstance(X, (dd.DataFrame, da.Array)):
+        if not is_dask(X):
             return self.regressor.predict_dist(X)
         rows = Partitions.of(X, 1)
         distributions = [delayed(_distribution)(self.name, j, part) for j, part in enumerate(rows.parts)]
@@ -141,23 +139,19 @@ class ReplicatedRegressor:
         method: str,
         arguments: dict[str, Any],
         columns: list[Any] | None,
-        predict: Callable[[Any], Any] | None = None,
         *,
         dtype: Any = np.float64,
         part: int | None = None,
     ) -> Any:
         X = self._check(X)
+        if not is_dask(X):
+            answer = getattr(self.regressor, method)(X, **arguments)
+            return answer if part is None else answer[part]
+        rows, name = Partitions.of(X, 1), f"ibug-{method}-{uuid4().hex}"
+        keys = rows.keys(name, columns)
         task = (self.name, method, arguments, columns, part)
-        if isinstance(X, dd.DataFrame):
-            meta = meta_of_answer(X, columns, dtype)
-            return X.map_partitions(_score, *task, meta=meta, align_dataframes=False)
-        if isinstance(X, da.Array):
-            X = X.rechunk({1: -1})
-            shape: dict[str, Any] = {"drop_axis": 1} if columns is None else {"chunks": (X.chunks[0], (len(columns),))}
-            meta = np.empty((0,) if columns is None else (0, 0), dtype)
-            return X.map_blocks(_score, *task, dtype=dtype, meta=meta, **shape)
-        answer = getattr(self.regressor, method)(X, **arguments)
-        return answer if part is None else answer[part]
+        tasks = {key: (_score, j, X.key, *task) for j, (key, X) in enumerate(zip(keys, rows.parts, strict=True))}
+        return rows.gather(graph_of(name, tasks, rows.parts), keys, columns, dtype)
 
 
 class _Copy(WorkerPlugin):
@@ -191,20 +185,12 @@ def _distribution(name: str, number: int, X: Any) -> Any:
 
 
 def _score(
-    X: Any,
-    name: str,
-    method: str,
-    arguments: dict[str, Any],
-    columns: list[Any] | None,
-    part: int | None,
-    partition_info: Any = None,
-    block_info: Any = None,
+    number: int, X: Any, name: str, method: str, arguments: dict[str, Any], columns: list[Any] | None, part: int | None
 ) -> Any:
-    info = partition_info or (block_info and {"number": block_info[0]["chunk-location"][0]})
     if _num_samples(X) == 0:
-        values = np.empty(0 if columns is None else (0, len(columns)))
+        values = no_answers(columns)
     else:
-        with in_partition(info["number"] if info else -1, "X"):
+        with in_partition(number, "X"):
             values = getattr(_here(name), method)(X, **arguments)
             values = values if part is None else values[part]
     return framed(values, X.index, columns) if isinstance(X, pd.DataFrame) else values

@@ -72,6 +72,11 @@ class Partitions:
         """Whether results are to be NumPy arrays, at once."""
         return not is_dask(self.collection)
 
+    def keys(self, name: str, columns: Sequence[Any] | None) -> list[Key]:
+        """Return the keys of results that `gather` takes: the blocks of an array are also numbered across."""
+        across = (0,) if columns is not None and isinstance(self.collection, da.Array) else ()
+        return [(name, j, *across) for j in range(len(self))]
+
     def gather(self, graph: Any, keys: Sequence[Key], columns: Sequence[Any] | None, dtype: Any) -> Any:
         """Put the results of all partitions together, lazily unless the rows are local."""
         if isinstance(self.collection, da.Array):
@@ -80,20 +85,18 @@ class Partitions:
         parts = [Delayed(key, graph, layer=key[0]) for key in keys]
         if self.are_local:
             return np.concatenate(dask_compute(parts))
-        meta = meta_of_answer(self.collection, columns, dtype)
+        meta = framed(no_answers(columns).astype(dtype), self.collection._meta.index, columns)
         divisions = tuple(self.collection.divisions) if self.collection.known_divisions else None
         return dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
 
 
-def meta_of_answer(frame: dd.DataFrame, columns: Sequence[Any] | None, dtype: Any) -> Any:
-    """Return no rows of the series, or of the frame with columns, that is predicted for the rows of a frame."""
-    meta = pd.Series([], dtype=dtype) if columns is None else pd.DataFrame(dict.fromkeys(columns, ()), dtype=dtype)
-    meta.index = frame._meta.index
-    return meta
+def no_answers(columns: Sequence[Any] | None) -> Floats:
+    """Return the answer for no rows, one number or several columns each."""
+    return np.empty(0 if columns is None else (0, len(columns)))
 
 
 def is_dask(X: Any) -> bool:
-    """Tell Dask's collections from what is here."""
+    """Return whether this is a Dask collection, not local data."""
     return isinstance(X, (dd.DataFrame, dd.Series, da.Array))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,8 @@ from sklearn.frozen import FrozenEstimator
 from ibug._options import Options
 from ibug._typing import Floats
 from ibug.dask._cluster import ROWS, SEARCH, tasks_of
-from ibug.dask._index import Shard, ShardedIndex
-from ibug.dask._rows import Partitions, RowsOnCluster, parts_of, some_of
+from ibug.dask._index import SearchGraph, Shard, ShardedIndex
+from ibug.dask._rows import Key, Partitions, RowsOnCluster, parts_of, some_of
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError, UnsupportedModelError
 from ibug.leaves import read_leaves_of
@@ -107,6 +107,11 @@ class ClusterWork:
     def compute(self, task: Any) -> Any:
         """Return the result of one task."""
         return self.client.compute(task).result()
+
+    def rule_of(self, graph: SearchGraph, name: str, task: Any) -> Rule:
+        """Return the rule that one more task of a graph makes."""
+        rule: Rule = self.compute(*graph.delayed([graph.add(name, task)]))
+        return rule
 
     def gather(self, tasks: list[Any]) -> list[Any]:
         """Return the results of several tasks."""
@@ -204,11 +209,19 @@ def _from_model(
         return learn_on_cluster(work, source, validation, target)
     (target,) = suited([target], read_leaves_of(source.model).nonnegative_losses)
     rule = without_validation(work.options, [target], source.shards.n_rows)
-    some = np.arange(0, rows.n_rows, -(-rows.n_rows // ROWS_FOR_FLOOR))
-    graph = source.search(Partitions(None, [rows.sample(some)]), n_jobs=work.options.n_jobs)
-    (batch,) = graph.batches(rule.spread_needs)
+    graph, batch, _ = _search_some(work, source, rows, ROWS_FOR_FLOOR, rule.spread_needs)
     task = (_with_floor, graph.literal("rule", rule), batch, graph.literal("target", target))
-    return source, work.compute(graph.delayed([graph.add("floor", task)])[0])
+    return source, work.rule_of(graph, "floor", task)
+
+
+def _search_some(
+    work: ClusterWork, source: ShardedIndex, rows: RowsOnCluster, most: int, needs: Mapping[str, int]
+) -> tuple[SearchGraph, Key, NDArray[np.intp]]:
+    """Return the graph of a search for some training rows, the key of their batch, and their numbers."""
+    numbers = np.arange(0, rows.n_rows, -(-rows.n_rows // most))
+    graph = source.search(Partitions(None, [rows.sample(numbers)]), n_jobs=work.options.n_jobs)
+    (batch,) = graph.batches(needs)
+    return graph, batch, numbers
 
 
 def _split(
@@ -249,12 +262,9 @@ def _for_final_model(work: ClusterWork, source: ShardedIndex, rows: RowsOnCluste
     k = min(rule.k + 1, source.shards.n_rows)
     if k < 2:
         return replace(rule, reference=rule.reference.for_other_model())
-    numbers = np.arange(0, rows.n_rows, -(-rows.n_rows // ROWS_FOR_THRESHOLD))
-    graph = source.search(Partitions(None, [rows.sample(numbers)]), n_jobs=work.options.n_jobs)
-    (batch,) = graph.batches({"targets": k})
+    graph, batch, numbers = _search_some(work, source, rows, ROWS_FOR_THRESHOLD, {"targets": k})
     task = (_with_threshold, graph.literal("rule", rule), batch, k, graph.literal("numbers", numbers), source.n_trees)
-    found: Rule = work.compute(graph.delayed([graph.add("threshold", task)])[0])
-    return found
+    return work.rule_of(graph, "threshold", task)
 
 
 def learn_on_cluster(
@@ -283,7 +293,7 @@ def learn_on_cluster(
     batches, held = graph.batches(rule.needs, numbers=numbers), graph.literal("rule", rule)
     distributions = graph.each("distribution", lambda j, batch: (distribution_of, held, batch), batches)
     task = (_with_conformal, held, distributions, [y.key for y in rows.y], graph.literal("options", options))
-    return source, work.compute(graph.delayed([graph.add("conformal", task)])[0])
+    return source, work.rule_of(graph, "conformal", task)
 
 
 def _choose(
@@ -303,9 +313,7 @@ def _choose(
     graph.depend_on(*rows.y)
     batches, held = graph.batches(plan.needs, numbers=numbers), graph.literal("plan", plan)
     parts = graph.each("statistics", lambda j, batch, y: (_statistics_of, batch, y.key, held), batches, rows.y)
-    key = graph.add("tune", (_chosen, held, parts, source.n_trees))
-    rule: Rule = work.compute(graph.delayed([key])[0])
-    return rule
+    return work.rule_of(graph, "tune", (_chosen, held, parts, source.n_trees))
 
 
 # What workers do

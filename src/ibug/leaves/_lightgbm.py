@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 from ibug._typing import Floats
 from ibug.leaves._matrix import array_as_floats, frame_with_codes, is_pandas
 from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
-from ibug.leaves._recipe import Boosting, LeafValues, Loss, RecipeError, by_tree, identity, in_single, suspected
+from ibug.leaves._recipe import Boosting, LeafValues, Loss, RecipeError, by_tree, identity, in_single
 from ibug.leaves._walk import Answers, Link, NotWalkableError, Trees, WalkingReader, members_of, new_nodes, offsets
 
 #: The objectives whose raw predictions are logarithms, and their names.
@@ -106,6 +106,12 @@ class LightGBMReader(WalkingReader):
                 start = float(np.log(start))
             rates[0], values[0] = float(given["learning_rate"]), values[0] - start
         rates[np.array(counts) == 1] = 0.0
+        has_categories = any(int(tree["num_cat"]) for tree in trees)
+        suspects = {
+            "monotone_constraints": bool(given["monotone_constraints"]),
+            "use_quantized_grad": given.get("use_quantized_grad", "0") != "0",
+            "cat_l2": has_categories and float(given.get("cat_l2", 0)) > 0,
+        }
         return Boosting(
             LeafValues.of(values),
             loss,
@@ -117,11 +123,7 @@ class LightGBMReader(WalkingReader):
             l1=float(given["lambda_l1"]),
             l2=float(given["lambda_l2"]),
             max_step=float(given["max_delta_step"]),
-            suspects=suspected(
-                monotone_constraints=bool(given["monotone_constraints"]),
-                use_quantized_grad=given.get("use_quantized_grad", "0") != "0",
-                cat_l2=any(int(tree["num_cat"]) for tree in trees) and float(given.get("cat_l2", 0)) > 0,
-            ),
+            suspects=", ".join(name for name, is_set in suspects.items() if is_set),
             sampled=bool(refusal),
             refusal=refusal,
         )
@@ -132,8 +134,14 @@ class LightGBMReader(WalkingReader):
     def _trees(self) -> tuple[Trees, Link | None]:
         booster = self._booster()
         text = ModelText.of(booster, booster.best_iteration)
-        linear = any(tree.get("is_linear", "0") != "0" for tree in text.trees)
-        return _read_trees(text, booster.num_feature()), None if linear else _link(text)
+        trees = text.trees
+        if not trees or text.header.get("num_tree_per_iteration") != "1":
+            raise NotWalkableError("LightGBM's model text is not as expected")
+        n_leaves = np.array([int(tree["num_leaves"]) for tree in trees])
+        nodes, first = _nodes(trees, n_leaves), offsets(2 * n_leaves - 1)
+        reading = {"n_features": self.n_features, "tiny_is_zero": True, "truncated": True}
+        is_linear = any(tree.get("is_linear", "0") != "0" for tree in trees)
+        return Trees(first, nodes, reading, _read_categories(trees, nodes, first)), None if is_linear else _link(text)
 
     def _matrix(self, X: Any) -> NDArray[Any] | None:
         """Return what LightGBM makes of arrays and pandas frames: integers become single precision in arrays."""
@@ -178,16 +186,6 @@ def _numbers(trees: list[dict[str, str]], name: str, kind: type) -> NDArray[Any]
     """Return the numbers of all trees one after another; a tree of one leaf has none of its splits."""
     text = " ".join(tree.get(name, "") for tree in trees)
     return np.fromstring(text, kind, sep=" ") if text.strip() else np.empty(0, kind)
-
-
-def _read_trees(text: ModelText, n_features: int) -> Trees:
-    if not text.trees or text.header.get("num_tree_per_iteration") != "1":
-        raise NotWalkableError("LightGBM's model text is not as expected")
-    n_leaves = np.array([int(tree["num_leaves"]) for tree in text.trees])
-    nodes = _nodes(text.trees, n_leaves)
-    first = offsets(2 * n_leaves - 1)
-    categories = _read_categories(text.trees, nodes, first)
-    return Trees(first, nodes, {"n_features": n_features, "tiny_is_zero": True, "truncated": True}, categories)
 
 
 def _nodes(trees: list[dict[str, str]], n_leaves: NDArray[np.intp]) -> NDArray[Any]:

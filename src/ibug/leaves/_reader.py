@@ -168,7 +168,7 @@ def reader_type(model: Any) -> type[LeafReader]:
 
 
 def read_leaves_of(model: Any) -> LeafReader:
-    """Make the reader of a fitted model, and check that the model is one that ibug can work with."""
+    """Make the reader of a fitted model, after checking that ibug can work with the model."""
     return reader_type(model)(model)
 
 

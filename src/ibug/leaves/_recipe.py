@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,10 +124,4 @@ def in_single(targets: Floats, weights: Floats | None) -> tuple[Floats, Floats |
 
 def by_tree(values: Floats, counts: Sequence[int]) -> list[Floats]:
     """Cut the values of all trees, one after another, into those of each."""
-    edges = np.cumsum([0, *counts], dtype=np.int64)
-    return [values[start:stop] for start, stop in pairwise(edges)]
-
-
-def suspected(**causes: bool) -> str:
-    """Return the names of what is true, with commas."""
-    return ", ".join(name for name, true in causes.items() if true)
+    return np.split(values, np.cumsum(counts))[:-1]

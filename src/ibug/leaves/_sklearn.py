@@ -27,7 +27,7 @@ from ibug._typing import Floats
 from ibug.leaves._matrix import array_as_floats, frame_as_floats, is_pandas
 from ibug.leaves._multioutput import ChainReader, MultiOutputReader
 from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
-from ibug.leaves._recipe import Bagging, Boosting, LeafValues, Loss, RecipeError, identity, suspected
+from ibug.leaves._recipe import Bagging, Boosting, LeafValues, Loss, RecipeError, identity
 from ibug.leaves._walk import (
     NAN_IS_MISSING,
     Answers,
@@ -188,12 +188,28 @@ class HistGradientBoostingReader(WalkingReader):
             sample_weight,
             loss.link,
             l2=float(model.l2_regularization),
-            suspects=suspected(monotonic_cst=model.monotonic_cst is not None),
+            suspects="monotonic_cst" if model.monotonic_cst is not None else "",
             refusal="its early stopping has held out a part of the rows (validation_fraction)" if held_out else "",
         )
 
     def _trees(self) -> tuple[Trees, Link | None]:
-        return _read_trees(self.model), self.model._loss.link.inverse
+        model, mapper = self.model, self.model._bin_mapper
+        categories: list[NDArray[np.int32]] = []
+        nodes = [_nodes(trees[0], categories) for trees in model._predictors]
+        reading = {
+            "n_features": int(mapper.n_bins_non_missing_.shape[0]),
+            "others_as_missing": True,
+            "start": float(np.asarray(model._baseline_prediction).item()),
+        }
+        bitsets, places = model._bin_mapper.make_known_categories_bitsets()
+        known = {
+            feature: members_of(bitsets[places[feature]])
+            for feature in np.flatnonzero(model._bin_mapper.is_categorical_)
+        }
+        if any(not np.array_equal(members, np.arange(len(members))) for members in known.values()):
+            raise NotWalkableError("its categories are not numbered from 0 on")
+        n_categories = {int(feature): len(members) for feature, members in known.items()}
+        return Trees.of(nodes, reading, categories, n_categories), model._loss.link.inverse
 
     def _matrix(self, X: Any) -> NDArray[Any] | None:
         """Return what the model makes of the rows; with categories, or for other rows, its own function does that."""
@@ -214,24 +230,6 @@ def _numbering_leaves(predictor: Any) -> Any:
     is_leaf = nodes["is_leaf"].astype(bool)
     nodes["value"][is_leaf] = np.arange(is_leaf.sum())
     return type(predictor)(nodes, predictor.binned_left_cat_bitsets, predictor.raw_left_cat_bitsets)
-
-
-def _read_trees(model: Any) -> Trees:
-    categories: list[NDArray[np.int32]] = []
-    nodes = [_nodes(trees[0], categories) for trees in model._predictors]
-    reading = {
-        "n_features": int(model._bin_mapper.n_bins_non_missing_.shape[0]),
-        "others_as_missing": True,
-        "start": float(np.asarray(model._baseline_prediction).item()),
-    }
-    bitsets, places = model._bin_mapper.make_known_categories_bitsets()
-    known = {
-        feature: members_of(bitsets[places[feature]]) for feature in np.flatnonzero(model._bin_mapper.is_categorical_)
-    }
-    if any(not np.array_equal(members, np.arange(len(members))) for members in known.values()):
-        raise NotWalkableError("its categories are not numbered from 0 on")
-    n_categories = {int(feature): len(members) for feature, members in known.items()}
-    return Trees.of(nodes, reading, categories, n_categories)
 
 
 def _nodes(predictor: Any, categories: list[NDArray[np.int32]]) -> NDArray[Any]:

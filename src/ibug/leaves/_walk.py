@@ -267,11 +267,9 @@ class WalkingReader(LeafReader):
 
     @property
     def predicts_by_walk(self) -> bool:
-        """Whether one walk gives leaves and predictions."""
         return self._link is not None
 
     def read(self, X: Any, *, n_jobs: int | None = None) -> Answers:
-        """Return leaf numbers and predictions, in one pass where possible."""
         walked = self._walked(X, n_jobs)
         if walked is None:
             return super().read(X)
@@ -281,7 +279,6 @@ class WalkingReader(LeafReader):
     def read_leaves(
         self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
     ) -> NDArray[np.int32]:
-        """Return leaf numbers of shape (n_rows, n_trees), or of the given trees, which alone are walked."""
         walked = self._walked(X, n_jobs, trees)
         return super().read_leaves(X, trees=trees) if walked is None else walked[0]
 

@@ -27,7 +27,7 @@ from ibug.leaves._walk import CHECKED_ROWS, Answers
 
 
 def _of_inner(name: str) -> Any:
-    """Return a property that is the one of the inner reader, or its method."""
+    """Return a property that is the inner reader's property or method of this name."""
     return property(lambda self: getattr(self.inner, name))
 
 
@@ -144,7 +144,7 @@ class TransformedTargetReader(WrapperReader):
 
     @property
     def nonnegative_losses(self) -> list[str]:
-        """None that is known: the loss is of the transformed target."""
+        """None is known: the loss is of the transformed target."""
         return [""] * self.n_outputs
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:

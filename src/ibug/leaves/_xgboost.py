@@ -16,7 +16,7 @@ from ibug._compiled import walk as kernel
 from ibug._typing import Floats
 from ibug.leaves._matrix import array_as_floats, categories_of, frame_as_floats, frame_with_codes, is_pandas, names_of
 from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
-from ibug.leaves._recipe import Boosting, LeafValues, Loss, RecipeError, in_single, suspected
+from ibug.leaves._recipe import Boosting, LeafValues, Loss, RecipeError, in_single
 from ibug.leaves._ubjson import parse
 from ibug.leaves._walk import NAN_IS_MISSING, Answers, Link, NotWalkableError, Trees, WalkingReader, new_nodes
 
@@ -48,9 +48,11 @@ class XGBoostReader(WalkingReader):
     library = "XGBoost"
     refused_characters = r"[\[\]<]"
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, booster: Any, *, n_rounds: int = 0, missing: float = np.nan) -> None:
         super().__init__(model)
-        booster = self._booster
+        self._booster = booster
+        self._n_rounds = n_rounds  # those that `predict` uses; 0 for all
+        self._missing = missing  # the value that means a missing one
         config = _config(booster)
         self.n_outputs = _n_outputs(model, config)
         parameters = _gbtree(config)["gbtree_model_param"]
@@ -58,7 +60,7 @@ class XGBoostReader(WalkingReader):
         # Outputs share their trees, or their trees take turns.
         self._has_vector_leaves = self.n_outputs > 1 and int(parameters["num_trees"]) == rounds * n_parallel
         self._trees_per_round = n_parallel * (1 if self._has_vector_leaves else self.n_outputs)
-        rounds = self._n_rounds or rounds
+        rounds = n_rounds or rounds
         self.n_trees = rounds * self._trees_per_round
         if self.n_outputs > 1 and not self._has_vector_leaves:
             self.outputs = np.tile(np.repeat(np.arange(self.n_outputs), n_parallel), rounds)
@@ -70,21 +72,6 @@ class XGBoostReader(WalkingReader):
         self._names = booster.feature_names
         self._has_categories = "c" in (booster.feature_types or ())
         self._categories: list[list[Any]] = []
-
-    @property
-    @abstractmethod
-    def _booster(self) -> Any:
-        """The native booster."""
-
-    @property
-    def _n_rounds(self) -> int:
-        """The rounds that `predict` uses; 0 means all."""
-        return 0
-
-    @property
-    def _missing(self) -> float:
-        """The value that stands for a missing one."""
-        return np.nan
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
         if self._has_vector_leaves:
@@ -120,7 +107,7 @@ class XGBoostReader(WalkingReader):
             l2=l2,
             max_step=max_step,
             single=True,
-            suspects=suspected(monotone_constraints=given["monotone_constraints"] not in ("", "()")),
+            suspects="monotone_constraints" if given["monotone_constraints"] not in ("", "()") else "",
             sampled=drawn < 1 or loss.name != "squared" or _vary([tree.hessian[0] for tree in trees]),
             refusal=f"its trees have seen samples of the rows (subsample={given['subsample']})" if drawn < 1 else "",
         )
@@ -138,8 +125,28 @@ class XGBoostReader(WalkingReader):
         ]
 
     def _trees(self) -> tuple[Trees, Link | None]:
-        trees, link = _read_trees(_content(self._booster), self._n_rounds, self._missing)
-        return trees, link if self.n_outputs == 1 else None  # one sum is not several predictions
+        content = _content(self._booster)
+        categories: list[NDArray[np.int32]] = []
+        nodes = [_nodes(tree, categories) for tree in _trees_of(content, self._n_rounds)]
+        if not nodes:
+            raise NotWalkableError("it has no trees")
+        has_log_link = self._objective in _LOG_LINK
+        base = _base_scores(content)[:1]
+        if has_log_link:
+            kernel.log(base)
+        reading = {
+            "n_features": self.n_features,
+            "single": True,
+            "single_sums": True,
+            "refuse_infinite": True,
+            "members_left": False,
+            "missing": float(np.float32(self._missing)),
+            "start": float(base[0]),
+        }
+        known = content["gradient_booster"]["name"] != "dart" and (has_log_link or self._objective in _IDENTITY)
+        known = known and self.n_outputs == 1  # one sum is not several predictions
+        link = (_exp if has_log_link else _in_float32) if known else None
+        return Trees.of(nodes, reading, categories), link
 
     def prepare(self, X: Any = None) -> None:
         """Compile and check the walk; remember the categories of X, with which it is checked."""
@@ -169,9 +176,18 @@ class XGBoostReader(WalkingReader):
         rows = xgboost.DMatrix(
             matrix, missing=self._missing, feature_names=booster.feature_names, feature_types=booster.feature_types
         )
-        rounds = (0, self._n_rounds)
-        leaves = booster.predict(rows, pred_leaf=True, iteration_range=rounds)
-        return as_leaf_numbers(leaves, len(matrix), self.model), booster.predict(rows, iteration_range=rounds)
+        return self._leaves_of(rows, len(matrix)), booster.predict(rows, iteration_range=(0, self._n_rounds))
+
+    def leaves(self, X: Any) -> NDArray[np.int32]:
+        return self._leaves_of(self._rows(X), _num_samples(X))
+
+    @abstractmethod
+    def _rows(self, X: Any) -> xgboost.DMatrix:
+        """Return the rows as the model's own functions hand them to the booster."""
+
+    def _leaves_of(self, rows: xgboost.DMatrix, n_rows: int) -> NDArray[np.int32]:
+        leaves = self._booster.predict(rows, pred_leaf=True, iteration_range=(0, self._n_rounds))
+        return as_leaf_numbers(leaves, n_rows, self.model)
 
 
 class XGBRegressorReader(XGBoostReader):
@@ -179,32 +195,19 @@ class XGBRegressorReader(XGBoostReader):
 
     def __init__(self, model: Any) -> None:
         require_fitted(model, model.__sklearn_is_fitted__())
-        super().__init__(model)
+        n_rounds = int(getattr(model, "best_iteration", -1)) + 1  # the attribute is there after early stopping
+        super().__init__(model, model.get_booster(), n_rounds=n_rounds, missing=float(model.missing))
 
-    @property
-    def _booster(self) -> Any:
-        return self.model.get_booster()
-
-    @property
-    def _n_rounds(self) -> int:
-        return int(getattr(self.model, "best_iteration", -1)) + 1  # the attribute is there after early stopping
-
-    @property
-    def _missing(self) -> float:
-        return float(self.model.missing)
-
-    def leaves(self, X: Any) -> NDArray[np.int32]:
+    def _rows(self, X: Any) -> xgboost.DMatrix:
         # What `apply` does; but XGBoost 2's `apply` refuses the categorical columns that its `predict` takes.
         model = self.model
-        rows = xgboost.DMatrix(
+        return xgboost.DMatrix(
             X,
             missing=model.missing,
             feature_types=model.feature_types,
             nthread=model.n_jobs,
             enable_categorical=model.enable_categorical,
         )
-        leaves = model.get_booster().predict(rows, pred_leaf=True, iteration_range=(0, self._n_rounds))
-        return as_leaf_numbers(leaves, _num_samples(X), model)
 
 
 class BoosterReader(XGBoostReader):
@@ -212,18 +215,13 @@ class BoosterReader(XGBoostReader):
 
     def __init__(self, model: Any) -> None:
         require_fitted(model, _has_rounds(model))
-        super().__init__(model)
-
-    @property
-    def _booster(self) -> Any:
-        return self.model
+        super().__init__(model, model)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        return np.asarray(self.model.predict(xgboost.DMatrix(X, enable_categorical=True)))
+        return np.asarray(self.model.predict(self._rows(X)))
 
-    def leaves(self, X: Any) -> NDArray[np.int32]:
-        rows = xgboost.DMatrix(X, enable_categorical=True)
-        return as_leaf_numbers(self.model.predict(rows, pred_leaf=True), _num_samples(X), self.model)
+    def _rows(self, X: Any) -> xgboost.DMatrix:
+        return xgboost.DMatrix(X, enable_categorical=True)
 
 
 def _has_rounds(booster: Any) -> bool:
@@ -269,30 +267,6 @@ def _n_outputs(model: Any, learner: dict[str, Any]) -> int:
     if n_classes > 1 or (n_targets > 1 and "quantile" in objective):
         raise unsupported(model, "it has several outputs, which are not several targets")
     return max(n_targets, 1)
-
-
-def _read_trees(content: dict[str, Any], n_rounds: int, missing: float) -> tuple[Trees, Link | None]:
-    """Return the trees of the first rounds, and what turns the sum of leaf values into a prediction."""
-    objective = content["objective"]["name"]
-    categories: list[NDArray[np.int32]] = []
-    nodes = [_nodes(tree, categories) for tree in _trees_of(content, n_rounds)]
-    if not nodes:
-        raise NotWalkableError("it has no trees")
-    base = _base_scores(content)[:1]
-    if objective in _LOG_LINK:
-        kernel.log(base)
-    reading = {
-        "n_features": int(content["learner_model_param"]["num_feature"]),
-        "single": True,
-        "single_sums": True,
-        "refuse_infinite": True,
-        "members_left": False,
-        "missing": float(np.float32(missing)),
-        "start": float(base[0]),
-    }
-    known = content["gradient_booster"]["name"] != "dart" and (objective in _IDENTITY or objective in _LOG_LINK)
-    link = _exp if objective in _LOG_LINK else _in_float32
-    return Trees.of(nodes, reading, categories), link if known else None
 
 
 def _trees_of(content: dict[str, Any], n_rounds: int) -> list[dict[str, Any]]:

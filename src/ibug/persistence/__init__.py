@@ -1,4 +1,4 @@
-"""Saving and loading without pickle: one file, checked before it is believed."""
+"""Saving and loading without pickle: one file, checked before it is trusted."""
 
 from ibug.persistence._atomic import check_replaceable, replacing
 from ibug.persistence._container import FORMAT_VERSION

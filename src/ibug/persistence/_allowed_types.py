@@ -3,7 +3,7 @@
 skops trusts scikit-learn's estimators, and the universal functions of NumPy and SciPy. Here is what these estimators
 hold besides: each entry is there because some estimator of scikit-learn, fitted, has it
 (``tests/persistence/test_transformers.py`` saves and loads them all). No function in the list does more than
-arithmetic. What scikit-learn believes unseen, the numbers in its trees, is checked before anything is predicted.
+arithmetic. What scikit-learn does not check, the numbers in its trees, is checked before anything is predicted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A file that is there whole, or not at all: the one way in which ibug writes files."""
+"""A file is written as a whole, or not at all: the only way in which ibug writes files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     On Linux the new file has no name until it is complete, so that nothing is left of a process that is killed.
     Elsewhere a hidden file with the ending ``.tmp`` may be; signals to end remove it, and what a killed process left
-    is removed by the next one that writes the same file.
+    is removed by the next process that writes the same file.
     """
     target = check_replaceable(path)
     temporary = target.with_name(f".{target.name[:150]}.{_here()}-{os.getpid()}-{secrets.token_hex(4)}.tmp")
@@ -71,7 +71,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
     finally:
         _in_use.discard(temporary.name)
-    _sync_folder(target.parent)
+    if os.name == "posix":
+        with suppress(OSError), _opened(target.parent) as folder:  # not every system can write a name to the disk
+            os.fsync(folder)
 
 
 @contextmanager
@@ -101,12 +103,18 @@ def _open_unnamed(folder: Path) -> int | None:
 
 
 def _give_name(file: BinaryIO, path: Path) -> None:
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        # With a folder, Python asks the system to follow the link to the file.
+    # With a folder, Python asks the system to follow the link to the file.
+    with _opened(path.parent) as folder:
         os.link(f"/proc/self/fd/{file.fileno()}", path.name, dst_dir_fd=folder, follow_symlinks=True)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        yield number
     finally:
-        os.close(folder)
+        os.close(number)
 
 
 def _keep_permissions(file: BinaryIO, target: Path) -> None:
@@ -120,7 +128,7 @@ def _keep_permissions(file: BinaryIO, target: Path) -> None:
 
 @contextmanager
 def _removed_on_signals(path: Path) -> Iterator[None]:
-    """Remove a file when a signal ends the process, where nobody else handles it; in the main thread only."""
+    """Remove a file when a signal ends the process, where nothing else handles it; in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -167,21 +175,9 @@ def _is_alive(pid: int, left: Path) -> bool:
 
 
 def _here() -> str:
-    """Return what stands for this machine and its process numbers: folders may be shared with others."""
+    """Return a code for this machine and its process numbers: folders may be shared by machines."""
     try:
         numbers = os.readlink("/proc/self/ns/pid")
     except OSError:
         numbers = ""
     return hashlib.sha256(f"{platform.node()} {numbers}".encode()).hexdigest()[:8]
-
-
-def _sync_folder(folder: Path) -> None:
-    """Write the new name to the disk as well; not every system can."""
-    if os.name != "posix":
-        return
-    with suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)

@@ -1,4 +1,4 @@
-"""The container: a zip whose arrays memory can be mapped on, and of which nothing is believed before it is checked."""
+"""The container: a zip file whose arrays can be mapped into memory; nothing in it is trusted before it is checked."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ MOST_MARKS = 2**22
 
 
 class FormatProblemError(Exception):
-    """Something in a file is not as it should be; whoever knows the file's name makes a FileFormatError of it."""
+    """The content of a file is wrong; `reading` makes a FileFormatError of it, with the name of the file."""
 
 
 class Budget:
@@ -130,7 +130,7 @@ class ContainerWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        # Where writing has failed, the end of the container cannot be written either, and nobody will read it.
+        # Where writing has failed, the end of the container cannot be written either, and the file is thrown away.
         with suppress(OSError, ValueError) if kind else nullcontext():
             self._zip.close()
 
@@ -157,7 +157,7 @@ class ContainerWriter:
         self._write(MANIFEST, [data], len(data), zipfile.ZIP_DEFLATED)
         self._write(CHECKSUM, [checksum], len(checksum), zipfile.ZIP_STORED)
 
-    def _add(self, name: str, parts: list[Any], size: int, compress: bool, **facts: Any) -> str:
+    def _add(self, name: str, parts: list[Any], size: int, compress: bool, **more: Any) -> str:
         assert name not in self.members, f"two members are called {name!r}"
         pack = compress and size >= _MIN_COMPRESSED_BYTES
         info = self._write(name, parts, size, zipfile.ZIP_DEFLATED if pack else zipfile.ZIP_STORED)
@@ -169,7 +169,7 @@ class ContainerWriter:
             "stored": info.compress_size,
             "compression": DEFLATED if pack else STORED,
             "sha256": digests,
-            **facts,
+            **more,
         }
         return name
 
@@ -233,7 +233,7 @@ class Container:
         """Make the error for this file."""
         return FileFormatError(f"{self.path!r} cannot be loaded: {reason}.")
 
-    def facts(self, name: str) -> dict[str, Any]:
+    def sizes(self, name: str) -> dict[str, Any]:
         """Return sizes and compression of a member, which the manifest must agree with."""
         place = self._places[name]
         return {"size": place.size, "stored": place.stored, "compression": place.compression}

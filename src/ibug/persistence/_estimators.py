@@ -1,4 +1,4 @@
-"""Estimators to files and back: the one place that takes them apart and puts them together again.
+"""Estimators to files and back: the only place that takes them apart and puts them together again.
 
 The states of a source, a rule, a calibrator and a stream are plain values and arrays that these objects make and check
 themselves; here they get their place in the file, with the parameters, the columns and the model.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -103,16 +103,9 @@ def load_with_manifest(
     if isolate:
         if not verify:
             raise InvalidInputError("isolate=True needs verify=True: what is loaded must be what was tried.")
-        checksum = try_in_child(path, trusted, sum(facts["size"] for facts in inspect(path)["members"].values()))
+        checksum = try_in_child(path, trusted, sum(entry["size"] for entry in inspect(path)["members"].values()))
     with reading(path, mmap=mmap, verify=verify, trusted=trusted, checksum=checksum) as loading:
         return restore(loading.description, loading), loading.manifest
-
-
-class Store(NamedTuple):
-    """How the estimators of one class are described and restored."""
-
-    describe: Callable[[Any, Saving, bool], dict[str, Any]]
-    restore: Callable[[Any, Any, Loading], Any]
 
 
 def describe(estimator: Any, saving: Saving, *, fitted: bool = True) -> dict[str, Any]:
@@ -123,7 +116,8 @@ def describe(estimator: Any, saving: Saving, *, fitted: bool = True) -> dict[str
             f"ibug saves {sorted(_STORES)}; this {cls.__module__}.{cls.__name__} is none of them. Pickle and joblib "
             "take it, for those who trust the file."
         )
-    return {"class": cls.__name__, **_STORES[cls.__name__].describe(estimator, saving, fitted)}
+    describe_one, _ = _STORES[cls.__name__]
+    return {"class": cls.__name__, **describe_one(estimator, saving, fitted)}
 
 
 def restore(spec: Any, loading: Loading) -> Any:
@@ -131,7 +125,8 @@ def restore(spec: Any, loading: Loading) -> Any:
     name = spec["class"]
     if name not in _STORES:
         raise FormatProblemError(f"an estimator of the class {name!r:.100} is not known to this version of ibug")
-    return _STORES[name].restore(_class_of(name), spec, loading)
+    _, restore_one = _STORES[name]
+    return restore_one(_class_of(name), spec, loading)
 
 
 def _class_of(name: str) -> Any:
@@ -386,9 +381,11 @@ def _restore_intervals(cls: Any, spec: dict[str, Any], loading: Loading) -> Any:
     return cls.from_state(restore(spec["estimator"], loading), loading.decoder.decode(spec["state"]))
 
 
-_STORES = {
-    "IBUGRegressor": Store(_describe_ibug, _restore_ibug),
-    "CBURegressor": Store(_describe_cbu, _restore_cbu),
-    "ProbabilisticEnsemble": Store(_describe_ensemble, _restore_ensemble),
-    "AdaptiveIntervals": Store(_describe_intervals, _restore_intervals),
+_Describe = Callable[[Any, Saving, bool], dict[str, Any]]
+_Restore = Callable[[Any, Any, Loading], Any]
+_STORES: dict[str, tuple[_Describe, _Restore]] = {
+    "IBUGRegressor": (_describe_ibug, _restore_ibug),
+    "CBURegressor": (_describe_cbu, _restore_cbu),
+    "ProbabilisticEnsemble": (_describe_ensemble, _restore_ensemble),
+    "AdaptiveIntervals": (_describe_intervals, _restore_intervals),
 }

@@ -48,12 +48,8 @@ class Saving:
         self.trusted = trusted  # names of types of the user's own that a scikit-learn model may hold
         self.encoder = Encoder(self.add_array)
         self.description: dict[str, Any] = {}
-        self.libraries: set[str] = set()
+        self.libraries: set[str] = set()  # those that are needed to read the file
         self.model_digests: list[str] = []
-
-    def need(self, library: str) -> None:
-        """Remember that a library is needed to read the file."""
-        self.libraries.add(library)
 
     def add_array(self, where: str, array: NDArray[Any]) -> str:
         """Store an array, and return the member's name, which is made of the way to the value."""
@@ -83,33 +79,33 @@ class Loading:
         self.mapped = mapped  # whether arrays that are not compressed are
         self.trusted = trusted  # names of types of the user's own that a scikit-learn model may hold
         self.members: dict[str, dict[str, Any]] = manifest["members"]
-        self.budget = Budget(sum(facts["size"] for facts in self.members.values()))
+        self.budget = Budget(sum(entry["size"] for entry in self.members.values()))
         self.decoder = Decoder(self.array)
         self.model_digests: list[str] = []
         self._read: set[str] = set()
 
     def array(self, name: str) -> NDArray[Any]:
         """Return the array of a member, which nothing else in the file mentions."""
-        facts = self._facts(name)
-        mapped = self.mapped and facts["size"] >= _MIN_MAPPED_BYTES
-        return self.container.array(name, facts["dtype"], facts["shape"], mapped=mapped)
+        entry = self._entry(name)
+        mapped = self.mapped and entry["size"] >= _MIN_MAPPED_BYTES
+        return self.container.array(name, entry["dtype"], entry["shape"], mapped=mapped)
 
     def model(self, name: str) -> bytes:
         """Return the bytes of a model, which nothing else in the file mentions."""
-        self._facts(name)
+        self._entry(name)
         data = self.container.read(name)
         self.model_digests.append(digest(data))
         return data
 
-    def _facts(self, name: Any) -> dict[str, Any]:
+    def _entry(self, name: Any) -> dict[str, Any]:
         if not isinstance(name, str) or name not in self.members:
             raise FormatProblemError(f"it has no member {name!r:.100}")
         if name in self._read:
             raise FormatProblemError(f"it mentions its member {name!r} more than once")
         self._read.add(name)
-        facts = self.members[name]
-        self.budget.spend(facts["size"], f"its member {name!r}")
-        return facts
+        entry = self.members[name]
+        self.budget.spend(entry["size"], f"its member {name!r}")
+        return entry
 
 
 @contextmanager
@@ -170,7 +166,7 @@ def reading(
             yield Loading(container, manifest, mapped=mmap, trusted=check_trusted(trusted))
         except FormatProblemError as problem:
             raise container.error(str(problem)) from problem
-        except InvalidInputError as error:  # our own classes' word on values that nobody has saved
+        except InvalidInputError as error:  # our own classes refuse values that were never saved
             raise container.error(str(error).rstrip(".")) from error
         except (IBUGError, MemoryError, Warning):  # a warning, where the user has made them errors
             raise
@@ -247,8 +243,8 @@ def _check_members(container: Container, members: dict[str, dict[str, Any]], *, 
             f"its members are not those of its {MANIFEST}: missing {sorted(expected - found)[:5]}, unknown "
             f"{sorted(found - expected)[:5]}"
         )
-    for name, facts in members.items():
-        if not isinstance(facts, dict) or any(facts.get(k) != v for k, v in container.facts(name).items()):
+    for name, entry in members.items():
+        if not isinstance(entry, dict) or any(entry.get(k) != v for k, v in container.sizes(name).items()):
             raise container.error(f"its member {name!r} does not have the size that its {MANIFEST} says")
     # What the machine has no memory for is refused before any is taken; what can be mapped needs none.
     needed, available = sum(f["size"] for f in members.values() if f["compression"] != STORED), memory_bytes()
@@ -257,8 +253,8 @@ def _check_members(container: Container, members: dict[str, dict[str, Any]], *, 
             f"it would need {needed / 2**30:.1f} GiB of memory, and this machine has {available / 2**30:.1f}. If "
             "that is meant, save it with compress=False, so that its arrays can be mapped"
         )
-    for name, facts in members.items() if verify else ():
-        if container.digests(name) != facts.get("sha256"):
+    for name, entry in members.items() if verify else ():
+        if container.digests(name) != entry.get("sha256"):
             raise container.error(f"its member {name!r} is damaged (its checksum is another one)")
 
 

@@ -167,7 +167,7 @@ def save_model(model: Any, saving: Saving, *, fitted: bool = True) -> dict[str, 
     name = type(model).__name__
     if name not in store.classes or type(model) is not store.class_of(name):
         raise not_storable(model, f"its class is none of {sorted(store.classes)}")
-    saving.need(store.library)
+    saving.libraries.add(store.library)
     return {"library": store.library, "class": name, **store.describe(model, saving, fitted=fitted)}
 
 

@@ -130,7 +130,7 @@ def _set_template(model: Any, template: Any) -> None:
 def dump(model: Any, saving: Saving) -> str:
     """Store a scikit-learn object, and return the member's name."""
     io = _skops()
-    saving.need("skops")
+    saving.libraries.add("skops")
     try:
         data = io.dumps(model)
     except Exception as error:  # of many kinds, from deep inside the object

@@ -1,4 +1,4 @@
-"""The trees of a loaded scikit-learn model: scikit-learn itself believes every number in them."""
+"""The trees of a loaded scikit-learn model: scikit-learn itself checks no number in them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_trees(model: Any) -> None:
     """Raise FormatProblemError for trees that no fit has made, wherever in the model they are.
 
     A walk down such a tree might read memory that is not its own, never end, or lead to no number. scikit-learn checks
-    that rows have as many columns as the estimator says: so that is the number which trees are compared with, not
+    that rows have as many columns as the estimator says: so trees are compared with that number, not with
     their own.
     """
     for part in _parts(model):
@@ -100,7 +100,7 @@ def _check_categories(known: Any) -> None:
 
 
 def _check_preprocessor(preprocessor: Any, width: int) -> None:
-    """Where there are categories, a transformer makes the columns that trees are walked with; nobody counts them."""
+    """Check the transformer that makes the columns where there are categories: scikit-learn does not count them."""
     if preprocessor is None:
         return
     _require(type(preprocessor) is ColumnTransformer, "an unknown way to read columns")
@@ -187,7 +187,7 @@ _DATA, _INDICES, _NODES, _BOUNDS, _LEAF_SIZE, _N_LEVELS, _N_NODES = range(7)
 
 
 def is_whole(tree: Any) -> bool:
-    """Tell whether no node of a search tree leads out of the tree's own arrays, so that every search stays inside."""
+    """Return whether all nodes of a search tree stay inside its own arrays, so that every search does."""
     state = tree.__getstate__()
     data, indices, nodes, bounds = (np.asarray(state[i]) for i in (_DATA, _INDICES, _NODES, _BOUNDS))
     n_levels, n_nodes = int(state[_N_LEVELS]), int(state[_N_NODES])

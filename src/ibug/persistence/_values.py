@@ -17,7 +17,7 @@ _MAX_DEPTH = 40
 
 
 class NotStored:
-    """Stands for a parameter that could not be saved: a function, say, that only fitting needs."""
+    """Takes the place of a parameter that could not be saved: a function, say, that only fitting needs."""
 
     def __init__(self, what: str) -> None:
         self.what = what
