@@ -18,7 +18,7 @@ Columns = Mapping[str, NDArray[Any]]
 
 def check_output(output: Any) -> None:
     """Raise InvalidInputError for a kind of result that there is not; before anything is computed."""
-    if output is not None and not (isinstance(output, str) and output in _MAKERS):
+    if output is not None and not (isinstance(output, str) and output in ("pandas", "polars")):
         raise InvalidInputError(f'output must be "pandas", "polars" or None (arrays of NumPy); got {output!r}.')
 
 
@@ -31,7 +31,16 @@ def index_of(rows: Any) -> Any:
 def frame(columns: Columns, output: str, index: Any = None) -> Any:
     """Return columns as a data frame. Shapes: columns (n_rows,); index (n_rows,)."""
     check_output(output)
-    return _MAKERS[output](columns, index)
+    try:
+        library = import_module(output)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f'output="{output}" needs {output}, which cannot be imported ({error}). Install it: pip install {output}.'
+        ) from error
+    if output == "pandas":
+        return library.DataFrame(dict(columns), index=index)
+    # polars has no index: lines are in the order of the rows.
+    return library.DataFrame({name: np.ascontiguousarray(column) for name, column in columns.items()})
 
 
 def interval_columns(ends: Floats, coverage: ArrayLike) -> dict[str, Floats]:
@@ -42,7 +51,11 @@ def interval_columns(ends: Floats, coverage: ArrayLike) -> dict[str, Floats]:
     if np.ndim(coverage) == 0:
         return {"lower": ends[:, 0], "upper": ends[:, 1]}
     levels = _distinct([f"{100 * level:g}" for level in np.asarray(coverage, np.float64)], "coverage")
-    return {f"{side}_{level}": ends[:, end, i] for i, level in enumerate(levels) for end, side in enumerate(_SIDES)}
+    return {
+        f"{side}_{level}": ends[:, end, i]
+        for i, level in enumerate(levels)
+        for end, side in enumerate(("lower", "upper"))
+    }
 
 
 def side_by_side(lower: Floats, upper: Floats) -> Floats:
@@ -91,28 +104,6 @@ def _distinct(names: list[str], option: str) -> list[str]:
     if len(set(names)) < len(names):
         raise InvalidInputError(f"{option} has a number twice, which would be two columns of one name: {names}.")
     return names
-
-
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'output="{name}" needs {name}, which cannot be imported ({error}). Install it: pip install {name}.'
-        ) from error
-
-
-def _of_pandas(columns: Columns, index: Any) -> Any:
-    return _library("pandas").DataFrame(dict(columns), index=index)
-
-
-def _of_polars(columns: Columns, index: Any) -> Any:
-    # polars has no index: lines are in the order of the rows.
-    return _library("polars").DataFrame({name: np.ascontiguousarray(column) for name, column in columns.items()})
-
-
-_SIDES = ("lower", "upper")
-_MAKERS: dict[str, Callable[[Columns, Any], Any]] = {"pandas": _of_pandas, "polars": _of_polars}
 
 
 FeatureType = dict[str, Any]  # name, dtype and, of categorical columns, categories; of columns of text, texts

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from numbers import Integral
 from threading import Thread
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from joblib import effective_n_jobs
 
@@ -33,34 +33,22 @@ def run_parallel(works: Sequence[Callable[[], Result]]) -> list[Result]:
     A thread is started in some 50 microseconds and waited for without polling: a search of one millisecond may be
     divided. joblib, which looks every 10 milliseconds whether its threads are ready, is for longer works.
     """
-    others = [_Running(work) for work in works[1:]]
-    try:
-        first = works[0]()
-    finally:
-        for other in others:
-            other.join()
-    return [first, *(other.result() for other in others)]
+    results: dict[int, Result] = {}
+    failures: dict[int, BaseException] = {}
 
-
-class _Running(Generic[Result]):
-    """One work in a thread of its own, with the caller's context variables."""
-
-    def __init__(self, work: Callable[[], Result]) -> None:
-        self._found: list[Result] = []
-        self._failure: BaseException | None = None
-        self._thread = Thread(target=copy_context().run, args=(self._run, work))
-        self._thread.start()
-
-    def _run(self, work: Callable[[], Result]) -> None:
+    def run(i: int) -> None:
         try:
-            self._found.append(work())
+            results[i] = works[i]()
         except BaseException as failure:
-            self._failure = failure
+            failures[i] = failure
 
-    def join(self) -> None:
-        self._thread.join()
-
-    def result(self) -> Result:
-        if self._failure is not None:
-            raise self._failure
-        return self._found[0]
+    # Each thread has the caller's context variables.
+    threads = [Thread(target=copy_context().run, args=(run, i)) for i in range(1, len(works))]
+    for thread in threads:
+        thread.start()
+    run(0)
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[min(failures)]
+    return [results[i] for i in range(len(works))]

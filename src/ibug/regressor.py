@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,11 @@ from ibug._options import Options
 from ibug._typing import Floats
 from ibug._validation import as_weights, check_count
 from ibug.calibration import ConformalCalibrator
-from ibug.distributions import Distribution
+from ibug.distributions import Distribution, Stack
 from ibug.metrics import Drift, Scoring, drift
 from ibug.neighbors import Batch, LocalSource, Sampling, SearchPlan, map_batches, with_row_context
 from ibug.online import monitored_values
-from ibug.rule import Rule, gathered, most_needed, one_target, ranges_of, summarize, with_neighbors
+from ibug.rule import Rule, joined, most_needed, one_target, ranges_of, summarize
 from ibug.training import (
     FitRequest,
     check_same_targets,
@@ -265,7 +266,11 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def predict_dist(self, X: Any) -> Any:
         """Return the distributions, ``mean var … interval rvs crps``; joint ones, JointStack, of several targets."""
         batches = self.batches(X)  # which checks X
-        return gathered(map_batches(batches, self.rule_.distribution, self.n_jobs), _num_samples(X))
+        found = map_batches(batches, self.rule_.distribution, self.n_jobs)
+        first, n_rows = next(found), _num_samples(X)
+        if isinstance(first, Stack) and len(first) < n_rows:  # much memory: never there twice
+            return Stack.gather(chain([first], found), n_rows)
+        return joined([first, *found])
 
     def kneighbors(
         self, X: Any, n_neighbors: int | None = None, *, exact: bool = False, output: str | None = None
@@ -303,8 +308,13 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         """
         check_output(output)
         k, rule = self._check_n_neighbors(n_neighbors), self.rule_
-        distribution, near, found = with_neighbors(rule, self.batches(X, most_needed(rule.needs, {"targets": k})), k)
-        return distribution, *neighbor_frames(near, found, output, X)
+        found = [
+            (rule.distribution(batch), batch.affinities[:, :k], batch.rows[:, :k])
+            for batch in self.batches(X, most_needed(rule.needs, {"targets": k}))
+        ]
+        distributions, affinities, rows = zip(*found, strict=True)
+        near = np.concatenate(affinities), np.concatenate(rows)
+        return joined(distributions), *neighbor_frames(*near, output, X)
 
     def batches(self, X: Any, needs: Mapping[str, int] | None = None, *, predict: bool = True) -> Iterator[Batch]:
         """Search, and yield batch after batch of rows with predictions and neighbours: what ``rule_`` takes.
@@ -340,9 +350,17 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if distribution is not None:
             one_target(self.rule_, "another distribution")
-        parameters = {} if distribution is None else {"distribution": distribution}
-        missing = "recalibrate needs rows and their targets, X and y."
-        return self._learn_from(X, y, parameters, missing, sample_weight)
+        validation = self._check_labelled_rows(X, y, "recalibrate needs rows and their targets, X and y.")
+        check_same_targets(self.training_targets_, validation)
+        weights = as_weights(sample_weight, len(validation[1]), "sample_weight")
+        changed = {} if distribution is None else {"distribution": distribution}
+        options, rng = Options.of({**self.get_params(deep=False), **changed}), check_random_state(self.random_state)
+        options.check_indexed_k(self.source_.index.n_rows)
+        if weights is None:
+            warn_of_old_rows(self.source_, validation)
+        targets = summarize(self.source_.targets, options)
+        self.source_, self.rule_, _ = learn_from(self.source_, validation, options, targets, rng, weights)
+        return self
 
     def update(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, keep: int | None = None
@@ -425,7 +443,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return tags
 
     def _variances(self, X: Any) -> Floats:
-        X, rule = self._check_rows(X), self.rule_
+        check_is_fitted(self)
+        rule = self.rule_
         batches = self.batches(X, rule.variance_needs, predict=not rule.keeps_variance)
         return np.concatenate([*map_batches(batches, rule.predicted_variance, self.n_jobs)])
 
@@ -445,20 +464,6 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
     def _quantiles(self, X: Any, probabilities: Floats) -> Floats:
         return self._from_distributions(X, lambda found: self.rule_.quantiles(found, probabilities))
-
-    def _learn_from(
-        self, X: Any, y: Any, parameters: Mapping[str, Any], missing: str, sample_weight: Any = None
-    ) -> IBUGRegressor:
-        validation = self._check_labelled_rows(X, y, missing)
-        check_same_targets(self.training_targets_, validation)
-        weights = as_weights(sample_weight, len(validation[1]), "sample_weight")
-        options, rng = Options.of({**self.get_params(deep=False), **parameters}), check_random_state(self.random_state)
-        options.check_indexed_k(self.source_.index.n_rows)
-        if weights is None:
-            warn_of_old_rows(self.source_, validation)
-        targets = summarize(self.source_.targets, options)
-        self.source_, self.rule_, _ = learn_from(self.source_, validation, options, targets, rng, weights)
-        return self
 
     def _check_n_neighbors(self, n_neighbors: int | None) -> int:
         k = self.k_  # which raises NotFittedError before `fit`

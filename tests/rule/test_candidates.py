@@ -50,9 +50,9 @@ def test_scores_and_choice_equal_the_double_loop(validation):
     candidates = candidates_up_to(300)
     tuning = tune_on_values(*validation, candidates, nll)
     expected = algorithm_3(*validation, candidates)
-    np.testing.assert_allclose(tuning.table["score"], expected, rtol=1e-9)
+    np.testing.assert_allclose([one["score"] for one in tuning.tried], expected, rtol=1e-9)
     assert tuning.k == candidates[int(np.argmin(expected))]
-    assert tuple(tuning.table["k"]) == candidates
+    assert tuple(one["k"] for one in tuning.tried) == candidates
 
 
 def test_floor_is_the_smallest_nonzero_variance_at_the_chosen_k(validation):

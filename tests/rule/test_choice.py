@@ -11,6 +11,7 @@ from ibug.neighbors import CrossFittedSource, ValidationRows
 from ibug.rule import Plan, Statistics, TargetRange, TargetSummary
 from ibug.rule._choice import best_factor, combination_features, combined, select, single
 from ibug.rule._plan import candidates
+from ibug.rule._rule import tuning_table
 from ibug.rule._spread import Combination
 
 pytestmark = pytest.mark.once
@@ -61,7 +62,9 @@ def choose(rows, spread="auto", scoring="crps", calibrate=True, distribution="no
         rows, spread=spread, scoring=scoring, calibrate=calibrate, distribution=distribution, location=location
     )
     statistics = statistics_of(rows, plan)
-    return select(plan, statistics, {quantity: single(quantity, plan, statistics) for quantity in plan.quantities})
+    singles = {quantity: single(quantity, plan, statistics) for quantity in plan.quantities}
+    choice, tried = select(plan, statistics, singles)
+    return choice, tuning_table(tried)
 
 
 @pytest.mark.parametrize(

@@ -45,18 +45,15 @@ def background_of(
     rows = as_rows(background)
     if rows.shape[1] != X.shape[1]:
         raise InvalidInputError(f"background must have the {X.shape[1]} columns of X; it has {rows.shape[1]}.")
-    picked = _nearest if choose == "nearest" else _at_random
-    return picked(estimator, X, rows, n_background, random_state)
-
-
-def _at_random(estimator: Any, X: Any, rows: Any, n_background: int, random_state: int) -> tuple[Any, Integers]:
+    if choose == "nearest":
+        return _nearest(estimator, X, rows, n_background)
     n = _num_samples(rows)
     chosen = np.sort(np.random.default_rng(random_state).choice(n, min(n_background, n), replace=False))
     every = np.broadcast_to(np.arange(len(chosen)), (_num_samples(X), len(chosen)))
-    return (_safe_indexing(rows, chosen), every)
+    return _safe_indexing(rows, chosen), every
 
 
-def _nearest(estimator: Any, X: Any, rows: Any, n_background: int, random_state: int) -> tuple[Any, Integers]:
+def _nearest(estimator: Any, X: Any, rows: Any, n_background: int) -> tuple[Any, Integers]:
     if not hasattr(estimator, "kneighbors"):
         raise InvalidInputError(f'choose="nearest" is for neighbours, and {type(estimator).__name__} has none.')
     n_train = len(estimator.training_targets_)
@@ -67,7 +64,7 @@ def _nearest(estimator: Any, X: Any, rows: Any, n_background: int, random_state:
         )
     found = estimator.kneighbors(X, min(n_background, estimator.source_.index.n_rows))[1]
     occurring, places = np.unique(found, return_inverse=True)
-    return (_safe_indexing(rows, occurring), places.reshape(found.shape))
+    return _safe_indexing(rows, occurring), places.reshape(found.shape)
 
 
 class Cells:
@@ -164,26 +161,23 @@ def shapley_values(
 ) -> tuple[Floats, float]:
     """Return the Shapley values of one row, and the mean of the function over the others.
 
-    They are exact if there are enough evaluations for every set of features, else means over random orders of the
-    features, each run through forwards and backwards. shap draws these from NumPy's global generator; it is put back.
-
     Shapes: row (n_features,); others (n_background, n_features).
     """
     shap = shap_package()
     masker = shap.maskers.Independent(others, max_samples=len(others))
-    exact = 2 ** len(row) <= n_evaluations
+    n_sets = 2 ** len(row)  # of features: the values are exact if all are evaluated
     with _own_random_numbers():
-        if exact:
+        if n_sets <= n_evaluations:
             explainer = shap.ExactExplainer(function, masker)
-            found = explainer(row[None], max_evals=2 ** len(row), silent=True)
-        else:
+        else:  # means over random orders of the features, each run through forwards and backwards
             explainer = shap.PermutationExplainer(function, masker, seed=seed)
-            found = explainer(row[None], max_evals=n_evaluations, silent=True)
+        found = explainer(row[None], max_evals=min(n_sets, n_evaluations), silent=True)
     return np.asarray(found.values[0], np.float64), float(np.ravel(found.base_values)[0])
 
 
 @contextmanager
 def _own_random_numbers() -> Iterator[None]:
+    """Put NumPy's global generator back, from which shap draws."""
     state = np.random.get_state()  # noqa: NPY002 - the one that shap seeds
     try:
         yield

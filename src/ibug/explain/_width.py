@@ -242,13 +242,9 @@ def value_of(estimator: Any, of: Of, coverage: float) -> Value:
     """Return the function whose values are attributed."""
     if callable(of):
         return Value(getattr(of, "__name__", "value"), lambda X: np.asarray(of(estimator.predict_dist(X)), np.float64))
-    if isinstance(of, str):
-        return _named(estimator, of, coverage)
-    level = check_probability(of, "of, if it is a number and so the probability of a quantile,")
-    return Value(f"quantile {level:g}", lambda X: estimator.predict_quantiles(X, level)[:, 0])
-
-
-def _named(estimator: Any, of: str, coverage: float) -> Value:
+    if not isinstance(of, str):
+        level = check_probability(of, "of, if it is a number and so the probability of a quantile,")
+        return Value(f"quantile {level:g}", lambda X: estimator.predict_quantiles(X, level)[:, 0])
     if of == "log_std":
         return Value("log σ", lambda X: _log_std(estimator.predict_var(X)))
     if of == "prediction":

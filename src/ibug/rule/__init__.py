@@ -11,10 +11,9 @@ from ibug.rule._learning import (
     with_floor,
     without_validation,
 )
-from ibug.rule._outputs import gathered, joined, with_neighbors
 from ibug.rule._plan import K_CANDIDATES, Plan, most_needed
 from ibug.rule._reference import Reference
-from ibug.rule._rule import Rule, TargetRule, one_target
+from ibug.rule._rule import Rule, TargetRule, joined, one_target
 from ibug.rule._statistics import Statistics
 from ibug.rule._targets import TargetRange, TargetSummary, TargetSupport, ranges_of, suited, summarize
 
@@ -32,7 +31,6 @@ __all__ = [
     "affinity_threshold",
     "choose",
     "conformalized",
-    "gathered",
     "joined",
     "learn",
     "most_needed",
@@ -43,6 +41,5 @@ __all__ = [
     "with_calibrated_sides",
     "with_conformal",
     "with_floor",
-    "with_neighbors",
     "without_validation",
 ]

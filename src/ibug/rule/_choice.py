@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from ibug._typing import Floats
@@ -39,8 +38,8 @@ class Candidate:
     family: Family
     min_variance: float  # ρ, the floor of the predicted variance
     variance: Floats  # (n_validation,) at the chosen k, at least ρ
-    table: dict[str, NDArray[Any]]  # one row per candidate: distribution, k, score, reason
-    best: int  # the row of the chosen one
+    tried: list[dict[str, Any]]  # of each candidate: distribution, k, score, reason
+    best: int  # which of these is the chosen one
 
 
 @dataclass(frozen=True)
@@ -53,33 +52,28 @@ class Choice:
     delta: float
     score: float  # of the calibrated distributions on the validation rows
 
-    def table(self) -> dict[str, NDArray[Any]]:
-        """Return one row per candidate, with the score after calibration of the one that was calibrated."""
-        columns = self.candidate.table
-        n = len(columns["k"])
-        calibrated = np.full(n, np.nan)
-        calibrated[self.candidate.best] = self.score
-        return {"spread": np.full(n, self.spread.name), **columns, "calibrated": calibrated}
+    @property
+    def tried(self) -> list[dict[str, Any]]:
+        """Its candidates, with the score after calibration of the one that was calibrated."""
+        known = {self.candidate.best: self.score}
+        return [
+            {"spread": self.spread.name, **one, "calibrated": known.get(i, np.nan)}
+            for i, one in enumerate(self.candidate.tried)
+        ]
 
 
 def select(
     plan: Plan, statistics: TargetStatistics, singles: Mapping[str, Choice]
-) -> tuple[Choice, dict[str, NDArray[Any]]]:
-    """Return the chosen spread, tuned and calibrated, and a table of all candidates.
-
-    Of the spreads of one quantity, which are known by `single`, those of the plan are candidates. A combination, where
-    it is one, is taken unless the paper's rule scores better on the validation rows: then the better of targets and
-    residuals is taken. So the choice is never worse there than the paper's rule.
-    """
+) -> tuple[Choice, list[dict[str, Any]]]:
+    """Return the chosen spread, tuned and calibrated, and all candidates; spreads of one quantity are known."""
     choices = [singles[quantity] for quantity in plan.quantities]
     combination = combined(plan, statistics) if plan.options.spread.combines else None
-    tables = [choice.table() for choice in (choices if combination is None else [*choices, combination])]
-    table = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    tried = [one for choice in (*choices, combination) if choice is not None for one in choice.tried]
     # A combination is penalised for its parameters, the choice of the best k is not: between equals it is the better
     # bet for new rows, so that only the paper's rule itself, the first one, can turn it out.
     if combination is not None and combination.score <= choices[0].score:
-        return combination, table
-    return min(choices, key=lambda choice: choice.score), table
+        return combination, tried
+    return min(choices, key=lambda choice: choice.score), tried
 
 
 def single(quantity: str, plan: Plan, statistics: TargetStatistics) -> Choice:
@@ -95,14 +89,11 @@ def single(quantity: str, plan: Plan, statistics: TargetStatistics) -> Choice:
 
 
 def combined(plan: Plan, statistics: TargetStatistics) -> Choice | None:
-    """Return the log-linear combination of spreads, or None where it would not be used or cannot be had.
-
-    It is a calibration of its own, so that it is no candidate without calibration, nor where distributions are fitted
-    to neighbours without regard to the variance. Its wide neighbourhood is the narrowest of `Plan.widths` that is about
-    as good as the widest on the validation rows: a search for fewer neighbours is faster.
-    """
+    """Return the log-linear combination of spreads, or None where it would not be used or cannot be had."""
+    # It is a calibration of its own; and "neighbors" fits distributions without regard to the variance.
     if not plan.options.calibrate or plan.options.location != "model":
         return None
+    # The narrowest neighbourhood that is about as good as the widest: a search for fewer neighbours is faster.
     *narrower, widest = plan.widths
     best = _combination(plan, statistics, (*plan.scales[:-1], widest))
     if best is None:
@@ -115,10 +106,7 @@ def combined(plan: Plan, statistics: TargetStatistics) -> Choice | None:
 
 
 def _combination(plan: Plan, statistics: TargetStatistics, scales: Sequence[int]) -> Choice | None:
-    """Return the combination of spreads in neighbourhoods of these sizes.
-
-    It starts from the residuals of the usual one if there are residuals, and from targets otherwise.
-    """
+    """Return the combination of spreads in neighbourhoods of these sizes."""
     features = combination_features("residuals" in plan.quantities, scales, own=plan.own_residuals)
     variances = np.stack([statistics.columns(quantity, [k])[:, 0] for quantity, k in features], axis=1)
     error, loss = statistics.y - statistics.mean, plan.options.loss
@@ -137,11 +125,9 @@ def _combination(plan: Plan, statistics: TargetStatistics, scales: Sequence[int]
 
 
 def combination_features(has_residuals: bool, scales: Sequence[int], *, own: bool = False) -> tuple[Feature, ...]:
-    """Return quantity and k of a combination's spreads, the one to start from first; none twice.
-
-    Residuals of clones come first. Those of the model itself come after targets: their level is too low, and more so
-    where the model fits the training rows closely.
-    """
+    """Return quantity and k of a combination's spreads, the one to start from first; none twice."""
+    # Residuals of clones come first. Those of the model itself come after targets: their level is too low, and more so
+    # where the model fits the training rows closely.
     start = "residuals" if has_residuals and not own else "targets"
     usual = scales[_USUAL]
     features = [(start, usual), *((start, k) for k in scales)]
@@ -188,13 +174,12 @@ def best_candidate(
     chosen = int(np.nanargmin(scores))
     best, at = divmod(chosen, len(ks))
     floor = smallest_nonzero(variances[:, at], tiny)
-    table = {
-        "distribution": np.repeat([family.name for family in families], len(ks)),
-        "k": np.tile(np.asarray(ks), len(families)),
-        "score": scores.ravel(),
-        "reason": reasons.ravel().astype(str),
-    }
-    return Candidate(int(ks[at]), families[best], floor, np.maximum(variances[:, at], floor), table, chosen)
+    tried = [
+        {"distribution": family.name, "k": k, "score": scores[i, j], "reason": reasons[i, j]}
+        for i, family in enumerate(families)
+        for j, k in enumerate(ks)
+    ]
+    return Candidate(int(ks[at]), families[best], floor, np.maximum(variances[:, at], floor), tried, chosen)
 
 
 def smallest_nonzero(variance: Floats, tiny: float) -> float:

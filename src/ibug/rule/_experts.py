@@ -65,13 +65,9 @@ class Experts:
         """Return the experts that need no residuals."""
         return replace(self, residuals=())
 
-    def up_to(self, most: int) -> Experts:
-        """Return the experts that ask at most this many neighbours; those that become equal are one."""
-        targets, residuals = (
-            tuple(dict.fromkeys(replace(expert, k=min(expert.k, most)) for expert in experts))
-            for experts in (self.targets, self.residuals)
-        )
-        return Experts(targets, residuals, self.errors)
+    def distinct(self) -> Experts:
+        """Return the experts, equal ones once."""
+        return replace(self, targets=tuple(dict.fromkeys(self.targets)), residuals=tuple(dict.fromkeys(self.residuals)))
 
     def scaled(self, factor: float, most: int = _MOST) -> Experts:
         """Return as many experts that ask this many times as many neighbours, `most` at most."""
@@ -154,11 +150,9 @@ def checked_weights(state: Mapping[str, Any], n: int) -> tuple[Floats, Floats]:
 def resolution(targets: ArrayLike) -> float:
     """Return the median distance from a row's target to the nearest different one; 0 if all are the same.
 
-    For whole numbers it is 1 even if a few are far apart; for a continuous target it is about as small as the distances
-    of neighbouring values, too small to matter.
-
     Shapes: targets (n,).
     """
+    # For whole numbers it is 1 even if a few are far apart; for a continuous target it is too small to matter.
     values, counts = np.unique(np.asarray(targets, np.float64), return_counts=True)
     if len(values) < 2:
         return 0.0
@@ -170,13 +164,12 @@ def resolution(targets: ArrayLike) -> float:
 
 
 def values_taken(y: Floats, others: Floats) -> Floats:
-    """Return the values of a target that takes few, ascending: grades, counts, readings of a scale. None otherwise.
-
-    A target takes few values if at least half of the rows share theirs with another row. Rows with the most frequent
-    value are left out of this: amounts of which many are zero are continuous all the same.
+    """Return the values of a target that takes few, ascending: grades, counts, readings of a scale; else none.
 
     Shapes: y (n,).
     """
+    # At least half of the rows share their value with another row. Those with the most frequent value do not count:
+    # amounts of which many are zero are continuous all the same.
     counts = np.sort(np.unique(y, return_counts=True)[1])[:-1]
     if len(counts) == 0 or 2 * counts[counts > 1].sum() < counts.sum():
         return np.empty(0)
@@ -229,10 +222,7 @@ def pool(
     support: tuple[float, float] = (-np.inf, np.inf),
     values: Floats | None = None,
 ) -> Pooled:
-    """Return the pooled errors (y − mean)/scale of the validation rows.
-
-    Up to 127 errors are kept as they are, more of them as 127 quantiles at (i + ½)/127. The width of their kernels
-    for a density is 0.9 n^(−1/5) times the smaller one of standard deviation and interquartile range/1.349 (Silverman).
+    """Return the pooled errors (y − mean)/scale of the validation rows, or 127 quantiles of more.
 
     Shapes: mean, scale, y (n,); weights (n,); values (n_values,).
     """
@@ -245,6 +235,7 @@ def pool(
         return Pooled(errors, resolution=resolution, support=support, values=values)
     n = effective_rows(weights, len(errors))
     quartiles = weighted_quantile(unsorted, [0.25, 0.75], weights)
+    # The width of kernels for a density by Silverman's rule.
     deviation = float(np.sqrt(weighted_mean(np.square(unsorted - weighted_mean(unsorted, weights)), weights)))
     widths = [width for width in (deviation, float(quartiles[1] - quartiles[0]) / 1.349) if width > 0]
     bandwidth = max(0.9 * min(widths, default=0.0) * n**-0.2, _NARROWEST)
@@ -255,11 +246,9 @@ def pool(
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What experts look at: the model's view of rows, and the neighbours', nearest first.
+    """What experts look at: the model's view of rows, and the neighbours', nearest first."""
 
-    Joint experts look at all targets: then mean, scale, targets and residuals have one axis more, the last one.
-    """
-
+    # Joint experts look at all targets: then mean, scale, targets and residuals have one axis more, the last one.
     mean: Floats  # (n,) predictions
     scale: Floats  # (n,) the standard deviations of the normal expert
     targets: Floats  # (n, k) the neighbours' targets
@@ -268,16 +257,11 @@ class Evidence:
     weights: Floats | None = None  # (n, k) what each of them counts for, above zero; None where they count alike
 
     def arrays(self, experts: Experts, grid: DiscreteSupport) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Return what the compiled functions take, no wider than needed.
-
-        These are predictions, neighbours' targets, predictions plus neighbours' residuals, shares and weights.
-        """
+        """Return predictions, neighbours' targets, predictions plus neighbours' residuals, shares and weights."""
         needs, n = experts.needs, len(self.mean)
-        residuals = self.residuals
-        if residuals is None:
-            if experts.residuals:
-                raise InvalidInputError("Experts on residuals need the neighbours' residuals.")
-            residuals = np.empty((n, 0))
+        if self.residuals is None and experts.residuals:
+            raise InvalidInputError("Experts on residuals need the neighbours' residuals.")
+        residuals = np.empty((n, 0)) if self.residuals is None else self.residuals
         targets, residuals = self.targets[:, : needs["targets"]], residuals[:, : needs["residuals"]]
         k = max(targets.shape[1], residuals.shape[1])
         weights = np.empty((n, 0)) if self.weights is None else self.weights[:, :k]
@@ -302,6 +286,11 @@ class ExpertStatistics:
     def n_rows(self) -> float:
         """The number of rows, as far as they count."""
         return effective_rows(self.weights, len(self))
+
+    @property
+    def by_bandwidth(self) -> list[Floats]:
+        """The log densities of each bandwidth, (n, J)."""
+        return [self.log_density[:, number] for number in range(len(BANDWIDTHS))]
 
     def __len__(self) -> int:
         return len(self.to_target)
@@ -330,10 +319,5 @@ class ExpertStatistics:
         j = self.to_target.shape[1]
         pairs = np.zeros((j, j))
         rows, columns = np.tril_indices(j)
-        pairs[rows, columns] = pairs[columns, rows] = self._mean(self.to_each_other)
-        return self._mean(self.to_target), pairs
-
-    def _mean(self, values: Floats) -> Floats:
-        return np.asarray(
-            values.sum(axis=0) / len(self) if self.weights is None else weighted_mean(values, self.weights)
-        )
+        pairs[rows, columns] = pairs[columns, rows] = weighted_mean(self.to_each_other, self.weights)
+        return np.asarray(weighted_mean(self.to_target, self.weights)), pairs

@@ -19,10 +19,9 @@ from ibug.neighbors import Batch, ValidationRows
 from ibug.rule._choice import Choice, select, single, smallest_nonzero
 from ibug.rule._coupling import NORMAL_ONLY, Coupling, correlation_within, fit_coupling, normal_coupling
 from ibug.rule._experts import Evidence, ExpertStatistics, Pooled, pool, resolution, values_taken
-from ibug.rule._outputs import joined
 from ibug.rule._plan import Plan, candidates, most_needed
 from ibug.rule._reference import Reference, ordered_sample
-from ibug.rule._rule import STACK, Rule, TargetRule, tuning_table, with_refused
+from ibug.rule._rule import STACK, Rule, TargetRule, joined, refused, tuning_table
 from ibug.rule._spread import Spread
 from ibug.rule._stack import Stacked, fit, normal_stack, too_few
 from ibug.rule._statistics import Statistics, TargetStatistics
@@ -106,9 +105,8 @@ def _chosen(plan: Plan, statistics: TargetStatistics) -> TargetRule:
         f"With residuals by the model itself the score on the validation rows is {score:.6g}, without {least:.6g}: "
         "they gain less than one row is worth."
     )
-    first = {"spread": "own residuals", "distribution": plain.family.name, "k": 0, "reason": reason}
-    table = {name: [first.get(name, np.nan), *column] for name, column in plain.tuning.items()}
-    return replace(plain, tuning=tuning_table(table))
+    first = refused(plain.family.name, reason, spread="own residuals")
+    return replace(plain, tuning={name: np.append(first[name], column) for name, column in plain.tuning.items()})
 
 
 def _best(plan: Plan, statistics: TargetStatistics, singles: Mapping[str, Choice]) -> tuple[TargetRule, float]:
@@ -117,19 +115,19 @@ def _best(plan: Plan, statistics: TargetStatistics, singles: Mapping[str, Choice
     family, target = choice.candidate.family, plan.target
     # Where the family looks at no neighbours, it is the spread alone that does.
     k = choice.candidate.k if family.needs_neighbors else choice.spread.k
-    stack, score, tried = None, choice.score, with_refused(table, target.refused)
+    stack, score = None, choice.score
+    tried = [*table, *(refused(name, reason) for name, reason in target.refused.items())]
     if plan.experts is not None:
         stack_score, found = _stacked(plan, statistics, choice)
         reason = found.reason
         if not reason and not stack_score <= choice.score:
             reason = "The normal distribution scored no worse on the validation rows."
         row = {"spread": choice.spread.name, "distribution": STACK, "k": max(plan.experts.k), "reason": reason}
-        row |= {"score": stack_score, "calibrated": stack_score}
-        tried = {name: [*tried[name], row[name]] for name in tried}
+        tried.append({**row, "score": stack_score, "calibrated": stack_score})
         if not reason:
             stack, score = found, stack_score
     elif plan.options.no_stack:
-        tried = with_refused(tried, {STACK: plan.options.no_stack})
+        tried.append(refused(STACK, plan.options.no_stack))
     rule = TargetRule(
         choice.spread,
         family,
@@ -228,7 +226,7 @@ def affinity_threshold(similarity: Floats, weights: Floats | None) -> float:
 def without_validation(options: Options, targets: Sequence[TargetSummary], n_neighbors: int) -> Rule:
     """Return the rule that was asked for, not calibrated; floors are yet to be found, see `with_floor`."""
     k, reason = candidates(options.k, n_neighbors)[0], options.no_stack or (too_few(0) if options.stacks else "")
-    tuning = tuning_table(with_refused(tuning_table(), {STACK: reason})) if reason else tuning_table()
+    tuning = tuning_table([refused(STACK, reason)] if reason else [])
     spread, d = Spread.of(options.spread.quantities[0], k), len(targets)
     parts = []
     for one in targets:

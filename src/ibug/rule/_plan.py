@@ -63,13 +63,10 @@ class Plan:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """The numbers of neighbours that the wide neighbourhood of a combination may have, ascending.
-
-        There is a choice for normal distributions and the CRPS only. A log likelihood is decided by the few rows that
-        are far out, for which many neighbours are the safer ones; and a family is fitted anew for each candidate.
-        """
-        fixed = self.options.scoring != "crps" or self.keeps_values
-        if fixed:
+        """The numbers of neighbours that the wide neighbourhood of a combination may have, ascending."""
+        # There is a choice for normal distributions and the CRPS only. A log likelihood is decided by the few rows that
+        # are far out, for which many neighbours are safer; and a family is fitted anew for each candidate.
+        if self.options.scoring != "crps" or self.keeps_values:
             return self.scales[-1:]
         return tuple(sorted({min(scaled_k(k, self.share), self.scales[-1]) for k in WIDTHS}))
 
@@ -92,7 +89,7 @@ class Plan:
         if not self.options.stacks:
             return None
         experts = Experts() if self.has_residuals else Experts().without_residuals()
-        return experts.scaled(self.share).up_to(self.most)
+        return experts.scaled(self.share, self.most).distinct()
 
     @property
     def keeps_values(self) -> bool:

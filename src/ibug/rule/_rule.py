@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from types import MappingProxyType
@@ -39,6 +39,7 @@ _TUNING: dict[str, Any] = {
     "reason": str,
 }
 _EXPERTS: dict[str, Any] = {"expert": str, "k": np.int64, "weight": np.float64, "score": np.float64}
+_NUMBERS = ("k", "min_variance", "gamma", "delta")
 
 # What a rule makes of itself when it is first asked for, and cannot be pickled.
 _MADE_AGAIN = ("needs", "variance_needs")
@@ -47,25 +48,22 @@ _MADE_AGAIN = ("needs", "variance_needs")
 STACK = "stack"
 
 
-def tuning_table(columns: Mapping[str, Sequence[Any]] | None = None) -> Columns:
-    """Return the candidates as columns, ready for a DataFrame; without any, columns of their type."""
-    return {name: np.array([] if columns is None else [*columns[name]], kind) for name, kind in _TUNING.items()}
+def tuning_table(candidates: Sequence[Mapping[str, Any]] = ()) -> Columns:
+    """Return the candidates as columns, ready for a DataFrame."""
+    return {name: np.array([one[name] for one in candidates], kind) for name, kind in _TUNING.items()}
 
 
-def with_refused(table: Mapping[str, Iterable[Any]], refused: Mapping[str, str]) -> dict[str, list[Any]]:
-    """Return the table of candidates with one row more for each that has no score, and the reason why."""
-    n = len(refused)
-    rest: dict[str, list[Any]] = {"distribution": list(refused), "reason": list(refused.values())}
-    rest |= {"spread": [""] * n, "k": [0] * n, "score": [np.nan] * n, "calibrated": [np.nan] * n}
-    return {name: [*table[name], *rest[name]] for name in rest}
+def refused(distribution: str, reason: str, spread: str = "") -> dict[str, Any]:
+    """Return a candidate without a score, and the reason why."""
+    unknown = {"k": 0, "score": np.nan, "calibrated": np.nan}
+    return {"spread": spread, "distribution": distribution, **unknown, "reason": reason}
 
 
-def _evidence(batch: Batch, variance: Floats, k: int) -> Evidence:
-    """Return what the experts of one target look at. Shapes: variance (n_rows,)."""
-    targets, residuals = batch.values.get("targets"), batch.values.get("residuals")
-    if targets is None:  # no expert looks at them
-        targets = np.empty((batch.n_rows, 0))
-    return Evidence(batch.mean, np.sqrt(variance), targets, batch.shares(k), residuals, batch.most_weights)
+def joined(distributions: Sequence[Any]) -> Any:
+    """Return the distributions of several batches as one."""
+    if not distributions:
+        raise InvalidInputError("There are no rows: every partition is empty.")
+    return type(distributions[0]).concatenate(distributions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +110,7 @@ class TargetRule:
         """Return the distributions of a batch of one target, without conformal calibration."""
         variance = self.variance(batch)
         if self.stack is not None:
-            return self.stack.distribution(_evidence(batch, variance, max(self.stack.needs.values())))
+            return self._mixture(self.stack, batch, variance)
         values = None
         if self.family.needs_neighbors:
             quantity = self.spread.quantity
@@ -124,7 +122,15 @@ class TargetRule:
         variance = self.variance(batch)
         if self.stack is None:
             return normal_stack(batch.mean, np.sqrt(variance), pooled)
-        return self.stack.distribution(_evidence(batch, variance, max(self.stack.needs.values())))
+        return self._mixture(self.stack, batch, variance)
+
+    @staticmethod
+    def _mixture(stack: Stacked, batch: Batch, variance: Floats) -> Stack:
+        """Return the distributions of a stack. Shapes: variance (n_rows,)."""
+        values, shares = batch.values, batch.shares(max(stack.needs.values()))
+        targets = values["targets"] if "targets" in values else np.empty((batch.n_rows, 0))
+        scale, residuals = np.sqrt(variance), values.get("residuals")
+        return stack.distribution(Evidence(batch.mean, scale, targets, shares, residuals, batch.most_weights))
 
     def conformalized(self, distribution: Distribution, row_context: Mapping[str, NDArray[Any]]) -> Distribution:
         """Return the distributions with conformal calibration, if there is one."""
@@ -145,11 +151,8 @@ class TargetRule:
 
     def at_most(self, limits: Mapping[str, int]) -> TargetRule:
         """Return the same rule for rows that have fewer neighbours; the experts of a stack need theirs."""
-
-        def number(quantity: str, k: int) -> int:
-            return min(k, limits.get(quantity, k))
-
-        return replace(self, k=number(self.spread.quantity, self.k), spread=self.spread.scaled(number))
+        spread = self.spread.scaled(lambda quantity, k: min(k, limits.get(quantity, k)))
+        return replace(self, k=min(self.k, limits.get(spread.quantity, self.k)), spread=spread)
 
     def including(self, later: TargetRange, which: str) -> TargetRule:
         """Return the same; without the bounds of the target, and with a warning, if later targets are outside."""
@@ -165,6 +168,7 @@ class TargetRule:
             return min(scaled_k(k, 1 / share), most)
 
         gamma, floor, before = self.gamma, self.min_variance, self.spread
+        # The population variance of k targets has the expectation (1 − 1/k) σ², which the factor γ makes equal.
         if before.combination is None and before.quantity == "targets" and before.k > 1:
             ratio = (1 - 1 / before.k) / (1 - 1 / number(before.k))
             gamma, floor = gamma * ratio, floor / ratio
@@ -191,7 +195,7 @@ class TargetRule:
     def state(self) -> dict[str, Any]:
         """Return plain values and arrays, which `from_state` takes."""
         return {
-            **{name: getattr(self, name) for name in ("k", "min_variance", "gamma", "delta", "tuning")},
+            **{name: getattr(self, name) for name in (*_NUMBERS, "tuning")},
             "spread": self.spread.state(),
             "family": self.family.state(),
             "stack": None if self.stack is None else self.stack.state(),
@@ -202,14 +206,17 @@ class TargetRule:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> TargetRule:
         """Return the rule that has this state; impossible values are refused."""
-        _require_numbers(state, "k", "min_variance", "gamma", "delta")
+        _require_numbers(state, *_NUMBERS)
         require(isinstance(state["k"], int) and state["k"] >= 1, "its k is impossible")
-        stack, support = state["stack"], TargetSupport.from_state(state["support"])
-        numbers = {name: state[name] for name in ("k", "min_variance", "gamma", "delta")}
-        rest: dict[str, Any] = {"stack": None if stack is None else Stacked.from_state(stack), "support": support}
-        rest |= {"conformal": calibrator_from_state(state["conformal"])}
-        rest |= {"tuning": {str(name): np.asarray(column) for name, column in state["tuning"].items()}}
-        return cls(Spread.from_state(state["spread"]), Family.from_state(state["family"]), **numbers, **rest)
+        return cls(
+            Spread.from_state(state["spread"]),
+            Family.from_state(state["family"]),
+            **{name: state[name] for name in _NUMBERS},
+            stack=None if state["stack"] is None else Stacked.from_state(state["stack"]),
+            support=TargetSupport.from_state(state["support"]),
+            conformal=calibrator_from_state(state["conformal"]),
+            tuning={str(name): np.asarray(column) for name, column in state["tuning"].items()},
+        )
 
 
 def _of_parts(path: str, doc: str) -> Any:
@@ -253,14 +260,12 @@ class Rule:
         return {name: value for name, value in self.__dict__.items() if name not in _MADE_AGAIN}
 
     def distribution(self, batch: Batch) -> Any:
-        """Return the distributions of a batch of rows that has at least the neighbours in `needs`.
-
-        Those of several targets are a JointStack, whose conformal calibration is in `marginals` and `box`.
-        """
+        """Return the distributions of a batch that has the neighbours in `needs`; of several targets a JointStack."""
         ones = [batch.of_target(j, part.needs) for j, part in enumerate(self.parts)]
         if self.coupling is None:
             return self.parts[0].conformalized(self.parts[0].distribution(ones[0]), batch.row_context)
         known = zip(self.parts, ones, self.coupling.pooled, strict=True)
+        # Its conformal calibration is in `marginals` and `box`.
         return self.coupling.distribution(batch, tuple(part.as_stack(one, pooled) for part, one, pooled in known))
 
     def marginals(self, distribution: Any) -> list[Distribution]:
@@ -302,11 +307,11 @@ class Rule:
         """Return the calibrator of boxes, or raise InvalidInputError if there is none."""
         if self.coupling is None:
             raise InvalidInputError("Joint boxes hold several targets at once, and this rule has one: leave joint out.")
-        if self.coupling.boxes is None:
+        if self.boxes is None:
             raise InvalidInputError(
                 "Joint boxes need rows that the model has not seen: pass X_val and y_val to fit, or call recalibrate."
             )
-        return self.coupling.boxes
+        return self.boxes
 
     @property
     def keeps_variance(self) -> bool:
@@ -388,11 +393,9 @@ class Rule:
         A combination of spreads is a calibration of its own: in its place comes the paper's rule, the variance of the
         neighbours' targets, with the k that scores best before calibration.
         """
-        parts = tuple(part.uncalibrated() for part in self.parts)
-        if self.coupling is None:
-            plain = Rule(parts)
-        else:  # which has the bounds in any case
-            pairs = zip(parts, self.parts, strict=True)
+        plain = Rule(tuple(part.uncalibrated() for part in self.parts))
+        if self.coupling is not None:  # which has the bounds in any case
+            pairs = zip(plain.parts, self.parts, strict=True)
             plain = Rule(tuple(replace(one, support=part.support) for one, part in pairs), self.coupling.normal_only())
         # The threshold is that of the k that it was found with.
         return replace(plain, affinity_threshold=self.affinity_threshold if plain.k == self.k else np.nan)
@@ -408,11 +411,8 @@ class Rule:
         return replace(self, parts=parts, coupling=None if self.coupling is None else self.coupling.bounded(supports))
 
     def widened(self, share: float, most: int) -> Rule:
-        """Return the rule for more training rows: with as many neighbours as are the same share of these.
-
-        What is learned with k of 0.8 n rows holds for k/0.8 of n: a neighbourhood is then as wide as it was. The
-        population variance of k targets has the expectation (1 − 1/k) σ², which the factor γ makes equal.
-        """
+        """Return the rule for more training rows: with as many neighbours as are the same share of these."""
+        # What is learned with k of 0.8 n rows holds for k/0.8 of n: a neighbourhood is then as wide as it was.
         if share == 1:
             return self
         parts = tuple(part.widened(share, most) for part in self.parts)

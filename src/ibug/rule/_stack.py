@@ -161,8 +161,8 @@ def fit(
         return normal_only(experts, pooled, scoring, too_few(n))
     weights, bandwidth, score, scores = _FITS[scoring](statistics, 1 + experts.errors, shrinkage)
     if not score <= scores[0]:
-        stacked = normal_only(experts, pooled, scoring, "No mixture scored better on the validation rows.")
-        return Stacked(experts, stacked.weights, scores, float(scores[0]), scoring, pooled, bandwidth, stacked.reason)
+        normal = normal_only(experts, pooled, scoring, "No mixture scored better on the validation rows.")
+        return replace(normal, scores=scores, score=float(scores[0]), bandwidth=bandwidth)
     return Stacked(experts, weights, scores, float(score), scoring, pooled, bandwidth)
 
 
@@ -184,7 +184,8 @@ Found = tuple[Floats, float, float, Floats]  # weights, bandwidth, score of the 
 
 def _for_crps(statistics: ExpertStatistics, kept: int, shrinkage: float) -> Found:
     weights, score, scores = from_distances(*statistics.means(), statistics.n_rows, kept, shrinkage)
-    return weights, best_bandwidth(statistics, weights), score, scores
+    tried = [_log_score(density, weights, statistics.weights) for density in statistics.by_bandwidth]
+    return weights, float(BANDWIDTHS[int(np.argmin(tried))]), score, scores
 
 
 def from_distances(
@@ -205,14 +206,11 @@ def from_distances(
 
 
 def _for_nll(statistics: ExpertStatistics, kept: int, shrinkage: float) -> Found:
-    n, density, rows = statistics.n_rows, statistics.log_density, statistics.weights
-    tried = []
-    for number, bandwidth in enumerate(BANDWIDTHS):
-        best = likeliest(density[:, number], max(_ROWS_PER_PULL * shrinkage, 1e-9), rows)
-        weights = _with_least(best, n, kept)
-        tried.append((_log_score(density[:, number], weights, rows), number, float(bandwidth), weights))
-    score, number, bandwidth, weights = min(tried, key=lambda each: each[:2])
-    return weights, bandwidth, score, np.asarray(-weighted_mean(density[:, number], rows))
+    densities, rows, prior = statistics.by_bandwidth, statistics.weights, max(_ROWS_PER_PULL * shrinkage, 1e-9)
+    weights = [_with_least(likeliest(density, prior, rows), statistics.n_rows, kept) for density in densities]
+    scores = [_log_score(density, own, rows) for density, own in zip(densities, weights, strict=True)]
+    best = min(range(len(scores)), key=scores.__getitem__)
+    return weights[best], float(BANDWIDTHS[best]), scores[best], np.asarray(-weighted_mean(densities[best], rows))
 
 
 def _with_least(weights: Floats, n: float, kept: int) -> Floats:
@@ -231,17 +229,6 @@ def least_weight(n: float) -> float:
     return 1 / (n + 1)
 
 
-def best_bandwidth(statistics: ExpertStatistics, weights: Floats) -> float:
-    """Return the width of the kernels on atoms with the best log score of the mixture, relative to a row's scale.
-
-    Shapes: weights (J,).
-    """
-    scores = [
-        _log_score(statistics.log_density[:, number], weights, statistics.weights) for number in range(len(BANDWIDTHS))
-    ]
-    return float(BANDWIDTHS[int(np.argmin(scores))])
-
-
 def _log_score(log_density: Floats, weights: Floats, rows: Floats | None) -> float:
     """Return the mean negative log density of the mixture."""
     top = log_density.max(axis=1)
@@ -254,8 +241,6 @@ _FITS = {"crps": _for_crps, "nll": _for_nll}
 def quadratic_minimum(gradient: Floats, curvature: Floats) -> Floats:
     """Return the weights w that minimise g·w + ½ wᵀHw on the simplex, by an active set.
 
-    It starts at the first corner and each step goes downhill, so that the result is never worse than that corner.
-
     Shapes: gradient (J,); curvature (J, J).
     """
     n = len(gradient)
@@ -263,7 +248,7 @@ def quadratic_minimum(gradient: Floats, curvature: Floats) -> Floats:
     # does so where it is not, so that a face has one minimum. Units do not matter.
     size = float(np.abs(gradient).max() + np.abs(curvature).max()) or 1.0
     gradient, curvature = gradient / size, curvature / size + 1.0 + _RIDGE * np.eye(n)
-    weights = np.eye(n)[0]
+    weights = np.eye(n)[0]  # the first corner, from which each step goes downhill
     free = [0]
     for _ in range(20 * n + 20):
         best = _on_face(gradient, curvature, free)
@@ -300,12 +285,10 @@ def _on_face(gradient: Floats, curvature: Floats, free: list[int]) -> Floats:
 def likeliest(log_density: Floats, prior: float = 1.0, rows: Floats | None = None) -> Floats:
     """Return the weights with the highest log likelihood of their mixture, by Newton's method on the simplex.
 
-    It is the maximum that the EM algorithm approaches, of Σ log Σⱼ wⱼ pᵢⱼ + prior · log w₀: the prior is worth
-    that many rows of which only the first expert knows. As log w₀ ≤ 0, the likelihood is never below that of the first
-    expert.
-
     Shapes: log_density (n, J); rows (n,).
     """
+    # The maximum, which the EM algorithm approaches, of Σ log Σⱼ wⱼ pᵢⱼ + prior · log w₀: the prior is worth that many
+    # rows of which only the first expert knows. As log w₀ ≤ 0, the likelihood is never below that of the first expert.
     n, j = effective_rows(rows, len(log_density)), log_density.shape[1]
     share = np.ones(len(log_density)) if rows is None else rows * (n / rows.sum())
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import ks_2samp
 from sklearn.utils import _safe_indexing
 
 from ibug._options import Options
-from ibug._typing import Floats, Integers, LeavesOf, Rows
+from ibug._typing import Floats, LeavesOf, Rows
 from ibug._warnings import ROWS_FOR_COVERAGE, warn_user
 from ibug._weights import effective_rows, weighted_mean
 from ibug.calibration import ScaleConformal, rows_for_conformal
@@ -236,11 +237,10 @@ def warn_of_intervals(
 ) -> None:
     """Warn of a model whose prediction is outside of most intervals: it has learned too little, or other data.
 
-    Only a stack can have its intervals elsewhere. All other distributions have the prediction as their mean.
-
     Shapes: y (n_rows,); weights (n_rows,).
     """
-    if rule.coupling is not None or rule.parts[0].stack is None:  # means of several targets tell nothing by one number
+    # Only a stack can have its intervals elsewhere. All other distributions have the prediction as their mean.
+    if rule.coupling is not None or rule.parts[0].stack is None:
         return
     outside, ends, near = [], [], _NEAR * deviation
     for batch in batches:
@@ -292,10 +292,7 @@ def warn_of_old_rows(source: LocalSource, later: Rows) -> None:
 
 
 def warn_of_row_order(train: Rows, validation: Rows) -> None:
-    """Warn of training targets that are not in the order of their rows: the model predicts validation rows only.
-
-    Of both, predictions and targets are given.
-    """
+    """Warn of training targets in another order than their rows, by predictions and targets of both kinds of rows."""
     fits = [_correlation(*rows) for rows in (train, validation)]
     if min(len(train[1]), len(validation[1])) >= _ROWS_TO_CORRELATE and fits[0] < _NO_FIT and fits[1] > _FIT:
         warn_user(
@@ -314,8 +311,6 @@ def _correlation(predicted: Floats, y: Floats) -> float:
 
 def warn_of_target_order(predicted: Floats, y: Floats, names: Sequence[str]) -> bool:
     """Warn of several targets that are in another order than those of the model; return whether they are.
-
-    A target that is merely unpredictable is no reason: the other order must make every target that moves a useful one.
 
     Shapes: predicted, y (n_rows, n_targets).
     """
@@ -341,12 +336,10 @@ def predictions_of_some(reader: LeafReader, X: Any, y: Floats) -> Rows:
 def better_order(predicted: Floats, y: Floats) -> list[int]:
     """Return for each prediction the target that it fits; its own, unless another order is better beyond doubt.
 
-    Of the order that has the least sum of squared errors, in units of the targets' variances, each cycle of targets is
-    looked at by itself. It counts if a prediction in it was useless, all are of use in the other order, and the errors
-    become smaller by many standard errors.
-
     Shapes: predicted, y (n_rows, n_targets).
     """
+    # Of the order that has the least sum of squared errors, in units of the targets' variances, each cycle of targets
+    # counts if a prediction in it was useless, all are of use in the other order, and the gain is no chance.
     order, variance = list(range(y.shape[1])), y.var(axis=0)
     vary = np.flatnonzero(variance > 0)
     if len(vary) < 2 or len(y) < LEAST_ROWS or not np.isfinite(predicted).all():
@@ -354,28 +347,16 @@ def better_order(predicted: Floats, y: Floats) -> list[int]:
     squares = (predicted[:, vary, None] - y[:, None, vary]) ** 2 / variance[vary]  # of prediction i for target j
     errors = squares.mean(axis=0)
     _, best = linear_sum_assignment(errors - 1e-9 * np.eye(len(vary)))  # of equal ones, the order that is given
-    for cycle in _cycles(best):
+    exchanges = csr_array((np.ones(len(vary)), (np.arange(len(vary)), best)))
+    n_cycles, cycle_of = connected_components(exchanges, directed=False)
+    for cycle in (np.flatnonzero(cycle_of == number) for number in range(n_cycles)):
         before, after = errors[cycle, cycle], errors[cycle, best[cycle]]
         gain = (squares[:, cycle, cycle] - squares[:, cycle, best[cycle]]).sum(axis=1)
         certain = gain.mean() > _CERTAIN * gain.std() / np.sqrt(len(gain))
         if before.max() > _USELESS and after.max() < 1 and certain:
-            for i in cycle:
+            for i in cycle.tolist():
                 order[vary[i]] = int(vary[best[i]])
     return order
-
-
-def _cycles(order: Integers) -> list[list[int]]:
-    """Return the cycles of a permutation, without those of one."""
-    found, seen = [], set()
-    for start in range(len(order)):
-        cycle, j = [], start
-        while j not in seen:
-            seen.add(j)
-            cycle.append(j)
-            j = int(order[j])
-        if len(cycle) > 1:
-            found.append(cycle)
-    return found
 
 
 Hashes = NDArray[np.uint64]
@@ -398,12 +379,9 @@ _TREES_TO_COUNT, _SPLITS_TO_COUNT = 10, 4
 
 
 def seen_share(train: Rows, new: Rows) -> float:
-    """Return the share of the new rows that are training rows, target and all; 0 where chance may explain it.
-
-    Data may well have equal rows. So the share counts only if it exceeds that of training rows which have a twin among
-    the training rows by 10 percentage points, and by three standard errors. Of many new rows a thousand are looked up.
-    Rows of a kind that cannot be compared count as new.
-    """
+    """Return the share of the new rows that are training rows, target and all; 0 where chance may explain it."""
+    # Data may well have equal rows: the share must exceed that of training rows which have a twin among themselves.
+    # Rows of a kind that cannot be compared count as new.
     (X, y), (X_new, y_new) = train, new
     if y.ndim > 1:  # the first of several targets tells as much
         y, y_new = y[:, 0], y_new[:, 0]

@@ -43,21 +43,15 @@ def checked_model(estimator: Any, options: Options, rng: np.random.RandomState) 
     if estimator is None:
         estimator = HistGradientBoostingRegressor(random_state=rng.randint(2**31 - 1))
     reader_type(estimator)
-    if not options.prefit:
-        warn_of_retraining(estimator, fresh(estimator))
+    copy = None if options.prefit else fresh(estimator)
+    if copy is not None and _is_trained(estimator) and not _is_trained(copy):
+        warn_user(
+            f"This {type(estimator).__name__} is trained already, and prefit is not set: a clone of it is trained "
+            "again, and its own trees are not used. Set prefit=True to wrap it as it is, and pass X_val and y_val; or "
+            "give an untrained estimator, sklearn.base.clone(model).",
+            TrainedAnewWarning,
+        )
     return estimator
-
-
-def warn_of_retraining(model: Any, copy: Any) -> None:
-    """Warn of an estimator that is trained already, and about to be trained again."""
-    if not _is_trained(model) or _is_trained(copy):
-        return
-    warn_user(
-        f"This {type(model).__name__} is trained already, and prefit is not set: a clone of it is trained again, and "
-        "its own trees are not used. Set prefit=True to wrap it as it is, and pass X_val and y_val; or give an "
-        "untrained estimator, sklearn.base.clone(model).",
-        TrainedAnewWarning,
-    )
 
 
 def _is_trained(model: Any) -> bool:
@@ -193,9 +187,8 @@ def target_names(y: Any) -> list[str]:
 
     Shapes: y (n_rows,).
     """
-    columns = getattr(y, "columns", None)
-    if columns is not None:
+    if getattr(y, "columns", None) is not None:
         check_unique_names(y, "y")
-        return [str(name) for name in columns]
+        return [str(name) for name in y.columns]
     shape = shape_of(y)
     return [f"target_{j}" for j in range(shape[1] if len(shape) > 1 else 1)]

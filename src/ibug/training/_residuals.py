@@ -47,12 +47,17 @@ def own_residuals(
     verbose: bool = False,
 ) -> Residuals:
     """Return the residuals of the training rows by the model itself. Shapes: y (n_rows,); sample_weight (n_rows,)."""
-    found = _own_residuals(reader, index, y, sample_weight, X, n_jobs, verbose)
-    if found.values is not None or sample_weight is None or np.any(sample_weight != sample_weight[0]):
-        return found
-    # Weights that are all the same may be those of a model that was trained without: its leaf values show which.
-    plain = _own_residuals(reader, index, y, None, X, n_jobs, verbose)
-    return found if plain.values is None else plain
+    weightings, reasons = [sample_weight], []
+    if sample_weight is not None and np.all(sample_weight == sample_weight[0]):
+        weightings.append(None)  # the model may have been trained without them: its leaf values show which
+    for weights in weightings:
+        try:
+            return _own_residuals(reader, index, y, weights, X, n_jobs, verbose)
+        except RecipeError as reason:
+            reasons.append(reason)
+    return Residuals(
+        None, "none", f"The model cannot compute out-of-sample residuals of its training rows: {reasons[0]}."
+    )
 
 
 def _own_residuals(
@@ -64,31 +69,21 @@ def _own_residuals(
     n_jobs: int | None,
     verbose: bool,
 ) -> Residuals:
-    residuals, kind = np.empty(y.shape), "none"
-    try:
-        for j, (column, found) in enumerate(zip(y.reshape(len(y), -1).T, residuals.reshape(len(y), -1).T, strict=True)):
-            recipe, own = recipe_of(reader, column, sample_weight, j), index
-            if y.ndim > 1 and reader.outputs is not None:  # the trees of one target have an index of their own
-                trees = np.flatnonzero(reader.outputs == j)
-                own = LeafNumbers(reader, reader.n_trees, trees).index_of(X, n_jobs=n_jobs, verbose=verbose)
-            predictions, kind = _predictions(recipe, own, n_jobs, verbose)  # all models are of one kind
-            found[:] = column - predictions
-    except RecipeError as reason:
-        return Residuals(
-            None, "none", f"The model cannot compute out-of-sample residuals of its training rows: {reason}."
-        )
+    """Return the residuals of each target, or raise RecipeError where the model cannot compute them."""
+    residuals, kind = np.empty(y.shape), "none"  # all models are of one kind
+    for j, (column, found) in enumerate(zip(y.reshape(len(y), -1).T, residuals.reshape(len(y), -1).T, strict=True)):
+        recipe, own = recipe_of(reader, column, sample_weight, j), index
+        if y.ndim > 1 and reader.outputs is not None:  # the trees of one target have an index of their own
+            trees = np.flatnonzero(reader.outputs == j)
+            own = LeafNumbers(reader, reader.n_trees, trees).index_of(X, n_jobs=n_jobs, verbose=verbose)
+        if recipe.refusal:
+            raise RecipeError(recipe.refusal)
+        if isinstance(recipe, Bagging):
+            predictions, kind = _out_of_bag(recipe, own), "out-of-bag"
+        else:
+            predictions, kind = _leave_one_out(recipe, own, n_jobs, verbose), "leave-one-out"
+        found[:] = column - predictions
     return Residuals(residuals, kind)
-
-
-def _predictions(
-    recipe: Boosting | Bagging, index: LeafIndex | JoinedIndex, n_jobs: int | None, verbose: bool
-) -> tuple[Floats, str]:
-    """Return the prediction of each training row without the row itself, and how it was made."""
-    if recipe.refusal:
-        raise RecipeError(recipe.refusal)
-    if isinstance(recipe, Bagging):
-        return _out_of_bag(recipe, index), "out-of-bag"
-    return _leave_one_out(recipe, index, n_jobs, verbose), "leave-one-out"
 
 
 def recipe_of(reader: LeafReader, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting | Bagging:
@@ -154,7 +149,7 @@ def _leave_one_out(recipe: Boosting, index: LeafIndex | JoinedIndex, n_jobs: int
         for chunk in _chunks(recipe, index):
             trees = (chunk.codes, chunk.first, chunk.values)
             sums, sizes = np.zeros((len(chunk.values), 2)), np.zeros((len(chunk.first) - 1, 2))
-            for some in _groups(ranges, threads):
+            for some in (ranges[first : first + threads] for first in range(0, len(ranges), threads)):
                 parts = [(np.zeros((len(sums), kernel.LANES, 2)), np.zeros_like(sizes)) for _ in some]
                 parallel(
                     delayed(kernel.leaf_sums)(*trees, *rows, raw, start, stop, *part)
@@ -175,11 +170,6 @@ def _leave_one_out(recipe: Boosting, index: LeafIndex | JoinedIndex, n_jobs: int
     if not np.isfinite(predictions).all():
         raise RecipeError("some predictions without the row itself are not finite")
     return predictions
-
-
-def _groups(ranges: list[tuple[int, int]], size: int) -> Iterator[list[tuple[int, int]]]:
-    for start in range(0, len(ranges), size):
-        yield ranges[start : start + size]
 
 
 def _check(recipe: Boosting, chunk: _Chunk, sums: Floats, sizes: Floats, rounding: float) -> None:

@@ -121,10 +121,8 @@ class FitRequest:
         return cls(model, columns, X, y, targets, validation, fit_params, options, rng, *known)
 
     def with_model_column_names(self) -> FitRequest:
-        """Return the same with other names of the columns, where the model's library would not be trained with these.
-
-        The validation rows keep theirs: what reads rows renames them.
-        """
+        """Return the same with other names of the columns, where the model's library cannot be trained with these."""
+        # The validation rows keep theirs: what reads rows renames them.
         if self.options.prefit or self.columns is None:
             return self
         taken = names_taken(self.model, self.columns)
@@ -133,20 +131,20 @@ class FitRequest:
         fit_params = renamed_parameters(self.fit_params, self.columns, taken)
         return replace(self, columns=taken, X=renamed(self.X, taken), fit_params=fit_params, renames=True)
 
-    def trained(self) -> Any:
-        """Return a copy of the model, trained on all rows."""
-        return fresh(self.model).fit(self.X, self.y, **self.fit_params)
+    def final_model(self) -> Any:
+        """Return the model itself if it is trained already, else a copy that is trained on all rows."""
+        return self.model if self.options.prefit else fresh(self.model).fit(self.X, self.y, **self.fit_params)
 
     def source(self, model: Any, residuals: Floats | None = None, *, own: bool = False) -> LocalSource:
         """Return the source of neighbours of a trained model: its training rows, indexed.
 
         Shapes: residuals (n_train,).
         """
-        options, reader = self.options, read_leaves_of(model)
-        reader = RenamingReader(reader, self.columns) if self.renames else reader
-        given = None if self.columns is None else [reader.written_as(str(name)) for name in self.columns]
-        check_outputs(reader, self.y)
-        plain, reader = reader, weighted_outputs(reader, options.sampling.output_weights)
+        options, plain = self.options, read_leaves_of(model)
+        plain = RenamingReader(plain, self.columns) if self.renames else plain
+        given = None if self.columns is None else [plain.written_as(str(name)) for name in self.columns]
+        check_outputs(plain, self.y)
+        reader = weighted_outputs(plain, options.sampling.output_weights)
         check_feature_names(reader.feature_names, given, self.columns)
         work: dict[str, Any] = {"n_jobs": options.n_jobs, "verbose": options.verbose}
         made = None if residuals is None else Residuals(residuals, "clones")
@@ -260,10 +258,11 @@ def fit_source_and_rule(request: FitRequest) -> SourceAndRule:
 
 
 def _strategy(options: Options, *, has_validation: bool) -> Callable[[FitRequest], SourceAndRule]:
-    if options.prefit:
-        return _as_given
+    """Return the strategy that the options ask for: cross-fitting a trained model needs `cv`."""
     if has_validation or not options.needs_validation:
-        return _trained
+        return _direct
+    if options.prefit:
+        return _direct if options.cv is None else _cross_fitted
     return _cross_fitted if options.cross_fits else _split
 
 
@@ -296,45 +295,28 @@ def _diagnose(request: FitRequest, fitted: SourceAndRule, *, unseen: bool) -> No
         )
 
 
-def _as_given(request: FitRequest) -> SourceAndRule:
-    """Use a trained model as it is; clones are trained only if `cv` says so."""
-    options = request.options
-    if options.cv is not None and request.validation is None and options.needs_validation:
-        return _from_cross_fit(request, request.cross_fit(search=True), request.model)
-    residuals = request.residuals_of(request.cross_fit()) if options.wants_clones else None
-    own = options.asks_model and request.validation is not None
-    return _from_validation(request, request.source(request.model, residuals, own=own))
-
-
-def _trained(request: FitRequest) -> SourceAndRule:
-    """Train on X alone, and learn from the given validation rows, if any."""
-    options = request.options
-    of_use = request.validation is not None
-    wanted = options.wants_clones and (of_use or options.spread.requires_residuals)
-    residuals = request.residuals_of(request.cross_fit()) if wanted else None
-    return _from_validation(request, request.source(request.trained(), residuals, own=options.asks_model and of_use))
-
-
-def _cross_fitted(request: FitRequest) -> SourceAndRule:
-    """Learn from out-of-fold predictions of all rows, then train on everything."""
-    return _from_cross_fit(request, request.cross_fit(search=True), request.trained())
+def _direct(request: FitRequest) -> SourceAndRule:
+    """Take a trained model as it is, or train one on X alone, and learn from the validation rows, if there are any."""
+    options, has_validation = request.options, request.validation is not None
+    of_use = has_validation or options.prefit or options.spread.requires_residuals
+    residuals = request.residuals_of(request.cross_fit()) if options.wants_clones and of_use else None
+    source = request.source(request.final_model(), residuals, own=options.asks_model and has_validation)
+    return _from_validation(request, source)
 
 
 def _split(request: FitRequest) -> SourceAndRule:
     """Learn from a part that is held out, then train on everything (paper, section 5.1)."""
     options = request.options
     part = request.part(*split(len(request.y), options.share_held_out, request.rng))
-    source, rule, _ = _trained(part)
+    source, rule, _ = _direct(part)
     if not options.refit:
         return SourceAndRule(source, rule)
-    final = with_planned_search(request.source(request.trained(), own=options.asks_model), request.X, options)
+    final = with_planned_search(request.source(request.final_model(), own=options.asks_model), request.X, options)
     if source.out_of_sample.are_own and final.out_of_sample.are_own:
         final = final.with_training_residuals(final.out_of_sample.at_level(source.out_of_sample.level))
     elif "residuals" in rule.needs:  # which the final model cannot compute, or not even the first one could
         _require_residuals(options, final.out_of_sample.reason or source.out_of_sample.reason)
-        assert part.validation is not None, "which the held out rows are"
-        known = part.validation, options, part.targets, part.rng, part.validation_weight
-        rule = learn_from(source.with_training_residuals(Residuals()), *known).rule
+        rule = _from_validation(part, source.with_training_residuals(Residuals())).rule
     rule = rule.with_k(options.k)
     if rule.conformal is None:  # else more cells would not be what was calibrated
         final = with_checked_search(final, rule, (request.X, request.y), options)
@@ -350,8 +332,9 @@ def _require_residuals(options: Options, reason: str) -> None:
         )
 
 
-def _from_cross_fit(request: FitRequest, found: CrossFit, model: Any) -> SourceAndRule:
+def _cross_fitted(request: FitRequest) -> SourceAndRule:
     """Learn from training rows, with the neighbours that clones found which have not seen them."""
+    found, model = request.cross_fit(search=True), request.final_model()
     options, y, weights = request.options, request.y[found.rows], request.sample_weight
     residuals = request.residuals_of(found) if options.wants_residuals else None
     source = with_planned_search(request.source(model, residuals), request.X, options)
@@ -395,10 +378,9 @@ def _from_cross_fit(request: FitRequest, found: CrossFit, model: Any) -> SourceA
 
 
 def _from_validation(request: FitRequest, source: LocalSource) -> SourceAndRule:
-    if request.validation is not None:
-        known = source, request.validation, request.options, request.targets, request.rng, request.validation_weight
-        return learn_from(*known)
     options = request.options
+    if request.validation is not None:
+        return learn_from(source, request.validation, options, request.targets, request.rng, request.validation_weight)
     targets = suited(request.targets, source.leaves.reader.nonnegative_losses)
     rule = without_validation(options, targets, source.index.n_rows)
     source = with_planned_search(source, request.X, options)
@@ -423,9 +405,7 @@ def learn_from(
     rng: np.random.RandomState,
     weights: Floats | None = None,
 ) -> SourceAndRule:
-    """Return the rule that validation rows choose and calibrate, and the source that it asks.
-
-    The source is another one where residuals are those of the validation rows.
+    """Return the rule that validation rows choose, and the source: another one if it has residuals of these rows.
 
     Shapes: weights (n_rows,).
     """
@@ -495,13 +475,11 @@ ROWS_FOR_THRESHOLD = 1000
 
 
 def _for_final_model(rule: Rule, source: LocalSource, X: Any, n_jobs: int | None) -> Rule:
-    """Return the rule with the affinity threshold of the final model, and a reference for it.
-
-    Held-out rows have the scores of models of fewer rows, which are lower. The threshold is that of training rows in
-    the final model, none of which is its own neighbour. Their scores are near those of new rows, but not equal in
-    distribution: they have shaped the trees. So `monitor` compares no affinity scores, unless the rule is learned again
-    on rows that the final model has not seen.
-    """
+    """Return the rule with the affinity threshold of the final model, and a reference for it."""
+    # Held-out rows have the scores of models of fewer rows, which are lower. The threshold is that of training rows in
+    # the final model, none of which is its own neighbour. Their scores are near those of new rows, but not equal in
+    # distribution: they have shaped the trees. So `monitor` compares no affinity scores, unless the rule is learned
+    # again on rows that the final model has not seen.
     n_index = source.index.n_rows
     if n_index < 2:
         return replace(rule, reference=rule.reference.for_other_model())
