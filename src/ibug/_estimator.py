@@ -319,7 +319,7 @@ class ProbabilisticRegressorMixin:
         return X
 
     def _is_plain(self, X: Any) -> bool:
-        """Tell at once whether X is an array or a pandas frame just as it should be."""
+        """Return at once whether X is an array or a pandas frame just as it should be."""
         if not self.__sklearn_is_fitted__():
             return False
         names = getattr(self, "feature_names_in_", None)

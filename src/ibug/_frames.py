@@ -133,15 +133,14 @@ def feature_types(X: Any) -> list[FeatureType]:
 
 
 def _feature_type(name: str, column: Any) -> FeatureType:
-    found: FeatureType = {"name": name, "dtype": str(column.dtype)}
+    dtype = str(column.dtype)
     categories = getattr(column.dtype, "categories", None)  # of pandas, and of polars' Enum
-    if categories is None and str(column.dtype).startswith("Categorical"):
+    if categories is None and dtype.startswith("Categorical"):
         categories = column.cat.get_categories()  # of polars
     if categories is not None:
-        found["dtype"] = "category"
-        found["categories"] = [_plain(value) for value in categories]
-        return found
-    return found | (_texts(column) if _may_be_text(column.dtype) else {})
+        return {"name": name, "dtype": "category", "categories": [_plain(value) for value in categories]}
+    may_be_text = dtype.lower() in ("object", "str", "string", "utf8") or dtype.startswith("string")
+    return {"name": name, "dtype": dtype} | (_texts(column) if may_be_text else {})
 
 
 def warn_unknown_categories(X: Any, types: Sequence[FeatureType]) -> None:
@@ -182,10 +181,6 @@ def _different(values: Any) -> set[Any]:
 
 def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
-
-
-def _may_be_text(dtype: Any) -> bool:
-    return str(dtype).lower() in ("object", "str", "string", "utf8") or str(dtype).startswith("string")
 
 
 def _texts(values: Any) -> FeatureType:

@@ -177,13 +177,20 @@ class Options:
     def check(self, n_rows: int, fit_params: Mapping[str, Any], *, has_validation: bool) -> None:
         """Check the options against what `fit` was given."""
         self.check_k(n_rows)
-        if self.prefit:
-            # Residuals need them if the model was trained with them.
-            weights_of_use = self.sampling.weight_neighbors or (self.asks_model and has_validation)
-            unused = [name for name in fit_params if not (weights_of_use and is_weight(name))]
-            self._check_prefit(unused, has_validation)
-        elif self.spread.requires_residuals and not has_validation:
-            self._check_level()
+        if not self.prefit or self.cv is not None:
+            if self.spread.requires_residuals and not has_validation:
+                self._check_level()
+            return
+        # Residuals need weights if the model was trained with them.
+        weights_of_use = self.sampling.weight_neighbors or (self.asks_model and has_validation)
+        unused = sorted(name for name in fit_params if not (weights_of_use and is_weight(name)))
+        if unused:
+            raise InvalidInputError(
+                f"With prefit=True the estimator is not trained, so {unused} would have no effect: "
+                "leave them out, or set prefit=False."
+            )
+        if not has_validation:
+            self._check_without_validation()
 
     def check_k(self, n_rows: int) -> None:
         """Check k against the rows that will be in the index at the end; one neighbour alone has no variance."""
@@ -213,23 +220,8 @@ class Options:
                 'X_val and y_val, or set residuals="auto", which trains clones.'
             )
 
-    def _check_prefit(self, unused: list[str], has_validation: bool) -> None:
-        """Check what a trained model needs beside it: rows that it has not seen, or the permission to train clones."""
-        if self.cv is not None:
-            if self.spread.requires_residuals and not has_validation:
-                self._check_level()
-            return
-        if unused:
-            raise InvalidInputError(
-                f"With prefit=True the estimator is not trained, so {sorted(unused)} would have no effect: "
-                "leave them out, or set prefit=False."
-            )
-        if has_validation:
-            return
-        self._check_without_validation()
-        check_without_validation(self.calibrate, self.conformal)
-
     def _check_without_validation(self) -> None:
+        """Check that a trained model needs no rows that it has not seen."""
         if self.spread.requires_residuals:
             raise InvalidInputError(
                 'spread="residuals" needs errors that the trained model made on rows it has not seen; on its own '
@@ -248,10 +240,11 @@ class Options:
                 f"distribution={self.distribution!r} needs rows that the trained model has not seen: pass X_val and "
                 "y_val, or name one family."
             )
+        check_without_validation(self.calibrate, self.conformal)
 
 
 def is_weight(name: str) -> bool:
-    """Tell whether a parameter of `fit` has the weights of rows: as it is, or for a step of a pipeline."""
+    """Return whether a parameter of `fit` has the weights of rows: as it is, or for a step of a pipeline."""
     return name.rpartition("__")[2] == "sample_weight"
 
 

@@ -180,7 +180,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from sklearn.exceptions import NotFittedError
 
-    told = "The model that was to be wrapped has not been fitted yet."
-    made = type(name, (IBUGError, NotFittedError), {"__doc__": told, "__module__": __name__})
-    globals()[name] = made
-    return made
+    text = "The model that was to be wrapped has not been fitted yet."
+    error = type(name, (IBUGError, NotFittedError), {"__doc__": text, "__module__": __name__})
+    globals()[name] = error
+    return error

@@ -443,8 +443,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return tags
 
     def _variances(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        rule = self.rule_
+        X, rule = self._check_rows(X), self.rule_
         batches = self.batches(X, rule.variance_needs, predict=not rule.keeps_variance)
         return np.concatenate([*map_batches(batches, rule.predicted_variance, self.n_jobs)])
 

@@ -188,7 +188,7 @@ def test_what_cannot_be(data):
     for wrong in (None, np.where(weights == 1, 0, weights), -weights):
         with pytest.raises(InvalidInputError, match="one above zero for each training row"):
             fitted(data, wrong, sampling=Sampling(weight_neighbors=True), spread="targets")
-    with pytest.raises(InvalidInputError, match="fitted to neighbours that count alike"):
+    with pytest.raises(InvalidInputError, match="fitted to neighbours that count equally"):
         fitted(data, weights, sampling=Sampling(weight_neighbors=True), distribution="kde")
     with pytest.raises(InvalidInputError, match="True or False"):
         fitted(data, weights, sampling=Sampling(weight_neighbors="yes"))

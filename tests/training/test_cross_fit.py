@@ -8,7 +8,7 @@ from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, ShuffleS
 from ibug import IBUGRegressor
 from ibug.exceptions import InvalidInputError
 from ibug.neighbors import Sampling
-from ibug.training import cross_fit, improvement_of, make_folds, tuning_rows
+from ibug.training._folds import cross_fit, improvement_of, make_folds, tuning_rows
 from tests.oracles import nearest_rows
 
 pytestmark = pytest.mark.once

@@ -63,19 +63,21 @@ def rank_for_labelling(estimator: Any, X_pool: Any, n_rows: int | None = None) -
 def greedy(shares: Floats, rows: Integers, spread: Floats, covered: Floats, n_chosen: int) -> tuple[Integers, Floats]:
     """Choose rows one after another, each the one of the largest gain; of equal gains the widest, then the first.
 
-    Gains never grow as more rows are chosen. So one that was computed earlier is a bound, and only the row with the
-    largest bound is looked at again.
-
     Shapes: shares, rows (n_pool, k); spread, covered (n_pool,).
     """
+    # Gains never grow as more rows are chosen. So one that was computed earlier is a bound, and only the row with the
+    # largest bound is looked at again.
     n, k = rows.shape
     helped = csr_matrix((shares.ravel(), (rows.ravel(), np.repeat(np.arange(n), k))), shape=(n, n))
     covered = covered.copy()
 
-    def gain_of(i: int) -> float:
+    def helped_by(i: int) -> tuple[Integers, Floats]:
         here = slice(helped.indptr[i], helped.indptr[i + 1])
-        others = helped.indices[here]
-        return float(np.maximum(helped.data[here] - covered[others], 0.0) @ spread[others])
+        return helped.indices[here], helped.data[here]
+
+    def gain_of(i: int) -> float:
+        others, own = helped_by(i)
+        return float(np.maximum(own - covered[others], 0.0) @ spread[others])
 
     heap = [(-gain_of(i), -spread[i], i, 0) for i in range(n)]
     heapq.heapify(heap)
@@ -86,7 +88,6 @@ def greedy(shares: Floats, rows: Integers, spread: Floats, covered: Floats, n_ch
             heapq.heapreplace(heap, (-gain_of(i), negative_spread, i, step))
         gain, _, i, _ = heapq.heappop(heap)
         order[step], gains[step] = i, -gain
-        here = slice(helped.indptr[i], helped.indptr[i + 1])
-        others = helped.indices[here]
-        covered[others] = np.maximum(covered[others], helped.data[here])
+        others, own = helped_by(i)
+        covered[others] = np.maximum(covered[others], own)
     return order, gains

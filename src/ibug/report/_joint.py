@@ -35,7 +35,7 @@ def joint_section(
     """Return what the page says of all targets together. Shapes: rows (n_shown,)."""
     joint, coverage = predictions.distribution, found[0].coverage
     y = np.stack([one.y for one in found], axis=1)
-    boxes = None if rule.boxes is None else np.stack(rule.box(joint, coverage), axis=2)
+    boxes = None if rule.boxes is None else rule.ends(joint, coverage, joint=True)
     lines = [] if boxes is None else [coverage_line(_inside(boxes, y), coverage, "rows have all targets", "boxes")]
     lines += [] if similarity is None else [similarity.headline()]
     return {
@@ -76,7 +76,7 @@ def _levels(rule: Any, joint: JointStack, found: list[ScoredRows], y: Floats) ->
     lines = []
     for level in sorted({*LEVELS, found[0].coverage}):
         ends = np.stack([np.stack(one.distribution.interval(level), axis=1) for one in found], axis=1)
-        box = "–" if rule.boxes is None else percent(float(_inside(np.stack(rule.box(joint, level), 2), y).mean()), 1)
+        box = "–" if rule.boxes is None else percent(float(_inside(rule.ends(joint, level, joint=True), y).mean()), 1)
         apart = percent(float(_inside(ends, y).mean()), 1)
         lines.append({"level": f"{100 * level:g} %", "boxes": box, "apart": apart})
     return lines

@@ -238,11 +238,10 @@ def correlation_within(neighborhoods: Sequence[Floats], unit: Floats) -> Floats:
 def pseudo_rows(copula: Floats, residuals: Floats, scores: Floats, weights: Floats | None) -> float | None:
     """Return for how many neighbours the copula of all rows counts, or None if each row should have just that one.
 
-    The best of a few numbers, by the likelihood of the validation rows' normal scores; and only if rows gain by it for
-    certain, that is by more than three standard errors, as several numbers are tried.
-
     Shapes: copula (d, d); residuals (n, k, d); scores (n, d); weights (n,).
     """
+    # The best of a few numbers, by the likelihood of the validation rows' normal scores; and only if the gain is more
+    # than three standard errors, as several numbers are tried.
     before = log_densities(np.broadcast_to(copula, (len(scores), *copula.shape)), scores)
     best, most = None, 0.0
     for count in _PSEUDO_ROWS:
@@ -335,10 +334,6 @@ def pooled_vectors(
 ) -> tuple[Floats, Floats]:
     """Return error vectors that represent those of all validation rows, (n_errors, d), and correlations, (d, d).
 
-    There are as many as each target has pooled errors, and these are their columns. Beyond 127 rows they are quantiles
-    of all errors; which of them belong together is said by the ranks of 127 rows, drawn evenly along the first
-    principal axis of the errors.
-
     Shapes: y (n, d); weights (n,).
     """
     errors = (y - evidence.mean) / evidence.scale
@@ -348,6 +343,8 @@ def pooled_vectors(
     m = len(pooled[0].errors)
     if m == n and weights is None:
         return errors, correlation
+    # Columns are the pooled errors of each target, quantiles of all errors. Which of them belong together is given by
+    # the ranks of as many rows, drawn evenly along the first principal axis of the errors.
     axis = np.linalg.eigh(correlation)[1][:, -1]
     order = np.argsort(scores @ axis, kind="stable")
     total = np.cumsum(np.ones(n) if weights is None else weights[order])

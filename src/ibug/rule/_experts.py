@@ -71,11 +71,11 @@ class Experts:
 
     def scaled(self, factor: float, most: int = _MOST) -> Experts:
         """Return as many experts that ask this many times as many neighbours, `most` at most."""
-        targets, residuals = (
-            tuple(replace(expert, k=min(scaled_k(expert.k, factor), most)) for expert in experts)
-            for experts in (self.targets, self.residuals)
-        )
-        return Experts(targets, residuals, self.errors)
+
+        def more(experts: tuple[Nearest, ...]) -> tuple[Nearest, ...]:
+            return tuple(replace(expert, k=min(scaled_k(expert.k, factor), most)) for expert in experts)
+
+        return replace(self, targets=more(self.targets), residuals=more(self.residuals))
 
     def active(self, weights: Floats) -> tuple[Experts, Floats, Floats]:
         """Return the experts on neighbours with a weight above zero, and these weights. Shapes: weights (J,)."""
@@ -125,11 +125,11 @@ class Experts:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Experts:
         """Return the experts that have this state."""
-        targets, residuals = (
-            tuple(Nearest(int(k), float(sharpness)) for k, sharpness in state[name])
-            for name in ("targets", "residuals")
-        )
-        return cls(targets, residuals, bool(state["errors"]))
+
+        def given(name: str) -> tuple[Nearest, ...]:
+            return tuple(Nearest(int(k), float(sharpness)) for k, sharpness in state[name])
+
+        return cls(given("targets"), given("residuals"), bool(state["errors"]))
 
 
 def scaled_k(k: int, factor: float) -> int:
@@ -254,7 +254,7 @@ class Evidence:
     targets: Floats  # (n, k) the neighbours' targets
     shares: Floats  # (n, k) their affinities, as shares of the trees
     residuals: Floats | None = None  # (n, k) their out-of-sample residuals, where there are some
-    weights: Floats | None = None  # (n, k) what each of them counts for, above zero; None where they count alike
+    weights: Floats | None = None  # (n, k) what each of them counts for, above zero; None where they count equally
 
     def arrays(self, experts: Experts, grid: DiscreteSupport) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Return predictions, neighbours' targets, predictions plus neighbours' residuals, shares and weights."""
@@ -280,7 +280,7 @@ class ExpertStatistics:
     to_target: Floats  # (n, J) E|Xⱼ − y| of each expert
     to_each_other: Floats  # (n, J(J + 1)/2) E|Xⱼ − Xₖ| for k ≤ j, row after row of the lower triangle
     log_density: Floats  # (n, n_bandwidths, J) the log densities of the smoothed experts at y
-    weights: Floats | None = None  # (n,) of the rows; None where they count alike
+    weights: Floats | None = None  # (n,) of the rows; None where they count equally
 
     @property
     def n_rows(self) -> float:

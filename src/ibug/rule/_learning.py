@@ -27,11 +27,11 @@ from ibug.rule._stack import Stacked, fit, normal_stack, too_few
 from ibug.rule._statistics import Statistics, TargetStatistics
 from ibug.rule._targets import TargetSummary
 
-# The share of validation rows below the threshold of the affinity score; one row of a hundred is the least to tell it.
+# The share of validation rows below the threshold of the affinity score; fewer rows than 100 cannot show it.
 _SHARE_BELOW_THRESHOLD = 0.01
 _LEAST_ROWS_FOR_THRESHOLD = 100
 
-# About how many validation rows, with their neighbours, tell how fine the target is.
+# About the number of validation rows whose neighbours show how fine the target is.
 _ROWS_FOR_RESOLUTION = 5000
 
 # The tails whose share of rows the two sides of stacks are calibrated on: the ends of 90 % intervals.
@@ -63,7 +63,7 @@ def learn(
     rule = choose(plans, Statistics.collect(rows.batches(needs), rows.y, plans, rows.weights), rows.source.n_trees)
     if rule.coupling is None or options.conformal is not None:
         return rule
-    # Without conformal calibration the same rows tell the size of boxes, which is then an approximation.
+    # Without conformal calibration the same rows give the size of boxes, which is then an approximation.
     marginals = joined([rule.distribution(batch) for batch in rows.batches(rule.needs)]).marginals()
     return replace(rule, coupling=replace(rule.coupling, boxes=BoxCalibrator.fit(marginals, rows.y, rows.weights)))
 
@@ -86,17 +86,14 @@ def choose(plans: Sequence[Plan], statistics: Statistics, n_trees: int) -> Rule:
 
 
 def _chosen(plan: Plan, statistics: TargetStatistics) -> TargetRule:
-    """Return the rule of the best candidate for one target.
-
-    Residuals by the model itself are used only where they gain more than one validation row is worth, compared with
-    targets alone.
-    """
+    """Return the rule of the best candidate for one target."""
     singles = {quantity: single(quantity, plan, statistics) for quantity in plan.quantities}
     rule, score = _best(plan, statistics, singles)
     if not plan.own_residuals or not plan.options.spread.combines:
         return rule
-    # Combination and stack are fitted a second time: without residuals variances are others, and with them the scale
-    # that errors are pooled by and experts are compared with.
+    # Such residuals are used only where they gain more than one validation row is worth. Combination and stack are
+    # fitted a second time: without residuals variances are others, and with them the scale that errors are pooled by
+    # and experts are compared with.
     plain, least = _best(plan.without_residuals(), statistics, singles)
     row = 1.0 if plan.options.scoring == "nll" else abs(least)
     if score < least - row / statistics.n_rows:
@@ -183,28 +180,25 @@ def _coupled(plans: Sequence[Plan], parts: Sequence[TargetRule], statistics: Sta
     """Return the coupling of several targets with the best energy score on the validation rows."""
     targets, weights, experts = statistics.targets, statistics.weights, plans[0].experts
     y, mean = (np.stack([getattr(one, name) for one in targets], axis=1) for name in ("y", "mean"))
-    pairs = [*zip(parts, targets, strict=True)]
-    scale = np.sqrt(np.stack([part.calibrated(one.variance(part.spread)) for part, one in pairs], axis=1))
-    pooled = tuple(
-        part.stack.pooled
-        if part.stack is not None
-        else pool(one.mean, scale[:, j], one.y, weights, resolution=resolution(one.y), support=part.support.bounds)
-        for j, (part, one) in enumerate(pairs)
-    )
-    own = tuple(
-        normal_stack(one.mean, scale[:, j], pooled[j])
-        if part.stack is None
-        else part.stack.distribution(one.evidence(np.square(scale[:, j])))
-        for j, (part, one) in enumerate(pairs)
-    )
+    scales, pooled, own = [], [], []
+    for part, one in zip(parts, targets, strict=True):
+        scales.append(np.sqrt(part.calibrated(one.variance(part.spread))))
+        if part.stack is not None:
+            pooled.append(part.stack.pooled)
+            own.append(part.stack.distribution(one.evidence(np.square(scales[-1]))))
+            continue
+        known: dict[str, Any] = {"resolution": resolution(one.y), "support": part.support.bounds}
+        pooled.append(pool(one.mean, scales[-1], one.y, weights, **known))
+        own.append(normal_stack(one.mean, scales[-1], pooled[-1]))
+    scale = np.stack(scales, axis=1)
     unit = np.array([plan.target.unit for plan in plans])
     if experts is None:  # "normal" was asked for, or no calibration
         evidence = Evidence(mean, scale, np.empty((len(mean), 0, len(parts))), np.empty((len(mean), 0)))
-        found = fit_coupling(NORMAL_ONLY, evidence, own, pooled, y, unit, weights)
+        found = fit_coupling(NORMAL_ONLY, evidence, tuple(own), tuple(pooled), y, unit, weights)
         return replace(found, reason=plans[0].options.no_stack)
     near = statistics.vectors
     evidence = Evidence(mean, scale, near["targets"], near["shares"], near.get("residuals"))
-    given = (evidence, own, pooled, y, unit, weights)
+    given = (evidence, tuple(own), tuple(pooled), y, unit, weights)
     found = fit_coupling(experts, *given)
     if not plans[0].own_residuals or not experts.residuals:
         return found
@@ -286,9 +280,8 @@ def with_conformal(
     groups, ratio = (None if row_context is None else row_context.get(name) for name in ("groups", "ratio"))
     shares = weights if ratio is None else ratio if weights is None else weights * ratio
     parts, coupling, reference = [], rule.coupling, rule.reference
-    for part, marginal, column in zip(rule.parts, marginals, columns, strict=True):
-        calibrator = options.conformal_calibrator().fit(marginal, column, groups, shares)
-        parts.append(replace(part, conformal=calibrator))
+    for part, *known in zip(rule.parts, marginals, columns, strict=True):
+        parts.append(replace(part, conformal=options.conformal_calibrator().fit(*known, groups, shares)))
     if coupling is None:
         transforms = pit(y, parts[0].conformalized(found, {} if row_context is None else row_context))
         reference = replace(reference, pit=ordered_sample(transforms, weights))

@@ -70,9 +70,7 @@ class Reference:
 
 
 def ordered_sample(values: Floats, weights: Floats | None = None) -> Floats:
-    """Return the values in ascending order, or 1,000 quantiles of more, column by column.
-
-    With weights, they are as many quantiles as the rows are worth.
+    """Return the values in ascending order, or 1,000 quantiles of more, column by column; with weights, quantiles.
 
     Shapes: values (n,) or (n, n_columns); weights (n,).
     """

@@ -265,7 +265,7 @@ class Rule:
         if self.coupling is None:
             return self.parts[0].conformalized(self.parts[0].distribution(ones[0]), batch.row_context)
         known = zip(self.parts, ones, self.coupling.pooled, strict=True)
-        # Its conformal calibration is in `marginals` and `box`.
+        # Its conformal calibration is in `marginals` and `ends`.
         return self.coupling.distribution(batch, tuple(part.as_stack(one, pooled) for part, one, pooled in known))
 
     def marginals(self, distribution: Any) -> list[Distribution]:
@@ -281,7 +281,7 @@ class Rule:
         Those of several targets have one axis more, (n_rows, n_targets, …). Shapes: coverage () or (n_coverages,).
         """
         if joint:
-            return np.stack(self.box(distribution, coverage), axis=2)
+            return np.stack(self.require_boxes().box(distribution.marginals(), coverage), axis=2)
         return self._by_target([side_by_side(*one.interval(coverage)) for one in self.marginals(distribution)])
 
     def quantiles(self, distribution: Any, probabilities: Floats) -> Floats:
@@ -298,10 +298,6 @@ class Rule:
     def boxes(self) -> BoxCalibrator | None:
         """The fitted calibrator of joint boxes; None for one target, and where there were no validation rows."""
         return None if self.coupling is None else self.coupling.boxes
-
-    def box(self, distribution: Any, coverage: Any) -> tuple[Floats, Floats]:
-        """Return the ends of boxes that hold all targets at once, (n_rows, d) each, or (n_rows, d, n_coverages)."""
-        return self.require_boxes().box(distribution.marginals(), coverage)
 
     def require_boxes(self) -> BoxCalibrator:
         """Return the calibrator of boxes, or raise InvalidInputError if there is none."""

@@ -24,8 +24,8 @@ Neighbors = Mapping[str, Floats]
 #: A quantity and a number of neighbours.
 Feature = tuple[str, int]
 
-#: The weights of neighbours that count alike.
-ALIKE: Neighbors = MappingProxyType({})
+#: The weights of neighbours that count equally.
+UNWEIGHTED: Neighbors = MappingProxyType({})
 
 # The quantities, and whether their variance is that around their own mean, as in the paper (section 3.2). That of
 # residuals is around zero: a model that errs to one side among all neighbours will err there again, and that is part of
@@ -173,7 +173,7 @@ class Spread:
 
     @property
     def quantity(self) -> str:
-        """The quantity of the first feature, which tells the shape of a distribution."""
+        """The quantity of the first feature, which gives a distribution its shape."""
         return self.features[0][0]
 
     @property
@@ -186,7 +186,7 @@ class Spread:
         """How many neighbours are needed, by quantity."""
         return {name: max(k for other, k in self.features if other == name) for name, _ in self.features}
 
-    def variance(self, neighbors: Neighbors, weights: Neighbors = ALIKE) -> Floats:
+    def variance(self, neighbors: Neighbors, weights: Neighbors = UNWEIGHTED) -> Floats:
         """Return the variances, (n_rows,)."""
         if self.combination is not None:
             return self.combination.combine(prefix_columns(neighbors, self.features, weights))
@@ -218,7 +218,7 @@ class Spread:
         return cls(features, None if fitted is None else Combination.from_state(fitted, len(features)))
 
 
-def prefix_columns(neighbors: Neighbors, features: Sequence[Feature], weights: Neighbors = ALIKE) -> Floats:
+def prefix_columns(neighbors: Neighbors, features: Sequence[Feature], weights: Neighbors = UNWEIGHTED) -> Floats:
     """Return the variance of each feature, (n_rows, n_features), with one pass over each quantity."""
     ks_by_quantity, columns = _passes(tuple(features))
     found = []

@@ -22,7 +22,7 @@ SHRINKAGE = 2.0
 _ROWS_PER_PULL = 2.0  # what the same λ is worth for the log score, in rows
 #: The least number of validation rows that weights are found from.
 FEWEST_ROWS = 10
-#: The width of kernels on atoms where nothing tells a better one.
+#: The width of kernels on atoms where no rows show a better one.
 USUAL_BANDWIDTH = 0.25
 
 _MOST_STEPS = 100  # of Newton's method; about ten are usual

@@ -28,7 +28,7 @@ class TargetStatistics:
     # The neighbours' "targets", "shares" and "residuals" that experts look at, and "weights" where they have some, each
     # (n_rows, k); empty without a stack.
     nearest: Mapping[str, Floats]
-    weights: Floats | None = None  # (n_rows,) of the rows, all above zero; None where they count alike
+    weights: Floats | None = None  # (n_rows,) of the rows, all above zero; None where they count equally
 
     @classmethod
     def of(cls, batch: Batch, y: Floats, plan: Plan) -> TargetStatistics:
@@ -121,7 +121,7 @@ class Statistics:
 
     @property
     def weights(self) -> Floats | None:
-        """The weights of the validation rows, (n_rows,); None where they count alike."""
+        """The weights of the validation rows, (n_rows,); None where they count equally."""
         return self.targets[0].weights
 
 

@@ -122,17 +122,10 @@ class TargetSupport:
 
     @property
     def given(self) -> Support:
-        """The bounds that the user gave, which everything is learned with; those found are applied to what is learned.
-
-        Then they cannot make a prediction worse: a stack moves what is outside to the bound, so that its CRPS for any
-        target inside is the same or smaller, and its intervals hold the same targets as before.
-        """
+        """The bounds that the user gave, which everything is learned with; those found are applied afterwards."""
+        # Then they cannot make a prediction worse: a stack moves what is outside to the bound, so that its CRPS for any
+        # target inside is the same or smaller, and its intervals hold the same targets as before.
         return UNBOUNDED if self.automatic else self.bounds
-
-    @property
-    def family_bounds(self) -> Support | None:
-        """The bounds that families are truncated to: those given; None where there are none."""
-        return None if self.given == UNBOUNDED else self.given
 
     def of_family(self, name: str) -> TargetSupport:
         """Return the same for a family of distributions: it is truncated only where that was asked for."""
@@ -202,19 +195,15 @@ class TargetSummary:
                 f"The training targets are from {found.lowest:g} to {found.highest:g}: squares of such differences are "
                 "no numbers. Multiply all targets by a power of ten."
             )
-        families, refused = prepared(options, targets, found.lowest, support.family_bounds)
+        given = None if support.given == UNBOUNDED else support.given
+        families, refused = prepared(options, targets, found.lowest, given)
         shaped = [family.name for family in families if family.needs_neighbors]
         if options.sampling.weight_neighbors and shaped:
             raise InvalidInputError(
                 f"weight_neighbors=True counts for the spread and for stacks; the family {shaped[0]!r} is fitted to "
-                'neighbours that count alike. Choose distribution="auto" or "normal", or leave weight_neighbors out.'
+                'neighbours that count equally. Choose distribution="auto" or "normal", or leave weight_neighbors out.'
             )
         return cls(found, families, refused, support)
-
-    def suited(self, loss: str, later: TargetRange | None = None) -> TargetSummary:
-        """Return the same with bounds that suit the model's loss and later targets."""
-        support = self.support.of_model(loss, self.range)
-        return replace(self, support=support if later is None else support.including(later, "validation"))
 
 
 def summarize(y: Floats, options: Options) -> tuple[TargetSummary, ...]:
@@ -234,8 +223,10 @@ def suited(
     targets: Sequence[TargetSummary], losses: Sequence[str], later: Sequence[TargetRange] | None = None
 ) -> tuple[TargetSummary, ...]:
     """Return the same with bounds that suit the losses of the targets' models and later targets."""
-    ranges = [None] * len(targets) if later is None else later
-    return tuple(one.suited(loss, own) for one, loss, own in zip(targets, losses, ranges, strict=True))
+    supports = [one.support.of_model(loss, one.range) for one, loss in zip(targets, losses, strict=True)]
+    if later is not None:
+        supports = [support.including(own, "validation") for support, own in zip(supports, later, strict=True)]
+    return tuple(replace(one, support=support) for one, support in zip(targets, supports, strict=True))
 
 
 def ranges_of(y: Floats) -> list[TargetRange]:
@@ -247,7 +238,7 @@ def _check_several(options: Options) -> None:
     """Raise InvalidInputError for parameters that only one target can have."""
     if options.sampling.weight_neighbors:
         raise InvalidInputError(
-            "weight_neighbors=True is for one target: neighbours of several targets count alike. Leave it out."
+            "weight_neighbors=True is for one target: neighbours of several targets count equally. Leave it out."
         )
     if options.sampling.takes_gains:
         raise InvalidInputError(

@@ -383,7 +383,7 @@ def seen_share(train: Rows, new: Rows) -> float:
     # Data may well have equal rows: the share must exceed that of training rows which have a twin among themselves.
     # Rows of a kind that cannot be compared count as new.
     (X, y), (X_new, y_new) = train, new
-    if y.ndim > 1:  # the first of several targets tells as much
+    if y.ndim > 1:  # the first of several targets shows as much
         y, y_new = y[:, 0], y_new[:, 0]
     chosen = evenly_spaced(len(y_new), LOOKED_UP)
     targets = y_new[chosen]
@@ -532,13 +532,12 @@ class Follows(NamedTuple):
 def follows_from(reader: LeafReader, rows: Rows, weights: Floats | None = None) -> Follows | None:
     """Return how far the values of a model's leaves follow from some rows; None where that is not known.
 
-    A leaf has the value that its training rows pull it to: of boosting, −rate · G/(H + λ). So Σ −g·v of training rows
-    is Σ h·v²/rate at least, in each tree, and that of a random part of them is so on average. Rows that the model has
-    not seen pull less, as splits and values fit noise of the training rows, the more so in late trees: the second half
-    counts. Of a forest, v is what the last split adds to the value of the node above.
-
     Shapes: weights (n_rows,).
     """
+    # A leaf has the value that its training rows pull it to: of boosting, −rate · G/(H + λ). So Σ −g·v of training rows
+    # is Σ h·v²/rate at least, in each tree, and that of a random part of them is so on average. Rows that the model has
+    # not seen pull less, as splits and values fit noise of the training rows, the more so in late trees: the second
+    # half counts. Of a forest, v is what the last split adds to the value of the node above.
     X, y = rows
     counted = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
     if len(counted) < _LEAST_ROWS:
@@ -546,10 +545,8 @@ def follows_from(reader: LeafReader, rows: Rows, weights: Floats | None = None) 
     some = counted[evenly_spaced(len(counted), _ROWS_TO_FOLLOW)]
     X, y, weights = _safe_indexing(X, some), y[some], None if weights is None else weights[some]
     reader = reader.inner if isinstance(reader, RepeatedReader) else reader
-    leaves, predicted = (
-        reader.read_leaves(X).astype(np.intp),
-        np.asarray(reader.predict(X), np.float64).reshape(len(y), -1),
-    )
+    leaves = reader.read_leaves(X).astype(np.intp)
+    predicted = np.asarray(reader.predict(X), np.float64).reshape(len(y), -1)
     found = []
     for j, column in enumerate(y.reshape(len(y), -1).T):
         own = leaves if reader.outputs is None else leaves[:, reader.outputs == j]

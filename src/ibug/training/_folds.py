@@ -199,11 +199,10 @@ def _without_two(first: Fold, second: Fold) -> Fold | None:
 def improvement_of(fewer: Floats, errors: Floats, sizes: tuple[float, float, float]) -> Floats:
     """Return what errors of models of some rows are multiplied by to be those of a model of more rows, () or (d,).
 
-    The root mean square error falls with a power of the number of rows, which is estimated by models of still fewer
-    rows, as far as chance allows: the logarithm of the factor is pulled towards 0, from which it differs by about 0.05.
-
     Shapes: fewer, errors (n,).
     """
+    # The root mean square error falls with a power of the number of rows, which is estimated by models of still fewer
+    # rows. The logarithm of the factor is pulled towards 0, from which it usually differs by about 0.05.
     below, middle, above = np.log(sizes)
     unit = np.maximum(np.abs(fewer).max(axis=0), np.abs(errors).max(axis=0))
     unit = np.where(unit > 0, unit, 1.0)  # squares of huge numbers overflow, those of tiny ones vanish
@@ -218,10 +217,7 @@ def improvement_of(fewer: Floats, errors: Floats, sizes: tuple[float, float, flo
 
 
 def _nearest(source: LocalSource, X: Any, k: int, train: NDArray[np.intp], n_jobs: int | None) -> list[Nearest]:
-    """Return affinities and neighbours of rows by all trees, then by those of each target where these are apart.
-
-    Affinities are shares of the trees, neighbours numbers of all rows.
-    """
+    """Return affinities, as shares, and neighbours by all trees, then by those of each target where these are apart."""
     batches = list(source.batches(X, {"targets": min(k, source.index.n_rows)}, predict=False, n_jobs=n_jobs))
 
     def whole(parts: Sequence[Batch | OwnNeighbors]) -> Nearest:

@@ -389,14 +389,6 @@ def _from_validation(request: FitRequest, source: LocalSource) -> SourceAndRule:
     return SourceAndRule(source, with_floor(rule, batches, request.targets))
 
 
-def _require_one_target(y: Floats) -> None:
-    if y.ndim > 1:
-        raise InvalidInputError(
-            'With several targets, spread="residuals" needs out-of-sample residuals of the training rows, which this '
-            'model cannot compute: let cv=5 train clones, or choose spread="auto" or "targets".'
-        )
-
-
 def learn_from(
     source: LocalSource,
     validation: Rows,
@@ -434,8 +426,12 @@ def learn_from(
 
     rows = rows_of(source, None if parts is None else parts[0])
     from_rows = options.spread.requires_residuals and not source.has_training_residuals
+    if from_rows and y.ndim > 1:
+        raise InvalidInputError(
+            'With several targets, spread="residuals" needs out-of-sample residuals of the training rows, which this '
+            'model cannot compute: let cv=5 train clones, or choose spread="auto" or "targets".'
+        )
     if from_rows:
-        _require_one_target(y)
         options.check_residual_rows(len(rows.y))
     if from_rows or source.out_of_sample.are_own:
         predictions = np.asarray(reader.predict(rows.X), np.float64)
