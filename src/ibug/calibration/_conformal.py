@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +19,6 @@ from ibug.calibration._recalibrated import Recalibrated
 from ibug.calibration._score_map import ScoreMap
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError, NotStorableError
-
-if TYPE_CHECKING:
-    from typing import Self  # in typing from Python 3.11 on
-
 
 _USUAL = 0.9  # the coverage at which the widest group is determined
 
@@ -48,7 +44,7 @@ class ConformalCalibrator(BaseEstimator):
     ratio : function of X or LikelihoodRatio, default=None
         In ``IBUGRegressor(conformal=...)``: the likelihood ratio of rows, the density of rows to be predicted over that
         of validation rows, up to one factor. Coverage then holds for the rows to be predicted if only covariates have
-        moved, and the ratio is right (Tibshirani et al., 2019). `LikelihoodRatio.estimate` makes it.
+        changed, and the ratio is right (Tibshirani et al., 2019). `LikelihoodRatio.estimate` makes it.
     """
 
     def __init__(self, *, n_bins: int | None = None, groups: Any = None, ratio: Any = None) -> None:
@@ -108,11 +104,16 @@ class ConformalCalibrator(BaseEstimator):
         distribution = distribution.censored()  # so that values at a bound have a probability
         scores = distribution.middle_score(values)  # on whole numbers narrower than the normal score, and as sure
         self._learn_groups(distribution, groups)
-        members = self._members(distribution, groups)
         weights = None if sample_weight is None else check_weights(sample_weight, len(values), any_size=True)
-        pooled = _map_of(self._map, scores, weights, np.ones(len(values), bool))
+        counts = np.ones(len(values), bool) if weights is None else weights > 0
+
+        def map_of(rows: NDArray[np.bool_]) -> ScoreMap:
+            return self._map(scores[rows], None if weights is None else weights[rows])
+
         # The last map, of all rows, is for groups that were not seen, and for bins that tied spreads leave empty.
-        self.maps_ = [*(_map_of(self._map, scores, weights, rows, pooled) for rows in members[:, :-1].T), pooled]
+        pooled = map_of(counts)
+        groups_of_rows = (counts & rows for rows in self._members(distribution, groups)[:, :-1].T)
+        self.maps_ = [*(map_of(rows) if rows.any() else pooled for rows in groups_of_rows), pooled]
         return self
 
     def transform(
@@ -129,7 +130,7 @@ class ConformalCalibrator(BaseEstimator):
         sample_weight : array-like of shape (n,), optional
             Their weights, where those of the held-out rows are likelihood ratios of covariates: the density of new rows
             over that of held-out rows, up to one factor. Then intervals hold with probability p at least if only the
-            covariates have moved and the ratios are right (Tibshirani et al., 2019). By default a new row has the
+            covariates have changed and the ratios are right (Tibshirani et al., 2019). By default a new row has the
             largest weight of the held-out ones.
         """
         check_is_fitted(self)
@@ -262,20 +263,6 @@ class DistributionConformal(ConformalCalibrator):
         return ScoreMap.of_scores(scores, weights)
 
 
-def _map_of(
-    make: Callable[[Floats, Floats | None], ScoreMap],
-    scores: Floats,
-    weights: Floats | None,
-    rows: NDArray[np.bool_],
-    otherwise: ScoreMap | None = None,
-) -> ScoreMap:
-    """Return the map of some rows, as far as they count; another one where none of them does."""
-    if weights is None:
-        return otherwise if otherwise is not None and not rows.any() else make(scores[rows], None)
-    rows = rows & (weights > 0)
-    return otherwise if otherwise is not None and not rows.any() else make(scores[rows], weights[rows])
-
-
 def _as_labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
     labels = np.asarray(groups)
     if labels.shape != (n_rows,):
@@ -354,13 +341,7 @@ CALIBRATORS: dict[str, type[ConformalCalibrator]] = {"scale": ScaleConformal, "d
 
 
 def conformal_calibrator(conformal: Any) -> Any:
-    """Return an unfitted calibrator for a name, a copy for a calibrator, None for None.
-
-    Parameters
-    ----------
-    conformal : {None, "scale", "distribution"} or ConformalCalibrator
-        The regressor's parameter.
-    """
+    """Return an unfitted calibrator for a name, a copy for a calibrator, None for None."""
     if conformal is None:
         return None
     if isinstance(conformal, ConformalCalibrator):
@@ -424,10 +405,8 @@ class BoxCalibrator:
         coverage : float or array-like of shape (m,)
             The probability that a box shall hold all targets at once; or several.
         """
-        ends = []
-        for one in marginals:
-            whole = Recalibrated(one, [self.map_], np.zeros(one.shape, np.intp))
-            ends.append(whole.interval(coverage))
+        boxes = (Recalibrated(one, [self.map_], np.zeros(one.shape, np.intp)) for one in marginals)
+        ends = [box.interval(coverage) for box in boxes]
         lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
         return lower, upper
 
@@ -442,13 +421,7 @@ class BoxCalibrator:
 
 
 def calibrator_state(calibrator: ConformalCalibrator | None) -> dict[str, Any] | None:
-    """Return what `calibrator_from_state` needs, of a fitted or an unfitted one: strings, numbers and arrays.
-
-    Parameters
-    ----------
-    calibrator : ConformalCalibrator
-        The calibrator.
-    """
+    """Return what `calibrator_from_state` needs, of a fitted or an unfitted one: strings, numbers and arrays."""
     if calibrator is None:
         return None
     kinds = [name for name, kind in CALIBRATORS.items() if type(calibrator) is kind]
@@ -478,13 +451,7 @@ def calibrator_state(calibrator: ConformalCalibrator | None) -> dict[str, Any] |
 
 
 def calibrator_from_state(state: Mapping[str, Any] | None) -> ConformalCalibrator | None:
-    """Return the calibrator whose state this is.
-
-    Parameters
-    ----------
-    state : dict
-        What `calibrator_state` has returned.
-    """
+    """Return the calibrator whose state `calibrator_state` has returned."""
     if state is None:
         return None
     if state.get("kind") not in CALIBRATORS:

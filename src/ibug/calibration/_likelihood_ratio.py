@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -93,8 +93,7 @@ class LikelihoodRatio:
         classifier.fit(features, is_new, sample_weight=weights)
         table = classifier.coef_.reshape(n_trees, width) / np.sqrt(n_trees)
         found = cls(table, float(classifier.intercept_[0]), np.nan)
-        ratios = found.of_leaves(before)
-        return cls(found.table, found.intercept, effective_rows(ratios, len(ratios)))
+        return replace(found, n_effective=effective_rows(found.of_leaves(before), len(before)))
 
     def of_leaves(self, leaves: Leaves) -> Floats:
         """Return the ratios of rows, (n_rows,).
@@ -120,7 +119,7 @@ class LikelihoodRatio:
 
     def state(self) -> dict[str, Any]:
         """Return plain values and arrays, which `from_state` takes."""
-        return {"table": self.table, "intercept": self.intercept, "n_effective": self.n_effective}
+        return dict(vars(self))
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> LikelihoodRatio:

@@ -1,8 +1,9 @@
-"""Distributions whose quantiles were moved to where held-out rows had them."""
+"""Distributions whose quantiles are recalibrated on held-out rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,14 +13,14 @@ from scipy.special import ndtr, ndtri
 
 from ibug._typing import Floats
 from ibug.calibration._score_map import ScoreMap
-from ibug.distributions import Distribution, Normal
+from ibug.distributions import Distribution, Normal, gauss_nodes
 from ibug.exceptions import InvalidInputError
 
 _TAIL = 9.0  # how far out, beyond the last knot, a standard normal value can be
 _NODES, _WEIGHTS = leggauss(12)
 # Distributions that are interpolated between points have kinks: narrow panels where the mass is keep the errors small.
 _PANELS = np.concatenate([np.arange(-_TAIL, -4, 1.0), np.linspace(-4, 4, 65), np.arange(5, _TAIL + 1, 1.0)])
-_STEP_NODES, _STEP_WEIGHTS = leggauss(3)  # between jumps or knots all is smooth and rises little
+_STEP_RULE = _STEP_NODES, _STEP_WEIGHTS = leggauss(3)  # between jumps or knots all is smooth and rises little
 _ROWS_AT_A_TIME = 256  # about 15 MB
 _NODES_AT_A_TIME = 16
 
@@ -57,24 +58,20 @@ class Recalibrated(Distribution):
         members: NDArray[np.bool_] | None = None,
         unseen: NDArray[np.bool_] | None = None,
     ) -> None:
-        self.own, self.members, self.unseen = own, members, unseen
-        self.base = base
-        self.maps = tuple(maps)
-        self.groups = groups
-        self._shape = base.shape
+        self.base, self.maps, self._shape = base, tuple(maps), base.shape
+        self.groups, self.own, self.members, self.unseen = groups, own, members, unseen
 
     @classmethod
     def concatenate(cls, distributions: Sequence[Recalibrated]) -> Recalibrated:
         """Join batches that the same calibrator has made to one."""
-        inner = [one.base for one in distributions]
-        groups = np.concatenate([one.groups for one in distributions])
-        weights = [one.own for one in distributions if one.own is not None]
-        own = np.concatenate(weights) if weights else None
-        sets = [one.members for one in distributions if one.members is not None]
-        members = np.concatenate(sets) if sets else None
-        marks = [one.unseen for one in distributions if one.unseen is not None]
-        unseen = np.concatenate(marks) if marks else None
-        return cls(type(inner[0]).concatenate(inner), distributions[0].maps, groups, own, members, unseen)
+        first = distributions[0]
+
+        def joined(name: str) -> Any:
+            parts = [getattr(one, name) for one in distributions]
+            return None if parts[0] is None else np.concatenate(parts)
+
+        base = type(first.base).concatenate([one.base for one in distributions])
+        return cls(base, first.maps, *map(joined, ("groups", "own", "members", "unseen")))
 
     @property
     def n_unseen(self) -> int:
@@ -90,15 +87,12 @@ class Recalibrated(Distribution):
         return f"<Recalibrated {self.base!r}>"
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        """Return the log density at y."""
         return self._by_group(lambda g, base, x: base.moved_logpdf(x, g), y)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        """Return the probability of a value of at most y."""
         return self._by_group(lambda g, base, x: np.asarray(ndtr(g.inverse(base.normal_score(x)))), y)
 
     def ppf(self, q: ArrayLike) -> Floats:
-        """Return the quantile at probability q."""
         p = np.asarray(q, np.float64)
         if np.any((p < 0) | (p > 1)):
             raise InvalidInputError("A probability must be from 0 to 1.")
@@ -113,7 +107,6 @@ class Recalibrated(Distribution):
         return self._by_group(lambda g, base, x: g.inverse(base.middle_score(x)), y)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
-        """Return the value whose normal score is w."""
         return self._by_group(lambda g, base, x: base.from_normal_score(g.forward(x)), w)
 
     def _central(self, confidence: float) -> tuple[Floats, Floats]:
@@ -184,7 +177,7 @@ def _moments(g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
     """Return E[Y − middle] and E[(Y − middle)²], (n, 2); infinite where the terms still grow where they ought to end.
 
     A map that stretches the scores makes heavy tails heavier: a t distribution with ν degrees of freedom and a slope of
-    s has a mean only if ν > s², and a variance only if ν > 2s². An odd power whose two tails both grow alike is not a
+    s has a mean only if ν > s², and a variance only if ν > 2s². An odd power whose tails grow at the same rate is not a
     number. A lognormal distribution whose variance comes from beyond nine standard scores counts as one without.
     """
     total, last, before = np.zeros((3, *distribution.shape, 2))
@@ -206,8 +199,15 @@ def _moments(g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
 
 
 def _stepped_moments(g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
-    """Return the same of distributions whose probabilities jump."""
-    return np.stack([_stepped_moment(power, g, distribution, middle) for power in (1, 2)], axis=-1)
+    """Return the same of distributions whose probabilities jump: from both tails, each on its side of the middle."""
+
+    def first(x: Floats, value: Floats, below: Floats, above: Floats) -> Floats:
+        return np.where(x < value, -below, above)
+
+    def second(x: Floats, value: Floats, below: Floats, above: Floats) -> Floats:
+        return 2 * np.abs(x - value) * np.where(x < value, below, above)
+
+    return np.stack([_integral(g, distribution, middle, tails) for tails in (first, second)], axis=-1)
 
 
 def _moments_of(g: ScoreMap) -> tuple[float, float]:
@@ -222,7 +222,6 @@ def _smooth_crps(g: ScoreMap, distribution: Distribution, y: Floats) -> Floats:
     score = np.clip(g.inverse(distribution.normal_score(y)), -_TAIL, _TAIL)
     edges = _edges(g)
     piece = np.clip(np.searchsorted(edges, score, side="right"), 1, len(edges) - 1)  # by its upper end
-    stop = edges[piece]
     columns = bool(distribution.shape) and np.ndim(y) == 2
 
     def away(v: Any) -> Floats:
@@ -230,16 +229,12 @@ def _smooth_crps(g: ScoreMap, distribution: Distribution, y: Floats) -> Floats:
         return np.asarray((value[:, None] if columns and np.ndim(value) == 1 else value) - y)
 
     total = np.zeros(score.shape)
-    for end in range(1, len(edges)):
-        half, middle = (edges[end] - edges[end - 1]) / 2, (edges[end] + edges[end - 1]) / 2
-        above = np.where(piece < end, 1.0, 0.0)
-        for node, weight in zip(_STEP_NODES, _STEP_WEIGHTS, strict=True):
-            v = middle + half * node
-            total += weight * half * np.exp(-0.5 * v * v) * (above - ndtr(v)) * away(v)
-    half, middle = (stop - score) / 2, (stop + score) / 2  # the rest of the piece that y is in
-    for node, weight in zip(_STEP_NODES, _STEP_WEIGHTS, strict=True):
-        v = middle + half * node
-        total += weight * half * np.exp(-0.5 * np.square(v)) * away(v)
+    for number, ends in enumerate(pairwise(edges), start=1):
+        above = np.where(piece < number, 1.0, 0.0)
+        for v, weight in gauss_nodes(*ends, _STEP_RULE):
+            total += weight * np.exp(-0.5 * v * v) * (above - ndtr(v)) * away(v)
+    for v, weight in gauss_nodes(score, edges[piece], _STEP_RULE):  # the rest of the piece that y is in
+        total += weight * np.exp(-0.5 * np.square(v)) * away(v)
     return np.asarray(total * np.sqrt(2 / np.pi))
 
 
@@ -287,20 +282,6 @@ def _square_integral(v: Floats) -> Floats:
 def _stepped_crps(g: ScoreMap, distribution: Distribution, y: Floats) -> Floats:
     """Return the CRPS ∫ (F(x) − 1[x ≥ y])² dx of F = Φ(g⁻¹(Φ⁻¹(F₀))), where F₀ has jumps. Shapes: y ()."""
     return _integral(g, distribution, y, lambda x, value, below, above: np.where(x < value, below, above) ** 2)
-
-
-def _stepped_moment(power: int, g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
-    """Return E[(Y − middle)^power] for a power of 1 or 2, (n,): both tails, each on its side of the middle.
-
-    Shapes: middle (n,).
-    """
-
-    def tails(x: Floats, value: Floats, below: Floats, above: Floats) -> Floats:
-        if power == 1:
-            return np.where(x < value, -below, above)
-        return 2 * np.abs(x - value) * np.where(x < value, below, above)
-
-    return _integral(g, distribution, middle, tails)
 
 
 # Of x, the value, F(x) and 1 − F(x), which all can be broadcast to the shape of x.

@@ -37,7 +37,7 @@ class ScoreMap:
     slope: float  # beyond the outermost knots
     scores: Floats  # (n,), the held-out scores in ascending order; of their absolute values if symmetric
     symmetric: bool
-    weights: Floats | None = None  # (n,), of the held-out scores, in their order; None where they count alike
+    weights: Floats | None = None  # (n,), of the held-out scores, in their order; None where all count the same
 
     @classmethod
     def of_absolute_scores(cls, scores: Floats, weights: Floats | None = None) -> ScoreMap:

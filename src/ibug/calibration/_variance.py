@@ -161,15 +161,9 @@ METHODS: dict[str, Callable[[Callable[[float, float], float], Floats, Floats, Fl
 
 
 def check_calibrate(calibrate: Any) -> None:
-    """Raise InvalidInputError for what a regressor's parameter `calibrate` cannot be.
-
-    Parameters
-    ----------
-    calibrate : bool, "grid" or "continuous"
-        The parameter's value.
-    """
-    named = isinstance(calibrate, str) and calibrate in METHODS
-    if not named and not isinstance(calibrate, (bool, np.bool_)):
+    """Raise InvalidInputError for what a regressor's parameter `calibrate` cannot be."""
+    known = calibrate in METHODS if isinstance(calibrate, str) else isinstance(calibrate, (bool, np.bool_))
+    if not known:
         raise InvalidInputError(f"calibrate must be True or False, or one of {sorted(METHODS)}; got {calibrate!r}.")
 
 

@@ -6,6 +6,7 @@ from ibug.distributions._empirical import Empirical
 from ibug.distributions._kde import KDE
 from ibug.distributions._location_scale import Gumbel, Laplace, LocationScale, Logistic, Normal
 from ibug.distributions._mixture import Mixture, normalized_weights
+from ibug.distributions._numerics import gauss_nodes
 from ibug.distributions._registry import families, learns_from_targets, register, resolve_family
 from ibug.distributions._shifted import Lognormal, Shifted
 from ibug.distributions._skew_normal import SkewNormal
@@ -39,6 +40,7 @@ __all__ = [
     "Truncated",
     "Weibull",
     "families",
+    "gauss_nodes",
     "learns_from_targets",
     "normalized_weights",
     "register",

@@ -44,6 +44,8 @@ class Distribution(ABC):
     #: Whether a quantile costs much more than a probability, while both tails are about as light as normal ones: then
     #: integrals are taken over values, not over quantiles.
     costly_quantiles: ClassVar[bool] = False
+    #: Whether distribution functions have jumps, which `jumps` returns, or kinks, at values of their own.
+    has_kinks: ClassVar[bool] = False
 
     def __init__(self, **parameters: ArrayLike) -> None:
         arrays: Sequence[Floats] = [np.asarray(value, np.float64) for value in parameters.values()]
@@ -67,9 +69,6 @@ class Distribution(ABC):
         """``(n,)`` for n rows, ``()`` for the distribution of one row."""
         return self._shape
 
-    #: Whether distribution functions have jumps, which `jumps` returns, or kinks, at values of their own.
-    has_kinks: ClassVar[bool] = False
-
     def __len__(self) -> int:
         if not self._shape:
             raise TypeError("The distribution of a single row has no length.")
@@ -89,6 +88,11 @@ class Distribution(ABC):
     @classmethod
     def prepare(cls, targets: Floats) -> dict[str, Any]:
         """Look at all training targets before distributions are fitted to neighbours.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n_train,)
+            All training targets.
 
         Returns
         -------

@@ -67,16 +67,7 @@ class Empirical(SampleDistribution):
 
     @classmethod
     def fit(cls, values: Floats, *, loc: Floats | None = None, scale: Floats | None = None) -> Self:
-        """Take the values as they are, or moved and stretched to a given mean and standard deviation.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n, k)
-            The neighbours' targets.
-        loc, scale : ndarray of shape (n,), optional
-            Means and standard deviations to keep: values and tails are moved and stretched so that the distributions
-            have exactly these, tails included.
-        """
+        """Take the values as they are; given means or deviations to keep, values and tails are moved and stretched."""
         x = checked_sample(values)
         mean, spread = checked_moments(len(x), loc, scale)
         if mean is None and spread is None:
@@ -94,7 +85,7 @@ class Empirical(SampleDistribution):
 
     def logpdf(self, y: ArrayLike) -> Floats:
         """Return the log density at y, finite for every finite y."""
-        x, rows, shape = self._elements(self._match(y)[0])
+        x, rows, shape = self._elements(y)
         below, gap, _, beyond = self._place(x, rows)
         k = self.values.shape[-1]
         scale = np.where(below == 0, self._tails[rows, 0], np.where(below == k, self._tails[rows, 1], gap))
@@ -103,8 +94,7 @@ class Empirical(SampleDistribution):
         return out.reshape(shape)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        """Return the probability of a value of at most y."""
-        x, rows, shape = self._elements(self._match(y)[0])
+        x, rows, shape = self._elements(y)
         below, _, part, beyond = self._place(x, rows)
         k = self.values.shape[-1]
         tail = np.exp(-beyond)
@@ -112,14 +102,13 @@ class Empirical(SampleDistribution):
         return np.asarray(rank / (k + 1)).reshape(shape)
 
     def ppf(self, q: ArrayLike) -> Floats:
-        """Return the quantile at probability q."""
         p, rows, shape = self._elements(self._match_probability(q)[0])
         with np.errstate(divide="ignore"):
             return self._quantile(p, np.log(p), np.log1p(-p), rows).reshape(shape)
 
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return Φ⁻¹(F(y)), finite for every finite y."""
-        x, rows, shape = self._elements(self._match(y)[0])
+        x, rows, shape = self._elements(y)
         below, _, part, beyond = self._place(x, rows)
         k = self.values.shape[-1]
         tail = ndtri_exp(-beyond - np.log(k + 1))
@@ -128,16 +117,13 @@ class Empirical(SampleDistribution):
         return np.where(np.isinf(x), x, out).reshape(shape)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
-        """Return the value whose normal score is w."""
-        score, rows, shape = self._elements(self._match(w)[0])
+        score, rows, shape = self._elements(w)
         return self._quantile(ndtr(score), log_ndtr(score), log_ndtr(-score), rows).reshape(shape)
 
     def mean(self) -> Floats:
-        """Return the means."""
         return _mean(self._table, self._tails).reshape(self._shape)
 
     def std(self) -> Floats:
-        """Return the standard deviations."""
         return _deviation(self._table, self._tails).reshape(self._shape)
 
     def crps(self, y: ArrayLike) -> Floats:
@@ -147,7 +133,7 @@ class Empirical(SampleDistribution):
         piece that holds y added. With :math:`r = (k + 1) F`, between values
         :math:`\int r^2 = \Delta\,[(i + u)^3 - i^3]/3`; in the lower tail of length b it is :math:`b\,r^2/2`.
         """
-        x, rows, shape = self._elements(self._match(y)[0])
+        x, rows, shape = self._elements(y)
         k = self.values.shape[-1]
         table, tails = self._table, self._tails
         below, gap, part, beyond = self._place(x, rows)

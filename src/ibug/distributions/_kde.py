@@ -138,15 +138,14 @@ class KDE(SampleDistribution):
 
     def logpdf(self, y: ArrayLike) -> Floats:
         """Return the log density at y, finite for every finite y."""
-        x, rows, shape = self._elements(self._match(y)[0])
+        x, rows, shape = self._elements(y)
         out = self._per_element(lambda z: _log_mean_exp(_log_kernel(z)), x, rows)
         out -= np.log(np.reshape(self.bandwidth, -1))[rows] + HALF_LOG_2PI
         out[np.isinf(x)] = -np.inf
         return out.reshape(shape)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        """Return the probability of a value of at most y."""
-        x, rows, shape = self._elements(self._match(y)[0])
+        x, rows, shape = self._elements(y)
         return self._per_element(lambda z: ndtr(z).mean(axis=1), x, rows).reshape(shape)
 
     def ppf(self, q: ArrayLike) -> Floats:
@@ -155,7 +154,7 @@ class KDE(SampleDistribution):
 
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return Φ⁻¹(F(y)), finite for every finite y."""
-        x, rows, shape = self._elements(self._match(y)[0])
+        x, rows, shape = self._elements(y)
         below, _ = self._log_tail(x, rows, np.ones(len(x)))
         sign = np.where(below > -np.log(2), -1.0, 1.0)
         upper = np.flatnonzero(sign < 0)
@@ -164,14 +163,13 @@ class KDE(SampleDistribution):
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w, to about 1e-12 of the bandwidth."""
-        score, rows, shape = self._elements(self._match(w)[0])
+        score, rows, shape = self._elements(w)
         out = score.copy()  # where it is infinite, so is the quantile
         finite = np.flatnonzero(np.isfinite(score))
         out[finite] = self._solve(score[finite], rows[finite])
         return out.reshape(shape)
 
     def mean(self) -> Floats:
-        """Return the means."""
         first = self.values[..., 0]
         return np.asarray(first + (self.values - first[..., None]).mean(axis=-1))
 
@@ -196,7 +194,7 @@ class KDE(SampleDistribution):
         With :math:`A(m, s) = E|N(m, s^2)|` it is the mean of :math:`A(y - x_i, h)` less half the mean of
         :math:`A(x_i - x_j, \sqrt 2 h)` (Grimit et al., 2006, Eq. 5).
         """
-        x, rows, shape = self._elements(self._match(y)[0])
+        x, rows, shape = self._elements(y)
         out = self._per_element(lambda z: mean_distance(z).mean(axis=1), x, rows)
         out *= self._widths[rows]
         out -= 0.5 * _mean_difference(self._table, self._widths)[rows]

@@ -69,10 +69,12 @@ class LocationScale(Distribution):
         """Fit one distribution per row; see :meth:`Distribution.fit`."""
         values = rows_of_values(values)
         mean, std = checked_moments(len(values), loc, scale)
-        if mean is None and std is None:
-            return cls._fit_all(values)
-        if mean is None or std is None:
-            mean, std = cls._fit_moment(values, mean, std)
+        if mean is None:
+            if std is None:
+                return cls._fit_all(values)
+            mean = cls._likely_mean(values, std)
+        elif std is None:
+            std = cls._likely_std(values, mean)
         return cls._fit_shape(values, mean, std)
 
     @classmethod
@@ -90,13 +92,11 @@ class LocationScale(Distribution):
         return cls(mean - scale * cls._mean(*shape), scale, *shape)
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        """Return the log density at y."""
         x, loc, scale, *shape = self._match(y)
         density = self._logpdf(standardised(x, loc, scale), *shape) - np.log(scale)
         return np.where(np.isinf(x), -np.inf, density)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        """Return the probability of a value of at most y."""
         x, loc, scale, *shape = self._match(y)
         return np.asarray(self._cdf(standardised(x, loc, scale), *shape))
 
@@ -106,7 +106,6 @@ class LocationScale(Distribution):
         return np.asarray(self._sf(standardised(x, loc, scale), *shape))
 
     def ppf(self, q: ArrayLike) -> Floats:
-        """Return the quantile at probability q."""
         p, loc, scale, *shape = self._match_probability(q)
         return np.asarray(loc + scale * self._ppf(p, *shape))
 
@@ -140,11 +139,9 @@ class LocationScale(Distribution):
         return np.where(np.isfinite(score), np.clip(value, -_LARGEST_VALUE, _LARGEST_VALUE), value)
 
     def mean(self) -> Floats:
-        """Return the means."""
         return np.asarray(self.loc + self.scale * self._mean(*self._shapes()))
 
     def var(self) -> Floats:
-        """Return the variances."""
         return np.asarray(np.square(self.scale) * self._var(*self._shapes()))
 
     def crps(self, y: ArrayLike) -> Floats:
@@ -174,15 +171,22 @@ class LocationScale(Distribution):
     def _ppf(p: Floats, *shape: Floats) -> Floats: ...
 
     @classmethod
+    def _mirrored(cls, *shape: Floats) -> tuple[Floats, ...] | None:
+        """Return the shape with which −Z is of the same family; None where there is none."""
+        return shape if cls.symmetric else None
+
+    @classmethod
     def _sf(cls, z: Floats, *shape: Floats) -> Floats:
         """Return the probability of a value above z; exact in the upper tail where a family defines it."""
-        return np.asarray(cls._cdf(-z, *shape) if cls.symmetric else 1 - cls._cdf(z, *shape))
+        mirrored = cls._mirrored(*shape)
+        return np.asarray(1 - cls._cdf(z, *shape) if mirrored is None else cls._cdf(-z, *mirrored))
 
     @classmethod
     def _isf(cls, p: Floats, *shape: Floats) -> Floats:
         """Return the value with probability p above it; exact in the upper tail where a family defines it."""
-        if cls.symmetric:
-            return np.asarray(-cls._ppf(p, *shape))
+        mirrored = cls._mirrored(*shape)
+        if mirrored is not None:
+            return np.asarray(-cls._ppf(p, *mirrored))
         # A probability that is lost next to one must not make the value infinite.
         below = np.where(p > 0, np.minimum(1 - p, np.nextafter(1.0, 0.0)), 1.0)
         return np.asarray(cls._ppf(below, *shape))
@@ -195,7 +199,10 @@ class LocationScale(Distribution):
     @classmethod
     def _log_sf(cls, z: Floats, *shape: Floats) -> Floats:
         """Return the log-probability of a value above z, (n,); exact in the far tail where a family is."""
-        return cls._log_cdf(-z, *shape) if cls.symmetric else np.log(np.maximum(cls._sf(z, *shape), _LEAST_TAIL))
+        mirrored = cls._mirrored(*shape)
+        if mirrored is not None:
+            return cls._log_cdf(-z, *mirrored)
+        return np.asarray(np.log(np.maximum(cls._sf(z, *shape), _LEAST_TAIL)))
 
     @classmethod
     def _from_log_cdf(cls, log_p: Floats, *shape: Floats) -> Floats:
@@ -205,8 +212,9 @@ class LocationScale(Distribution):
     @classmethod
     def _from_log_sf(cls, log_p: Floats, *shape: Floats) -> Floats:
         """Return the value with this log-probability above it, in the far tail."""
-        if cls.symmetric:
-            return np.asarray(-cls._from_log_cdf(log_p, *shape))
+        mirrored = cls._mirrored(*shape)
+        if mirrored is not None:
+            return np.asarray(-cls._from_log_cdf(log_p, *mirrored))
         return cls._isf(np.maximum(np.exp(log_p), _LEAST_TAIL), *shape)
 
     @staticmethod
@@ -231,23 +239,24 @@ class LocationScale(Distribution):
         return cls(*parameters.T[: len(cls.parameters)])
 
     @classmethod
-    def _fit_moment(cls, values: Floats, mean: Floats | None, std: Floats | None) -> tuple[Floats, Floats]:
-        """Return means and standard deviations where one of them is given: the other one is the most likely."""
-        center, spread = center_and_spread(values)
-        if mean is not None:
-            # The root mean square around the mean, for which a normal distribution is best, is a scale for the others.
-            kept, unit = mean, np.hypot(spread, center - mean)
-            return mean, most_likely_spread(lambda s: cls._fit_shape(values, kept, s), values, unit)
-        assert std is not None
-        width = std
+    def _likely_mean(cls, values: Floats, std: Floats) -> Floats:
+        """Return the most likely means, (n,), given the standard deviations."""
+        center, _ = center_and_spread(values)
         distance = most_likely_number(
-            lambda t: cls._fit_shape(values, center + width * t, width),
+            lambda t: cls._fit_shape(values, center + std * t, std),
             values,
             (values.min(axis=1) - center) / std - _BEYOND,
             (values.max(axis=1) - center) / std + _BEYOND,
             np.zeros(len(values)),
         )
-        return center + std * distance, std
+        return center + std * distance
+
+    @classmethod
+    def _likely_std(cls, values: Floats, mean: Floats) -> Floats:
+        """Return the most likely standard deviations, (n,), given the means."""
+        # Around the root mean square distance from the mean, which is the most likely one of a normal distribution.
+        unit = _distance_from(mean, values)
+        return most_likely_spread(lambda s: cls._fit_shape(values, mean, s), values, unit)
 
     @classmethod
     def _fit_shape(cls, values: Floats, mean: Floats, std: Floats) -> Self:
@@ -258,6 +267,12 @@ class LocationScale(Distribution):
         shape = np.empty(len(values))
         likelihood.most_likely_shape(cls.compiled, values, mean, std, shape)
         return cls.from_moments(mean, std, shape)
+
+
+def _distance_from(mean: Floats, values: Floats) -> Floats:
+    """Return the root mean square distance of each row's values, (n, k), from the mean, (n,)."""
+    center, spread = center_and_spread(values)
+    return np.hypot(spread, center - mean)
 
 
 class Normal(LocationScale):
@@ -282,18 +297,12 @@ class Normal(LocationScale):
     """
 
     symmetric: ClassVar[bool] = True
+    _cdf = staticmethod(ndtr)
+    _ppf = staticmethod(ndtri)
 
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:
         return np.asarray(-0.5 * np.square(z) - HALF_LOG_2PI)
-
-    @staticmethod
-    def _cdf(z: Floats, *shape: Floats) -> Floats:
-        return np.asarray(ndtr(z))
-
-    @staticmethod
-    def _ppf(p: Floats, *shape: Floats) -> Floats:
-        return np.asarray(ndtri(p))
 
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return (y − μ)/σ, exact however far from the mean."""
@@ -313,12 +322,12 @@ class Normal(LocationScale):
         return np.asarray(z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))
 
     @classmethod
-    def _fit_moment(cls, values: Floats, mean: Floats | None, std: Floats | None) -> tuple[Floats, Floats]:
-        center, spread = center_and_spread(values)
-        if mean is None:
-            assert std is not None
-            return center, std
-        return mean, np.hypot(spread, center - mean)
+    def _likely_mean(cls, values: Floats, std: Floats) -> Floats:
+        return center_and_spread(values)[0]
+
+    @classmethod
+    def _likely_std(cls, values: Floats, mean: Floats) -> Floats:
+        return _distance_from(mean, values)
 
     @classmethod
     def _fit_all(cls, values: Floats) -> Self:
@@ -362,11 +371,13 @@ class Laplace(LocationScale):
         return np.asarray(distance + np.exp(-distance) - 0.75)
 
     @classmethod
-    def _fit_moment(cls, values: Floats, mean: Floats | None, std: Floats | None) -> tuple[Floats, Floats]:
-        if mean is None:
-            assert std is not None
-            return per_row(likelihood.median_deviation, values)[0], std
-        return mean, np.sqrt(2) * cls._above_zero(np.abs(values - mean[:, None]).mean(axis=1), values)
+    def _likely_mean(cls, values: Floats, std: Floats) -> Floats:
+        return per_row(likelihood.median_deviation, values)[0]
+
+    @classmethod
+    def _likely_std(cls, values: Floats, mean: Floats) -> Floats:
+        distance = np.abs(values - mean[:, None]).mean(axis=1)
+        return np.asarray(np.sqrt(2) * cls._above_zero(distance, values))
 
     @classmethod
     def _fit_all(cls, values: Floats) -> Self:
@@ -386,19 +397,13 @@ class Logistic(LocationScale):
     compiled: ClassVar[str] = "logistic"
     symmetric: ClassVar[bool] = True
     standard_var: ClassVar[float] = float(np.pi**2 / 3)
+    _cdf = staticmethod(expit)
+    _ppf = staticmethod(logit)
 
     @staticmethod
     def _logpdf(z: Floats, *shape: Floats) -> Floats:
         distance = np.abs(z)
         return np.asarray(-distance - 2 * np.log1p(np.exp(-distance)))
-
-    @staticmethod
-    def _cdf(z: Floats, *shape: Floats) -> Floats:
-        return np.asarray(expit(z))
-
-    @staticmethod
-    def _ppf(p: Floats, *shape: Floats) -> Floats:
-        return np.asarray(logit(p))
 
     @classmethod
     def _log_cdf(cls, z: Floats, *shape: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import Any, ClassVar, Self
 
@@ -79,11 +79,9 @@ class Mixture(Distribution):
         return f"<Mixture: {', '.join(parts)}>"
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        """Return the log density at y."""
         return self._log_sum(one.logpdf(y) for one in self.components)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        """Return the probability of a value of at most y."""
         # Rounding of the weights must not take it above 1.
         return np.minimum(self._sum(one.cdf(y) for one in self.components), 1.0)
 
@@ -99,12 +97,10 @@ class Mixture(Distribution):
         return score_of_tails(below, above)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
-        """Return the value whose normal score is w."""
         (score,) = self._match(w)
         return self._quantile([one.from_normal_score(score) for one in self.components], score)
 
     def mean(self) -> Floats:
-        """Return the means."""
         return self._sum(one.mean() for one in self.components)
 
     def var(self) -> Floats:
@@ -177,15 +173,11 @@ def _square_distance(one: Distribution, other: Distribution) -> Floats:
         scale = np.hypot(one.scale, other.scale)
         between = scale * mean_distance((one.loc - other.loc) / scale)
         return np.asarray(np.maximum(between - within, 0.0))
-    return _by_panels(lambda x: np.square(one.cdf(x) - other.cdf(x)), one, other)
-
-
-def _by_panels(function: Callable[[Floats], Floats], one: Distribution, other: Distribution) -> Floats:
-    """Integrate over panels between quantiles of both, which are narrow enough for smooth distribution functions."""
+    # Panels between quantiles of both are narrow enough for smooth distribution functions.
     levels = [ndtr(score) for score in _SCORES]
     edges = np.sort(np.stack([each.ppf(p) for each in (one, other) for p in levels]), axis=0)
     total = np.zeros(one.shape)
     for start, stop in pairwise(edges):
         for x, weight in gauss_nodes(start, stop, _RULE):
-            total += weight * function(x)
+            total += weight * np.square(one.cdf(x) - other.cdf(x))
     return total

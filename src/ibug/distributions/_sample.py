@@ -31,15 +31,10 @@ class SampleDistribution(Distribution):
         self._shape = array.shape[:-1]
 
     def __repr__(self) -> str:
-        count = f"{self.values.shape[-1]} values"
-        return (
-            f"<{type(self).__name__}: {len(self)} rows of {count}>"
-            if self._shape
-            else f"<{type(self).__name__}: {count}>"
-        )
+        rows = f"{len(self)} rows of " if self._shape else ""
+        return f"<{type(self).__name__}: {rows}{self.values.shape[-1]} values>"
 
     def var(self) -> Floats:
-        """Return the variances."""
         return np.square(self.std())
 
     def _parameter(self, name: str, value: Any, shape: tuple[int, ...]) -> Floats:
@@ -60,15 +55,17 @@ class SampleDistribution(Distribution):
         """The values as ``(n, k)``, with n = 1 for the distribution of one row."""
         return self.values.reshape(-1, self.values.shape[-1])
 
-    def _elements(self, argument: Floats) -> tuple[Floats, NDArray[np.intp], tuple[int, ...]]:
-        """Flatten an argument that `_match` has let pass. Shapes: x (n_elements,); rows (n_elements,)."""
+    def _elements(self, argument: ArrayLike) -> tuple[Floats, NDArray[np.intp], tuple[int, ...]]:
+        """Return an argument's elements, (n_elements,), the row of each, (n_elements,), and the shape of the result."""
+        x = np.asarray(argument, np.float64)
+        self._check_argument(x)
         if not self._shape:
-            return argument.reshape(-1), np.zeros(argument.size, np.intp), argument.shape
+            return x.reshape(-1), np.zeros(x.size, np.intp), x.shape
         n = len(self)
-        if argument.ndim == 2:
-            m = argument.shape[1]
-            return np.broadcast_to(argument, (n, m)).reshape(-1), np.repeat(np.arange(n), m), (n, m)
-        return np.broadcast_to(argument, (n,)), np.arange(n), (n,)
+        if x.ndim == 2:
+            m = x.shape[1]
+            return np.broadcast_to(x, (n, m)).reshape(-1), np.repeat(np.arange(n), m), (n, m)
+        return np.broadcast_to(x, (n,)), np.arange(n), (n,)
 
 
 def blocks(count: int, width: int) -> Iterator[slice]:

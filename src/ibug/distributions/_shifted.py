@@ -32,23 +32,7 @@ class Shifted(Distribution):
 
     @classmethod
     def prepare(cls, targets: Floats) -> dict[str, Any]:
-        """Learn from all training targets where the support begins.
-
-        Parameters
-        ----------
-        targets : ndarray of shape (n_train,)
-            All training targets.
-
-        Returns
-        -------
-        dict
-            ``{"shift": value}``: zero if all targets are above zero, else a value below the smallest of them.
-
-        Raises
-        ------
-        InvalidInputError
-            If the targets are not finite, or all the same.
-        """
+        """Return the ``shift`` at which the support begins: 0 if all targets are above it, else below the smallest."""
         y = np.asarray(targets, np.float64)
         if y.size == 0 or not np.all(np.isfinite(y)):
             raise InvalidInputError(
@@ -94,14 +78,11 @@ class Shifted(Distribution):
                 f"{x.min(initial=np.inf) + shift:g}. Learn the shift with {cls.__name__}.prepare on all training "
                 "targets, or choose a distribution without a lower end."
             )
-        if loc is None and scale is None:
-            return cls._most_likely(x, shift)
         mean, std = checked_moments(len(x), loc, scale)
-        if mean is not None:
-            mean = mean - shift
-        if mean is not None and std is not None:
-            return cls._near_moments(x, mean, std, shift)
-        return cls._with_one_moment(x, mean, std, shift)
+        if mean is None:
+            return cls._most_likely(x, shift) if std is None else cls._with_std(x, std, shift)
+        mean = mean - shift
+        return cls._with_mean(x, mean, shift) if std is None else cls._near_moments(x, mean, std, shift)
 
     @classmethod
     def _near_moments(cls, x: Floats, mean: Floats, std: Floats, shift: float) -> Self:
@@ -111,21 +92,25 @@ class Shifted(Distribution):
         return cls._with_moments(mean, np.maximum(std / mean, SMALLEST_VARIATION), shift)
 
     @classmethod
-    def _with_one_moment(cls, x: Floats, mean: Floats | None, std: Floats | None, shift: float) -> Self:
-        """Return the most likely distributions with these means above the shift, or with these standard deviations."""
-        center, values = x.mean(axis=1), x + shift
-        if mean is not None:
-            kept, unit = mean, np.maximum(np.hypot(x.std(axis=1), center - mean), SMALLEST_VARIATION * center)
-            std = most_likely_spread(lambda s: cls._near_moments(x, kept, s, shift), values, unit)
-            return cls._near_moments(x, mean, std, shift)
-        assert std is not None
-        width, least = std, np.maximum(x.min(axis=1), SMALLEST_MEAN * std)
-        ends = [np.log(least) - 1, np.log(np.maximum(x.max(axis=1), std)) + 1, np.log(np.maximum(center, least))]
-        log_mean = most_likely_number(lambda t: cls._near_moments(x, np.exp(t), width, shift), values, *ends)
+    def _with_mean(cls, x: Floats, mean: Floats, shift: float) -> Self:
+        """Return the most likely distributions with these means above the shift."""
+        center = x.mean(axis=1)
+        unit = np.maximum(np.hypot(x.std(axis=1), center - mean), SMALLEST_VARIATION * center)
+        std = most_likely_spread(lambda s: cls._near_moments(x, mean, s, shift), x + shift, unit)
+        return cls._near_moments(x, mean, std, shift)
+
+    @classmethod
+    def _with_std(cls, x: Floats, std: Floats, shift: float) -> Self:
+        """Return the most likely distributions with these standard deviations."""
+        least = np.maximum(x.min(axis=1), SMALLEST_MEAN * std)
+        low, high = np.log(least) - 1, np.log(np.maximum(x.max(axis=1), std)) + 1
+        start = np.log(np.maximum(x.mean(axis=1), least))
+        log_mean = most_likely_number(
+            lambda t: cls._near_moments(x, np.exp(t), std, shift), x + shift, low, high, start
+        )
         return cls._near_moments(x, np.exp(log_mean), std, shift)
 
     def var(self) -> Floats:
-        """Return the variances."""
         return np.square(self.std())
 
     @classmethod
@@ -203,11 +188,9 @@ class Lognormal(Shifted):
         return np.where(outside, -np.inf, density)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        """Return the probability of a value of at most y."""
         return np.asarray(ndtr(self.normal_score(y)))
 
     def ppf(self, q: ArrayLike) -> Floats:
-        """Return the quantile at probability q."""
         p, *_ = self._match_probability(q)
         return self.from_normal_score(ndtri(p))
 

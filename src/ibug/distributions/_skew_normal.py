@@ -61,10 +61,6 @@ class SkewNormal(LocationScale):
     def _log_cdf(cls, z: Floats, *shape: Floats) -> Floats:
         return cls._log_tail(z, shape[0])[0]
 
-    @classmethod
-    def _log_sf(cls, z: Floats, *shape: Floats) -> Floats:
-        return cls._log_tail(-z, -shape[0])[0]
-
     @staticmethod
     def _log_tail(z: Floats, alpha: Floats) -> tuple[Floats, Floats]:
         """Return log P(Z ≤ z) for z below zero, where the density has a concave logarithm and rises, and its slope."""
@@ -100,24 +96,16 @@ class SkewNormal(LocationScale):
             going = going[np.abs(step) > -_TOLERANCE * z[going]]
         return np.asarray(z)
 
-    @classmethod
-    def _from_log_sf(cls, log_p: Floats, *shape: Floats) -> Floats:
-        return -cls._from_log_cdf(log_p, -shape[0])
-
     @staticmethod
     def _ppf(p: Floats, *shape: Floats) -> Floats:
         p, alpha = np.broadcast_arrays(p, shape[0])
         quantile = SkewNormal._inner_ppf(p, alpha)
         for tail, side in ((p, 1.0), (1 - p, -1.0)):
-            far = (tail > 0) & (tail < np.minimum(_FAR_TAIL, SkewNormal._below_zero(side * alpha)))
+            below_zero = np.arctan2(1.0, side * alpha) / np.pi  # P(side · Z < 0)
+            far = (tail > 0) & (tail < np.minimum(_FAR_TAIL, below_zero))
             if np.any(far):
                 quantile[far] = side * SkewNormal._from_log_cdf(np.log(tail[far]), side * alpha[far])
         return quantile
-
-    @staticmethod
-    def _below_zero(alpha: Floats) -> Floats:
-        """Return P(Z < 0)."""
-        return np.asarray(np.arctan2(1.0, alpha) / np.pi)
 
     @staticmethod
     def _inner_ppf(p: Floats, alpha: Floats) -> Floats:
@@ -128,12 +116,8 @@ class SkewNormal(LocationScale):
         return np.where(p <= 0, -np.inf, np.where(p >= 1, np.inf, inside))
 
     @classmethod
-    def _sf(cls, z: Floats, *shape: Floats) -> Floats:
-        return cls._cdf(-z, -shape[0])  # −Z leans the other way
-
-    @classmethod
-    def _isf(cls, p: Floats, *shape: Floats) -> Floats:
-        return -cls._ppf(p, -shape[0])
+    def _mirrored(cls, *shape: Floats) -> tuple[Floats, ...]:
+        return (-shape[0],)  # −Z leans the other way
 
     @staticmethod
     def _crps(z: Floats, *shape: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -80,12 +80,8 @@ class MixtureParams:
 
     def equals(self, other: MixtureParams) -> bool:
         """Return whether both have the same values."""
-        names = ("bandwidth", "error_bandwidth", "resolution", "support")
-        return (
-            np.array_equal(self.weights, other.weights)
-            and np.array_equal(self.errors, other.errors)
-            and all(getattr(self, name) == getattr(other, name) for name in names)
-        )
+        pairs = ((getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
+        return all(np.array_equal(own, theirs) for own, theirs in pairs)
 
 
 class Stack(Distribution):
@@ -207,7 +203,7 @@ class Stack(Distribution):
         Parameters
         ----------
         distributions
-            Stacks of the same weights, errors and bandwidths and as many atoms, one batch after the other.
+            Stacks with the same weights, errors, bandwidths and number of atoms, one batch after the other.
         n_rows
             The number of rows of all of them.
         """
@@ -244,14 +240,13 @@ class Stack(Distribution):
         return self._log_densities(x).reshape(shape)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        """Return the probability of a value of at most y."""
-        below, _, shape = self._tails(y)
-        return below.reshape(shape)
+        x, shape = self._elements(y)
+        return self._tail_arrays(x)[0].reshape(shape)
 
     def sf(self, y: ArrayLike) -> Floats:
         """Return the probability of a value above y, exact in the upper tail."""
-        _, above, shape = self._tails(y)
-        return above.reshape(shape)
+        x, shape = self._elements(y)
+        return self._tail_arrays(x)[1].reshape(shape)
 
     def ppf(self, q: ArrayLike) -> Floats:
         """Return the smallest value y with a probability of at least q for values up to y."""
@@ -273,7 +268,6 @@ class Stack(Distribution):
         return self._score(x, *self._tail_arrays(x), (x >= lower) & (x < upper)).reshape(shape)
 
     def moved_logpdf(self, y: ArrayLike, move: Move) -> Floats:
-        """Return the log density at y after a move of the normal scores; see the base class."""
         x, shape = self._elements(y)
         batch = self if self._shape else type(self).of_sorted(*self._rows(), self.mixture)
         return _moved_log_density(batch, x, move).reshape(shape)
@@ -326,11 +320,9 @@ class Stack(Distribution):
         return self._moments()[0]
 
     def var(self) -> Floats:
-        """Return the variances."""
         return np.square(self._moments()[1])
 
     def std(self) -> Floats:
-        """Return the standard deviations."""
         return self._moments()[1]
 
     def crps(self, y: ArrayLike) -> Floats:
@@ -348,21 +340,13 @@ class Stack(Distribution):
         return out
 
     def _batch(self) -> kernel.Mixtures:
-        loc, scale, atoms, masses = self._rows()
-        return kernel.Mixtures(
-            np.ascontiguousarray(loc),
-            np.ascontiguousarray(scale),
-            np.ascontiguousarray(atoms),
-            np.ascontiguousarray(masses),
-            self.mixture.errors,
-            self.mixture.weights,
-            self.mixture.bounds,
-        )
+        return kernel.Mixtures(*self._rows(), self.mixture.errors, self.mixture.weights, self.mixture.bounds)
 
     def _rows(self) -> tuple[Floats, Floats, Floats, Masses]:
-        """Return the parameters as those of a batch, also for one row."""
-        n, k = self.loc.size, self.atoms.shape[-1]
-        return self.loc.reshape(n), self.scale.reshape(n), self.atoms.reshape(n, k), self.masses.reshape(n, k)
+        """Return the parameters as contiguous arrays of a batch, also for one row."""
+        n, k, contiguous = self.loc.size, self.atoms.shape[-1], np.ascontiguousarray
+        place, width = contiguous(self.loc.reshape(n)), contiguous(self.scale.reshape(n))
+        return place, width, contiguous(self.atoms.reshape(n, k)), contiguous(self.masses.reshape(n, k))
 
     def _elements(self, argument: ArrayLike) -> tuple[Floats, tuple[int, ...]]:
         """Return an argument as (n, m), with n = 1 for the distribution of one row, and the shape of the result."""
@@ -400,10 +384,6 @@ class Stack(Distribution):
             log_below = np.where(deep & (below < above), log_weight + log_ndtr(z), log_below)
             log_above = np.where(deep & (above < below), log_weight + log_ndtr(-z), log_above)
         return np.where(np.isinf(x), x, score_of_tails(log_below, log_above))
-
-    def _tails(self, y: ArrayLike) -> tuple[Floats, Floats, tuple[int, ...]]:
-        x, shape = self._elements(y)
-        return *self._tail_arrays(x), shape
 
     def _quantile(self, below: Floats, above: Floats) -> Floats:
         out = np.empty(below.shape)

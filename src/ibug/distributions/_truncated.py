@@ -117,7 +117,6 @@ class Truncated(_Limited):
         return self._replace(density, "logpdf", x)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        """Return the probability of a value of at most y."""
         x, low, high, log_mass = self._match(y, self._low, self._high, self._log_mass)
         v = np.clip(self.base.normal_score(x), low, high)
         probability = np.exp(np.minimum(_log_difference(low, v) - log_mass, 0.0))
@@ -125,7 +124,6 @@ class Truncated(_Limited):
         return self._replace(limited, "cdf", x)
 
     def ppf(self, q: ArrayLike) -> Floats:
-        """Return the quantile at probability q."""
         p, *_ = self._match_probability(q)
         with np.errstate(divide="ignore"):  # probabilities of exactly 0 and 1 have infinite logarithms
             quantile = self._quantile(np.log(p), np.log1p(-p))
@@ -287,11 +285,9 @@ class Censored(_Limited):
         return self._log_density(y, None)
 
     def moved_logpdf(self, y: ArrayLike, move: Move) -> Floats:
-        """Return the log density at y after a move of the normal scores; see the base class."""
         return self._log_density(y, move)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        """Return the probability of a value of at most y."""
         (x,) = self._match(y)
         return np.where(x < self.lower, 0.0, np.where(x >= self.upper, 1.0, self.base.cdf(x)))
 
@@ -301,7 +297,6 @@ class Censored(_Limited):
         return np.asarray(np.clip(self.base.ppf(p), self.lower, self.upper))
 
     def normal_score(self, y: ArrayLike) -> Floats:
-        """Return Φ⁻¹ of the probability of a value of at most y."""
         (x,) = self._match(y)
         score = self.base.normal_score(x)
         return np.where(x < self.lower, -np.inf, np.where(x >= self.upper, np.inf, score))
@@ -472,7 +467,6 @@ class Tilted(Distribution):
         super().__init__(lower=lower, upper=upper, rate=rate)
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        """Return the log density at y, −∞ outside the ends."""
         x, lower, upper, rate = self._match(y)
         _, top, sign, decay, tilt = _form(lower, upper, rate)
         distance = np.maximum(sign * (x - top), 0.0)
@@ -480,7 +474,6 @@ class Tilted(Distribution):
         return np.where((x < lower) | (x > upper), -np.inf, density)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        """Return the probability of a value of at most y."""
         x, lower, upper, rate = self._match(y)
         _, top, sign, decay, tilt = _form(lower, upper, rate)
         distance = sign * (np.clip(x, lower, upper) - top)
@@ -488,7 +481,6 @@ class Tilted(Distribution):
         return np.where(sign > 0, share, 1 - share)
 
     def ppf(self, q: ArrayLike) -> Floats:
-        """Return the quantile at probability q."""
         p, lower, upper, rate = self._match_probability(q)
         _, top, sign, decay, tilt = _form(lower, upper, rate)
         with np.errstate(divide="ignore"):  # an infinite end
@@ -496,7 +488,6 @@ class Tilted(Distribution):
         return np.asarray(np.clip(top + sign * distance, lower, upper))
 
     def mean(self) -> Floats:
-        """Return the means."""
         length, top, sign, decay, tilt = _form(self.lower, self.upper, self.rate)
         t = np.minimum(tilt, 700.0)
         small = t < 1e-4  # where 1 − t/(e^t − 1) cancels
@@ -504,7 +495,6 @@ class Tilted(Distribution):
         return np.asarray(top + sign * distance)
 
     def var(self) -> Floats:
-        """Return the variances."""
         length, _, _, decay, tilt = _form(self.lower, self.upper, self.rate)
         t = np.minimum(tilt, 700.0)
         small = t < 1e-2

@@ -93,12 +93,10 @@ class Weibull(Shifted):
         return np.where(outside | np.isposinf(log_ratio), -np.inf, density)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        """Return the probability of a value of at most y."""
         _, log_hazard, outside, _ = self._hazard(y)
         return np.where(outside, 0.0, -np.expm1(-np.exp(np.minimum(log_hazard, _FAR))))
 
     def ppf(self, q: ArrayLike) -> Floats:
-        """Return the quantile at probability q."""
         p, shift, scale, power = self._match_probability(q)
         with np.errstate(divide="ignore"):  # probabilities of exactly 0 and 1 have infinite logarithms
             log_hazard = np.log(-np.log1p(-p))
@@ -129,7 +127,6 @@ class Weibull(Shifted):
         return self.shift + self._mean_above()
 
     def std(self) -> Floats:
-        """Return the standard deviations."""
         bounded = np.minimum(self._mean_above(), 1e120)  # so that the variance, too, stays a number
         return np.asarray(bounded * np.sqrt(np.expm1(_log_second_ratio(1 / self.power))))
 

@@ -1,4 +1,4 @@
-"""Probabilistic regressors besides IBUG, and ensembles of them."""
+"""Other probabilistic regressors, and ensembles."""
 
 from ibug.ensemble._cbu import CBURegressor, check_model, usable_count
 from ibug.ensemble._probabilistic import ProbabilisticEnsemble

@@ -302,7 +302,7 @@ def _check_trained(model: Any) -> None:
 
 def _asked_loss(model: Any) -> Any:
     parameters = model.get_params()
-    # Beside the alias, CatBoostRegressor says its default loss, too.
+    # CatBoostRegressor lists its default loss even where the alias is set.
     return parameters.get("objective", parameters.get("loss_function", _DEFAULT_LOSS))
 
 

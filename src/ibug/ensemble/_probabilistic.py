@@ -217,7 +217,7 @@ class ProbabilisticEnsemble(ProbabilisticRegressorMixin, RegressorMixin, _BaseCo
         tags = super().__sklearn_tags__()
         try:
             inputs = [get_tags(member).input_tags for _, member in self.estimators if not is_dropped(member)]
-        except (TypeError, ValueError, AttributeError):  # told in words by `fit`
+        except (TypeError, ValueError, AttributeError):  # `fit` says what is wrong
             return tags
         tags.input_tags.allow_nan = all(tag.allow_nan for tag in inputs)
         tags.input_tags.sparse = all(tag.sparse for tag in inputs)
@@ -339,11 +339,8 @@ def is_dropped(member: Any) -> bool:
 def is_trained(member: Any) -> bool:
     """Return whether `fit` leaves the model of a member as it is."""
     inner = getattr(member, "estimator", None)
-    return (
-        isinstance(member, FrozenEstimator)
-        or isinstance(inner, FrozenEstimator)
-        or bool(getattr(member, "prefit", False))
-    )
+    frozen = isinstance(member, FrozenEstimator) or isinstance(inner, FrozenEstimator)
+    return frozen or bool(getattr(member, "prefit", False))
 
 
 def seeded(member: Any, seed: int | None) -> Any:
@@ -384,14 +381,9 @@ def average(distributions: Sequence[Distribution], weights: Floats) -> Distribut
     return family.from_moments(np.asarray(mean), np.asarray(std))
 
 
-def mixture(distributions: Sequence[Distribution], weights: Floats) -> Distribution:
-    """Return the mixtures of the members' distributions; see `average`."""
-    return Mixture(distributions, weights)
-
-
 COMBINATIONS: dict[str, Callable[[Sequence[Distribution], Floats], Distribution]] = {
     "average": average,
-    "mixture": mixture,
+    "mixture": Mixture,
 }
 
 

@@ -8,7 +8,6 @@ from ibug.metrics._calibration import calibration_curve, mace, miscalibration_ar
 from ibug.metrics._drift import Drift, DriftTest, drift
 from ibug.metrics._evaluate import Scores, evaluate
 from ibug.metrics._inputs import Reduce, as_distribution, as_interval, as_points, as_quantiles, as_targets, reduced
-from ibug.metrics._intervals import coverage, interval_score, mean_width
 from ibug.metrics._scorers import (
     DistributionScorer,
     Scoring,
@@ -18,7 +17,20 @@ from ibug.metrics._scorers import (
     predict_dist,
     resolve_scoring,
 )
-from ibug.metrics._scores import check_score, crps, crps_skill, energy_score, mae, nll, rmse, sharpness, variogram_score
+from ibug.metrics._scores import (
+    check_score,
+    coverage,
+    crps,
+    crps_skill,
+    energy_score,
+    interval_score,
+    mae,
+    mean_width,
+    nll,
+    rmse,
+    sharpness,
+    variogram_score,
+)
 
 __all__ = [
     "DistributionScorer",

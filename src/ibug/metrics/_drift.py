@@ -66,7 +66,7 @@ class Drift:
         The probability of an alarm without data drift, at most.
     samples : dict of pair of ndarray
         By test, the values of the new rows and of the validation rows: affinity scores (``"similarity"``), predictions
-        (``"prediction"``; of several targets those of the one that differs most) and transforms F(y) (``"pit"``).
+        (``"prediction"``; with several targets, of the one that differs most) and transforms F(y) (``"pit"``).
     """
 
     tests: tuple[DriftTest, ...]
@@ -163,15 +163,11 @@ def _p_value(values: Floats, reference: Floats, tolerance: float) -> float:
     if not tolerance:
         return float(ks_2samp(values, reference).pvalue)
     # A model of few leaves predicts few values, each clone other ones: a value of the model has shares in all clones'.
-    tolerance = max(tolerance, _USUAL_CLONES * _largest_tie(reference))
+    most_frequent = np.unique(reference, return_counts=True)[1].max()
+    tolerance = max(tolerance, _USUAL_CLONES * (float(most_frequent - 1) / len(reference)))
     distance = ks_2samp(values, reference, method="asymp").statistic
     n, m = len(values), len(reference)
     return float(kstwo.sf(max(0.0, distance - tolerance), max(1, round(n * m / (n + m)))))
-
-
-def _largest_tie(values: Floats) -> float:
-    """Return the share of rows that have the most frequent value, beyond one row."""
-    return float(np.unique(values, return_counts=True)[1].max() - 1) / len(values)
 
 
 def _coverage_test(transforms: Floats, reference: Floats, coverage: float, tolerance: float) -> DriftTest:

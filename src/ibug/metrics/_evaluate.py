@@ -16,9 +16,21 @@ from ibug._warnings import warn_infinite, warn_user
 from ibug.exceptions import InvalidInputError, SeenRowsWarning
 from ibug.metrics._calibration import mace, miscalibration_area, rms_calibration_error
 from ibug.metrics._inputs import as_distribution, as_multioutput_targets, as_targets, reduced
-from ibug.metrics._intervals import coverage, interval_score, mean_width
 from ibug.metrics._scorers import predict_dist
-from ibug.metrics._scores import check_score, crps, crps_skill, energy_score, mae, nll, rmse, sharpness, variogram_score
+from ibug.metrics._scores import (
+    check_score,
+    coverage,
+    crps,
+    crps_skill,
+    energy_score,
+    interval_score,
+    mae,
+    mean_width,
+    nll,
+    rmse,
+    sharpness,
+    variogram_score,
+)
 
 
 class Scores(Mapping[str, float]):
@@ -67,7 +79,7 @@ class Scores(Mapping[str, float]):
         """Return coverage and width of each group as lines of a table."""
         if self.groups is None:
             return []
-        columns = [[name, *map(_cell, column)] for name, column in self.groups.items()]
+        columns = [[name, *map(_text, column)] for name, column in self.groups.items()]
         widths = [max(map(len, column)) for column in columns]
         lines = [
             "  ".join(f"{cell:>{width}}" if i else f"{cell:{width}}" for i, (cell, width) in enumerate(cells))
@@ -77,11 +89,11 @@ class Scores(Mapping[str, float]):
 
     def _repr_html_(self) -> str:
         """Return the table, and that of the groups, as notebooks show them."""
-        rows = [(name, _cell(value), self._meanings[name]) for name, value in self._values.items()]
+        rows = [(name, _text(value), self._meanings[name]) for name, value in self._values.items()]
         found = _html(f"Scores on {self.n_rows:,} rows", ["score", "value", "meaning"], rows, [False, True, False])
         if self.groups is None:
             return found
-        lines = [tuple(map(_cell, line)) for line in zip(*self.groups.values(), strict=True)]
+        lines = [tuple(map(_text, line)) for line in zip(*self.groups.values(), strict=True)]
         numbers = [name != "group" for name in self.groups]
         return found + _html("Coverage and mean width by group", list(self.groups), lines, numbers)
 
@@ -98,21 +110,14 @@ class Scores(Mapping[str, float]):
         return pd.DataFrame(table, index=pd.Index(self._values, name="metric"))
 
 
-def _cell(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
-
-
 def _html(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[bool]) -> str:
     """Return a table of HTML, with numbers on the right of their columns."""
     sides = ["right" if is_number else "left" for is_number in numbers]
 
     def line(tag: str, cells: Sequence[str]) -> str:
         marked = zip(cells, sides, strict=True)
-        return (
-            "<tr>"
-            + "".join(f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for cell, side in marked)
-            + "</tr>"
-        )
+        found = (f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for cell, side in marked)
+        return f"<tr>{''.join(found)}</tr>"
 
     body = "".join(line("td", row) for row in rows)
     return f"<table><caption>{escape(title)}</caption><thead>{line('th', heads)}</thead><tbody>{body}</tbody></table>"
@@ -226,8 +231,7 @@ def _few(names: list[str]) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    is_number = isinstance(value, (float, np.floating))
-    return f"{value:.6g}" if is_number else str(value)
+    return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def _evaluate_multioutput(
@@ -245,49 +249,44 @@ def _evaluate_multioutput(
     values = as_multioutput_targets(y)
     weights = None if sample_weight is None else check_weights(sample_weight, len(values))
     distribution, points = estimator.predict_dist(X), estimator.predict(X)
-    scores: dict[str, float] = {
-        "energy_score": energy_score(values, distribution, sample_weight=weights),
-        "variogram_score": variogram_score(values, distribution, sample_weight=weights),
-    }
-    meanings = {
-        "energy_score": "score of all targets together, in units of their deviations",
-        "variogram_score": "whether the dependence between targets is right",
+    energy = energy_score(values, distribution, sample_weight=weights)
+    dependence = variogram_score(values, distribution, sample_weight=weights)
+    found: Found = {
+        "energy_score": (energy, "score of all targets together, in units of their deviations"),
+        "variogram_score": (dependence, "whether the dependence between targets is right"),
     }
     coverages = np.atleast_1d(check_probabilities(levels, "levels")).tolist()
     for level in coverages:
-        percent = f"{100 * level:g}"
-        scores[f"box_coverage_{percent}"] = _box_coverage(estimator, X, values, level, weights)
-        meanings[f"box_coverage_{percent}"] = f"share of rows with all values inside the {percent} % box"
+        percent, inside = f"{100 * level:g}", _box_coverage(estimator, X, values, level, weights)
+        found[f"box_coverage_{percent}"] = inside, f"share of rows with all values inside the {percent} % box"
     for j, name in enumerate(names):
-        for metric, predicted in ((rmse, points[:, j]), (mae, points[:, j]), (crps, distribution.marginal(j))):
-            key = metric.__name__
-            scores[f"{name}_{key}"] = metric(values[:, j], predicted, sample_weight=weights)
-            meanings[f"{name}_{key}"] = _METRICS[key][1]
+        for key, predicted in (("rmse", points[:, j]), ("mae", points[:, j]), ("crps", distribution.marginal(j))):
+            metric, meaning = _METRICS[key]
+            found[f"{name}_{key}"] = metric(values[:, j], predicted, sample_weight=weights), meaning
     for level in coverages:
         ends = estimator.predict_interval(X, level)
         for j, name in enumerate(names):
-            _add_intervals(scores, meanings, values[:, j], ends[:, j], level, weights, prefix=f"{name}_")
-    return Scores(scores, meanings, len(values))
+            own = _interval_scores(values[:, j], ends[:, j], level, weights)
+            found |= {f"{name}_{key}": score for key, score in own.items()}
+    return _as_scores(found, len(values))
 
 
-def _add_intervals(
-    scores: dict[str, float],
-    meanings: dict[str, str],
-    y: Floats,
-    intervals: Any,
-    level: float,
-    weights: Floats | None,
-    *,
-    prefix: str = "",
-) -> None:
-    """Add coverage and mean width of the intervals of one level."""
+Found = dict[str, tuple[float, str]]  # scores by name, each with its meaning
+
+
+def _as_scores(found: Found, n_rows: int, groups: Mapping[str, NDArray[Any]] | None = None) -> Scores:
+    values = {name: value for name, (value, _) in found.items()}
+    return Scores(values, {name: meaning for name, (_, meaning) in found.items()}, n_rows, groups)
+
+
+def _interval_scores(y: Floats, intervals: Any, level: float, weights: Floats | None) -> Found:
+    """Return coverage and mean width of the intervals of one level."""
     percent = f"{100 * level:g}"
-    for kind, metric, meaning in (
-        ("coverage", coverage, f"share of values inside the {percent} % interval"),
-        ("width", mean_width, f"mean width of the {percent} % interval"),
-    ):
-        scores[f"{prefix}{kind}_{percent}"] = metric(y, intervals, level, sample_weight=weights)
-        meanings[f"{prefix}{kind}_{percent}"] = meaning
+    share, width = (metric(y, intervals, level, sample_weight=weights) for metric in (coverage, mean_width))
+    return {
+        f"coverage_{percent}": (share, f"share of values inside the {percent} % interval"),
+        f"width_{percent}": (width, f"mean width of the {percent} % interval"),
+    }
 
 
 def _box_coverage(estimator: Any, X: Any, y: Floats, level: float, weights: Floats | None) -> float:
@@ -349,7 +348,7 @@ def evaluate(
     estimator
         Anything with ``predict_dist``.
     X, y
-        The rows and their observed values, in any form that `fit` takes. Of several targets, (n_rows, n_targets), the
+        The rows and their observed values, in any form that `fit` takes. With several targets, (n_rows, n_targets), the
         energy score, the variogram score and the coverage of joint boxes come first, then scores of each target.
     levels
         Nominal coverages of the intervals whose observed coverage and mean width are reported.
@@ -384,18 +383,17 @@ def evaluate(
     distribution = as_distribution(predict_dist(estimator, X), len(values))
     # The point prediction is the model's own; a conformal distribution may have another mean.
     points = estimator.predict(X) if hasattr(estimator, "predict") else distribution
-    scores: dict[str, float] = {}
-    meanings: dict[str, str] = {}
+    found: Found = {}
     for name, (metric, meaning) in _METRICS.items():
-        scores[name] = metric(values, points if metric in (rmse, mae) else distribution, sample_weight=weights)
-        meanings[name] = meaning
-    scores["crps_skill"] = _skill(values, distribution, getattr(estimator, "training_targets_", None), weights)
-    meanings["crps_skill"] = "1 is perfect, 0 as good as no model"
+        predicted = points if metric in (rmse, mae) else distribution
+        found[name] = metric(values, predicted, sample_weight=weights), meaning
+    skill = _skill(values, distribution, getattr(estimator, "training_targets_", None), weights)
+    found["crps_skill"] = skill, "1 is perfect, 0 as good as no model"
     coverages = np.atleast_1d(check_probabilities(levels, "levels"))
     for level in coverages.tolist():
-        _add_intervals(scores, meanings, values, distribution, level, weights)
-    infinite = [level for level in coverages.tolist() if scores[f"width_{100 * level:g}"] == np.inf]
+        found |= _interval_scores(values, distribution, level, weights)
+    infinite = [level for level in coverages.tolist() if found[f"width_{100 * level:g}"][0] == np.inf]
     if infinite:
         warn_infinite(np.inf, min(infinite), "evaluate", conformal=getattr(estimator, "conformal_", None))
     by_group = None if groups is None else group_table(values, distribution, coverages, groups, X)
-    return Scores(scores, meanings, len(values), by_group)
+    return _as_scores(found, len(values), by_group)

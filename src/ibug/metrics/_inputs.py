@@ -128,14 +128,12 @@ def quantile_blocks(distribution: Any, n: int, alpha: Floats) -> Iterator[tuple[
 
     Shapes: distribution (n, n_alpha); alpha (n_alpha,).
     """
-    if not (isinstance(distribution, tuple) or hasattr(distribution, "cdf")):
-        yield slice(0, n), as_quantiles(distribution, n, alpha)
-        return
-    given = as_distribution(distribution, n)
-    size = max(1, _QUANTILES_AT_ONCE // len(alpha))
+    size = n
+    if isinstance(distribution, tuple) or hasattr(distribution, "cdf"):
+        distribution, size = as_distribution(distribution, n), max(1, _QUANTILES_AT_ONCE // len(alpha))
     for start in range(0, n, size):
         rows = slice(start, min(start + size, n))
-        part = given if n <= size else given[rows]
+        part = distribution if n <= size else distribution[rows]
         yield rows, as_quantiles(part, rows.stop - rows.start, alpha)
 
 

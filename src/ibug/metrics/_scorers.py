@@ -16,8 +16,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from ibug._typing import Floats
 from ibug._validation import check_target_names
 from ibug.exceptions import InvalidInputError
-from ibug.metrics._intervals import interval_score
-from ibug.metrics._scores import crps, nll
+from ibug.metrics._scores import crps, interval_score, nll
 
 
 def predict_dist(estimator: Any, X: Any) -> Any:

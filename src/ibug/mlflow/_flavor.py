@@ -25,7 +25,7 @@ from ibug.exceptions import FileFormatError, IBUGWarning, InvalidInputError
 from ibug.persistence import inspect, load
 
 _COVERAGE = 0.9
-# The columns of what is predicted; of several targets for each, with its name in front.
+# The columns of the output; with several targets, each target has them, with its name in front.
 _OUTPUTS = ("prediction", "lower", "upper")
 _FLAVOR = "ibug"
 _FILE = "model.ibug"
@@ -189,7 +189,7 @@ class UncertainModel:
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> pd.DataFrame:
         """Return ``prediction``, ``lower``, ``upper`` and a column ``q…`` per quantile, one line per row.
 
-        Of several targets there are such columns for each, with its name in front: ``price_lower``, say.
+        With several targets, each has such columns, with its name in front: ``price_lower``, say.
 
         Shapes: model_input (n_rows, n_features).
         """
@@ -230,15 +230,12 @@ def _as_known(values: pd.Series, column: FeatureType) -> pd.Series:
     """Return a column as the model knows it: its categories, or numbers, some of which may be missing."""
     if "categories" in column:
         return _as_categories(values, column)
-    is_number = column["dtype"].lower().startswith(("float", "int", "uint", "bool"))
-    return _as_numbers(values, column["name"]) if is_number and values.dtype.kind not in "iufb" else values
-
-
-def _as_numbers(values: pd.Series, name: str) -> pd.Series:
+    if values.dtype.kind in "iufb" or not column["dtype"].lower().startswith(tuple(_TYPES)):
+        return values
     try:
         return pd.to_numeric(values, errors="raise").astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"Column {name!r} must have numbers, or missing values: {error}.") from error
+        raise InvalidInputError(f"Column {column['name']!r} must have numbers, or missing values: {error}.") from error
 
 
 def _as_categories(values: pd.Series, column: FeatureType) -> pd.Series:

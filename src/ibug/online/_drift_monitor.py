@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -42,30 +42,15 @@ class BettingTest:
     :math:`\int b = 0`: the wealth is a martingale, and exceeds 1/alpha, ever, with probability alpha at most (Ville).
 
     Drift may begin on any night: in night t, 1/(t + 1) of the cash that is left is divided between the stakes.
-
-    Parameters
-    ----------
-    edges : ndarray of shape (n_cells - 1,)
-        The inner edges of the grid, which must not depend on the rows that are ranked.
-    counts : ndarray of shape (n_cells,)
-        The rows so far.
-    cash : float
-        What is not at stake yet.
-    log_capital : ndarray of shape (n_stakes,)
-        The logarithm of the wealth of each stake; -inf before the first night.
-    log_highest : float
-        The logarithm of the highest wealth so far.
-    n_rows, n_nights : int
-        The new rows so far, and the nights that had some.
     """
 
-    edges: Floats
-    counts: Integers
-    cash: float
-    log_capital: Floats
-    log_highest: float = 0.0
-    n_rows: int = 0
-    n_nights: int = 0
+    edges: Floats  # (n_cells - 1,) the inner edges of the grid, which must not depend on the rows that are ranked
+    counts: Integers  # (n_cells,) the rows so far
+    cash: float  # what is not at stake yet
+    log_capital: Floats  # (n_stakes,) the logarithm of the wealth of each stake; -inf before the first night
+    log_highest: float = 0.0  # the logarithm of the highest wealth so far
+    n_rows: int = 0  # the new rows so far
+    n_nights: int = 0  # the nights that had some
 
     @classmethod
     def against(cls, edges: Floats, reference: Floats) -> BettingTest:
@@ -111,10 +96,7 @@ class BettingTest:
             highest = max(highest, float(np.logaddexp(np.log(cash), logsumexp(path, axis=1)).max()))
             capital = path[-1]
         counts = self.counts + _counted(np.searchsorted(self.edges, values, "right"), len(self.counts))
-        n_rows = self.n_rows + len(values)
-        return replace(
-            self, counts=counts, cash=cash, log_capital=capital, log_highest=highest, n_rows=n_rows, n_nights=n_nights
-        )
+        return BettingTest(self.edges, counts, cash, capital, highest, self.n_rows + len(values), n_nights)
 
     def state(self) -> dict[str, Any]:
         """Return plain values, which `from_state` takes."""
@@ -179,7 +161,7 @@ class DriftMonitor:
     Attributes
     ----------
     tests_ : dict of str to BettingTest
-        The tests by name: ``similarity``, ``prediction`` (of several targets ``prediction 0`` and so on) and ``pit``.
+        The tests by name: ``similarity``, ``prediction`` (with several targets ``prediction 0`` and so on) and ``pit``.
     history_ : list of float
         The p-value after each night.
 

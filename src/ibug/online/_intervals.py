@@ -192,24 +192,13 @@ class Tracker:
 
     The guarantee, for any scores whatever: after T rows in batches of at most B, the share of rows above the level
     differs from 1 − τ by at most (b + γB)/(γT), where γ is the step size of c and b the largest ``|s − m|`` so far.
-
-    Parameters
-    ----------
-    tau : float
-        The probability of the quantile.
-    estimates, weights : ndarray of shape (n_experts,)
-        Of the experts.
-    correction : float
-        The correction c.
-    loss : float
-        The running mean square of the losses, which sets the learning rate; zero before the first row.
     """
 
     tau: float
-    estimates: Floats
-    weights: Floats
-    correction: float = 0.0
-    loss: float = 0.0
+    estimates: Floats  # (n_experts,)
+    weights: Floats  # (n_experts,)
+    correction: float = 0.0  # c
+    loss: float = 0.0  # the running mean square of the losses, which sets the learning rate; zero before the first row
 
     def __post_init__(self) -> None:
         read_only(self)
@@ -248,7 +237,7 @@ class Tracker:
 
     def state(self) -> dict[str, Any]:
         """Return plain values and arrays, which `from_state` takes."""
-        return {name: getattr(self, name) for name in ("tau", "estimates", "weights", "correction", "loss")}
+        return dict(vars(self))
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Tracker:

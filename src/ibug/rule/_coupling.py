@@ -25,7 +25,6 @@ from ibug.distributions.joint import (
     log_densities,
     mean_distances,
     normal_points,
-    points_of_copulas,
     predicted_plus,
 )
 from ibug.exceptions import InvalidInputError
@@ -283,7 +282,7 @@ def _points_of_experts(
         probabilities = shared[None]
         if coupling.pseudo_rows is not None and evidence.residuals is not None:
             nearest = evidence.residuals[rows, : coupling.n_local]
-            probabilities = points_of_copulas(local_copulas(coupling.copula, nearest, coupling.pseudo_rows))
+            probabilities = copula_points(local_copulas(coupling.copula, nearest, coupling.pseudo_rows))
         parts = [np.stack([one[rows].ppf(probabilities[:, :, j]) for j, one in enumerate(own)], axis=2)]
         parts += [loc[:, None] + scale[:, None] * points for points in fixed]
         parts.append(evidence.targets[rows, : needs["targets"]])

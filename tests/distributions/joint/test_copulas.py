@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from ibug.distributions import JointStack
-from ibug.distributions.joint import copula_points, local_copulas, log_densities, points_of_copulas
+from ibug.distributions.joint import copula_points, local_copulas, log_densities
 from tests.distributions.joint.test_conditional import COPULA, D, N, made
 
 pytestmark = pytest.mark.once
@@ -48,7 +48,7 @@ def test_local_copulas_by_loops():
 
 def test_points_and_densities_row_by_row():
     found, scores = copulas(), np.random.default_rng(1).normal(size=(N, D))
-    points, density = points_of_copulas(found), log_densities(found, scores)
+    points, density = copula_points(found), log_densities(found, scores)
     for i in range(N):
         np.testing.assert_array_equal(points[i], copula_points(found[i]))
         expected = multivariate_normal(np.zeros(D), found[i]).logpdf(scores[i]) - norm.logpdf(scores[i]).sum()

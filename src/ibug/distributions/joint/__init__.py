@@ -1,4 +1,4 @@
-"""Batched distributions of several targets at once."""
+"""Joint distributions of several targets, one per row."""
 
 from ibug.distributions.joint._neighborhood import Neighborhood, predicted_plus
 from ibug.distributions.joint._params import (
@@ -7,7 +7,6 @@ from ibug.distributions.joint._params import (
     local_copulas,
     log_densities,
     normal_points,
-    points_of_copulas,
 )
 from ibug.distributions.joint._stack import JointStack, mean_distances, variogram
 
@@ -20,7 +19,6 @@ __all__ = [
     "log_densities",
     "mean_distances",
     "normal_points",
-    "points_of_copulas",
     "predicted_plus",
     "variogram",
 ]

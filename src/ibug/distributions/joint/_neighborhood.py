@@ -65,7 +65,7 @@ class Neighborhood:
         return np.concatenate([found, predicted_plus(loc[:, column], near, self.grids[column])], axis=1)
 
     def own(self) -> Neighborhood:
-        """Return the same without the training rows that are nobody's neighbours."""
+        """Return the same without the training rows that are no row's neighbours."""
         used, places = np.unique(self.rows, return_inverse=True)
         residuals = None if self.residuals is None else self.residuals[used]
         numbers = places.reshape(self.rows.shape)

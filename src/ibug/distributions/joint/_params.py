@@ -111,30 +111,27 @@ class JointMixtureParams:
 
 
 def copula_points(correlation: Floats) -> Floats:
-    """Return points of a Gaussian copula, (n_points, d), whose columns have the probabilities (i + ½)/n_points.
+    """Return points of Gaussian copulas, (…, n_points, d), whose columns have the probabilities (i + ½)/n_points.
 
-    Shapes: correlation (d, d).
+    Shapes: correlation (…, d, d).
     """
-    ranks = np.argsort(np.argsort(normal_points(correlation), axis=0), axis=0)
+    ranks = np.argsort(np.argsort(normal_points(correlation), axis=-2), axis=-2)
     return np.asarray((ranks + 0.5) / N_POINTS)
 
 
 def normal_points(correlation: Floats) -> Floats:
-    """Return points with mean 0 and exactly these correlations, spread like a normal distribution, (n_points, d).
+    """Return points with mean 0 and exactly these correlations, spread like a normal distribution, (…, n_points, d).
 
     They are 64 points of a low-discrepancy sequence (multiples of powers of the generalised golden ratio) and their
     reflections, so that all odd moments are right as well.
 
-    Shapes: correlation (d, d).
+    Shapes: correlation (…, d, d).
     """
-    return np.asarray(white_points(len(correlation)) @ matrix_roots(correlation).T)
+    return np.asarray(white_points(correlation.shape[-1]) @ np.swapaxes(matrix_roots(correlation), -1, -2))
 
 
 def matrix_roots(correlation: Floats) -> Floats:
-    """Return A with AAᵀ = correlation, also where targets depend on each other exactly, of the same shape.
-
-    Shapes: correlation (d, d).
-    """
+    """Return A with AAᵀ = correlation, (…, d, d), also where targets depend on each other exactly."""
     values, vectors = np.linalg.eigh(correlation)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
 
@@ -164,16 +161,6 @@ def local_copulas(copula: Floats, residuals: Floats, pseudo_rows: float) -> Floa
     found = (pseudo_rows * copula + own) / (pseudo_rows + k)
     found[:, np.arange(d), np.arange(d)] = 1.0
     return np.asarray(found)
-
-
-def points_of_copulas(copulas: Floats) -> Floats:
-    """Return points that stand for each row's copula, (n, n_points, d): in each column the same probabilities.
-
-    Shapes: copulas (n, d, d).
-    """
-    points = white_points(copulas.shape[1]) @ matrix_roots(copulas).transpose(0, 2, 1)
-    ranks = np.argsort(np.argsort(points, axis=1), axis=1)
-    return np.asarray((ranks + 0.5) / N_POINTS)
 
 
 def log_densities(copulas: Floats, scores: Floats) -> Floats:

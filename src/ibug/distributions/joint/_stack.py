@@ -15,7 +15,7 @@ from ibug._typing import Floats
 from ibug.distributions._stack import MixtureParams, Stack
 from ibug.distributions.joint._conditional import conditional_stack, kernel_factor
 from ibug.distributions.joint._neighborhood import Neighborhood
-from ibug.distributions.joint._params import JointMixtureParams, matrix_roots, points_of_copulas
+from ibug.distributions.joint._params import JointMixtureParams, copula_points, matrix_roots
 from ibug.exceptions import InvalidInputError
 
 
@@ -221,10 +221,9 @@ class JointStack:
                     f"{column.shape}."
                 )
             if not np.isfinite(column).all():
-                n_wrong = int(np.sum(~np.isfinite(column)))
                 raise InvalidInputError(
-                    f"The values of target {number} must be finite; NaN or infinite: {n_wrong}. Ask for the rows whose "
-                    "values are known, as d[rows]."
+                    f"The values of target {number} must be finite; NaN or infinite: {np.sum(~np.isfinite(column))}. "
+                    "Ask for the rows whose values are known, as d[rows]."
                 )
             columns.append(np.broadcast_to(column, (n,)))
         y = np.stack(columns, axis=1)
@@ -270,7 +269,7 @@ class JointStack:
             if atoms > 0:
                 parts.append((atoms, *_moments(mixture.inside(near.atoms(loc)), _shared(near.masses, 1.0))))
             if apart > 0:
-                parts.append((apart, *self._own_moments(rows)))
+                parts.append((apart, *_coupled([one[rows] for one in self.own], self._own_points(rows))))
             mean = sum(weight * center for weight, center, _ in parts)
             found = np.zeros((len(loc), d, d))
             for weight, center, within in parts:
@@ -278,10 +277,6 @@ class JointStack:
                 found += weight * (within + step[:, :, None] * step[:, None, :])
             out[rows] = found
         return out[0] if self._single else out
-
-    def _own_moments(self, rows: slice) -> tuple[Floats, Floats]:
-        """Return means and covariances of the targets' own distributions: correlations are those of the points."""
-        return _coupled([one[rows] for one in self.own], self._own_points(rows))
 
     def _normal_moments(self, rows: slice) -> tuple[Floats, Floats]:
         """Return means and covariances of the normal part inside the bounds; correlations are those of its points."""
@@ -292,22 +287,13 @@ class JointStack:
 
     def _own_points(self, rows: slice) -> Floats:
         """Return the points that stand for the targets' own distributions under the copula, (n, n_points, d)."""
-        if self.copulas is None:
-            probabilities = self.mixture.copula_points[None]
-        else:
-            probabilities = points_of_copulas(self.copulas[rows])
+        local = None if self.copulas is None else copula_points(self.copulas[rows])
+        probabilities = self.mixture.copula_points[None] if local is None else local
         return np.stack([one[rows].ppf(probabilities[:, :, j]) for j, one in enumerate(self.own)], axis=2)
 
     def correlation(self) -> Floats:
         """Return the correlations of the targets, (n, d, d); 0 with a target that does not vary."""
-        cov = self.cov()
-        deviation = np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1))
-        size = deviation[..., :, None] * deviation[..., None, :]
-        found = np.zeros_like(cov)
-        np.divide(cov, size, out=found, where=size > 0)
-        places = np.arange(self.n_targets)
-        found[..., places, places] = 1.0
-        return found
+        return _correlations(self.cov())
 
     def ppf(self, q: ArrayLike) -> Floats:
         """Return quantiles of the targets, each by itself: (n, d), or (n, d, m) for m probabilities.
@@ -357,7 +343,11 @@ class JointStack:
         random_state
             A seed, a ``RandomState``, a ``Generator``, or ``None``.
         """
-        check_size(size)
+        if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0):
+            raise InvalidInputError(
+                f"size must be None or one number m, for samples of shape (m, n, d); got {size!r}. Reshape what one "
+                "number gives."
+            )
         rng = random_state
         if not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))
@@ -385,7 +375,7 @@ class JointStack:
     def energy_score(self, y: ArrayLike) -> Floats:
         """Return the energy score ``E|X − y| − ½ E|X − X'|``, (n,), of targets in units of their training deviation.
 
-        It is the CRPS of several targets: lower is better, and a proper score of the whole joint distribution.
+        It generalises the CRPS to several targets: lower is better, and a proper score of the whole joint distribution.
 
         Parameters
         ----------
@@ -482,12 +472,18 @@ def _coupled(parts: Sequence[Stack], points: Floats) -> tuple[Floats, Floats]:
     """Return means and covariances, (n, d, d), of d distributions with the correlations of points, (n, m, d)."""
     mean, deviation = (np.stack([getattr(one, name)() for one in parts], axis=1) for name in ("mean", "std"))
     away = points - points.mean(axis=1, keepdims=True)
-    cov = away.transpose(0, 2, 1) @ away
-    size = np.sqrt(np.diagonal(cov, axis1=1, axis2=2))
-    correlation = cov / np.maximum(size[:, :, None] * size[:, None, :], np.finfo(float).tiny)
-    places = np.arange(len(parts))
-    correlation[:, places, places] = 1.0
-    return mean, correlation * deviation[:, :, None] * deviation[:, None, :]
+    correlations = _correlations(away.transpose(0, 2, 1) @ away)
+    return mean, correlations * deviation[:, :, None] * deviation[:, None, :]
+
+
+def _correlations(cov: Floats) -> Floats:
+    """Return the correlations that covariances have, (…, d, d); 0 with a target that does not vary."""
+    deviation = np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1))
+    size = deviation[..., :, None] * deviation[..., None, :]
+    found: Floats = np.divide(cov, size, out=np.zeros_like(cov), where=size > 0)
+    places = np.arange(cov.shape[-1])
+    found[..., places, places] = 1.0
+    return found
 
 
 def _moments(points: Floats, masses: Floats) -> tuple[Floats, Floats]:
@@ -509,14 +505,3 @@ def no_attribute(name: str) -> AttributeError:
         f"marginal(j).{name} for one target, conditional(j, given) for one once others are known, and energy_score(y) "
         "to score all together."
     )
-
-
-def check_size(size: Any) -> None:
-    """Raise InvalidInputError for an impossible number of samples."""
-    if size is None:
-        return
-    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
-        raise InvalidInputError(
-            f"size must be None or one number m, for samples of shape (m, n, d); got {size!r}. Reshape what one number "
-            "gives."
-        )
