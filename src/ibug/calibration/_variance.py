@@ -19,15 +19,17 @@ from ibug.distributions import Normal
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring, resolve_scoring
 
+Candidate = tuple[float, float]  # a factor and a summand
+
+METHODS = ("continuous", "grid")
 GRID: tuple[float, ...] = tuple(m * 10.0**e for e in range(-8, 4) for m in (1.0, 2.5, 5.0))
+GRID_CANDIDATES: list[Candidate] = [*((gamma, 0.0) for gamma in GRID), *((1.0, delta) for delta in GRID)]
 
 # Where the continuous search starts: the best pair of a factor, relative to the one that gives the variances the size
 # of the squared errors, and a summand in units of the mean squared error.
 _START_FACTORS = (0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 3.0, 10.0)
 _START_SUMMANDS = (1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
 _LARGEST_LOG = 60.0
-
-Candidate = tuple[float, float]
 
 
 @keeps_read_only
@@ -83,7 +85,7 @@ class VarianceCalibrator(BaseEstimator):
         """
         resolve_scoring(self.scoring)
         if not isinstance(self.method, str) or self.method not in METHODS:
-            raise InvalidInputError(f"method must be one of {sorted(METHODS)}; got {self.method!r}.")
+            raise InvalidInputError(f"method must be one of {[*METHODS]}; got {self.method!r}.")
         mean, variance, y = _columns(mean=mean, variance=variance, y=y)
         weights = None if sample_weight is None else check_weights(sample_weight, len(y))
         score = resolve_scoring(self.scoring, weights)
@@ -95,8 +97,9 @@ class VarianceCalibrator(BaseEstimator):
         def scored(gamma: float, delta: float) -> float:
             return _score(score, y, mean, gamma * variance + delta)
 
-        # The identity first: among equal scores the first candidate wins.
-        candidates = [(1.0, 0.0), *METHODS[self.method](scored, variance, y - mean, weights)]
+        on_grid = self.method == "grid"
+        found = GRID_CANDIDATES if on_grid else continuous_candidates(scored, variance, y - mean, weights)
+        candidates = [(1.0, 0.0), *found]  # the identity first: among equal scores the first candidate wins
         scores = [scored(*candidate) for candidate in candidates]
         self.gamma_, self.delta_ = candidates[int(np.argmin(scores))]
         gammas, deltas = zip(*candidates, strict=True)
@@ -110,13 +113,6 @@ class VarianceCalibrator(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "gamma_")
-
-
-def grid_candidates(
-    scored: Callable[[float, float], float], variance: Floats, error: Floats, weights: Floats | None
-) -> list[Candidate]:
-    """Return the paper's candidates."""
-    return [*((gamma, 0.0) for gamma in GRID), *((1.0, delta) for delta in GRID)]
 
 
 def continuous_candidates(
@@ -154,17 +150,11 @@ def _search(function: Callable[[Floats], float], starts: list[Floats]) -> Floats
     return np.asarray(minimize(function, best, method="Nelder-Mead", options=options).x)
 
 
-METHODS: dict[str, Callable[[Callable[[float, float], float], Floats, Floats, Floats | None], list[Candidate]]] = {
-    "grid": grid_candidates,
-    "continuous": continuous_candidates,
-}
-
-
 def check_calibrate(calibrate: Any) -> None:
     """Raise InvalidInputError for what a regressor's parameter `calibrate` cannot be."""
     known = calibrate in METHODS if isinstance(calibrate, str) else isinstance(calibrate, (bool, np.bool_))
     if not known:
-        raise InvalidInputError(f"calibrate must be True or False, or one of {sorted(METHODS)}; got {calibrate!r}.")
+        raise InvalidInputError(f"calibrate must be True or False, or one of {[*METHODS]}; got {calibrate!r}.")
 
 
 def _score(score: Scoring, y: Floats, mean: Floats, variance: Floats) -> float:
