@@ -101,14 +101,8 @@ def mace(y: ArrayLike, distribution: Any, *, n_levels: int = 100, sample_weight:
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        The observed values.
-    distribution : batched distribution, or tuple (means, standard deviations)
-        What ``predict_dist`` returned for the same rows.
-    n_levels
-        Levels of central intervals, evenly spaced from 0 to 1.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
+    y, distribution, n_levels, sample_weight
+        As in `calibration_curve`.
     """
     expected, observed = calibration_curve(y, distribution, n_levels=n_levels, sample_weight=sample_weight)
     return float(np.mean(np.abs(expected - observed)))
@@ -121,14 +115,8 @@ def rms_calibration_error(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        The observed values.
-    distribution : batched distribution, or tuple (means, standard deviations)
-        What ``predict_dist`` returned for the same rows.
-    n_levels
-        Levels of central intervals, evenly spaced from 0 to 1.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
+    y, distribution, n_levels, sample_weight
+        As in `calibration_curve`.
     """
     expected, observed = calibration_curve(y, distribution, n_levels=n_levels, sample_weight=sample_weight)
     return float(np.sqrt(np.mean(np.square(expected - observed))))
@@ -143,14 +131,8 @@ def miscalibration_area(
 
     Parameters
     ----------
-    y : array-like of shape (n,)
-        The observed values.
-    distribution : batched distribution, or tuple (means, standard deviations)
-        What ``predict_dist`` returned for the same rows.
-    n_levels
-        Levels of central intervals, evenly spaced from 0 to 1.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
+    y, distribution, n_levels, sample_weight
+        As in `calibration_curve`.
     """
     expected, observed = calibration_curve(y, distribution, n_levels=n_levels, sample_weight=sample_weight)
     gap = observed - expected
