@@ -79,13 +79,12 @@ class Scores(Mapping[str, float]):
         """Return coverage and width of each group as lines of a table."""
         if self.groups is None:
             return []
-        columns = [[name, *map(_text, column)] for name, column in self.groups.items()]
-        widths = [max(map(len, column)) for column in columns]
-        lines = [
-            "  ".join(f"{cell:>{width}}" if i else f"{cell:{width}}" for i, (cell, width) in enumerate(cells))
-            for cells in ([*zip(line, widths, strict=True)] for line in zip(*columns, strict=True))
-        ]
-        return ["", "Coverage and mean width by group", *lines]
+        columns: list[list[str]] = []
+        for name, values in self.groups.items():
+            cells = [name, *map(_text, values)]
+            side, width = ">" if columns else "<", max(map(len, cells))  # names on the left, numbers on the right
+            columns.append([f"{cell:{side}{width}}" for cell in cells])
+        return ["", "Coverage and mean width by group", *map("  ".join, zip(*columns, strict=True))]
 
     def _repr_html_(self) -> str:
         """Return the table, and that of the groups, as notebooks show them."""
