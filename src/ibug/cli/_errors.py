@@ -10,9 +10,10 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, get_type_hints
+from inspect import Parameter
+from typing import Any, get_type_hints
 
 import pyarrow as pa
 import typer
@@ -25,14 +26,6 @@ from ibug.exceptions import IBUGError, IBUGWarning, LikelyMistakeWarning, Missin
 OK, UNUSABLE, USAGE, MISSING_LIBRARY, DRIFT, BUG, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 4, 70, 130, 141
 _BY_SIGNAL = 128  # and the signal's number: 143 where the process was terminated, 129 where its terminal was closed
 
-# The options of every command.
-_PANEL = "Messages"
-_COMMON: list[tuple[str, Any]] = [
-    ("json", Annotated[bool, typer.Option("--json", help="Report in JSON, for machines.", rich_help_panel=_PANEL)]),
-    ("quiet", Annotated[bool, typer.Option("--quiet", "-q", help="Results and errors only.", rich_help_panel=_PANEL)]),
-    ("verbose", Annotated[bool, typer.Option("--verbose", "-v", help="Say more.", rich_help_panel=_PANEL)]),
-]
-
 
 class Terminated(BaseException):
     """The process was asked to end (SIGTERM), or its terminal was closed (SIGHUP)."""
@@ -43,59 +36,48 @@ class Terminated(BaseException):
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a command ``(session, **options)``: its session is made of the options json, quiet and verbose.
+    """Wrap a command with a session: what goes wrong becomes a message and an exit code.
 
-    A parameter whose type is a dataclass stands for several options: the fields, with the same names.
+    A parameter whose type is a dataclass, as the session is, stands for several options: its fields.
     """
     hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint) and name != "session"}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
 
     @functools.wraps(command)
-    def run(*, json: bool, quiet: bool, verbose: bool, **options: Any) -> None:
+    def run(**options: Any) -> None:
         for name, group in groups.items():
             options[name] = group(**{field.name: options.pop(field.name) for field in fields(group)})
-        session = Session(json=json, quiet=quiet, verbose=verbose)
-        before: dict[int, Any] = {}
+        session = options["session"]
         try:
-            _on_termination(before)
-            with warnings.catch_warnings(), session.resources:
-                _tell_warnings(session, strict=bool(options.get("strict")))
-                command(session=session, **options)
+            with _unwound_signals(), warnings.catch_warnings(), session.resources:
+                _show_warnings(session, strict=bool(options.get("strict")))
+                command(**options)
                 sys.stdout.flush()
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except BaseException as error:
             if os.environ.get("IBUG_DEBUG"):
                 session.error(traceback.format_exc())
-            raise typer.Exit(_explain(error, session)) from None
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            raise typer.Exit(_report_error(error, session)) from None
 
-    # typer reads the options from the signature, which must have those of the session and the groups in their place.
-    shown = []
-    for parameter in inspect.signature(command).parameters.values():
-        if parameter.name in groups:
-            shown += _options_of(groups[parameter.name])
-        elif parameter.name != "session":
-            shown.append(parameter.replace(annotation=hints[parameter.name]))
-    common = [_option(name, annotation, False) for name, annotation in _COMMON]
-    setattr(run, "__signature__", inspect.Signature([*shown, *common]))  # noqa: B010 - mypy does not know the name
-    run.__annotations__ = {p.name: p.annotation for p in [*shown, *common]}
+    # typer reads the options from the signature, which must have those of the groups in their place.
+    shown: list[Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in groups:
+            types = get_type_hints(groups[name], include_extras=True)
+            shown += [
+                Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+                for field in fields(groups[name])
+            ]
+        else:
+            shown.append(parameter.replace(annotation=hints[name]))
+    setattr(run, "__signature__", inspect.Signature(shown))  # noqa: B010 - mypy does not know the name
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return run
 
 
-def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _options_of(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [_option(field.name, hints[field.name], field.default) for field in fields(group)]
-
-
-def _explain(error: BaseException, session: Session) -> int:
-    """Tell what went wrong, and return the exit code."""
+def _report_error(error: BaseException, session: Session) -> int:
+    """Report what went wrong, and return the exit code."""
     if isinstance(error, BrokenPipeError):  # `ibug predict … | head` has read enough
         # Python would complain again when it flushes standard output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -130,7 +112,7 @@ def _meaning(error: BaseException) -> tuple[int, str]:
     )
 
 
-def _tell_warnings(session: Session, *, strict: bool) -> None:
+def _show_warnings(session: Session, *, strict: bool) -> None:
     """Show ibug's own warnings as notes, each once; those of the libraries below only with --verbose.
 
     With --strict a likely mistake is an error.
@@ -149,11 +131,13 @@ def _tell_warnings(session: Session, *, strict: bool) -> None:
     warnings.showwarning = show
 
 
-def _on_termination(before: dict[int, Any]) -> None:
-    """Let signals to end unwind like Ctrl-C, so that temporary files are removed, and note who had them before.
+@contextlib.contextmanager
+def _unwound_signals() -> Iterator[None]:
+    """Let signals to end unwind like Ctrl-C, so that temporary files are removed.
 
     This works in the main thread only. A signal that is ignored (by ``nohup``, say) stays ignored.
     """
+    before: dict[int, Any] = {}
 
     def unwind(number: int, frame: Any) -> None:
         raise Terminated(number)
@@ -168,3 +152,8 @@ def _on_termination(before: dict[int, Any]) -> None:
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             with contextlib.suppress(ValueError):
                 before[number] = signal.signal(number, unwind)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -16,7 +16,7 @@ from ibug._typing import Floats, Integers
 from ibug.cli import _options as o
 from ibug.cli._columns import divided
 from ibug.cli._errors import guarded
-from ibug.cli._reading import open_table
+from ibug.cli._reading import ReadOptions, open_table
 from ibug.cli._rows import LabelledRows, groups_of
 from ibug.cli._terminal import Session, done, plain_table, words
 from ibug.cli._writing import atomic
@@ -50,7 +50,6 @@ calibration curve, PIT, intervals and more as PNG.
 
 @guarded
 def evaluate(
-    session: Session,
     model: o.ModelFile,
     test: o.TestFile,
     target: o.Target = None,
@@ -60,16 +59,16 @@ def evaluate(
     id: o.Ids = None,
     *,
     loading: o.Loading,
-    reading: o.Reading,
+    reading: ReadOptions,
     strict: o.Strict = False,
+    session: Session,
 ) -> None:
     """Score the model; see HELP."""
-    read = reading.options()
     coverages = o.probabilities(levels or [_LEVELS], "--levels")
     if plots is not None:
         require_matplotlib()
     stored = loading.load(model)
-    table = open_table(test, read, session)
+    table = open_table(test, reading, session)
     targets = stored.targets(target, table, session)
     ids = divided(id or (), table.columns)
     several = getattr(stored.estimator, "target_names_", None) is not None

@@ -51,7 +51,6 @@ by name only; --train names it if it has moved.
 
 @guarded
 def explain(
-    session: Session,
     model: o.ModelFile,
     data: o.DataFile,
     row: Annotated[int | None, typer.Option("--row", min=0, help="The row, counted from 0.")] = None,
@@ -67,11 +66,11 @@ def explain(
     ] = False,
     *,
     loading: o.Loading,
-    reading: o.Reading,
+    reading: ReadOptions,
     strict: o.Strict = False,
+    session: Session,
 ) -> None:
     """Explain one prediction; see HELP."""
-    read = reading.options()
     level = o.coverage(coverage)
     if (row is None) == (id is None):
         raise typer.BadParameter("name one row: --row 17, or --id column=value.", param_hint="--row / --id")
@@ -82,7 +81,7 @@ def explain(
         shap_package()  # before anything takes time
     stored = loading.load(model)
     o.one_target(stored.estimator, "explain")
-    table = open_table(data, read, session)
+    table = open_table(data, reading, session)
     if column is not None:
         require_column(table, column, "id")
     schema = match(table, stored.schema, [column, stored.id], session, strict=strict)
@@ -93,7 +92,7 @@ def explain(
     facts: dict[str, Any] = {"row": number, "where": table.where(number)}
     facts |= explain_row(stored.estimator, rows.X, at - first, level, n_neighbors)
     here = plain_values({name: chunk.column(name)[at] for name in schema.names}, schema)
-    training = _training(stored, facts, train, read, session, width) if features else None
+    training = _training(stored, facts, train, reading, session, width) if features else None
     if training is not None:
         compare(facts, here, training)
     facts["features"] = here

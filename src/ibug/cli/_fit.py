@@ -11,7 +11,7 @@ from rich.console import Group
 
 from ibug.cli import _options as o
 from ibug.cli._errors import guarded
-from ibug.cli._reading import STANDARD_STREAM
+from ibug.cli._reading import STANDARD_STREAM, ReadOptions
 from ibug.cli._terminal import Session, done, facts_table
 from ibug.cli._writing import check_output
 from ibug.describe import model_lines, number
@@ -61,7 +61,6 @@ Without, one is trained: early stopping finds the number of trees, and five clon
 
 @guarded
 def fit(
-    session: Session,
     train_file: Annotated[
         str, typer.Argument(metavar="TRAIN", help="Training rows: .csv .csv.gz .tsv .parquet .feather or -")
     ],
@@ -127,8 +126,9 @@ def fit(
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of everything random.")] = 0,
     jobs: o.Jobs = -1,
     *,
-    reading: o.Reading,
+    reading: ReadOptions,
     strict: o.Strict = False,
+    session: Session,
 ) -> None:
     """Wrap a trained model, or train one; see HELP."""
     from ibug.cli._boosters import BOOSTERS, Training, default_booster, load_model, parse_parameters
@@ -157,7 +157,7 @@ def fit(
         tuple(drop or ()),
         tuple(categorical or ()),
         weight,
-        reading.options(),
+        reading,
         options,
         jobs,
     )

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from sklearn.multioutput import MultiOutputRegressor
 
 from ibug import IBUGRegressor
+from ibug._progress import Progress
 from ibug.cli._boosters import Booster, Training
 from ibug.cli._columns import as_days, divided, features, kind_of_type, listed, match, require_column, targets_named
 from ibug.cli._reading import InputTable, ReadOptions, open_table
@@ -157,7 +158,7 @@ def train(booster: Booster, training: Training, request: Request, session: Sessi
     small = len(rows.y) * len(names) < _NUMBERS_FOR_ONE_THREAD
     training = replace(training, categorical=categorical, jobs=1 if small and training.jobs < 0 else training.jobs)
     with session.stages():
-        with _explained(booster.library), session.status("finding the number of trees"):
+        with _explained(booster.library), Progress("finding the number of trees", 1, enabled=False):
             model = _untrained(booster, training, rows)
         # One clone after another: each uses all threads, and uses them well.
         estimator = IBUGRegressor(model, n_jobs=1, **request.options)

@@ -29,7 +29,7 @@ Describe a model file: model, training rows, columns and their categories, calib
 
 
 @guarded
-def info(session: Session, model: o.ModelFile, trusted: o.AllowedType = None, isolate: o.Isolate = False) -> None:
+def info(model: o.ModelFile, trusted: o.AllowedType = None, isolate: o.Isolate = False, *, session: Session) -> None:
     """Describe a model file; see HELP."""
     stored = load(model, jobs=1, trusted=trusted, isolate=isolate)
     facts: dict[str, Any] = {"file": model, "bytes": os.path.getsize(model), **stored.versions}

@@ -10,7 +10,7 @@ from rich.console import Group
 from ibug.cli import _options as o
 from ibug.cli._columns import divided, match
 from ibug.cli._errors import DRIFT, guarded
-from ibug.cli._reading import open_table
+from ibug.cli._reading import ReadOptions, open_table
 from ibug.cli._rows import read_unlabelled
 from ibug.cli._terminal import Session, plain_table, words
 from ibug.describe import number
@@ -41,7 +41,6 @@ it, and after ibug recalibrate.
 
 @guarded
 def monitor(
-    session: Session,
     model: o.ModelFile,
     data: o.DataFile,
     target: o.Target = None,
@@ -54,16 +53,16 @@ def monitor(
     id: o.Ids = None,
     *,
     loading: o.Loading,
-    reading: o.Reading,
+    reading: ReadOptions,
     strict: o.Strict = False,
+    session: Session,
 ) -> None:
     """Compare new rows with the validation rows; see HELP."""
-    read = reading.options()
     level, coverage = o.probabilities([alpha], "--alpha")[0], o.coverage(interval)
     stored = loading.load(model)
     o.one_target(stored.estimator, "monitor")
     nights = None if log is None else _nights(log, stored.estimator)
-    table = open_table(data, read, session)
+    table = open_table(data, reading, session)
     ids = divided(id or (), table.columns)
     if target or stored.schema.target in table.columns:
         rows = stored.read_labelled(table, stored.targets(target, table, session), session, ids=ids, strict=strict)

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import Enum
 from typing import Annotated, Any
 
 import typer
 
+from ibug.cli._columns import divided
 from ibug.cli._model_file import StoredModel, load
-from ibug.cli._reading import FORMATS, ReadOptions
 from ibug.exceptions import InvalidInputError
-
-_INPUT = "Reading"
 
 #: The families of distributions and the libraries by name: the modules that have them take long to import.
 FAMILIES = (
     "normal", "skewnormal", "lognormal", "laplace", "student_t", "logistic", "gumbel", "weibull", "kde", "empirical",
 )  # fmt: skip
 BOOSTERS = ("lightgbm", "xgboost", "catboost", "sklearn")
-
-Format = Enum("Format", {name: name for name in FORMATS}, type=str)  # type: ignore[misc]  # mypy wants the names written out
 
 _ROWS = "Rows: .csv .csv.gz .tsv .parquet .feather or -"
 
@@ -43,27 +38,6 @@ Isolate = Annotated[
     bool, typer.Option("--isolate", help="Try the model file in a process of its own first: for a stranger's file.")
 ]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all processors.")]
-InputFormat = Annotated[
-    Format | None,
-    typer.Option(
-        "--format", help="The input's format, if the ending of its name does not show it.", rich_help_panel=_INPUT
-    ),
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option("--delimiter", help="What separates columns: ';' or '\\t', say.", rich_help_panel=_INPUT),
-]
-Encoding = Annotated[str, typer.Option("--encoding", help="Of text: latin-1, say.", rich_help_panel=_INPUT)]
-Missing = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--missing", help="A text that stands for a missing value, besides '', NA, NaN, null, …", rich_help_panel=_INPUT
-    ),
-]
-Decimal = Annotated[
-    str | None,
-    typer.Option("--decimal", help="The decimal mark of text: ',' or '.'.", rich_help_panel=_INPUT),
-]
 AllowedType = Annotated[
     list[str] | None,
     typer.Option("--trusted", metavar="NAME", help="A type or function of yours that the model file may hold."),
@@ -87,37 +61,10 @@ class Loading:
         return load(path, jobs=self.jobs, trusted=self.trusted, isolate=self.isolate)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """The options of all commands that read rows; see `guarded`."""
-
-    format: InputFormat = None
-    delimiter: Delimiter = None
-    encoding: Encoding = "utf-8"
-    missing: Missing = None
-    decimal: Decimal = None
-
-    def options(self) -> ReadOptions:
-        """Return how the input is to be read, checked."""
-        if self.decimal not in (None, ",", "."):
-            raise typer.BadParameter(f"a comma or a point is expected, not {self.decimal!r}.", param_hint="--decimal")
-        delimiter = "\t" if self.delimiter in ("\\t", "tab") else self.delimiter
-        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-            raise typer.BadParameter(f"one character is expected, not {delimiter!r}.", param_hint="--delimiter")
-        format = None if self.format is None else self.format.value
-        return ReadOptions(format, delimiter, self.encoding, tuple(self.missing or ()), self.decimal)
-
-
-def names(given: list[str] | None) -> list[str]:
-    """Return names that were given one by one or with commas, each once."""
-    parts = [part.strip() for text in given or () for part in text.split(",")]
-    return list(dict.fromkeys(part for part in parts if part))
-
-
-def numbers(given: list[str] | str | None, option: str) -> list[float]:
-    """Return numbers that were given one by one or with commas."""
+def numbers(given: list[str], option: str) -> list[float]:
+    """Return numbers that were given one by one or with commas, each once."""
     found = []
-    for part in names([given] if isinstance(given, str) else given):
+    for part in divided(given, ()):
         try:
             found.append(float(part))
         except ValueError:
@@ -127,7 +74,7 @@ def numbers(given: list[str] | str | None, option: str) -> list[float]:
 
 def probabilities(given: list[str] | None, option: str) -> list[float]:
     """Return numbers between 0 and 1, both excluded."""
-    found = numbers(given, option)
+    found = numbers(given or [], option)
     for value in found:
         if not 0 < value < 1:
             raise typer.BadParameter(f"a number between 0 and 1 is expected, not {value:g}.", param_hint=option)
@@ -161,8 +108,8 @@ def support(given: str) -> tuple[float, float] | str | None:
         raise typer.BadParameter(
             f"two bounds are expected, 0,inf say, or 'auto' or 'none'; not {given!r}.", param_hint="--support"
         )
-    lower = numbers(sides[0], "--support") or [-math.inf]
-    upper = numbers(sides[1], "--support") or [math.inf]
+    lower = numbers(sides[:1], "--support") or [-math.inf]
+    upper = numbers(sides[1:], "--support") or [math.inf]
     if not lower[0] < upper[0]:
         raise typer.BadParameter(f"the lower bound must be below the upper one: {given!r}.", param_hint="--support")
     return lower[0], upper[0]

@@ -17,7 +17,7 @@ from ibug._warnings import warn_infinite
 from ibug.cli import _options as o
 from ibug.cli._columns import divided, match, require_column
 from ibug.cli._errors import guarded
-from ibug.cli._reading import STANDARD_STREAM, InputTable, format_of, open_table
+from ibug.cli._reading import STANDARD_STREAM, InputTable, ReadOptions, format_of, open_table
 from ibug.cli._rows import ModelRows, Unseen, rows_of
 from ibug.cli._terminal import Session, words
 from ibug.cli._writing import check_output, writing
@@ -48,7 +48,6 @@ from 0.
 
 @guarded
 def predict(
-    session: Session,
     model: o.ModelFile,
     data: o.DataFile,
     output: Annotated[
@@ -75,12 +74,12 @@ def predict(
     chunk_rows: Annotated[
         int | None, typer.Option("--chunk-rows", min=1, help="Rows at a time; fewer take less memory.")
     ] = None,
-    reading: o.Reading,
+    reading: ReadOptions,
     strict: o.Strict = False,
+    session: Session,
 ) -> None:
     """Predict every row; see HELP."""
     started = time.perf_counter()
-    read = reading.options()
     wanted = _wanted(interval, quantiles, samples, neighbors, flags, joint)
     check_output(output, data, model, streams=True)
     if output != STANDARD_STREAM:
@@ -91,7 +90,7 @@ def predict(
         raise InvalidInputError(
             f"--neighbors {neighbors}: the model has only {stored.estimator.source_.index.n_rows} training rows."
         )
-    table = open_table(data, read, session)
+    table = open_table(data, reading, session)
     ids = _ids(id or (), table, wanted)
     schema = match(table, stored.schema, [*ids, stored.id], session, strict=strict)
     table.verbatim = frozenset(ids) - set(schema.names)

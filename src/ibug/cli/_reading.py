@@ -15,14 +15,16 @@ from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
+import typer
 
 from ibug.cli._terminal import Session
 from ibug.exceptions import InvalidInputError
@@ -65,15 +67,40 @@ def format_by_content(start: bytes) -> str | None:
     return next((format for magic, format in _MAGIC.items() if start.startswith(magic)), None)
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """How an input is to be read, where its name does not show it."""
+Format = StrEnum("Format", list(FORMATS))  # type: ignore[misc]  # mypy wants the names written out
 
-    format: str | None = None
-    delimiter: str | None = None
-    encoding: str = "utf-8"
-    missing: tuple[str, ...] = ()  # texts that stand for a missing value, besides the usual ones
-    decimal: str | None = None  # the decimal mark; None: found out from the first rows
+
+def _option(name: str, help: str) -> Any:
+    return typer.Option(name, help=help, rich_help_panel="Reading")
+
+
+@dataclass
+class ReadOptions:
+    """How an input is to be read, where its name does not show it: options of many commands; see `guarded`."""
+
+    format: Annotated[
+        Format | None, _option("--format", "The input's format, if the ending of its name does not show it.")
+    ] = None
+    delimiter: Annotated[str | None, _option("--delimiter", "What separates columns: ';' or '\\t', say.")] = None
+    encoding: Annotated[str, _option("--encoding", "Of text: latin-1, say.")] = "utf-8"
+    missing: Annotated[
+        list[str] | None,
+        _option("--missing", "A text that stands for a missing value, besides '', NA, NaN, null, …"),
+    ] = None
+    decimal: Annotated[str | None, _option("--decimal", "The decimal mark of text: ',' or '.'.")] = None
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (None, ",", "."):
+            raise typer.BadParameter(f"a comma or a point is expected, not {self.decimal!r}.", param_hint="--decimal")
+        if self.delimiter in ("\\t", "tab"):
+            self.delimiter = "\t"
+        if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
+            raise typer.BadParameter(f"one character is expected, not {self.delimiter!r}.", param_hint="--delimiter")
+
+    @property
+    def missing_texts(self) -> list[str]:
+        """All texts that stand for a missing value."""
+        return [*MISSING, *(self.missing or ())]
 
 
 class InputTable(ABC):
@@ -402,7 +429,7 @@ class TextTable(InputTable):
             "convert_options": pyarrow.csv.ConvertOptions(
                 column_types={name: kind for name, kind in types.items() if kind is not None},
                 include_columns=list(columns),
-                null_values=[*MISSING, *self._options.missing],
+                null_values=self._options.missing_texts,
                 decimal_point=self._decimal,
                 strings_can_be_null=False,  # see _with_missing
             ),
@@ -410,7 +437,10 @@ class TextTable(InputTable):
 
     def _with_missing(self, data: Any) -> Any:
         """Replace the texts that mean a missing value by null. Arrow would do so in columns of ids as well."""
-        missing = pa.array([*(text for text in MISSING if not text or text not in self.values), *self._options.missing])
+        given = self._options.missing or ()
+        missing = pa.array(
+            [text for text in self._options.missing_texts if not text or text in given or text not in self.values]
+        )
         for i, field in enumerate(data.schema):
             if pa.types.is_string(field.type) and field.name not in self.verbatim:
                 column = data.column(i)

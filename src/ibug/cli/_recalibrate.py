@@ -12,7 +12,7 @@ from ibug.cli import _options as o
 from ibug.cli._columns import divided
 from ibug.cli._errors import guarded
 from ibug.cli._model_file import save_again
-from ibug.cli._reading import STANDARD_STREAM, open_table
+from ibug.cli._reading import STANDARD_STREAM, ReadOptions, open_table
 from ibug.cli._terminal import Session, done, facts_table
 from ibug.cli._writing import check_output
 from ibug.describe import number, percent
@@ -35,7 +35,6 @@ is complete, and stays as it is if anything fails.
 
 @guarded
 def recalibrate(
-    session: Session,
     model: o.ModelFile,
     new: Annotated[str, typer.Argument(metavar="NEW", help="Labelled rows: .csv .csv.gz .tsv .parquet .feather or -")],
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write; it may be MODEL.ibug itself.")],
@@ -44,17 +43,17 @@ def recalibrate(
     id: o.Ids = None,
     *,
     loading: o.Loading,
-    reading: o.Reading,
+    reading: ReadOptions,
     strict: o.Strict = False,
+    session: Session,
 ) -> None:
     """Calibrate again; see HELP."""
-    read = reading.options()
     if output == STANDARD_STREAM:
         raise typer.BadParameter("a model is a file of its own: name it.", param_hint="--output")
     check_output(output, new)
     stored = loading.load(model)
     o.one_target(stored.estimator, "recalibrate")
-    table = open_table(new, read, session)
+    table = open_table(new, reading, session)
     targets = stored.targets(target, table, session)
     ids = divided(id or (), table.columns)
     rows = stored.read_labelled(table, targets, session, ids=ids, weight=weight, strict=strict)

@@ -38,7 +38,6 @@ explorer shows the density, the interval, the nearest training rows and the feat
 
 @guarded
 def report(
-    session: Session,
     model: o.ModelFile,
     test: o.TestFile,
     output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")],
@@ -65,20 +64,20 @@ def report(
     features: o.Features = True,
     *,
     loading: o.Loading,
-    reading: o.Reading,
+    reading: ReadOptions,
     strict: o.Strict = False,
+    session: Session,
 ) -> None:
     """Write the report; see HELP."""
     from ibug.report import write
 
-    read = reading.options()
     level = o.coverage(coverage)
     if output == STANDARD_STREAM:
         raise typer.BadParameter("name a file.", param_hint="--output")
     require_plotly()  # before anything takes time
     check_output(output, model, test, train)
     stored = loading.load(model)
-    table = open_table(test, read, session)
+    table = open_table(test, reading, session)
     targets = stored.targets(target, table, session)
     named_by = id or (stored.id if stored.id in table.columns else None)
     if named_by is not None:
@@ -87,7 +86,7 @@ def report(
         require_column(table, groups, "groups")
     schema = match(table, stored.schema, [*targets, stored.id, named_by, groups], session, strict=strict)
     rows, ids = _read(table, schema, targets, named_by, session, groups)
-    training, train_ids = _training(stored, schema, named_by, train, read, session) if features else (None, None)
+    training, train_ids = _training(stored, schema, named_by, train, reading, session) if features else (None, None)
     with session.stages():
         path = write(
             stored.estimator,

@@ -7,9 +7,11 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from rich.console import Console, Group, JustifyMethod
+import typer
+from rich.console import Console, JustifyMethod
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -87,15 +89,13 @@ def done(output: str, size: float | None = None) -> Text:
     return words(("✓ ", "good"), (output, "value"), "" if size is None else (f" {bytes_text(size)}", "label"))
 
 
-def facts_table(facts: dict[str, Any], title: str | None = None) -> Table:
+def facts_table(facts: dict[str, str]) -> Table:
     """Return names and values, one pair a line."""
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=None, show_header=False, padding=(0, 2, 0, 0)
-    )
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="label", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in facts.items():
-        table.add_row(name, value if isinstance(value, (Text, Group)) else str(value))
+    for pair in facts.items():
+        table.add_row(*pair)
     return table
 
 
@@ -107,27 +107,32 @@ def plain_table(*columns: str, first: JustifyMethod = "left") -> Table:
     return table
 
 
+def _option(*names: str, help: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel="Messages")
+
+
+@dataclass
 class Session:
     """The two streams of one call: results on standard output, everything else on standard error.
 
-    With `json` the result is one JSON object, with `quiet` only results and errors are printed, with `verbose` more is,
-    also where standard error is no terminal.
+    Its fields are options of every command; see `guarded`.
     """
 
-    def __init__(self, *, json: bool = False, quiet: bool = False, verbose: bool = False) -> None:
-        self.json = json
-        self.verbose = verbose
+    json: Annotated[bool, _option("--json", help="Report in JSON, for machines.")] = False
+    quiet: Annotated[bool, _option("--quiet", "-q", help="Results and errors only.")] = False
+    verbose: Annotated[bool, _option("--verbose", "-v", help="Say more.")] = False
+
+    def __post_init__(self) -> None:
         self.notes: list[str] = []
         self.resources = ExitStack()  # closed at the end of the command
         self.out = PlainConsole(soft_wrap=not sys.stdout.isatty())
         self.err = PlainConsole(stderr=True, soft_wrap=not sys.stderr.isatty())
-        self._tells = not quiet
-        self._chats = not quiet and (verbose or self.err.is_terminal)
+        self._chats = not self.quiet and (self.verbose or self.err.is_terminal)
 
     def note(self, message: str) -> None:
         """Print what the user ought to know but is no error; the JSON report has it as well."""
         self.notes.append(message)
-        if self._tells and not self.json:
+        if not self.quiet and not self.json:
             self._labelled("note", message)
 
     def error(self, message: str) -> None:
@@ -146,10 +151,9 @@ class Session:
         if self._chats and not self.json:
             self.err.print(message)
 
-    def show(self, *renderables: Any) -> None:
+    def show(self, renderable: Any) -> None:
         """Print a result for people."""
-        for renderable in renderables:
-            self.out.print(renderable)
+        self.out.print(renderable)
 
     def report(self, result: dict[str, Any], *, to_stderr: bool = False) -> None:
         """Print a result for machines: one line of JSON, with the notes; NaN and infinity become null."""
@@ -167,12 +171,6 @@ class Session:
         with self._bars(TextColumn("{task.percentage:>3.0f} %"), transient=True) as bar:
             task = bar.add_task(visible(title), total=total)
             yield lambda done: bar.update(task, completed=done)
-
-    @contextmanager
-    def status(self, title: str) -> Iterator[None]:
-        """Show one more stage, of unknown length, among those of `stages`."""
-        with _progress.Progress(title, 1, enabled=False):
-            yield
 
     @contextmanager
     def stages(self) -> Iterator[None]:
