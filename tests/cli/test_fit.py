@@ -275,8 +275,8 @@ def test_model_files_that_cannot_be_used(files, training):
         return " ".join(result.stderr.split())
 
     assert "is not that of a library's model" in refused("m.pkl")
-    assert "is no LightGBM model" in refused("m.txt")
-    assert "is no XGBoost model" in refused("m.json", b"{}")
+    assert "is not a LightGBM model" in refused("m.txt")
+    assert "is not an XGBoost model" in refused("m.json", b"{}")
     assert "catboost cannot load" in refused("m.cbm")
     assert "xgboost cannot load" in refused("m.ubj")
     path, _ = lightgbm_file(files, *training)

@@ -166,7 +166,7 @@ def test_dates_become_days(own):
     assert facts["features"]["when"] == "2024-07-23"
     frame.assign(when="soon").to_csv(own.folder / "soon.csv", index=False)
     message = own.run("predict", own["m.ibug"], own["soon.csv"], ok=False).stderr
-    assert "column 'when' has something else than dates ('soon', say)" in message
+    assert "column 'when' has values that are not dates ('soon', say)" in message
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_dates_in_another_form_are_noted(own):
 
 
 def test_a_unique_whole_number_is_probably_an_id(own):
-    note = "column 'order' has another whole number in each of the 200 rows. If it is an id, say so: --id order"
+    note = "column 'order' has a different whole number in each of the 200 rows. If it is an id, say so: --id order"
     assert note in fit(own).stderr
     assert "whole number" not in fit(own, "--id", "order").stderr
 

@@ -115,7 +115,7 @@ def test_a_report_of_targets_in_another_order(own, several):
 def test_targets_without_names_go_by_their_order(own, unnamed):
     command = ("evaluate", unnamed, own["test.csv"])
     result = own.run(*command, "--target", "a", "--target", "b, too")
-    assert "The model knows no names of its targets: a, b, too are taken in this order." in said(result)
+    assert "The model has no names for its targets: a, b, too are taken in this order." in said(result)
     assert "does not name its 2 targets" in said(own.run(*command, ok=False))
     assert "the model has 2 targets, without names" in said(own.run(*command, "--target", "a", ok=False))
     renamed = pd.read_csv(own["test.csv"]).rename(columns={"a": "target_0", "b, too": "target_1"})

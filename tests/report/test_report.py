@@ -297,7 +297,7 @@ def test_infinite_intervals_are_told(model, tmp_path):
     assert np.isinf(few.predict_interval(X[300:], 0.9)).any()
     path = ibug.report.write(few, X[300:], y[300:], tmp_path / "report.html", width_seconds=0)
     data = json.loads(Page(path.read_text(encoding="utf-8")).scripts[0])
-    assert any("have no end" in line for line in data["caveats"])
+    assert any("have infinite ends" in line for line in data["caveats"])
 
 
 def test_what_makes_the_widest_rows_wide(written):

@@ -56,7 +56,7 @@ def load_model(path: str) -> Any:
 def _lightgbm(lightgbm: Any, path: str) -> Any:
     with open(path, "rb") as file:
         if file.read(5) != b"tree\n":
-            raise InvalidInputError(f"{path} is no LightGBM model: booster.save_model writes one.")
+            raise InvalidInputError(f"{path} is not a LightGBM model: booster.save_model writes one.")
     return lightgbm.Booster(params={"verbosity": -1}, model_file=path)
 
 
@@ -80,7 +80,7 @@ def _require_xgboost_json(path: str) -> None:
         keys = set()
     if "learner" not in keys:
         raise InvalidInputError(
-            f"{path} is no XGBoost model: save_model of a Booster or XGBRegressor writes one (dump_model does not)."
+            f"{path} is not an XGBoost model: save_model of a Booster or XGBRegressor writes one (dump_model does not)."
         )
 
 

@@ -48,14 +48,14 @@ _INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")
 _MOST_SHOWN = 10
 
 
-def require_column(table: InputTable, name: str, role: str) -> str:
-    """Return the name of a column if the table has it."""
-    if name in table.columns:
-        return name
-    raise InvalidInputError(
-        f"{table.name} has no column {name!r}, the {role}{meant(name, table.columns)}. "
-        f"Its columns are: {listed(table.columns)}."
-    )
+def require_columns(table: InputTable, role: str, *names: str | None) -> None:
+    """Refuse a table that lacks one of these columns; None stands for no column."""
+    for name in names:
+        if name is not None and name not in table.columns:
+            raise InvalidInputError(
+                f"{table.name} has no column {name!r}, the {role}{meant(name, table.columns)}. "
+                f"Its columns are: {listed(table.columns)}."
+            )
 
 
 def match(table: InputTable, schema: Schema, others: Iterable[str | None], session: Session, *, strict: bool) -> Schema:
@@ -89,9 +89,9 @@ def _by_place(table: InputTable, schema: Schema, known: set[str], session: Sessi
     if len(columns) != len(schema.columns):
         raise InvalidInputError(
             f"The model was trained on {len(schema.columns)} columns without names; {table.name} has {len(columns)}: "
-            f"{listed(columns)}. Name those that are no features by --id or --target, or remove them."
+            f"{listed(columns)}. Name those that are not features by --id or --target, or remove them."
         )
-    session.note(f"The model knows no names of columns: those of {table.name} are taken in their order.")
+    session.note(f"The model has no column names: the columns of {table.name} are taken in their order.")
     named = tuple(replace(column, name=name) for column, name in zip(schema.columns, columns, strict=True))
     return replace(schema, columns=named)
 
@@ -170,17 +170,12 @@ def as_days(column: Any, name: str, file: str) -> NDArray[np.float64]:
         if column.null_count == len(column):
             return np.full(len(column), np.nan)
         raise InvalidInputError(f"{file}: column {name!r} has {column.type}, and dates are expected.")
-    if pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("s"))
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("us"), safe=False)
-    elif pa.types.is_time(column.type):
-        column = column.cast(pa.time64("us"), safe=False)
-    else:  # durations
-        column = column.cast(pa.duration("us"), safe=False)
-    microseconds = column.cast(pa.int64())
-    days: NDArray[np.float64] = pc.divide(microseconds.cast(pa.float64()), 86_400e6).to_numpy(zero_copy_only=False)
-    return np.array(days, np.float64)
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+        kind = pa.timestamp("us")
+    else:
+        kind = pa.time64("us") if pa.types.is_time(column.type) else pa.duration("us")
+    microseconds = column.cast(kind, safe=False).cast(pa.int64()).cast(pa.float64())
+    return np.array(pc.divide(microseconds, 86_400e6).to_numpy(zero_copy_only=False), np.float64)
 
 
 def _parsed_dates(column: Any, name: str, file: str) -> Any:
@@ -191,17 +186,17 @@ def _parsed_dates(column: Any, name: str, file: str) -> Any:
             return texts.cast(pa.timestamp("us", zone))
         except pa.ArrowInvalid:
             continue
-    first = next((text for text in column.drop_null().to_pylist() if not _is_date(text)), None)
+    first = next((text for text in column.drop_null().to_pylist() if not _reads_as(text, pa.timestamp("us"))), None)
     what = "a mixture of forms" if first is None else f"{first!r:.80}, say"
     raise InvalidInputError(
-        f"{file}: column {name!r} has something else than dates ({what}): 2024-12-31 or 2024-12-31 23:59:00 is "
+        f"{file}: column {name!r} has values that are not dates ({what}): 2024-12-31 or 2024-12-31 23:59:00 is "
         "expected, as in the training data."
     )
 
 
-def _is_date(text: str) -> bool:
+def _reads_as(text: str, kind: Any) -> bool:
     try:
-        pa.array([text]).cast(pa.timestamp("us"))
+        pa.array([text]).cast(kind)
     except pa.ArrowInvalid:
         return False
     return True
@@ -212,19 +207,11 @@ def _parsed(column: Any, name: str, file: str) -> Any:
     try:
         return column.cast(pa.float64())
     except pa.ArrowInvalid as error:
-        first = next(text for text in column.drop_null().to_pylist() if not _is_number(text))
+        first = next(text for text in column.drop_null().to_pylist() if not _reads_as(text, pa.float64()))
         raise InvalidInputError(
             f"{file}: column {name!r} has text ({first!r:.80}, say), and numbers are expected. Convert it as it was in "
             "the training data."
         ) from error
-
-
-def _is_number(text: str) -> bool:
-    try:
-        pa.array([text]).cast(pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def as_texts(column: Any, name: str, file: str) -> Any:

@@ -12,7 +12,6 @@ from rich.console import Group
 from rich.text import Text
 
 from ibug._progress import Progress
-from ibug._typing import Floats, Integers
 from ibug.cli import _options as o
 from ibug.cli._columns import divided
 from ibug.cli._errors import guarded
@@ -66,12 +65,12 @@ def evaluate(
     """Score the model; see HELP."""
     coverages = o.probabilities(levels or [_LEVELS], "--levels")
     if plots is not None:
-        require_matplotlib()
+        _require_matplotlib()
     stored = loading.load(model)
     table = open_table(test, reading, session)
     targets = stored.targets(target, table, session)
     ids = divided(id or (), table.columns)
-    several = getattr(stored.estimator, "target_names_", None) is not None
+    several = bool(stored.target_names)
     if several and (groups is not None or plots is not None):
         raise typer.BadParameter("these are for one target, and the model has several.", param_hint="--groups, --plots")
     rows = stored.read_labelled(table, targets, session, ids=ids, groups=groups, strict=strict)
@@ -100,25 +99,23 @@ def _answer(
     """Return the scores of ibug and of the plain neighbours, and the plots; all are made of the same predictions."""
     from ibug.metrics import evaluate as all_scores
 
-    with_densities = np.arange(min(ROWS_OF_DENSITIES, len(rows.y)))
+    with_densities = np.arange(min(_ROWS_OF_DENSITIES, len(rows.y)))
     found = predict_rows(estimator, rows.X, listed=with_densities, uncalibrated=True)
-    plain, nearest = found.plain_neighbors(), found.nearest
+    plain = found.plain_neighbors()
     assert plain is not None, "a model file has an IBUGRegressor"
-    assert nearest is not None, "as above"
     scores = all_scores(found, rows.X, rows.y, levels=coverages, groups=groups_of(rows, groups))
     plain_scores = all_scores(plain, rows.X, rows.y, levels=coverages)
     if plots is None:
         return scores, plain_scores, []
-    folder = Path(plots)
-    return scores, plain_scores, draw_all(estimator, rows.X, rows.y, found, plain, nearest.indices, folder, session)
+    return scores, plain_scores, _draw_all(_makers(estimator, rows, found, plain), Path(plots), session)
 
 
-#: The number of rows whose densities are drawn: the first ones.
-ROWS_OF_DENSITIES = 5
+# The number of rows whose densities are drawn: the first ones.
+_ROWS_OF_DENSITIES = 5
 _DPI = 150
 
 
-def require_matplotlib() -> None:
+def _require_matplotlib() -> None:
     """Import matplotlib to draw files, or say how to install it."""
     try:
         import matplotlib
@@ -127,23 +124,13 @@ def require_matplotlib() -> None:
     matplotlib.use("Agg")
 
 
-def draw_all(
-    estimator: Any,
-    X: Any,
-    y: Floats,
-    found: Predictions,
-    plain: Predictions,
-    indices: Integers,
-    folder: Path,
-    session: Session,
-) -> list[str]:
-    """Draw all displays of test rows that can be drawn; returns the files. Shapes: indices (n_drawn, k)."""
+def _draw_all(makers: dict[str, Callable[[], Any]], folder: Path, session: Session) -> list[str]:
+    """Draw all displays that can be drawn; returns the files."""
     import matplotlib.pyplot as plt
 
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"--plots {folder}: this is a file; name a folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    makers = _makers(estimator, X, y, found, plain, indices)
     drawn = []
     with Progress("drawing", len(makers), enabled=False) as progress:
         for name, make in makers.items():
@@ -161,13 +148,12 @@ def draw_all(
     return drawn
 
 
-def _makers(
-    estimator: Any, X: Any, y: Floats, found: Predictions, plain: Predictions, indices: Integers
-) -> dict[str, Callable[[], Any]]:
+def _makers(estimator: Any, rows: LabelledRows, found: Predictions, plain: Predictions) -> dict[str, Callable[[], Any]]:
     """Return a function for each display, by the name of its file; none of them searches again."""
     import ibug.plotting as p  # takes long to import
 
-    distribution = found.distribution
+    assert found.nearest is not None, "a model file has an IBUGRegressor"
+    y, distribution, indices = rows.y, found.distribution, found.nearest.indices
     both = {"ibug": distribution, "plain neighbours": plain.distribution}
     first = range(len(indices))
     targets = estimator.training_targets_[indices[:, : estimator.k_]]
@@ -179,7 +165,7 @@ def _makers(
         "densities": lambda: p.DensityDisplay.from_predictions(
             y[: len(first)], distribution[: len(first)], targets, rows=first
         ),
-        "leaf_density": lambda: p.LeafDensityDisplay.from_estimator(estimator, X),
+        "leaf_density": lambda: p.LeafDensityDisplay.from_estimator(estimator, rows.X),
         "tuning": lambda: p.TuningDisplay.from_estimator(estimator),
     }
 

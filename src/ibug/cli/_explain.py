@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.text import Text
 
 from ibug.cli import _options as o
-from ibug.cli._columns import match, require_column
+from ibug.cli._columns import match, require_columns
 from ibug.cli._errors import guarded
 from ibug.cli._model_file import StoredModel
 from ibug.cli._reading import InputTable, ReadOptions, open_table
@@ -80,10 +80,9 @@ def explain(
 
         shap_package()  # before anything takes time
     stored = loading.load(model)
-    o.one_target(stored.estimator, "explain")
+    stored.require_one_target("explain")
     table = open_table(data, reading, session)
-    if column is not None:
-        require_column(table, column, "id")
+    require_columns(table, "id", column)
     schema = match(table, stored.schema, [column, stored.id], session, strict=strict)
     number, chunk, at = _find(table, schema, row, column, value)
     first = max(0, min(at, chunk.num_rows - _COMPARED_WITH))
@@ -115,7 +114,7 @@ def _note_large(features: dict[str, Any], session: Session) -> None:
     large = [name for name, value in numbers.items() if abs(value) >= _FIRST_INEXACT and float(value).is_integer()]
     if large:
         session.note(
-            f"Whole numbers beyond 2^53 lose digits, because models read numbers as floating-point ones, in: "
+            f"Whole numbers beyond 2^53 lose digits, because models read floating-point numbers, in: "
             f"{', '.join(large)}. If such a column names rows, leave it out of the model by ibug fit --id."
         )
 
@@ -190,6 +189,8 @@ def explain_row(estimator: Any, X: Any, at: int, coverage: float, n_neighbors: i
     targets = estimator.training_targets_[indices[at]]
     shares = affinities[at] / estimator.source_.index.n_trees
     used = targets[:k]
+    neighborhood: dict[str, float] = {"neighbors": int(k), "mean": float(used.mean()), "std": float(used.std())}
+    neighborhood |= {"min": float(used.min()), "max": float(used.max())}
     listed = zip(indices[at, :n_neighbors], targets[:n_neighbors], shares[:n_neighbors], strict=True)
     return {
         "prediction": float(estimator.predict(_safe_indexing(X, [at]))[0]),
@@ -199,13 +200,7 @@ def explain_row(estimator: Any, X: Any, at: int, coverage: float, n_neighbors: i
         "compared_with": len(spread),
         "affinity": float(affinities[at, :k].mean() / estimator.source_.index.n_trees),
         "affinity_threshold": float(estimator.affinity_threshold_),
-        "neighborhood": {
-            "neighbors": int(k),
-            "mean": float(used.mean()),
-            "std": float(used.std()),
-            "min": float(used.min()),
-            "max": float(used.max()),
-        },
+        "neighborhood": neighborhood,
         "neighbors": [
             {"row": int(row), "target": float(target), "affinity": float(share)} for row, target, share in listed
         ],
@@ -236,21 +231,11 @@ def widening(estimator: Any, X: Any, at: int, background: Any, here: dict[str, A
 
     parts = Attributor(estimator, _safe_indexing(X, [at]), background)
     _, values, base = parts.row(0)
-    order = np.argsort(-np.abs(values), kind="stable")
-    names = list(here)
-    return {
-        "typical_std": float(np.exp(base)),
-        "compared_with": parts.n_background,
-        "features": [
-            {
-                "feature": names[j],
-                "here": here[names[j]],
-                "log_std": float(values[j]),
-                "factor": float(np.exp(values[j])),
-            }
-            for j in order
-        ],
-    }
+    names, features = list(here), []
+    for j in np.argsort(-np.abs(values), kind="stable"):
+        effect = {"log_std": float(values[j]), "factor": float(np.exp(values[j]))}
+        features.append({"feature": names[j], "here": here[names[j]], **effect})
+    return {"typical_std": float(np.exp(base)), "compared_with": parts.n_background, "features": features}
 
 
 def reasons(facts: dict[str, Any], unseen: list[str]) -> list[str]:

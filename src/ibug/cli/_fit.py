@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -29,17 +30,9 @@ _STACK = Family("auto")
 BoosterName = StrEnum("BoosterName", list(o.BOOSTERS))  # type: ignore[misc]  # as above
 
 
-def _columns(*names: str, help: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel="Columns")
-
-
-def _training(*names: str, help: str, **options: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel="Training, without --model", **options)
-
-
-def _uncertainty(*names: str, help: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel="Uncertainty")
-
+_columns = partial(typer.Option, rich_help_panel="Columns")
+_training = partial(typer.Option, rich_help_panel="Training, without --model")
+_uncertainty = partial(typer.Option, rich_help_panel="Uncertainty")
 
 HELP = """
 Wrap a trained model, or train one, and save it as one file.
@@ -76,7 +69,7 @@ def fit(
         str | None, typer.Option("--valid", help="Rows that the model is not trained on, to tune and calibrate.")
     ] = None,
     id: Annotated[
-        list[str] | None, _columns("--id", help="Columns that name rows, no features: a,b or one by one.")
+        list[str] | None, _columns("--id", help="Columns that name rows and are not features: a,b or one by one.")
     ] = None,
     drop: Annotated[list[str] | None, _columns("--drop", help="Columns to leave out: a,b or one by one.")] = None,
     categorical: Annotated[
@@ -149,18 +142,8 @@ def fit(
         "sampling": Sampling(tree_fraction=tree_fraction, weight_neighbors=weight_neighbors),
         "random_state": seed,
     }
-    request = Request(
-        train_file,
-        tuple(target),
-        valid,
-        tuple(id or ()),
-        tuple(drop or ()),
-        tuple(categorical or ()),
-        weight,
-        reading,
-        options,
-        jobs,
-    )
+    ids, dropped, categories = (tuple(names or ()) for names in (id, drop, categorical))
+    request = Request(train_file, tuple(target), valid, ids, dropped, categories, weight, reading, options, jobs)
     _check_usage(request, model, {"--booster": booster, "--trees": trees, "--param": param, "--weight": weight})
     if output == STANDARD_STREAM:
         raise typer.BadParameter("a model is a file of its own: name it.", param_hint="--output")
@@ -228,5 +211,4 @@ def _summary(facts: dict[str, Any]) -> Any:
         where = "validation rows" if facts["validation_rows"] else "out-of-fold predictions"
         before = "" if scores["uncalibrated"] is None else f" (plain neighbours {number(scores['uncalibrated'])})"
         lines["score"] = f"{name} {number(scores['calibrated'])}{before} on {where}"
-    head = done(facts["output"], facts["bytes"])
-    return Group(head, facts_table(lines))
+    return Group(done(facts["output"], facts["bytes"]), facts_table(lines))

@@ -16,7 +16,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from ibug import IBUGRegressor
 from ibug._progress import Progress
 from ibug.cli._boosters import Booster, Training
-from ibug.cli._columns import as_days, divided, features, kind_of_type, listed, match, require_column, targets_named
+from ibug.cli._columns import as_days, divided, features, kind_of_type, listed, match, require_columns, targets_named
 from ibug.cli._reading import InputTable, ReadOptions, open_table
 from ibug.cli._rows import LabelledRows, labelled, read_labelled, read_table
 from ibug.cli._schema import (
@@ -79,15 +79,6 @@ class Fitted:
     n_valid: int | None  # None without a file of validation rows
     id: str | None  # the column that names rows
 
-    @classmethod
-    def of(
-        cls, estimator: Any, schema: Schema, rows: LabelledRows, valid: LabelledRows | None, request: Request
-    ) -> Fitted:
-        """Return what was fitted on these rows."""
-        return cls(
-            estimator, schema, len(rows.y), None if valid is None else len(valid.y), next(iter(request.ids), None)
-        )
-
     def facts(self) -> dict[str, Any]:
         """Return the model as plain values, with the score that it had on validation rows."""
         return {
@@ -117,8 +108,7 @@ def wrap(model: Any, request: Request, session: Session) -> Fitted:
     valid = _read_valid(request, schema, session)
     estimator = IBUGRegressor(model, prefit=True, n_jobs=request.jobs, **request.options)
     with session.stages():
-        _fit(estimator, rows, valid, request.targets)
-    return Fitted.of(estimator, schema, rows, valid, request)
+        return _fitted(estimator, schema, rows, valid, request)
 
 
 def _check_targets(n_outputs: int, targets: Sequence[str]) -> None:
@@ -143,8 +133,7 @@ def train(booster: Booster, training: Training, request: Request, session: Sessi
     booster.require()
     booster.check(training)
     request, table, names = _open(request, session)
-    for name in request.categorical:
-        require_column(table, name, "category")
+    require_columns(table, "category", *request.categorical)
     types = dict.fromkeys(request.categorical, pa.string())
     data = read_table(table, names, types, request.numeric, session)
     schema = schema_of_table(data, names, request.categorical, table.name, texts=booster.texts)
@@ -157,14 +146,12 @@ def train(booster: Booster, training: Training, request: Request, session: Sessi
     # On small data threads mostly wait for each other.
     small = len(rows.y) * len(names) < _NUMBERS_FOR_ONE_THREAD
     training = replace(training, categorical=categorical, jobs=1 if small and training.jobs < 0 else training.jobs)
-    with session.stages():
-        with _explained(booster.library), Progress("finding the number of trees", 1, enabled=False):
+    with session.stages(), _explained(booster.library):
+        with Progress("finding the number of trees", 1, enabled=False):
             model = _untrained(booster, training, rows)
         # One clone after another: each uses all threads, and uses them well.
         estimator = IBUGRegressor(model, n_jobs=1, **request.options)
-        with _explained(booster.library):
-            _fit(estimator, rows, valid, request.targets)
-    return Fitted.of(estimator, schema, rows, valid, request)
+        return _fitted(estimator, schema, rows, valid, request)
 
 
 def _untrained(booster: Booster, training: Training, rows: LabelledRows) -> Any:
@@ -179,13 +166,10 @@ def _untrained(booster: Booster, training: Training, rows: LabelledRows) -> Any:
 def _open(request: Request, session: Session) -> tuple[Request, InputTable, list[str]]:
     table = open_table(request.train, request.reading, session)
     request = request.for_columns(table.columns)
-    for target in request.targets:
-        require_column(table, target, "target")
-    for name, role in [(request.weight, "weight"), *((name, "id") for name in request.ids)]:
-        if name is not None:
-            require_column(table, name, role)
-    for name in request.drop:
-        require_column(table, name, "column to leave out")
+    require_columns(table, "target", *request.targets)
+    require_columns(table, "weight", request.weight)
+    require_columns(table, "id", *request.ids)
+    require_columns(table, "column to leave out", *request.drop)
     others = {*request.targets, request.weight, *request.ids, *request.drop}
     names = features(table.columns, others)
     if not names:
@@ -200,8 +184,7 @@ def _read_valid(request: Request, schema: Schema, session: Session) -> LabelledR
     if request.valid is None:
         return None
     table = open_table(request.valid, request.reading, session)
-    for name in request.targets:
-        require_column(table, name, "target")
+    require_columns(table, "target", *request.targets)
     others = [*request.targets, request.weight, *request.ids, *request.drop]
     schema = match(table, schema, others, session, strict=False)
     return read_labelled(table, schema, request.targets, session)
@@ -227,12 +210,14 @@ def _completed(schema: Schema, model: ModelColumns, data: Any, table: InputTable
     return replace(schema, columns=tuple(columns))
 
 
-def _fit(estimator: Any, rows: LabelledRows, valid: LabelledRows | None, targets: Sequence[str]) -> None:
+def _fitted(estimator: Any, schema: Schema, rows: LabelledRows, valid: LabelledRows | None, request: Request) -> Fitted:
+    """Fit an estimator on these rows."""
     given: dict[str, Any] = {} if rows.weight is None else {"sample_weight": rows.weight}
     if valid is not None:
         given |= {"X_val": valid.X, "y_val": valid.y}
-    y = rows.y if rows.y.ndim == 1 else pd.DataFrame(rows.y, columns=list(targets))  # which names several targets
+    y = rows.y if rows.y.ndim == 1 else pd.DataFrame(rows.y, columns=list(request.targets))  # to name several targets
     estimator.fit(rows.X, y, **given)
+    return Fitted(estimator, schema, len(y), None if valid is None else len(valid.y), next(iter(request.ids), None))
 
 
 @contextmanager
@@ -284,7 +269,7 @@ def check_categories(schema: Schema, n_rows: int, most: int, file: str) -> None:
 
 
 def note_columns(schema: Schema, data: Any, file: str, session: Session) -> None:
-    """Tell of columns that are probably ids, and of how dates become numbers."""
+    """Note which columns are probably ids, and how dates become numbers."""
     for column in schema.columns:
         values = data.column(column.name)
         if column.kind == DATE:
@@ -325,8 +310,8 @@ def _note_numbers(column: Column, values: Any, file: str, session: Session) -> N
     n = len(values)
     if n > _LEAST_VALUES_OF_AN_ID and pc.count_distinct(values, mode="all").as_py() == n:
         session.note(
-            f"{file}: column {column.name!r} has another whole number in each of the {n} rows. If it is an id, say so: "
-            f"--id {quoted(column.name)}."
+            f"{file}: column {column.name!r} has a different whole number in each of the {n} rows. If it is an id, say "
+            f"so: --id {quoted(column.name)}."
         )
 
 

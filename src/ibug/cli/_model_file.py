@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from ibug.cli._columns import listed, match, require_column, targets_named
+from ibug.cli._columns import listed, match, require_columns, targets_named
 from ibug.cli._reading import STANDARD_STREAM, InputTable
 from ibug.cli._rows import LabelledRows, read_labelled
 from ibug.cli._schema import ModelColumns, Schema, columns_of, schema_of_model
@@ -44,13 +44,26 @@ class StoredModel:
     parameters: dict[str, Any]  # of the estimator, which the command has set for itself
 
     @property
+    def target_names(self) -> list[str]:
+        """The names of several targets; none of one."""
+        return self.estimator.target_names_ or []
+
+    def require_one_target(self, command: str) -> None:
+        """Refuse a model of several targets."""
+        if self.target_names:
+            raise InvalidInputError(
+                f"ibug {command} is for one target, and the model has {len(self.target_names)}: "
+                f"{', '.join(self.target_names)}. Fit a model for each."
+            )
+
+    @property
     def id(self) -> str | None:
         """The column that names rows, in the training file and probably in others."""
         return None if self.origin is None else self.origin.id
 
     def targets(self, given: Sequence[str] | None, table: InputTable, session: Session) -> tuple[str, ...]:
         """Return the columns of observed values, in the order of the model's targets, which go by their names."""
-        names: list[str] = getattr(self.estimator, "target_names_", None) or []
+        names = self.target_names
         if given:
             found = targets_named(given, table.columns)
         elif self.schema.target is None:
@@ -58,29 +71,25 @@ class StoredModel:
             raise typer.BadParameter(f"the model file does not name {what}.", param_hint="--target")
         else:
             found = self.schema.targets(table.columns) if names else (self.schema.target,)
-        for name in found:
-            require_column(table, name, "target")
+        require_columns(table, "target", *found)
         if len(found) != max(1, len(names)):
-            raise typer.BadParameter(self._miscounted(found, names), param_hint="--target")
+            if not names:
+                wrong = f"one target, and {len(found)} are named: {listed(found)}."
+            elif not _are_named(names):
+                wrong = f"{len(names)} targets, without names: name their columns, in order."
+            else:
+                wrong = f"{len(names)} targets: name all, {_option(names)}."
+            raise typer.BadParameter(f"the model has {wrong}", param_hint="--target")
         if not names or set(found) == set(names):
             return tuple(names) or found
-        if _known_targets(self.estimator) is not None:
+        if _are_named(names):
             raise typer.BadParameter(
                 f"the model's targets are {listed(names)}, not {listed(found)}. Rows must have them under these names: "
                 f"{_option(names)}.",
                 param_hint="--target",
             )
-        session.note(f"The model knows no names of its targets: {listed(found)} are taken in this order.")
+        session.note(f"The model has no names for its targets: {listed(found)} are taken in this order.")
         return found
-
-    def _miscounted(self, found: Sequence[str], names: Sequence[str]) -> str:
-        """Say that as many targets must be named as the model has."""
-        if not names:
-            return f"the model has one target, and {len(found)} are named: {listed(found)}."
-        known = _known_targets(self.estimator)
-        if known is None:
-            return f"the model has {len(names)} targets, without names: name their columns, in order."
-        return f"the model has {len(names)} targets: name all, {_option(known)}."
 
     def read_labelled(
         self,
@@ -94,9 +103,8 @@ class StoredModel:
         strict: bool,
     ) -> LabelledRows:
         """Read all rows of a table with their targets."""
-        for name, role in ((weight, "weight"), (groups, "groups")):
-            if name is not None:
-                require_column(table, name, role)
+        require_columns(table, "weight", weight)
+        require_columns(table, "groups", groups)
         schema = match(table, self.schema, [*targets, weight, self.id, groups, *ids], session, strict=strict)
         return read_labelled(table, schema, targets, session, weight=weight, more={groups: None})
 
@@ -111,7 +119,8 @@ class StoredModel:
         path = train
         if path is None and self.origin is not None and self.origin.path is not None:
             path = os.path.join(os.path.dirname(self.path), self.origin.path)
-            if not _in_same_folder(path, self.path):
+            folders = {os.path.dirname(os.path.realpath(file)) for file in (path, self.path)}  # with links followed
+            if len(folders) > 1:
                 session.note(
                     f"The model file names {path} as its training file, which is in another folder: features are not "
                     f"compared. If that is the right file, confirm it: --train {path}."
@@ -124,11 +133,6 @@ class StoredModel:
             session.note("The model file does not name its training file: features are not compared. --train names it.")
             return None
         return path
-
-
-def _in_same_folder(path: str, model: str) -> bool:
-    """Return whether a file is in the folder of the model file, with links followed."""
-    return os.path.dirname(os.path.realpath(path)) == os.path.dirname(os.path.realpath(model))
 
 
 def save(path: str, estimator: Any, schema: Schema, origin: Origin) -> None:
@@ -158,19 +162,14 @@ def load(path: str, *, jobs: int, trusted: Sequence[str] | None = None, isolate:
         raise InvalidInputError(f"{path} holds a {type(estimator).__name__}; the command works with IBUGRegressor.")
     parameters = {name: getattr(estimator, name) for name in ("n_jobs", "verbose")}
     estimator.n_jobs, estimator.verbose = jobs, 0
-    kept = _kept(manifest)
+    kept = manifest["metadata"].get(_KEY)
     versions = {name: manifest[name] for name in ("format_version", "written_by")}
     facts = versions, manifest["metadata"], parameters
-    if kept is None:
+    if not isinstance(kept, dict) or "schema" not in kept:
         return StoredModel(path, estimator, _schema_of(estimator), None, *facts)
     train = kept.get("train") or {}
     origin = Origin(train.get("path"), int(train.get("rows") or 0), train.get("id"))
     return StoredModel(path, estimator, Schema.from_json(kept["schema"]), origin, *facts)
-
-
-def _kept(manifest: dict[str, Any]) -> dict[str, Any] | None:
-    kept = manifest["metadata"].get(_KEY)
-    return kept if isinstance(kept, dict) and "schema" in kept else None
 
 
 def _schema_of(estimator: Any) -> Schema:
@@ -187,8 +186,8 @@ def _schema_of(estimator: Any) -> Schema:
     else:
         placeholders = [f"column {i}" for i in range(columns.n)]
         schema = replace(schema_of_model(columns, placeholders, named=False), placed=True)
-    targets = _known_targets(estimator)
-    return schema if targets is None else schema.of_targets(targets)
+    targets = estimator.target_names_ or []
+    return schema.of_targets(targets) if _are_named(targets) else schema
 
 
 def _option(names: Sequence[str]) -> str:
@@ -198,12 +197,11 @@ def _option(names: Sequence[str]) -> str:
     return f"--target {shlex.quote(','.join(names))}"
 
 
-def _known_targets(estimator: Any) -> tuple[str, ...] | None:
-    """Return the names of several targets; None of one, and of those that have no names but target_0, target_1, …."""
+def _are_named(targets: Sequence[str]) -> bool:
+    """Return whether several targets have names of their own, not only target_0, target_1, …."""
     from ibug._validation import are_default_names  # takes long to import
 
-    names = getattr(estimator, "target_names_", None)
-    return None if names is None or are_default_names(names) else tuple(names)
+    return bool(targets) and not are_default_names(targets)
 
 
 def _with_types(columns: ModelColumns, types: Sequence[Mapping[str, Any]]) -> ModelColumns:

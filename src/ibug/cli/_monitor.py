@@ -60,7 +60,7 @@ def monitor(
     """Compare new rows with the validation rows; see HELP."""
     level, coverage = o.probabilities([alpha], "--alpha")[0], o.coverage(interval)
     stored = loading.load(model)
-    o.one_target(stored.estimator, "monitor")
+    stored.require_one_target("monitor")
     nights = None if log is None else _nights(log, stored.estimator)
     table = open_table(data, reading, session)
     ids = divided(id or (), table.columns)
@@ -105,14 +105,13 @@ def _nights(path: str, estimator: Any) -> DriftMonitor:
 
 
 def _drift_text(drift: Any, file: str) -> Any:
-    """Return the comparisons of ``ibug monitor``."""
+    """Return the comparisons of rows with the validation rows."""
     table = plain_table("", "observed", "expected", "p-value", "corrected")
     table.add_column("", style="label")
     for test in drift:
         figures = (number(value, 3) for value in (test.observed, test.expected, test.p_value, test.adjusted))
         table.add_row(test.name, *figures, test.meaning)
-    verdict = ("Data drift", "error") if drift.drifted else ("No sign of data drift", "good")
-    head = words(verdict, ": ", (f"{drift.n_rows:,}", "value"), " rows of ", (file, "value"))
+    head = words(_verdict(drift.drifted), ": ", (f"{drift.n_rows:,}", "value"), " rows of ", (file, "value"))
     return Group(head, "", table)
 
 
@@ -121,8 +120,10 @@ def _nights_text(nights: Any, file: str, *, drifted: bool) -> Any:
     table = plain_table("", "rows so far", "corrected p-value")
     for name, p_value in nights.p_values.items():
         table.add_row(name, f"{nights.tests_[name].n_rows:,}", number(p_value, 3))
-    verdict = ("Data drift", "error") if drifted else ("No sign of data drift", "good")
-    head = words(
-        verdict, ": call ", (f"{len(nights.history_):,}", "value"), " with this log, rows of ", (file, "value")
-    )
+    call = (f"{len(nights.history_):,}", "value")
+    head = words(_verdict(drifted), ": call ", call, " with this log, rows of ", (file, "value"))
     return Group(head, "", table)
+
+
+def _verdict(drifted: bool) -> tuple[str, str]:
+    return ("Data drift", "error") if drifted else ("No sign of data drift", "good")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ibug.cli._columns import divided
 from ibug.cli._model_file import StoredModel, load
-from ibug.exceptions import InvalidInputError
 
 #: The families of distributions and the libraries by name: the modules that have them take long to import.
 FAMILIES = (
@@ -50,7 +49,7 @@ Strict = Annotated[
 
 @dataclass(frozen=True)
 class Loading:
-    """The options of all commands that open a model file; see `guarded`."""
+    """The options of all commands that open a model file and predict; see `guarded`."""
 
     jobs: Jobs = -1
     trusted: AllowedType = None
@@ -87,16 +86,6 @@ def coverage(given: str) -> float:
     if len(found) != 1:
         raise typer.BadParameter(f"one number is expected, not {given!r}.", param_hint="--interval")
     return found[0]
-
-
-def one_target(estimator: Any, command: str) -> None:
-    """Refuse a model of several targets."""
-    names = getattr(estimator, "target_names_", None)
-    if names is not None:
-        raise InvalidInputError(
-            f"ibug {command} is for one target, and the model has {len(names)}: {', '.join(names)}. Fit a model for "
-            "each."
-        )
 
 
 def support(given: str) -> tuple[float, float] | str | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ibug._typing import Floats
 from ibug._warnings import warn_infinite
 from ibug.cli import _options as o
-from ibug.cli._columns import divided, match, require_column
+from ibug.cli._columns import divided, match, require_columns
 from ibug.cli._errors import guarded
 from ibug.cli._reading import STANDARD_STREAM, InputTable, ReadOptions, format_of, open_table
 from ibug.cli._rows import ModelRows, Unseen, rows_of
@@ -85,7 +85,7 @@ def predict(
     if output != STANDARD_STREAM:
         format_of(output)
     stored = loading.load(model)
-    wanted = _of_targets(wanted, getattr(stored.estimator, "target_names_", None))
+    wanted = _of_targets(wanted, stored.target_names)
     if neighbors > stored.estimator.source_.index.n_rows:
         raise InvalidInputError(
             f"--neighbors {neighbors}: the model has only {stored.estimator.source_.index.n_rows} training rows."
@@ -95,7 +95,8 @@ def predict(
     schema = match(table, stored.schema, [*ids, stored.id], session, strict=strict)
     table.verbatim = frozenset(ids) - set(schema.names)
     types = {**dict.fromkeys(ids, pa.string()), **schema.types}
-    size = chunk_rows or _chunk_rows(len(types) + len(wanted.columns()))
+    n_columns = len(types) + len(wanted.columns())
+    size = chunk_rows or min(_MOST_ROWS, max(_LEAST_ROWS, _NUMBERS_PER_CHUNK // n_columns))
     predictor = Predictor(stored.estimator, wanted, seed)
     with writing(output) as writer, session.progress(f"predicting {table.name}", table.size) as progress:
         for chunk in table.chunks(types, size):
@@ -105,7 +106,7 @@ def predict(
         if not predictor.n_rows:
             writer.write(wanted.empty(ids))
             session.note(f"{table.name} has a header, but no rows; so has the output.")
-    _tell(predictor, table, output, time.perf_counter() - started, session)
+    _report(predictor, table, output, time.perf_counter() - started, session)
 
 
 def _ids(given: Sequence[str], table: InputTable, wanted: OutputSpec) -> tuple[str, ...]:
@@ -114,7 +115,7 @@ def _ids(given: Sequence[str], table: InputTable, wanted: OutputSpec) -> tuple[s
     for name in ids:
         if name in wanted.columns():
             raise typer.BadParameter(f"{name!r} is also the name of a column of the output.", param_hint="--id")
-        require_column(table, name, "id")
+        require_columns(table, "id", name)
     return ids
 
 
@@ -128,34 +129,26 @@ def _wanted(
     return OutputSpec(tuple(intervals), tuple(levels), samples, neighbors, flags, joint=joint)
 
 
-def _of_targets(wanted: OutputSpec, names: list[str] | None) -> OutputSpec:
+def _of_targets(wanted: OutputSpec, names: list[str]) -> OutputSpec:
     """Return what is wanted of the model's targets; refuse what several, or one, cannot have."""
-    if names is None:
-        if wanted.joint:
-            raise typer.BadParameter("the model has one target; boxes are for several.", param_hint="--joint")
-        return wanted
-    if wanted.samples:
+    if wanted.joint and not names:
+        raise typer.BadParameter("the model has one target; boxes are for several.", param_hint="--joint")
+    if wanted.samples and names:
         raise typer.BadParameter(
             "samples of several targets are drawn in Python: u.predict_dist(X).rvs(size).", param_hint="--samples"
         )
     return replace(wanted, targets=tuple(names))
 
 
-def _chunk_rows(n_columns: int) -> int:
-    return min(_MOST_ROWS, max(_LEAST_ROWS, _NUMBERS_PER_CHUNK // n_columns))
-
-
-def _tell(predictor: Predictor, table: InputTable, output: str, seconds: float, session: Session) -> None:
+def _report(predictor: Predictor, table: InputTable, output: str, seconds: float, session: Session) -> None:
     facts: dict[str, Any] = {"output": output, **predictor.facts(), "seconds": round(seconds, 3)}
     unseen, n = predictor.unseen, predictor.n_rows
-    if unseen.n_rows:
-        assert unseen.first_row is not None
+    if unseen.first_row is not None:
         session.note(
             f"{table.name}: {unseen.n_rows} of {n} rows have categories that the model does not know, first "
             f"{table.where(unseen.first_row)}: {unseen.describe()}."
         )
-    if predictor.n_low:
-        assert predictor.first_low is not None
+    if predictor.first_low is not None:
         session.note(
             f"{table.name}: {predictor.n_low} of {n} rows ({percent(predictor.n_low / n, 1)}; 1 % is "
             f"usual) have a low similarity to the training data, first {table.where(predictor.first_low)}. "
@@ -234,7 +227,10 @@ class Predictor:
             columns += [indices[:, i], *targets, affinities[:, i] / u.source_.index.n_trees]
         if wanted.samples:
             columns += list(self._samples(found.distribution, len(score)).T)
-        self._count(low_affinity)
+        if low_affinity.any() and self.first_low is None:
+            self.first_low = self.n_rows + int(np.argmax(low_affinity))
+        self.n_low += int(low_affinity.sum())
+        self.n_rows += len(score)
         arrays = [pa.array(column) for column in columns]
         return pa.table({**kept, **dict(zip(wanted.columns(), arrays, strict=True))})
 
@@ -256,29 +252,14 @@ class Predictor:
         uniform = self._random.random((n_rows, self.wanted.samples))
         return np.asarray(distribution.ppf(np.maximum(uniform, np.finfo(float).tiny)))
 
-    def _count(self, low_affinity: NDArray[np.bool_]) -> None:
-        if low_affinity.any() and self.first_low is None:
-            self.first_low = self.n_rows + int(np.argmax(low_affinity))
-        self.n_low += int(low_affinity.sum())
-        self.n_rows += len(low_affinity)
-
     def facts(self) -> dict[str, Any]:
         """Return the report of all chunks: rows, rows of low affinity, unseen categories."""
+        unseen = self.unseen
+        columns = {name: {"rows": n, "examples": unseen.examples[name]} for name, n in unseen.rows.items()}
         return {
             "rows": self.n_rows,
-            "low_affinity": {
-                "rows": self.n_low,
-                "first_row": self.first_low,
-                "affinity_threshold": self._threshold,
-            },
-            "unseen_categories": {
-                "rows": self.unseen.n_rows,
-                "first_row": self.unseen.first_row,
-                "columns": {
-                    name: {"rows": count, "examples": self.unseen.examples[name]}
-                    for name, count in self.unseen.rows.items()
-                },
-            },
+            "low_affinity": {"rows": self.n_low, "first_row": self.first_low, "affinity_threshold": self._threshold},
+            "unseen_categories": {"rows": unseen.n_rows, "first_row": unseen.first_row, "columns": columns},
         }
 
 

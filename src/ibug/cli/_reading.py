@@ -1,4 +1,4 @@
-"""The format of a table, by the ending of its name, or by its first bytes where it has no name."""
+"""Tables to read: their format, their columns, and their rows in batches."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple
 
@@ -48,30 +49,23 @@ _ENDINGS = {
 }
 
 GZIP = b"\x1f\x8b"
-_MAGIC = {b"PAR1": "parquet", b"ARROW1": "feather"}
+_FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "feather"}
 
 
 def format_of(path: str) -> str:
     """Return the format for the ending of a name."""
-    name = path.lower()
     for ending, format in _ENDINGS.items():
-        if name.endswith(ending):
+        if path.lower().endswith(ending):
             return format
     raise InvalidInputError(
         f"{path}: the ending does not name a format. Known are {', '.join(_ENDINGS)}; --format says it for an input."
     )
 
 
-def format_by_content(start: bytes) -> str | None:
-    """Return the format of a binary table by its first bytes; None for text."""
-    return next((format for magic, format in _MAGIC.items() if start.startswith(magic)), None)
-
-
 Format = StrEnum("Format", list(FORMATS))  # type: ignore[misc]  # mypy wants the names written out
 
 
-def _option(name: str, help: str) -> Any:
-    return typer.Option(name, help=help, rich_help_panel="Reading")
+_option = partial(typer.Option, rich_help_panel="Reading")
 
 
 @dataclass
@@ -79,15 +73,15 @@ class ReadOptions:
     """How an input is to be read, where its name does not show it: options of many commands; see `guarded`."""
 
     format: Annotated[
-        Format | None, _option("--format", "The input's format, if the ending of its name does not show it.")
+        Format | None, _option("--format", help="The input's format, if the ending of its name does not show it.")
     ] = None
-    delimiter: Annotated[str | None, _option("--delimiter", "What separates columns: ';' or '\\t', say.")] = None
-    encoding: Annotated[str, _option("--encoding", "Of text: latin-1, say.")] = "utf-8"
+    delimiter: Annotated[str | None, _option("--delimiter", help="What separates columns: ';' or '\\t', say.")] = None
+    encoding: Annotated[str, _option("--encoding", help="Of text: latin-1, say.")] = "utf-8"
     missing: Annotated[
         list[str] | None,
-        _option("--missing", "A text that stands for a missing value, besides '', NA, NaN, null, …"),
+        _option("--missing", help="A text that stands for a missing value, besides '', NA, NaN, null, …"),
     ] = None
-    decimal: Annotated[str | None, _option("--decimal", "The decimal mark of text: ',' or '.'.")] = None
+    decimal: Annotated[str | None, _option("--decimal", help="The decimal mark of text: ',' or '.'.")] = None
 
     def __post_init__(self) -> None:
         if self.decimal not in (None, ",", "."):
@@ -163,12 +157,18 @@ def damaged(name: str, error: Exception) -> InvalidInputError:
 
 
 class TypedTable(InputTable):
-    """A table that stores the types of its columns."""
+    """A table that stores the types of its columns: a Parquet file, or a Feather file, which has Arrow's IPC format."""
 
-    def __init__(self, name: str, source: Any, schema: Any) -> None:
+    def __init__(self, name: str, source: Any, format: str) -> None:
         self.name = name
         self._source = source
-        schema = schema.remove_metadata()
+        is_parquet = format == "parquet"
+        try:
+            self._file = pyarrow.parquet.ParquetFile(source) if is_parquet else pyarrow.ipc.open_file(source)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise damaged(name, error) from error
+        schema = self._file.schema_arrow if is_parquet else self._file.schema
+        self.size = self._file.metadata.num_rows if is_parquet else None
         self.columns = list(schema.names)
         self.types = {field.name: field.type for field in schema}
         self._rows = 0
@@ -181,13 +181,14 @@ class TypedTable(InputTable):
     def close(self) -> None:
         self._source.close()
 
-    @abstractmethod
-    def _raw_batches(self, columns: list[str]) -> Iterator[Any]:
-        """Yield record batches as they are stored."""
+    def _stored_batches(self, columns: list[str]) -> Iterator[Any]:
+        if isinstance(self._file, pyarrow.parquet.ParquetFile):
+            return iter(self._file.iter_batches(batch_size=2**14, columns=columns))
+        return (self._file.get_batch(i) for i in range(self._file.num_record_batches))
 
     def batches(self, types: Mapping[str, Any]) -> Iterator[Any]:
         try:
-            for batch in self._raw_batches(list(types)):
+            for batch in self._stored_batches(list(types)):
                 self._rows += batch.num_rows
                 yield batch.select(list(types))
         except (pa.ArrowInvalid, OSError) as error:
@@ -198,38 +199,7 @@ class TypedTable(InputTable):
         return pa.Table.from_batches(self.batches(dict.fromkeys(columns)), schema)
 
 
-class ParquetTable(TypedTable):
-    """A Parquet file, read by row groups."""
-
-    def __init__(self, name: str, source: Any) -> None:
-        try:
-            self._file = pyarrow.parquet.ParquetFile(source)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise damaged(name, error) from error
-        super().__init__(name, source, self._file.schema_arrow)
-        self.size = self._file.metadata.num_rows
-
-    def _raw_batches(self, columns: list[str]) -> Iterator[Any]:
-        yield from self._file.iter_batches(batch_size=2**14, columns=columns)
-
-
-class FeatherTable(TypedTable):
-    """A Feather file (Arrow's IPC format), read batch by batch."""
-
-    def __init__(self, name: str, source: Any) -> None:
-        try:
-            self._file = pyarrow.ipc.open_file(source)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise damaged(name, error) from error
-        super().__init__(name, source, self._file.schema)
-        self.size = None
-
-    def _raw_batches(self, columns: list[str]) -> Iterator[Any]:
-        for i in range(self._file.num_record_batches):
-            yield self._file.get_batch(i)
-
-
-_DELIMITERS = ",;\t|"
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 _ROWS = 20
 _WITH_COMMA = re.compile(r"[+-]?\d+(\.\d{3})*,\d+([eE][+-]?\d+)?")
 _WITH_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -250,7 +220,7 @@ def form_of(header: str, sample: bytes, delimiter: str | None, decimal: str | No
     if delimiter is None:
         delimiter = _delimiter(header, lines)
         if delimiter != ",":
-            notes.append(f"columns are separated by {_shown(delimiter)}.")
+            notes.append(f"columns are separated by {_DELIMITERS[delimiter]}s.")
     if decimal is None:
         example = None if delimiter == "," else _decimal_comma(lines, delimiter)
         decimal = "." if example is None else ","
@@ -270,8 +240,8 @@ def _whole_lines(sample: bytes) -> list[str]:
 
 def _delimiter(header: str, lines: list[str]) -> str:
     """Return what divides the header and all rows into the same number of columns, more than one; the comma if any."""
-    width = {d: _width(header, d) for d in _DELIMITERS}
-    fitting = [d for d in _DELIMITERS if width[d] > 1 and all(_width(line, d) == width[d] for line in lines)]
+    width = {d: len(_cells(header, d)) for d in _DELIMITERS}
+    fitting = [d for d in _DELIMITERS if width[d] > 1 and all(len(_cells(line, d)) == width[d] for line in lines)]
     if not fitting or (fitting[0] == "," and all(width[d] <= width[","] for d in fitting)):
         return ","
     most = max(width[d] for d in fitting)
@@ -286,16 +256,8 @@ def _decimal_comma(lines: list[str], delimiter: str) -> str | None:
     return found[0] if found and not any(_WITH_POINT.fullmatch(cell) for cell in cells) else None
 
 
-def _width(line: str, delimiter: str) -> int:
-    return len(_cells(line, delimiter))
-
-
 def _cells(line: str, delimiter: str) -> list[str]:
     return next(csv.reader([line], delimiter=delimiter), [])
-
-
-def _shown(delimiter: str) -> str:
-    return {"\t": "tabs", ";": "semicolons", "|": "'|'"}[delimiter]
 
 
 #: The texts that mean a missing value, as in pandas.
@@ -322,12 +284,12 @@ class TextTable(InputTable):
         self._zipped = zipped
         self.size = os.path.getsize(path) if path is not None else None
         self._stream = _as_utf8(stream, zipped, options.encoding, name)
+        self._bad_row: Any = None
         header, self._header_lines = self._header()
         form = form_of(header, self._stream.peek(_SAMPLE)[:_SAMPLE], delimiter, options.decimal)
         self._delimiter, self._decimal = form.delimiter, form.decimal
         self.notes = tuple(f"{name}: {note}" for note in form.notes)
         self.columns = self._names(header)
-        self._bad_row: Any = None
         self._read_ahead = False
         self._given = 0  # blocks
 
@@ -396,7 +358,8 @@ class TextTable(InputTable):
         """Return the line with the names of the columns, and the number of lines; a quoted name may span several."""
         text, lines = "", 0
         while not text.strip() or text.count('"') % 2:
-            line = _guarded_read(self._stream.readline, self.name)
+            with self._explained():
+                line = self._stream.readline()
             lines += 1
             if not line or len(text) > _LONGEST_HEADER:
                 raise InvalidInputError(f"{self.name} has no line with the names of the columns.")
@@ -409,11 +372,11 @@ class TextTable(InputTable):
     def _names(self, text: str) -> list[str]:
         names = next(csv.reader(io.StringIO(text), delimiter=self._delimiter))
         _check_unique(names, self.name)
-        other = next((c for c in ",;\t|" if c != self._delimiter and c in text), None) if len(names) == 1 else None
-        if other is not None:
+        others = [delimiter for delimiter in _DELIMITERS if delimiter != self._delimiter and delimiter in text]
+        if len(names) == 1 and others:
             raise InvalidInputError(
-                f"{self.name} seems to have a single column, {names[0]!r}: if columns are separated by {other!r}, say "
-                f"--delimiter {_typed(other)}."
+                f"{self.name} seems to have a single column, {names[0]!r}: if columns are separated by {others[0]!r}, "
+                f"say --delimiter {others[0]!r}."
             )
         return names
 
@@ -459,8 +422,11 @@ class TextTable(InputTable):
             yield
         except pa.ArrowInvalid as error:
             raise self._explain(error) from error
-        except (EOFError, gzip.BadGzipFile, UnicodeError) as error:
-            raise _unreadable(self.name, error) from error
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise damaged(self.name, error) from error
+        except UnicodeError as error:
+            encoding = getattr(error, "encoding", "such")
+            raise InvalidInputError(f"{self.name}: this is not {encoding} text: {error}.") from error
 
     def _explain(self, error: Exception) -> InvalidInputError:
         """Return an error that names the line and the column."""
@@ -471,8 +437,8 @@ class TextTable(InputTable):
             bad = self._bad_row
             return InvalidInputError(
                 f"{self.name}, {self.where(bad.number - 1)}: the header has {bad.expected_columns} columns, this row "
-                f"{bad.actual_columns}: {_short(bad.text)!r}. Correct the row; a {_named(self._delimiter)} inside a "
-                "value must stand in double quotes."
+                f"{bad.actual_columns}: {_short(bad.text)!r}. Correct the row; a "
+                f"{_DELIMITERS.get(self._delimiter, repr(self._delimiter))} inside a value must stand in double quotes."
             )
         found = re.search(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\S+): (.*)", message)
         if found is None:
@@ -483,15 +449,12 @@ class TextTable(InputTable):
             return self._bad_encoding(f"{where}, column {column!r}")
         value = re.sub(r"^invalid value ", "", found[4])
         expected = {"double": "a number", "bool": "true or false"}.get(found[3], found[3])
+        with_comma = "," in value and self._decimal != ","
+        hint = " If commas are decimal marks, say --decimal ," if with_comma else ""
         return InvalidInputError(
             f"{self.name}, {where}: column {column!r} must be {expected}, and has {_short(value)}. Correct the value; "
-            f"if it stands for a missing one, name it by --missing.{self._hint(value)}"
+            f"if it stands for a missing one, name it by --missing.{hint}"
         )
-
-    def _hint(self, value: str) -> str:
-        if "," not in value or self._decimal == ",":
-            return ""
-        return " If commas are decimal marks, say --decimal ,"
 
     def _bad_encoding(self, where: str) -> InvalidInputError:
         return InvalidInputError(
@@ -527,65 +490,40 @@ def _as_utf8(stream: Any, zipped: bool, encoding: str, name: str) -> Any:
     return io.BufferedReader(stream, 2**20)
 
 
-def _guarded_read(read: Any, name: str) -> bytes:
-    try:
-        return bytes(read())
-    except (EOFError, gzip.BadGzipFile, UnicodeError) as error:
-        raise _unreadable(name, error) from error
-
-
-def _unreadable(name: str, error: Exception) -> InvalidInputError:
-    if isinstance(error, UnicodeError):
-        return InvalidInputError(f"{name}: this is not {getattr(error, 'encoding', 'such')} text: {error}.")
-    return damaged(name, error)
-
-
 def _short(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _typed(delimiter: str) -> str:
-    return "'\\t'" if delimiter == "\t" else f"'{delimiter}'"
-
-
-def _named(delimiter: str) -> str:
-    return {",": "comma", ";": "semicolon", "\t": "tab"}.get(delimiter, repr(delimiter))
-
-
 def open_table(path: str, options: ReadOptions, session: Session) -> InputTable:
     """Open a table and read the names of its columns; it is closed at the end of the command."""
-    table = _opened(path, options)
+    name = "standard input" if path == STANDARD_STREAM else path
+    stream = _open(path, name)
+    try:
+        table = _table_of(stream, path, name, options)
+    except BaseException:
+        stream.close()
+        raise
     session.resources.callback(table.close)
     for note in table.notes:
         session.note(note)
     return table
 
 
-def _opened(path: str, options: ReadOptions) -> InputTable:
-    name = "standard input" if path == STANDARD_STREAM else path
-    stream = _open(path, name)
-    try:
-        return _table_of(stream, path, name, options)
-    except BaseException:
-        stream.close()
-        raise
-
-
 def _table_of(stream: Any, path: str, name: str, options: ReadOptions) -> InputTable:
     start = stream.peek(8)[:8]
     if not start:
         raise InvalidInputError(f"{name} is empty: a line with the names of the columns is expected, then rows.")
-    binary = format_by_content(start)
+    binary = next((format for first, format in _FIRST_BYTES.items() if start.startswith(first)), None)
     named = options.format or (None if path == STANDARD_STREAM else format_of(path))
     if named in ("parquet", "feather") and binary != named:
         found = "text" if binary is None else binary
-        raise InvalidInputError(f"{name} is no {named} file, it looks like {found}: --format says what it is.")
+        raise InvalidInputError(f"{name} is not a {named} file; it looks like {found}. Name its format by --format.")
     if binary is not None:
         if named in ("csv", "tsv"):
             raise InvalidInputError(f"{name} is a {binary} file, not {named}: rename it, or say --format {binary}.")
         with stream:
             source = pa.BufferReader(stream.read()) if path == STANDARD_STREAM else pa.memory_map(path)
-        return ParquetTable(name, source) if binary == "parquet" else FeatherTable(name, source)
+        return TypedTable(name, source, binary)
     delimiter = options.delimiter or ("\t" if named == "tsv" else None)
     again = None if path == STANDARD_STREAM else path
     return TextTable(name, stream, start.startswith(GZIP), delimiter, options, again)
@@ -604,8 +542,6 @@ def _open(path: str, name: str) -> BinaryIO:
 
 
 def _similar(path: Path) -> str:
-    try:
-        close = get_close_matches(path.name, os.listdir(path.parent), 1, cutoff=0.7)
-    except OSError:
-        return "."
+    names = os.listdir(path.parent) if path.parent.is_dir() else []
+    close = get_close_matches(path.name, names, 1, cutoff=0.7)
     return f"; did you mean {path.with_name(close[0])}?" if close else "."

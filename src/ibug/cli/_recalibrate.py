@@ -52,7 +52,7 @@ def recalibrate(
         raise typer.BadParameter("a model is a file of its own: name it.", param_hint="--output")
     check_output(output, new)
     stored = loading.load(model)
-    o.one_target(stored.estimator, "recalibrate")
+    stored.require_one_target("recalibrate")
     table = open_table(new, reading, session)
     targets = stored.targets(target, table, session)
     ids = divided(id or (), table.columns)
@@ -86,5 +86,4 @@ def _summary(facts: dict[str, Any], file: str) -> Any:
         "CRPS": f"{number(before['crps'])} before, {number(after['crps'])} after",
         "inside 90 %": f"{percent(before['coverage_90'], 1)} before, {percent(after['coverage_90'], 1)} after",
     }
-    head = done(facts["output"], facts["bytes"])
-    return Group(head, facts_table(lines))
+    return Group(done(facts["output"], facts["bytes"]), facts_table(lines))

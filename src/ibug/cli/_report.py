@@ -12,7 +12,7 @@ import pyarrow as pa
 import typer
 
 from ibug.cli import _options as o
-from ibug.cli._columns import match, require_column
+from ibug.cli._columns import match, require_columns
 from ibug.cli._errors import guarded
 from ibug.cli._model_file import StoredModel
 from ibug.cli._reading import STANDARD_STREAM, ReadOptions, open_table
@@ -80,10 +80,8 @@ def report(
     table = open_table(test, reading, session)
     targets = stored.targets(target, table, session)
     named_by = id or (stored.id if stored.id in table.columns else None)
-    if named_by is not None:
-        require_column(table, named_by, "id")
-    if groups is not None:
-        require_column(table, groups, "groups")
+    require_columns(table, "id", named_by)
+    require_columns(table, "groups", groups)
     schema = match(table, stored.schema, [*targets, stored.id, named_by, groups], session, strict=strict)
     rows, ids = _read(table, schema, targets, named_by, session, groups)
     training, train_ids = _training(stored, schema, named_by, train, reading, session) if features else (None, None)

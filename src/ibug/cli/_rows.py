@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ibug._typing import Floats
-from ibug.cli._columns import as_days, as_numbers, as_texts, decoded, kind_of_type, match, require_column
+from ibug.cli._columns import as_days, as_numbers, as_texts, decoded, kind_of_type, match, require_columns
 from ibug.cli._reading import InputTable
 from ibug.cli._schema import ANY, CATEGORY, DATE, MISSING_TEXT, NUMBER, Column, Schema
 from ibug.cli._terminal import Session
@@ -84,15 +84,12 @@ def rows_of(chunk: Any, schema: Schema, file: str) -> ModelRows:
                 unseen[column.name], texts[column.name] = mask, as_text
         elif column.kind == DATE:
             data[column.name] = as_days(values, column.name, file)
-        elif column.kind == ANY:
-            plain = decoded(values)
-            numeric = kind_of_type(plain.type) in ("number", "boolean")
-            data[column.name] = as_numbers(plain, column.name, file) if numeric else plain.to_pandas()
         else:
-            data[column.name] = as_numbers(values, column.name, file)
-    if schema.named:
-        return ModelRows(pd.DataFrame(data, copy=False), unseen, texts)
-    return ModelRows(np.column_stack(list(data.values())), unseen, texts)
+            plain = decoded(values)
+            is_numeric = column.kind != ANY or kind_of_type(plain.type) in ("number", "boolean")
+            data[column.name] = as_numbers(plain, column.name, file) if is_numeric else plain.to_pandas()
+    X = pd.DataFrame(data, copy=False) if schema.named else np.column_stack(list(data.values()))
+    return ModelRows(X, unseen, texts)
 
 
 def _categories(texts: Any, column: Column, as_text: bool) -> tuple[Any, NDArray[np.bool_]]:
@@ -194,7 +191,7 @@ def _numbers(data: Any, name: str, role: str, table: InputTable) -> Floats:
 def _weights(data: Any, name: str, table: InputTable) -> Floats:
     values = _numbers(data, name, "weight", table)
     if (values < 0).any() or not values.any():
-        raise InvalidInputError(f"{table.name}: weights, column {name!r}, must not be negative, nor all zero.")
+        raise InvalidInputError(f"{table.name}: weights, column {name!r}, must not be negative or all zero.")
     return values
 
 
@@ -223,7 +220,7 @@ def read_training_rows(
     """Read some rows, and check that the file is the one that the model was fitted on. Shapes: targets (n_train,)."""
     target = schema.target
     assert target is not None, "without a target there is no training file"
-    require_column(table, target, "target")
+    require_columns(table, "target", target)
     ids = [] if id is None or id not in table.columns else [id]
     schema = match(table, schema, [*table.columns], session, strict=False)
     table.verbatim = frozenset(ids) - set(schema.names)
@@ -305,12 +302,12 @@ def shown_features(data: Any, schema: Schema, file: str) -> Any:
     columns = {}
     for column in schema.columns:
         values = data.column(column.name).combine_chunks()
-        if column.kind == CATEGORY:
-            columns[column.name] = np.array(as_texts(values, column.name, file).to_pylist(), object)
-        elif column.kind == NUMBER:
+        if column.kind == NUMBER:
             columns[column.name] = as_numbers(values, column.name, file)
+            continue
+        if column.kind == CATEGORY:
+            values = as_texts(values, column.name, file)
         elif column.kind == DATE:
-            columns[column.name] = np.array(values.cast(pa.string()).to_pylist(), object)
-        else:
-            columns[column.name] = np.array(values.to_pylist(), object)
+            values = values.cast(pa.string())
+        columns[column.name] = np.array(values.to_pylist(), object)
     return pd.DataFrame(columns, copy=False)

@@ -32,7 +32,7 @@ class Column:
     name: str  # as it is written in data files
     kind: str  # NUMBER, BOOLEAN, CATEGORY, DATE or ANY
     categories: tuple[str, ...] | None = None  # texts in the model's order; None where they are not known
-    values: tuple[Any, ...] | None = None  # the model's own values for these categories, where they are no texts
+    values: tuple[Any, ...] | None = None  # the model's own values for these categories, where they are not texts
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Schema:
     target: str | None = None  # its name, if it is known; several names have commas between them, for people
     named: bool = True  # the model takes a data frame with names; False: an array
     texts: bool = False  # the model takes categories as texts (CatBoost); False: by their place in the list
-    placed: bool = False  # the model knows no names: columns are taken in the order of the file
+    placed: bool = False  # the model has no names: columns are taken in the order of the file
     target_names: tuple[str, ...] = ()  # of several targets, in the model's order
 
     def of_targets(self, names: Sequence[str]) -> Schema:
@@ -73,22 +73,11 @@ class Schema:
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON, for `from_json`."""
-        columns = []
-        for column in self.columns:
-            entry: dict[str, Any] = {"name": column.name, "kind": column.kind}
-            if column.categories is not None:
-                entry["categories"] = list(column.categories)
-            if column.values is not None:
-                entry["values"] = list(column.values)
-            columns.append(entry)
-        return {
-            "version": _VERSION,
-            "target": self.target,
-            **({"targets": list(self.target_names)} if self.target_names else {}),
-            "named": self.named,
-            "texts": self.texts,
-            "columns": columns,
-        }
+        known: dict[str, Any] = {"target": self.target, "named": self.named, "texts": self.texts}
+        if self.target_names:
+            known["targets"] = list(self.target_names)
+        columns = [{key: value for key, value in vars(column).items() if value is not None} for column in self.columns]
+        return {"version": _VERSION, **known, "columns": columns}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Schema:
@@ -227,7 +216,7 @@ def schema_of_table(data: Any, columns: Sequence[str], categorical: Sequence[str
             described.append(Column(name, DATE))
         else:
             raise InvalidInputError(
-                f"{file}: column {name!r} has {kind}, which trees cannot use. Make numbers of it, or leave it out "
+                f"{file}: column {name!r} has {kind}, which trees cannot use. Convert it to numbers, or leave it out "
                 f"(--drop {name}), or take it as a category (--categorical {name})."
             )
     return Schema(tuple(described), texts=texts)
@@ -263,7 +252,7 @@ def names_in_file(model: ModelColumns, written_as: Any, columns: Sequence[str], 
         if len(columns) != model.n:
             raise InvalidInputError(
                 f"The model was trained on {model.n} columns without names; {file} has {len(columns)} besides the "
-                f"target: {listed(columns)}. Leave out those that are no features (--drop)."
+                f"target: {listed(columns)}. Leave out those that are not features (--drop)."
             )
         return list(columns)
     by_name = {written_as(column): column for column in columns}
@@ -278,21 +267,21 @@ def names_in_file(model: ModelColumns, written_as: Any, columns: Sequence[str], 
 
 def schema_of_model(model: ModelColumns, names: Sequence[str], *, named: bool) -> Schema:
     """Return the schema of a trained model, as far as the model knows it."""
-    columns = []
-    for i, name in enumerate(names):
-        if model.any:
-            columns.append(Column(name, ANY))
-        elif i in model.categories:
-            known = model.categories[i]
-            columns.append(Column(name, CATEGORY) if known is None else _known(name, known))
-        else:
-            columns.append(Column(name, NUMBER))
+    other = ANY if model.any else NUMBER
+    columns = [
+        _categorical(name, model.categories[i]) if i in model.categories else Column(name, other)
+        for i, name in enumerate(names)
+    ]
     return Schema(tuple(columns), named=named, texts=model.texts)
 
 
-def _known(name: str, values: Sequence[Any]) -> Column:
+def _categorical(name: str, values: Sequence[Any] | None) -> Column:
     """Return a column with the categories that a model knows, without missing values."""
-    kept = tuple(value for value in values if value is not None and not _is_nan(value))
+    if values is None:
+        return Column(name, CATEGORY)
+    kept = tuple(
+        value for value in values if value is not None and not (isinstance(value, float) and math.isnan(value))
+    )
     texts = tuple(_as_text(value) for value in kept)
     return Column(name, CATEGORY, texts, None if texts == kept else kept)
 
@@ -301,10 +290,6 @@ def _as_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()  # as files have it
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
 
 
 def place_categories(
@@ -320,4 +305,4 @@ def place_categories(
             f"{len(chosen)} ({listed(chosen) or 'none'}). Name them all: --categorical a,b,c."
         )
     places = {list(names).index(name): values for name, values in zip(chosen, model.unplaced, strict=True)}
-    return ModelColumns(model.n, model.names, dict(places), texts=model.texts)
+    return replace(model, categories=dict(places), unplaced=[])

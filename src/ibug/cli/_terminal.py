@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -34,7 +35,6 @@ _THEME = Theme(
 # Terminals obey control characters, those of direction turn text around, and halves of surrogate pairs, which names of
 # files may have, cannot be written.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def visible(text: str) -> str:
@@ -45,17 +45,12 @@ def visible(text: str) -> str:
     >>> visible("load [kW]\x1b[31m")
     'load [kW]\\x1b[31m'
     """
-    return _UNSEEN.sub(_code, text)
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def visible_json(text: str) -> str:
     """Return JSON whose strings have no characters that a terminal obeys; it means the same."""
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _code(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return _SHORT.get(found[0]) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
 
 
 def words(*parts: str | tuple[str, str]) -> Text:
@@ -107,8 +102,7 @@ def plain_table(*columns: str, first: JustifyMethod = "left") -> Table:
     return table
 
 
-def _option(*names: str, help: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel="Messages")
+_option = partial(typer.Option, rich_help_panel="Messages")
 
 
 @dataclass
@@ -130,7 +124,7 @@ class Session:
         self._chats = not self.quiet and (self.verbose or self.err.is_terminal)
 
     def note(self, message: str) -> None:
-        """Print what the user ought to know but is no error; the JSON report has it as well."""
+        """Print what the user ought to know but is not an error; the JSON report has it as well."""
         self.notes.append(message)
         if not self.quiet and not self.json:
             self._labelled("note", message)

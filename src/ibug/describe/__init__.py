@@ -3,7 +3,7 @@
 Nothing here computes a prediction by itself: it asks an estimator, and prepares the answer for people or for JSON.
 """
 
-from ibug.describe._curves import curve_name, density_ends, highest_drawn, named_curves, tuning_curves
+from ibug.describe._curves import chosen_curve, density_ends, highest_drawn, named_curves, tuning_curves
 from ibug.describe._model import model_facts, model_lines
 from ibug.describe._predictions import NearestRows, Predictions, deviation, mean_distances, predict_rows
 from ibug.describe._text import (
@@ -21,7 +21,7 @@ __all__ = [
     "NearestRows",
     "Predictions",
     "chance_band",
-    "curve_name",
+    "chosen_curve",
     "density_ends",
     "deviation",
     "group_lines",

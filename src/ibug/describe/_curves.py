@@ -40,9 +40,14 @@ _FAR, _NEAR = 30.0, 4.0
 _MOST_NAMED = 6  # more colours and dashes cannot be distinguished
 
 
-def curve_name(family: str, spread: str | None) -> str:
-    """Return the name of a curve."""
-    return family if spread is None or family == "stack" else f"{family}, {spread}"
+def _curve_name(family: str, spread: str) -> str:
+    return family if family == "stack" else f"{family}, {spread}"
+
+
+def chosen_curve(tuning: Mapping[str, Any], family: str, spread: str) -> str:
+    """Return the name of the curve of the chosen family and spread."""
+    several = len(set(tuning["spread"]) - {""}) > 1
+    return _curve_name(family, spread) if several else family
 
 
 def tuning_curves(tuning: Mapping[str, ArrayLike]) -> dict[str, tuple[Integers, Floats]]:
@@ -71,7 +76,7 @@ def _columns(tuning: Mapping[str, ArrayLike]) -> tuple[NDArray[Any], Integers, F
     names = np.asarray(tuning.get("distribution", np.full(len(k), "all")))
     spreads = np.asarray(tuning.get("spread", np.full(len(k), "")))
     if spreads.shape == names.shape and len(set(spreads[k > 0])) > 1:
-        names = np.array([curve_name(family, spread) for family, spread in zip(names, spreads, strict=True)])
+        names = np.array([_curve_name(family, spread) for family, spread in zip(names, spreads, strict=True)])
     if score.shape != k.shape or names.shape != k.shape:
         raise InvalidInputError(
             f"score and distribution must have shape {k.shape}, as k has; got {score.shape}, {names.shape}."

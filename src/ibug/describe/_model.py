@@ -101,12 +101,8 @@ def _distribution(facts: dict[str, Any]) -> str:
 
 def _support(facts: dict[str, Any]) -> str:
     """Return which bounds the distributions have, and how they were found; the same ones of several targets once."""
-    several = isinstance(facts["support_reason"], list)
-    pairs = (
-        [*zip(facts["support"], facts["support_reason"], strict=True)]
-        if several
-        else [(facts["support"], facts["support_reason"])]
-    )
+    bounds, reasons = facts["support"], facts["support_reason"]
+    pairs = zip(bounds, reasons, strict=True) if isinstance(reasons, list) else [(bounds, reasons)]
     texts = (f"{'none' if pair is None else f'{pair[0]:g} to {pair[1]:g}'} ({reason})" for pair, reason in pairs)
     return "; ".join(dict.fromkeys(texts))
 

@@ -37,6 +37,12 @@ class Display:
         self.figure_ = self.ax_.figure
         add_grid(self.ax_)
 
+    def _label_rows(self, places: Any, labels: list[str]) -> None:
+        """Write a label beside each place of the vertical axis, without ticks and lines of the grid."""
+        self.ax_.set(yticks=places, yticklabels=labels)
+        self.ax_.grid(visible=False, axis="y")
+        self.ax_.tick_params(axis="y", length=0)
+
 
 class PredictionDisplay(Display):
     """A display of predicted distributions and observed values."""
@@ -117,15 +123,8 @@ def series_style(number: int) -> dict[str, Any]:
     """Return colour, dashes and marker of one of several lines; after six, colours come again with other dashes."""
     color = _SERIES[number % len(_SERIES)][0]
     _, dashes, marker = _SERIES[(number + number // len(_SERIES)) % len(_SERIES)]
-    return {
-        "color": color,
-        "linestyle": dashes,
-        "linewidth": 1.8,
-        "marker": marker,
-        "markersize": 5.5,
-        "markeredgecolor": "white",
-        "markeredgewidth": 0.6,
-    }
+    markers = {"marker": marker, "markersize": 5.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
+    return {"color": color, "linestyle": dashes, "linewidth": 1.8, **markers}
 
 
 def add_grid(ax: Any) -> None:
@@ -145,18 +144,9 @@ def legend_above(ax: Any) -> Any:
     size, columns = "medium", _columns(labels, room)
     if len(labels) > 3 * columns:
         size, columns = "small", _columns(labels, room / _SMALL)
-    return ax.legend(
-        handles,
-        labels,
-        fontsize=size,
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        ncols=columns,
-        frameon=False,
-        borderaxespad=0.2,
-        columnspacing=1.4,
-        handletextpad=0.5,
-    )
+    above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+    spacing: dict[str, Any] = {"columnspacing": 1.4, "handletextpad": 0.5}
+    return ax.legend(handles, labels, fontsize=size, ncols=columns, frameon=False, **above, **spacing)
 
 
 def _columns(labels: list[str], room: float) -> int:

@@ -99,10 +99,8 @@ class CalibrationDisplay(Display):
             Levels, evenly spaced from 0 to 1.
         name
             The name of a single curve.
-        ax
-            Axes to draw on; ``None`` makes a new figure.
-        **options
-            Passed on to `plot`.
+        ax, **options
+            As in `plot`.
         """
         values = as_targets(y)
         predicted = named(distribution, name, "predictions")
@@ -126,27 +124,17 @@ class CalibrationDisplay(Display):
         self.band_: Any = None
         if band:
             low, high = chance_band(self.n_rows, self.expected)
-            self.band_ = self.ax_.fill_between(
-                self.expected, low, high, color=LIGHT_GREY, linewidth=0, label="ideal, 95 % range"
-            )
+            style = {"color": LIGHT_GREY, "linewidth": 0, "label": "ideal, 95 % range"}
+            self.band_ = self.ax_.fill_between(self.expected, low, high, **style)
         (self.diagonal_,) = self.ax_.plot([0, 1], [0, 1], color=GREY, linewidth=1.2, label="ideal")
         self.lines_: list[Any] = []
         for number, (name, observed) in enumerate(self.observed.items()):
             label = f"{name} (miscalibration area {self.areas[name]:.3f})"
-            self.lines_ += self.ax_.plot(
-                self.expected,
-                observed,
-                label=label,
-                markevery=(number * 3, max(1, len(observed) // 10)),
-                **series_style(number),
-            )
-        self.ax_.set(
-            xlabel="Nominal coverage of the central interval",
-            ylabel="Observed coverage",
-            xlim=(0, 1),
-            ylim=(0, 1),
-            aspect="equal",
-        )
+            marked = (number * 3, max(1, len(observed) // 10))
+            style = {"label": label, "markevery": marked, **series_style(number)}
+            self.lines_ += self.ax_.plot(self.expected, observed, **style)
+        self.ax_.set(xlabel="Nominal coverage of the central interval", ylabel="Observed coverage")
+        self.ax_.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         percent_axis(self.ax_.xaxis, self.ax_.yaxis)
         self.ax_.legend(loc="best", fontsize="small")
         return self
@@ -189,10 +177,8 @@ class PITDisplay(PredictionDisplay):
             What ``predict_dist`` returned for the same rows.
         n_bins
             The number of bins.
-        ax
-            Axes to draw on; ``None`` makes a new figure.
-        **options
-            Passed on to `plot`.
+        ax, **options
+            As in `plot`.
         """
         values = pit(y, distribution)
         counts, edges = np.histogram(values, bins=check_at_least_one(n_bins, "n_bins"), range=(0.0, 1.0))
@@ -210,28 +196,14 @@ class PITDisplay(PredictionDisplay):
         """
         n, n_bins = len(self.values), len(self.counts)
         self._start(ax)
-        self.bars_: Any = self.ax_.bar(
-            self.edges[:-1],
-            self.counts * n_bins / n,
-            width=np.diff(self.edges),
-            align="edge",
-            facecolor=LIGHT_SKY,
-            edgecolor=BLUE,
-            linewidth=1.0,
-            label=f"{n} rows",
-        )
+        height, width = self.counts * n_bins / n, np.diff(self.edges)
+        style: dict[str, Any] = {"facecolor": LIGHT_SKY, "edgecolor": BLUE, "linewidth": 1.0, "label": f"{n} rows"}
+        self.bars_: Any = self.ax_.bar(self.edges[:-1], height, width, align="edge", **style)
         self.band_: Any = None
         if band:
             low, high = (float(share) * n_bins for share in chance_band(n, 1 / n_bins))
-            self.band_ = self.ax_.axhspan(
-                low,
-                high,
-                facecolor=(0, 0, 0, 0.14),
-                edgecolor=BLACK,
-                linestyle=":",
-                linewidth=0.8,
-                label="ideal, 95 % range",
-            )
+            style = {"facecolor": (0, 0, 0, 0.14), "edgecolor": BLACK, "linestyle": ":", "linewidth": 0.8}
+            self.band_ = self.ax_.axhspan(low, high, label="ideal, 95 % range", **style)
         self.line_: Any = self.ax_.axhline(1.0, color=BLACK, linestyle="--", linewidth=1.4, label="ideal: uniform")
         self.ax_.set(xlabel="Probability integral transform F(y)", ylabel="Density", xlim=(0, 1))
         legend_above(self.ax_)

@@ -98,7 +98,7 @@ class DensityDisplay(Display):
             if targets is None:
                 targets = check_methods(estimator, "training_targets_").training_targets_
             neighbors = check_finite(targets, "targets")[indices]
-        observed = None if y is None else _observed(y, _num_samples(X))[chosen]
+        observed = None if y is None else check_finite(as_targets(y), "y", size=_num_samples(X))[chosen]
         return cls._of(chosen, distribution, neighbors, observed).plot(ax, **options)
 
     @classmethod
@@ -124,10 +124,8 @@ class DensityDisplay(Display):
             The targets of each row's neighbours.
         rows
             The numbers of the rows to draw, from 0.
-        ax
-            Axes to draw on; ``None`` makes a new figure.
-        **options
-            Passed on to `plot`.
+        ax, **options
+            As in `plot`.
         """
         shape = np.shape(distribution[0]) if isinstance(distribution, tuple) else getattr(distribution, "shape", ())
         n = shape[0] if shape else 1
@@ -136,7 +134,7 @@ class DensityDisplay(Display):
         targets = None if neighbors is None else np.asarray(neighbors, np.float64)
         if targets is not None and (targets.ndim != 2 or len(targets) != n or not np.all(np.isfinite(targets))):
             raise InvalidInputError(f"neighbors must be finite and of shape ({n}, k); got shape {targets.shape}.")
-        observed = None if y is None else _observed(y, n)[chosen]
+        observed = None if y is None else check_finite(as_targets(y), "y", size=n)[chosen]
         near = None if targets is None else targets[chosen]
         return cls._of(chosen, batch[chosen], near, observed).plot(ax, **options)
 
@@ -165,25 +163,11 @@ class DensityDisplay(Display):
             self._plot_row(i, base, labelled=i == 0)
         self.observed_: Any = None
         if self.y is not None:
-            (self.observed_,) = self.ax_.plot(
-                self.y,
-                bases,
-                "D",
-                color=VERMILLION,
-                markeredgecolor="white",
-                markersize=8,
-                zorder=4,
-                label="observed value",
-            )
-        self.ax_.set(
-            xlabel=with_unit("Target", unit),
-            ylabel="Density, each scaled to its peak",
-            yticks=bases,
-            yticklabels=[f"row {row}" for row in self.rows],
-            ylim=(_RUG[0] - 0.1, n_chosen - 0.1),
-        )
-        self.ax_.grid(visible=False, axis="y")
-        self.ax_.tick_params(axis="y", length=0)
+            diamond = {"color": VERMILLION, "markeredgecolor": "white", "markersize": 8, "zorder": 4}
+            (self.observed_,) = self.ax_.plot(self.y, bases, "D", label="observed value", **diamond)
+        self.ax_.set(xlabel=with_unit("Target", unit), ylabel="Density, each scaled to its peak")
+        self.ax_.set_ylim(_RUG[0] - 0.1, n_chosen - 0.1)
+        self._label_rows(bases, [f"row {row}" for row in self.rows])
         legend_above(self.ax_)
         return self
 
@@ -191,22 +175,18 @@ class DensityDisplay(Display):
         def label(text: str) -> str | None:
             return text if labelled else None
 
-        height = _PEAK * _scaled(self.density[i])
-        fill = self.ax_.fill_between(
-            self.grid[i], base, base + height, color=LIGHT_SKY, linewidth=0, label=label("predicted density")
-        )
+        grid, height = self.grid[i], _PEAK * _scaled(self.density[i])
+        area = {"color": LIGHT_SKY, "linewidth": 0, "label": label("predicted density")}
+        fill = self.ax_.fill_between(grid, base, base + height, **area)
         self.ax_.axhline(base, color=BLACK, linewidth=0.6)
-        (curve,) = self.ax_.plot(self.grid[i], base + height, color=BLUE, linewidth=1.6)
-        top = np.interp(self.mean[i], self.grid[i], height)
-        mean = self.ax_.vlines(
-            self.mean[i], base, base + top, color=BLUE, linestyle="--", linewidth=1.4, label=label("predicted mean")
-        )
+        (curve,) = self.ax_.plot(grid, base + height, color=BLUE, linewidth=1.6)
         self.curves_.append((curve, fill))
-        self.means_.append(mean)
+        top = np.interp(self.mean[i], grid, height)
+        dashed = {"color": BLUE, "linestyle": "--", "linewidth": 1.4, "label": label("predicted mean")}
+        self.means_.append(self.ax_.vlines(self.mean[i], base, base + top, **dashed))
         if self.neighbors is not None:
-            self.rugs_.append(
-                self._plot_rug(self.neighbors[i], base, label(f"targets of {len(self.neighbors[i])} neighbours"))
-            )
+            near = self.neighbors[i]
+            self.rugs_.append(self._plot_rug(near, base, label(f"targets of {len(near)} neighbours")))
 
     def _plot_rug(self, values: Floats, base: float, label: str | None) -> Any:
         """Draw a line for each value: darker where they crowd, longer where several are equal."""
@@ -239,11 +219,6 @@ def _check_rows(rows: Sequence[int], n: int) -> Integers:
     if np.any((chosen < 0) | (chosen >= n)):
         raise InvalidInputError(f"rows must be from 0 to {n - 1}, as there are {n} rows; got {rows!r}.")
     return chosen.astype(np.int64)
-
-
-def _observed(y: ArrayLike, n: int) -> Floats:
-    values = as_targets(y)
-    return check_finite(values, "y", size=n)
 
 
 @dataclass(eq=False, repr=False)
@@ -306,21 +281,14 @@ class JointDisplay(Display):
         if names is None:
             raise InvalidInputError("A scatter of two targets needs an estimator that was fitted on several.")
         check_target_names(names, y, "y")
-        some = X[:1] if not hasattr(X, "iloc") else X.iloc[:1]
+        some = X.iloc[:1] if hasattr(X, "iloc") else X[:1]
         distribution = estimator.predict_dist(some)
-        boxes = None
+        observed = None if y is None else np.atleast_2d(np.asarray(y, np.float64))[0]
+        box = None
         if estimator.rule_.boxes is not None:
-            boxes = estimator.predict_interval(some, coverage, joint=True)[0]
-        return cls.from_predictions(
-            distribution,
-            None if y is None else np.atleast_2d(np.asarray(y, np.float64))[0],
-            box=boxes,
-            names=names,
-            targets=targets,
-            n_samples=n_samples,
-            random_state=random_state,
-            ax=ax,
-        )
+            box = estimator.predict_interval(some, coverage, joint=True)[0]
+        options: dict[str, Any] = {"n_samples": n_samples, "random_state": random_state, "ax": ax}
+        return cls.from_predictions(distribution, observed, box=box, names=names, targets=targets, **options)
 
     @classmethod
     def from_predictions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
@@ -44,7 +44,7 @@ _ROWS_OF_DENSITIES = 5
 class Diagnosis:
     """What `diagnose` has drawn.
 
-    Parameters
+    Attributes
     ----------
     displays : dict
         The displays by name: ``calibration``, ``pit``, ``intervals``, ``spread_error``, ``densities``, ``tuning`` and
@@ -53,9 +53,6 @@ class Diagnosis:
         Why the others could not be drawn.
     scores : Scores
         All scores.
-
-    Attributes
-    ----------
     figure_, axes_ : Figure, dict of Axes
         What was drawn, and the axes by name.
     """
@@ -63,8 +60,8 @@ class Diagnosis:
     displays: dict[str, Any]
     reasons: dict[str, str]
     scores: Scores
-    figure_: Any = field(init=False)
-    axes_: dict[str, Any] = field(init=False)
+    figure_: Any
+    axes_: dict[str, Any]
 
 
 def diagnose(
@@ -91,12 +88,14 @@ def diagnose(
     plt = pyplot()
     check_methods(estimator, "predict_dist", "predict")
     X, values = as_rows(X), as_targets(y)
-    found, indices = _predict(estimator, X, len(values))
+    # Predictions with and without calibration, and the neighbours of the first rows, if the estimator has some.
+    first = np.arange(min(_ROWS_OF_DENSITIES, len(values)))
+    found = predict_rows(estimator, X, listed=first, uncalibrated=True)
     scores = evaluate(found, X, values, levels=sorted({*_LEVELS, float(coverage)}))
     figure = plt.figure(figsize=(18, 15), layout="constrained") if figure is None else figure
     axes = figure.subplot_mosaic(_MOSAIC)
     displays, reasons = {}, {}
-    for name, make in _makers(estimator, X, values, found, indices, coverage, unit).items():
+    for name, make in _makers(estimator, X, values, found, coverage, unit).items():
         try:
             displays[name] = make(axes[name])
         except InvalidInputError as error:  # nothing was tuned, say, or it has no leaves
@@ -105,28 +104,20 @@ def diagnose(
     _write_scores(axes["scores"], scores)
     for name, ax in axes.items():
         _title(ax, _TITLES[name], in_legend=name != "calibration")  # whose legend is inside
-    found_out = Diagnosis(displays, reasons, scores)
-    found_out.figure_, found_out.axes_ = figure, axes
-    return found_out
-
-
-def _predict(estimator: Any, X: Any, n_rows: int) -> tuple[Predictions, Any]:
-    """Return the predictions with and without calibration, and the neighbours of the first rows, if it has some."""
-    first = np.arange(min(_ROWS_OF_DENSITIES, n_rows))
-    found = predict_rows(estimator, X, listed=first, uncalibrated=True)
-    return found, None if found.nearest is None else found.nearest.indices[:, : estimator.k_]
+    return Diagnosis(displays, reasons, scores, figure, axes)
 
 
 def _makers(
-    estimator: Any, X: Any, y: Any, found: Predictions, indices: Any, coverage: float, unit: str | None
+    estimator: Any, X: Any, y: Any, found: Predictions, coverage: float, unit: str | None
 ) -> dict[str, Callable[[Any], Any]]:
     """Return a function of axes for each display."""
     distribution, plain = found.distribution, found.plain_neighbors()
-    both = (
-        {"predicted": distribution} if plain is None else {"ibug": distribution, "plain neighbours": plain.distribution}
-    )
-    rows = range(min(_ROWS_OF_DENSITIES, len(y)))
-    targets = None if indices is None else estimator.training_targets_[indices]
+    both = {"predicted": distribution}
+    if plain is not None:
+        both = {"ibug": distribution, "plain neighbours": plain.distribution}
+    rows, targets = range(min(_ROWS_OF_DENSITIES, len(y))), None
+    if found.nearest is not None:
+        targets = estimator.training_targets_[found.nearest.indices[:, : estimator.k_]]
     return {
         "calibration": lambda ax: CalibrationDisplay.from_predictions(y, both, ax=ax),
         "pit": lambda ax: PITDisplay.from_predictions(y, distribution, ax=ax),

@@ -116,7 +116,6 @@ class WidthDisplay(Display):
             values.append(float(self.values[rest].sum()))
         places = np.arange(len(labels))[::-1]
         self._start(ax, figsize=(6.4, 1.5 + 0.34 * len(labels)))
-        self.ax_.grid(visible=False, axis="y")
         self.bars_: list[Any] = []
         self.texts_: list[Any] = []
         for widens, color, label, hatch in ((True, VERMILLION, "widens", None), (False, BLUE, "narrows", "////")):
@@ -125,19 +124,15 @@ class WidthDisplay(Display):
                 style = {"color": color, "label": label, "height": 0.68, "hatch": hatch, "edgecolor": "white"}
                 self.bars_.append(self.ax_.barh(places[chosen], [values[i] for i in chosen], **style))
         for place, value in zip(places, values, strict=True):
-            text = self.ax_.annotate(
-                f"× {np.exp(value):.2f}",
-                (value, place),
-                xytext=(4 if value >= 0 else -4, 0),
-                textcoords="offset points",
-                ha="left" if value >= 0 else "right",
-                va="center",
-            )
-            self.texts_.append(text)
+            offset, side = (4, "left") if value >= 0 else (-4, "right")
+            where = {"xytext": (offset, 0), "textcoords": "offset points", "ha": side, "va": "center"}
+            self.texts_.append(self.ax_.annotate(f"× {np.exp(value):.2f}", (value, place), **where))
         self.ax_.axvline(0.0, color=BLACK, linewidth=0.8)
         self.ax_.margins(x=0.18)
-        self.ax_.set(xlabel=self._label(), ylabel="Feature of this row", yticks=places, yticklabels=labels)
-        self.ax_.tick_params(axis="y", length=0)
+        typical, actual = np.exp([self.base, self.base + self.values.sum()]).tolist()
+        self.ax_.set_xlabel(f"Factor of σ: typical {number(typical, 3)}, of this row {number(actual, 3)}")
+        self.ax_.set_ylabel("Feature of this row")
+        self._label_rows(places, labels)
         low, high = self.ax_.get_xlim()
         self.ax_.set_xticks(_ticks(low, high))
         self.ax_.set_xlim(low, high)
@@ -146,16 +141,11 @@ class WidthDisplay(Display):
             legend_above(self.ax_)
         return self
 
-    def _label(self) -> str:
-        typical, own = np.exp(self.base), np.exp(self.base + self.values.sum())
-        return f"Factor of σ: typical {number(float(typical), 3)}, of this row {number(float(own), 3)}"
-
 
 def _ticks(low: float, high: float) -> Floats:
     """Return the logarithms of round factors between two logarithms, 1 among them, not too close together."""
-    steps = np.log([1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100])
     kept = [0.0]
-    for step in steps:
+    for step in np.log([1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100]):
         if step - kept[-1] > (high - low) / 9:
             kept.append(float(step))
     ticks: Floats = np.array([*[-each for each in kept[:0:-1]], *kept])
@@ -221,8 +211,7 @@ class DriversDisplay(Display):
         n_features, ax
             As in `plot`.
         """
-        display = cls(results.names, results.spread_share, results.prediction_share)
-        return display.plot(ax, n_features=n_features)
+        return cls(results.names, results.spread_share, results.prediction_share).plot(ax, n_features=n_features)
 
     def plot(self, ax: Any = None, *, n_features: int = 10) -> DriversDisplay:
         """Draw.
@@ -239,22 +228,15 @@ class DriversDisplay(Display):
         chosen = chosen[np.argsort(-self.spread[chosen], kind="stable")]
         places = np.arange(len(chosen), dtype=np.float64)[::-1]
         self._start(ax, figsize=(6.4, 1.5 + 0.42 * len(chosen)))
-        self.ax_.grid(visible=False, axis="y")
-        style: dict[str, Any] = {"height": 0.38, "edgecolor": "white"}
-        self.bars_: list[Any] = [
-            self.ax_.barh(places + 0.19, self.spread[chosen], color=BLUE, label="moves the spread", **style),
-            self.ax_.barh(
-                places - 0.19,
-                self.prediction[chosen],
-                color=ORANGE,
-                hatch="////",
-                label="moves the prediction",
-                **style,
-            ),
-        ]
+        self.bars_: list[Any] = []
+        for shares, shift, color, hatch, what in (
+            (self.spread, 0.19, BLUE, None, "spread"),
+            (self.prediction, -0.19, ORANGE, "////", "prediction"),
+        ):
+            style = {"height": 0.38, "color": color, "hatch": hatch, "edgecolor": "white"}
+            self.bars_.append(self.ax_.barh(places + shift, shares[chosen], label=f"moves the {what}", **style))
         self.ax_.set(xlabel="Share of all effects", ylabel="Feature")
-        self.ax_.set(yticks=places, yticklabels=[self.names[j] for j in chosen])
+        self._label_rows(places, [self.names[j] for j in chosen])
         percent_axis(self.ax_.xaxis)
-        self.ax_.tick_params(axis="y", length=0)
         legend_above(self.ax_)
         return self

@@ -120,10 +120,8 @@ class IntervalDisplay(Display):
             The key by which rows are sorted.
         n_rows
             The most rows to draw, evenly spaced among the sorted ones. The observed coverage is that of all rows.
-        ax
-            Axes to draw on; ``None`` makes a new figure.
-        **options
-            Passed on to `plot`.
+        ax, **options
+            As in `plot`.
         """
         values = as_targets(y)
         one_of(sort_by, "sort_by", SORT_KEYS)
@@ -167,27 +165,16 @@ class IntervalDisplay(Display):
         inside = self.is_inside
         observed = percent(self.observed_coverage, 1)
         label = f"{percent(self.coverage, None)} interval: {observed} of all {self.n_rows} values inside"
-        self.band_: Any = self.ax_.fill_between(
-            self.position, self.lower, self.upper, step="mid", color=LIGHT_SKY, linewidth=0, label=label
-        )
+        area: dict[str, Any] = {"step": "mid", "color": LIGHT_SKY, "linewidth": 0, "label": label}
+        self.band_: Any = self.ax_.fill_between(self.position, self.lower, self.upper, **area)
         # Predictions make a smooth line only where rows are sorted by them.
         dash = "-" if self.sort_by == "prediction" else "_"
-        (self.line_,) = self.ax_.plot(
-            self.position, self.prediction, dash, color=BLUE, linewidth=1.6, label="prediction"
-        )
-        (self.inside_,) = self.ax_.plot(
-            self.position[inside], self.y[inside], "o", color=BLACK, markersize=2.6, label="value inside"
-        )
-        (self.outside_,) = self.ax_.plot(
-            self.position[~inside],
-            self.y[~inside],
-            "X",
-            color=VERMILLION,
-            markeredgecolor="white",
-            markeredgewidth=0.4,
-            markersize=7,
-            label="value outside",
-        )
+        line = {"color": BLUE, "linewidth": 1.6, "label": "prediction"}
+        (self.line_,) = self.ax_.plot(self.position, self.prediction, dash, **line)
+        dot = {"color": BLACK, "markersize": 2.6, "label": "value inside"}
+        (self.inside_,) = self.ax_.plot(self.position[inside], self.y[inside], "o", **dot)
+        cross = {"color": VERMILLION, "markeredgecolor": "white", "markeredgewidth": 0.4, "markersize": 7}
+        (self.outside_,) = self.ax_.plot(self.position[~inside], self.y[~inside], "X", label="value outside", **cross)
         shown = "" if len(self.rows) == self.n_rows else f" ({len(self.rows)} of {self.n_rows} shown)"
         key = "prediction" if self.sort_by == "prediction" else "observed value"
         self.ax_.set(xlabel=f"Rows, sorted by {key}{shown}", ylabel=with_unit("Target", unit))
@@ -241,16 +228,13 @@ class SpreadErrorDisplay(PredictionDisplay):
             What ``predict_dist`` returned for the same rows.
         n_bins
             The number of bins; at most that of the rows.
-        ax
-            Axes to draw on; ``None`` makes a new figure.
-        **options
-            Passed on to `plot`.
+        ax, **options
+            As in `plot`.
         """
         variance = sharpness(y, distribution, reduce=None)
         error = mae(y, distribution, reduce=None)
-        bins = np.array_split(
-            np.argsort(variance, kind="stable"), min(check_at_least_one(n_bins, "n_bins"), len(error))
-        )
+        count = min(check_at_least_one(n_bins, "n_bins"), len(error))
+        bins = np.array_split(np.argsort(variance, kind="stable"), count)
         return cls(
             std=np.sqrt(variance),
             error=error,
@@ -281,25 +265,13 @@ class SpreadErrorDisplay(PredictionDisplay):
         drawn = evenly(len(self.std), check_at_least_one(n_points, "n_points"))
         floor = _LEAST_ERROR * float(np.median(self.error)) if logarithmic else 0.0
         self._start(ax)
-        (self.points_,) = self.ax_.plot(
-            self.std[drawn],
-            np.maximum(self.error[drawn], floor),
-            "o",
-            color=SKY,
-            markersize=3,
-            markeredgewidth=0,
-            alpha=0.55,
-            label="row" if len(drawn) == len(self.std) else f"row ({len(drawn)} of {len(self.std)})",
-        )
-        (self.bins_,) = self.ax_.plot(
-            self.bin_std,
-            self.bin_rmse,
-            "-D",
-            color=VERMILLION,
-            markeredgecolor="white",
-            markersize=7,
-            label="RMSE of rows with similar σ",
-        )
+        label = "row" if len(drawn) == len(self.std) else f"row ({len(drawn)} of {len(self.std)})"
+        dot = {"color": SKY, "markersize": 3, "markeredgewidth": 0, "alpha": 0.55}
+        error = np.maximum(self.error[drawn], floor)
+        (self.points_,) = self.ax_.plot(self.std[drawn], error, "o", label=label, **dot)
+        diamond = {"color": VERMILLION, "markeredgecolor": "white", "markersize": 7}
+        label = "RMSE of rows with similar σ"
+        (self.bins_,) = self.ax_.plot(self.bin_std, self.bin_rmse, "-D", label=label, **diamond)
         ends = np.array([self.std.min(), self.std.max()])
         (self.diagonal_,) = self.ax_.plot(ends, ends, "--", color=BLACK, linewidth=1.4, label="ideal: RMSE = σ")
         if logarithmic:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples
 
 from ibug._typing import Floats, Integers
 from ibug._validation import check_at_least_one, check_finite, check_methods
-from ibug.describe import curve_name, highest_drawn, named_curves, percent, scoring_label, tuning_curves
+from ibug.describe import chosen_curve, highest_drawn, named_curves, percent, scoring_label, tuning_curves
 from ibug.exceptions import InvalidInputError
 from ibug.explain import leaf_density
 from ibug.metrics import resolve_scoring
@@ -69,10 +69,8 @@ class TuningDisplay(Display):
         ----------
         estimator
             A fitted ``IBUGRegressor`` with ``k="tune"``.
-        ax
-            Axes to draw on; ``None`` makes a new figure.
-        **options
-            Passed on to `plot`.
+        ax, **options
+            As in `plot`.
         """
         pyplot()
         check_methods(estimator, "tuning_", "k_", "scoring")
@@ -81,8 +79,7 @@ class TuningDisplay(Display):
                 f"k={estimator.k_} was given, not tuned, so there is no curve: "
                 'fit IBUGRegressor(..., k="tune") with validation rows.'
             )
-        several = len(set(estimator.tuning_["spread"]) - {""}) > 1
-        chosen = curve_name(estimator.distribution_, estimator.spread_ if several else None)
+        chosen = chosen_curve(estimator.tuning_, estimator.distribution_, estimator.spread_)
         k, families = estimator.tuning_["k"], estimator.tuning_["distribution"]
         best_k = int(k[families == "stack"][0]) if estimator.distribution_ == "stack" else estimator.k_
         options = {"best_k": best_k, "best_family": chosen, "scoring": estimator.scoring, **options}
@@ -111,10 +108,8 @@ class TuningDisplay(Display):
             The chosen curve, ``"family"`` or ``"family, spread"``; by default the best one at `best_k`.
         scoring
             The score's name, or the function.
-        ax
-            Axes to draw on; ``None`` makes a new figure.
-        **options
-            Passed on to `plot`.
+        ax, **options
+            As in `plot`.
         """
         curves = tuning_curves(tuning)
         names = np.repeat(list(curves), [len(k) for k, _ in curves.values()])
@@ -143,21 +138,10 @@ class TuningDisplay(Display):
         self.best_: Any = None
         if chosen.size:
             self.ax_.axvline(self.best_k, color=VERMILLION, linestyle="--", linewidth=1.2)
-            (self.best_,) = self.ax_.plot(
-                self.best_k,
-                chosen[0],
-                "*",
-                color=VERMILLION,
-                markeredgecolor="white",
-                markersize=16,
-                zorder=4,
-                label=self._chosen_label(several),
-            )
-        self.ax_.set(
-            xscale="log",
-            xlabel="Number of neighbours k",
-            ylabel=f"{scoring_label(self.scoring, unit)}, lower is better",
-        )
+            star = {"color": VERMILLION, "markeredgecolor": "white", "markersize": 16, "zorder": 4}
+            (self.best_,) = self.ax_.plot(self.best_k, chosen[0], "*", label=self._chosen_label(several), **star)
+        self.ax_.set(xscale="log", xlabel="Number of neighbours k")
+        self.ax_.set_ylabel(f"{scoring_label(self.scoring, unit)}, lower is better")
         every_k = np.concatenate([k for k, _ in self.curves.values()])
         plain_log_axis(self.ax_.xaxis, float(every_k.min()), float(every_k.max()))
         legend_above(self.ax_)
@@ -184,9 +168,8 @@ class TuningDisplay(Display):
                 self.lines_ += self.ax_.plot(k, near, label=label, **series_style(number))
             else:  # behind the others, with one entry in the legend
                 label = f"{len(others)} others" if family == others[0] else "_"
-                self.lines_ += self.ax_.plot(
-                    k, near, ".-", color=GREY, alpha=0.6, linewidth=0.9, zorder=1.5, label=label
-                )
+                faint = {"color": GREY, "alpha": 0.6, "linewidth": 0.9, "zorder": 1.5}
+                self.lines_ += self.ax_.plot(k, near, ".-", label=label, **faint)
         self.above_: Any = None
         far = np.unique(every_k[every_score > edge])
         if far.size:
@@ -285,14 +268,8 @@ class TreeFractionDisplay(Display):
             predicted, seconds = _timed([partial(each.predict_dist, X_test) for each in regressors], n_repeats)
             results[0, :, column] = [score(y_test, each) for each in predicted]
             results[1, :, column] = seconds / _num_samples(X_test)
-        return cls.from_results(
-            shares,
-            dict(zip(orders, results[0], strict=True)),
-            dict(zip(orders, results[1], strict=True)),
-            scoring=estimator.scoring,
-            ax=ax,
-            **options,
-        )
+        scores, times = (dict(zip(orders, each, strict=True)) for each in results)
+        return cls.from_results(shares, scores, times, scoring=estimator.scoring, ax=ax, **options)
 
     @classmethod
     def from_results(
@@ -317,10 +294,8 @@ class TreeFractionDisplay(Display):
             The seconds per row, of the same names.
         scoring
             The score's name, or the function.
-        ax : axes, or a pair of axes
-            Where to draw: the place of one is divided into two; ``None`` makes a new figure.
-        **options
-            Passed on to `plot`.
+        ax, **options
+            As in `plot`.
         """
         shares = _check_fractions(fractions)
         if not scores or list(scores) != list(seconds):
@@ -445,10 +420,8 @@ class LeafDensityDisplay(Display):
             A curve along the trees, or a histogram of the rows.
         name
             The name of a single curve; by default the model's class.
-        ax
-            Axes to draw on; ``None`` makes a new figure.
-        **options
-            Passed on to `plot`.
+        ax, **options
+            As in `plot`.
         """
         pyplot()
         one_of(per, "per", WHAT)
@@ -469,10 +442,8 @@ class LeafDensityDisplay(Display):
             Shares of the training rows, for each tree or for each row.
         per : {"tree", "row"}
             Whether there is a share for each tree or for each row.
-        ax
-            Axes to draw on; ``None`` makes a new figure.
-        **options
-            Passed on to `plot`.
+        ax, **options
+            As in `plot`.
         """
         one_of(per, "per", WHAT)
         shares = {key: check_finite(values, f"density[{key!r}]") for key, values in named(density, None, "").items()}
@@ -514,14 +485,12 @@ class LeafDensityDisplay(Display):
 
     def _label_axes(self) -> None:
         share = "Training rows in the same leaf"
+        percent_axis(self.ax_.yaxis)
         if self.per == "tree":
             self.ax_.set(xlabel="Tree", ylabel=f"{share}, mean over rows")
-            axis = self.ax_.yaxis
         else:
             self.ax_.set(xlabel=f"{share}, mean over trees", ylabel="Share of the rows")
-            axis = self.ax_.xaxis
-            percent_axis(self.ax_.yaxis)
-        percent_axis(axis)
+            percent_axis(self.ax_.xaxis)
         self.ax_.set_ylim(bottom=0)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ibug._typing import Floats
 from ibug.describe import (
     chance_band,
-    curve_name,
+    chosen_curve,
     density_ends,
     highest_drawn,
     named_curves,
@@ -35,7 +35,8 @@ def all_charts(
     return {
         "calibration": calibration(found, plain),
         "pit": pit_histogram(found, plain),
-        "intervals": intervals(found, rows),
+        # The order in which the rows of the explorer are drawn: by their point predictions.
+        "intervals": {"order": pack(np.argsort(found.points[rows], kind="stable"), "int32")},
         "spread": spread_error(found),
         "tuning": tuning(estimator, target),
     }
@@ -46,13 +47,8 @@ def calibration(found: ScoredRows, plain: ScoredRows | None) -> dict[str, Any]:
     expected, observed = calibration_curve(found.y, found.distribution, n_levels=_LEVELS)
     low, high = chance_band(len(found.y), expected)
     other = None if plain is None else calibration_curve(plain.y, plain.distribution, n_levels=_LEVELS)[1]
-    return {
-        "expected": expected,
-        "ibug": observed,
-        "plain": other,
-        "low": np.nan_to_num(low),
-        "high": np.nan_to_num(high, nan=0.0),
-    }
+    low, high = np.nan_to_num(low), np.nan_to_num(high)
+    return {"expected": expected, "ibug": observed, "plain": other, "low": low, "high": high}
 
 
 def pit_histogram(found: ScoredRows, plain: ScoredRows | None) -> dict[str, Any]:
@@ -64,12 +60,7 @@ def pit_histogram(found: ScoredRows, plain: ScoredRows | None) -> dict[str, Any]
         counts, _ = np.histogram(pit(each.y, each.distribution), bins=_PIT_BINS, range=(0.0, 1.0))
         return counts * _PIT_BINS / n
 
-    return {
-        "ibug": heights(found),
-        "plain": None if plain is None else heights(plain),
-        "low": low,
-        "high": high,
-    }
+    return {"ibug": heights(found), "plain": None if plain is None else heights(plain), "low": low, "high": high}
 
 
 def spread_error(found: ScoredRows) -> dict[str, Any]:
@@ -98,8 +89,7 @@ def tuning(estimator: Any, target: int | None = None) -> dict[str, Any]:
         return {"reason": str(error)}
     scores = np.concatenate([score for _, score in every.values()])
     edge = highest_drawn(scores)
-    several = len(set(table["spread"]) - {""}) > 1
-    named = named_curves(every, curve_name(rule.distribution_name, rule.spread.name if several else None))
+    named = named_curves(every, chosen_curve(table, rule.distribution_name, rule.spread.name))
     curves: list[dict[str, Any]] = []
     for name in [*named, *(name for name in every if name not in named)]:
         k, score = every[name]
@@ -112,11 +102,6 @@ def tuning(estimator: Any, target: int | None = None) -> dict[str, Any]:
         "scoring": scoring_label(estimator.scoring, None),
         "above": int(np.sum(scores > edge)),
     }
-
-
-def intervals(found: ScoredRows, rows: NDArray[np.int64]) -> dict[str, Any]:
-    """Return the order in which the rows of the explorer are drawn: by their point predictions."""
-    return {"order": pack(np.argsort(found.points[rows], kind="stable"), "int32")}
 
 
 # A density is drawn between these quantiles, and beyond where it has not come down yet.

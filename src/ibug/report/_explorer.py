@@ -130,12 +130,10 @@ def _columns(every: list[Feature]) -> list[dict[str, Any]]:
     """Return name and texts of each feature, and its values as long as there is room."""
     columns, size = [], 0
     for each in every:
-        packed = pack(each.here)
-        size += len(packed["data"])
-        values = packed if size <= _MOST_FEATURE_BYTES else None
-        columns.append(
-            {"name": each.name, "texts": each.texts, "values": values, "categorical": each.texts is not None}
-        )
+        values = pack(each.here)
+        size += len(values["data"])
+        known = {"name": each.name, "texts": each.texts, "categorical": each.texts is not None}
+        columns.append({**known, "values": values if size <= _MOST_FEATURE_BYTES else None})
     return columns
 
 
@@ -191,7 +189,7 @@ def column(X: Any, position: int) -> NDArray[Any]:
 
 
 def as_floats(values: NDArray[Any]) -> Floats | None:
-    """Return numbers as floats, NaN where missing; None where a value is no number."""
+    """Return numbers as floats, NaN where missing; None where a value is not a number."""
     if values.dtype.kind in "biuf":
         return values.astype(np.float64)
     if values.dtype.kind != "O":
@@ -203,13 +201,8 @@ def as_floats(values: NDArray[Any]) -> Floats | None:
 
 def _places(values: NDArray[Any], texts: dict[str, int]) -> Floats:
     """Return each value's place among the texts; new texts are added."""
-    return np.array(
-        [
-            np.nan if _is_missing(value) else texts.setdefault(str(value)[:_LONGEST_TEXT], len(texts))
-            for value in values
-        ],
-        np.float64,
-    )
+    shown = (None if _is_missing(value) else str(value)[:_LONGEST_TEXT] for value in values)
+    return np.array([np.nan if text is None else texts.setdefault(text, len(texts)) for text in shown], np.float64)
 
 
 def _is_missing(value: Any) -> bool:

@@ -56,19 +56,14 @@ def _inside(boxes: Floats, y: Floats) -> Any:
 
 
 def _scores(joint: JointStack, plain: JointStack | None, y: Floats) -> list[dict[str, str | None]]:
-    lines = (
+    lines = []
+    for name, score, meaning in (
         ("energy score", energy_score, "CRPS of several targets, in units of their deviations"),
         ("variogram score", variogram_score, "whether targets go together as they should"),
-    )
-    return [
-        {
-            "name": name,
-            "ibug": number(score(y, joint)),
-            "plain": None if plain is None else number(score(y, plain)),
-            "meaning": meaning,
-        }
-        for name, score, meaning in lines
-    ]
+    ):
+        other = None if plain is None else number(score(y, plain))
+        lines.append({"name": name, "ibug": number(score(y, joint)), "plain": other, "meaning": meaning})
+    return lines
 
 
 def _levels(rule: Any, joint: JointStack, found: list[ScoredRows], y: Floats) -> list[dict[str, str]]:

@@ -33,10 +33,11 @@ def plotly_script() -> str:
 def page(data: dict[str, Any], title: str, plotly: str) -> str:
     """Return the whole page.
 
-    Nothing of the data becomes markup or script: they are JSON in a script element that is no script, and the page
+    Nothing of the data becomes markup or script: they are JSON in a script element that does not run, and the page
     writes them as text. The browser runs no script but the two whose hashes stand in the page's policy.
     """
-    own = _wrapped("\n".join(_part(name) for name in SCRIPTS))
+    script = "\n".join(_part(name) for name in SCRIPTS)
+    own = f'(() => {{\n"use strict";\n{script}\n}})();\n'
     library = plotly.replace("\r\n", "\n").replace("</script", "<\\/script")
     # One pass over the template, so that marks inside the data are left alone.
     filled = {
@@ -51,21 +52,14 @@ def page(data: dict[str, Any], title: str, plotly: str) -> str:
     return "".join(filled[piece] if i % 2 else piece for i, piece in enumerate(pieces))
 
 
-def _wrapped(script: str) -> str:
-    return f'(() => {{\n"use strict";\n{script}\n}})();\n'
-
-
 def _policy(*scripts: str) -> str:
     """Return a Content-Security-Policy: these scripts and no other, no network; plotly writes styles of its own."""
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    digests = (hashlib.sha256(script.encode("utf-8")).digest() for script in scripts)
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
 
 
 def _part(name: str) -> str:

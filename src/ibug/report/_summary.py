@@ -75,24 +75,17 @@ def headlines(found: ScoredRows, plain: ScoredRows | None, similarity: Similarit
     skill, off = found.scores["crps_skill"], number(found.scores["mae"], 3)
     lines = []
     if np.isfinite(skill):
-        better = "better than" if skill >= 0 else "worse than"
-        lines.append(
-            {
-                "figure": percent(abs(skill)),
-                "tone": "plain" if skill > 0 else "bad",
-                "text": f"{percent(abs(skill))} {better} a guess that knows the training targets but no features, "
-                "whole distributions compared (CRPS skill).",
-            }
+        figure = percent(abs(skill))
+        text = (
+            f"{figure} {'better' if skill >= 0 else 'worse'} than a guess that knows the training targets but no "
+            "features, whole distributions compared (CRPS skill)."
         )
-    lines += [_width(found, plain), _coverage(found)]
-    lines.append(
-        {"figure": off, "tone": "plain", "text": f"Predictions are off by {off} on average (mean absolute error)."}
-    )
+        lines.append({"figure": figure, "tone": "plain" if skill > 0 else "bad", "text": text})
+    lines.append(_width(found, plain))
+    lines.append(coverage_line(found.inside, found.coverage, "observed values are", "intervals"))
+    text = f"Predictions are off by {off} on average (mean absolute error)."
+    lines.append({"figure": off, "tone": "plain", "text": text})
     return lines if similarity is None else [*lines, similarity.headline()]
-
-
-def _coverage(found: ScoredRows) -> dict[str, str]:
-    return coverage_line(found.inside, found.coverage, "observed values are", "intervals")
 
 
 def coverage_line(inside: NDArray[np.bool_], coverage: float, what: str, kind: str) -> dict[str, str]:
@@ -196,7 +189,7 @@ def caveats(found: ScoredRows, plain: ScoredRows | None, repeated: float) -> lis
     endless = int(np.sum(~np.isfinite(found.width)))
     if endless:
         lines.append(
-            f"{endless:,} of {n:,} intervals have no end: there were too few validation rows to promise "
+            f"{endless:,} of {n:,} intervals have infinite ends: there were too few validation rows to promise "
             f"{100 * found.coverage:g} % for less. More validation rows, or a lower coverage, would give finite ones."
         )
     if repeated > 0.5:
@@ -239,10 +232,8 @@ def interval_table(found: ScoredRows, plain: ScoredRows | None) -> list[dict[str
     def texts(each: ScoredRows | None, level: str) -> dict[str, str] | None:
         if each is None:
             return None
-        return {
-            "inside": percent(each.scores[f"coverage_{level}"], 1),
-            "width": number(each.scores[f"width_{level}"]),
-        }
+        inside, width = each.scores[f"coverage_{level}"], each.scores[f"width_{level}"]
+        return {"inside": percent(inside, 1), "width": number(width)}
 
     levels = [name.removeprefix("coverage_") for name in found.scores if name.startswith("coverage_")]
     return [{"level": f"{level} %", "ibug": texts(found, level), "plain": texts(plain, level)} for level in levels]
