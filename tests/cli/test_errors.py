@@ -85,7 +85,7 @@ def test_text_among_numbers(files, table):
     table.loc[4, name] = "many"
     table.to_csv(files["text.csv"], index=False)
     message = predicting(files, files["text.csv"])
-    assert f"text.csv, row 4 (line 6): column {name!r} must be a number, and has 'many'" in message
+    assert f"text.csv, row 4 (line 6): column {name!r} must be a number, but has 'many'" in message
     assert "--missing" in message
     files.run("predict", files["model.ibug"], files["text.csv"], "-o", files["out.csv"], "--missing", "many")
     table.to_parquet(files["text.parquet"])
@@ -119,7 +119,7 @@ def test_a_separator_that_cannot_be_told(files):
 
 
 def test_two_columns_of_one_name(files):
-    assert "several columns of one name: 'a'" in predicting(files, write(files, "twice.csv", "a,b,a\n1,2,3\n"))
+    assert "several columns with the same name: 'a'" in predicting(files, write(files, "twice.csv", "a,b,a\n1,2,3\n"))
 
 
 def test_damaged_files(files):

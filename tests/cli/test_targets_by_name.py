@@ -128,11 +128,12 @@ def test_targets_without_names_go_by_their_order(own, unnamed):
 def test_several_targets_of_a_model_of_one(own):
     fit(own, "--target", "a", "--drop", "b, too", "--drop", "c", "--valid", own["valid.csv"], output="one.ibug")
     assert (
-        "2 columns are not the model's and are ignored" in own.run("evaluate", own["one.ibug"], own["test.csv"]).stderr
+        "2 columns that the model does not know are ignored"
+        in own.run("evaluate", own["one.ibug"], own["test.csv"]).stderr
     )
     pd.read_csv(own["test.csv"]).drop(columns="c").to_csv(own["fewer.csv"], index=False)
     told = own.run("evaluate", own["one.ibug"], own["fewer.csv"]).stderr
-    assert "1 column is not the model's and is ignored: b, too." in told
+    assert "1 column that the model does not know is ignored: b, too." in told
     for command in (["evaluate"], ["monitor"], ["recalibrate", "-o", own["again.ibug"]]):
         result = own.run(*command, own["one.ibug"], own["test.csv"], "--target", "a", "--target", "c", ok=False)
         assert "the model has one target, and 2 are named: a, c." in said(result)

@@ -43,7 +43,7 @@ def load_model(path: str) -> Any:
     if not Path(path).is_file():
         raise InvalidInputError(f"The model file {path} does not exist.")
     name, load = _LOADERS[ending]
-    module = library(name, f"{path}")
+    module = library(name, path)
     try:
         return load(module, path)
     except (IBUGError, MemoryError):
@@ -74,8 +74,7 @@ def _xgboost(xgboost: Any, path: str) -> Any:
 
 def _require_xgboost_json(path: str) -> None:
     try:
-        with open(path, encoding="utf-8") as file:
-            keys = set(json.load(file))
+        keys = set(json.loads(Path(path).read_text(encoding="utf-8")))
     except (ValueError, TypeError):
         keys = set()
     if "learner" not in keys:
@@ -135,16 +134,11 @@ def _known(estimator: Any, library: str) -> set[str]:
     known = {*estimator.get_params(), *inspect.signature(type(estimator).__init__).parameters}
     if library == "xgboost":
         known |= _XGBOOST
-    if library == "lightgbm":
-        known |= _lightgbm_names()
+    if library == "lightgbm":  # LGBMRegressor itself takes anything; its compiled part lists all names and aliases
+        from lightgbm.basic import _ConfigAliases
+
+        known.update(*_ConfigAliases._get_all_param_aliases().values())
     return known - {"self", "kwargs"}
-
-
-def _lightgbm_names() -> set[str]:
-    """Return all names and aliases that LightGBM's compiled part lists; LGBMRegressor itself takes anything."""
-    from lightgbm.basic import _ConfigAliases
-
-    return {alias for aliases in _ConfigAliases._get_all_param_aliases().values() for alias in aliases}
 
 
 _MOST_TREES = 2000
@@ -190,7 +184,7 @@ class Booster(ABC):
 
     def make(self, training: Training, **options: Any) -> Any:
         """Return an untrained estimator."""
-        parameters = {**self.settings(training), **training.parameters, **options}
+        parameters = {**_SHARED, **self.settings(training), **training.parameters, **options}
         return getattr(self.require(), self.regressor)(**parameters)
 
     @abstractmethod
@@ -232,7 +226,7 @@ class _LightGBM(Booster):
     library, regressor, trees = "lightgbm", "LGBMRegressor", "n_estimators"
 
     def settings(self, training: Training) -> dict[str, Any]:
-        return {"random_state": training.seed, "n_jobs": training.jobs, "verbosity": -1, **_SHARED}
+        return {"random_state": training.seed, "n_jobs": training.jobs, "verbosity": -1}
 
     def best_trees(self, training: Training, train: tuple[Any, ...], held_out: tuple[Any, ...]) -> int:
         model = self._checked(training, n_estimators=_MOST_TREES)
@@ -249,7 +243,7 @@ class _XGBoost(Booster):
 
     def settings(self, training: Training) -> dict[str, Any]:
         own = {"tree_method": "hist", "enable_categorical": True}
-        return {"random_state": training.seed, "n_jobs": training.jobs, **own, **_SHARED}
+        return {"random_state": training.seed, "n_jobs": training.jobs, **own}
 
     def best_trees(self, training: Training, train: tuple[Any, ...], held_out: tuple[Any, ...]) -> int:
         model = self._checked(training, n_estimators=_MOST_TREES, early_stopping_rounds=_PATIENCE)
@@ -266,7 +260,7 @@ class _CatBoost(Booster):
         own: dict[str, Any] = {"allow_writing_files": False, "logging_level": "Silent"}
         if training.categorical:
             own["cat_features"] = training.categorical  # a tuple: scikit-learn can clone it
-        return {"random_seed": training.seed, "thread_count": training.jobs, **own, **_SHARED}
+        return {"random_seed": training.seed, "thread_count": training.jobs, **own}
 
     def best_trees(self, training: Training, train: tuple[Any, ...], held_out: tuple[Any, ...]) -> int:
         model = self._checked(training, iterations=_MOST_TREES)
@@ -284,17 +278,11 @@ class _Sklearn(Booster):
         return import_module("sklearn.ensemble")
 
     def settings(self, training: Training) -> dict[str, Any]:
-        own = {"categorical_features": "from_dtype", "early_stopping": False}
-        return {"random_state": training.seed, **own, **_SHARED}
+        return {"random_state": training.seed, "categorical_features": "from_dtype", "early_stopping": False}
 
     def best_trees(self, training: Training, train: tuple[Any, ...], held_out: tuple[Any, ...]) -> int:
-        model = self._checked(
-            training,
-            max_iter=_MOST_TREES,
-            early_stopping=True,
-            validation_fraction=_HELD_OUT,
-            n_iter_no_change=_PATIENCE,
-        )
+        stopping = {"early_stopping": True, "validation_fraction": _HELD_OUT, "n_iter_no_change": _PATIENCE}
+        model = self._checked(training, max_iter=_MOST_TREES, **stopping)
         X, y, weight = train
         model.fit(X, y, sample_weight=weight)
         return max(1, int(np.argmax(model.validation_score_)))  # the first score is that of no tree

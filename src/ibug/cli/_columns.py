@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ibug.cli._schema import Schema
 
 
-def divided(given: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+def divided(given: Sequence[str], columns: Sequence[str] = ()) -> tuple[str, ...]:
     """Return names of columns, given one by one or with commas, each once; what is a column's name is not divided."""
     return tuple(dict.fromkeys(_parts(given, columns)))
 
@@ -78,8 +78,10 @@ def match(table: InputTable, schema: Schema, others: Iterable[str | None], sessi
         )
     unexpected = [name for name in extra if name not in _INDEX_COLUMNS]
     if unexpected:
-        are = "is not the model's and is" if len(unexpected) == 1 else "are not the model's and are"
-        session.note(f"{table.name}: {_n_columns(unexpected)} {are} ignored: {listed(unexpected)}.")
+        are = "is" if len(unexpected) == 1 else "are"
+        session.note(
+            f"{table.name}: {_n_columns(unexpected)} that the model does not know {are} ignored: {listed(unexpected)}."
+        )
     return schema
 
 
@@ -97,7 +99,7 @@ def _by_place(table: InputTable, schema: Schema, known: set[str], session: Sessi
 
 
 def features(columns: Sequence[str], others: Iterable[str | None]) -> list[str]:
-    """Return the columns that are features: not among the others, and no row numbers of pandas."""
+    """Return the columns that are features: not among the others, and not pandas row numbers."""
     left_out = {*others, *_INDEX_COLUMNS}
     return [name for name in columns if name not in left_out]
 

@@ -107,8 +107,7 @@ def _meaning(error: BaseException) -> tuple[int, str]:
     if isinstance(error, MemoryError):
         return UNUSABLE, "not enough memory. Fewer rows, --chunk-rows or a machine with more memory would help."
     return BUG, (
-        f"{type(error).__name__}: {error}\n"
-        "This was not foreseen. IBUG_DEBUG=1 shows where it happened; please report it."
+        f"{type(error).__name__}: {error}\nThis is unexpected. IBUG_DEBUG=1 shows where it happened; please report it."
     )
 
 

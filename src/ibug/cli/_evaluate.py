@@ -181,14 +181,10 @@ def _scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, sev
         return Group(head, "", _score_table(_of_all_first(scores), scores, plain, wide))
     intervals = plain_table("interval", "mean width", "plain neighbours", "inside", "plain neighbours")
     for level in [f"{100 * level:g}" for level in levels]:
-        inside, width = f"coverage_{level}", f"width_{level}"
-        intervals.add_row(
-            f"{level} %",
-            Text(number(scores[width]), style="value"),
-            number(plain[width]),
-            Text(percent(scores[inside], 1), style="value"),
-            percent(plain[inside], 1),
-        )
+        widths = [number(each[f"width_{level}"]) for each in (scores, plain)]
+        inside = [percent(each[f"coverage_{level}"], 1) for each in (scores, plain)]
+        ours = [Text(shown[0], style="value") for shown in (widths, inside)]
+        intervals.add_row(f"{level} %", ours[0], widths[1], ours[1], inside[1])
     names = ordered_scores(scores, _main(levels))
     return Group(head, "", _score_table(names, scores, plain, wide), "", intervals)
 
@@ -210,22 +206,20 @@ def _score_table(names: Sequence[str], scores: Any, plain: Any, wide: bool) -> A
         table.add_column("", style="label")
     for name in names:
         other = "" if plain[name] != plain[name] else number(plain[name])  # boxes need calibration
-        table.add_row(
-            name, Text(number(scores[name]), style="value"), other, *([scores.meanings[name]] if wide else [])
-        )
+        meaning = [scores.meanings[name]] if wide else []
+        table.add_row(name, Text(number(scores[name]), style="value"), other, *meaning)
     return table
 
 
 def _groups_text(table: dict[str, Any], coverage: float, column: str) -> Any:
     """Return coverage and mean width of each group."""
     lines = plain_table(column, "rows", f"{100 * coverage:g} % inside", "", "by chance", "mean width")
-    marked = False
-    for line in group_lines(table, coverage):
-        marked |= bool(line["mark"])
+    groups = group_lines(table, coverage)
+    for line in groups:
         mark = Text(line["mark"], style="error" if line["mark"] == "▼" else "note")
         held = Text(line["inside"], style="value")
         lines.add_row(line["group"], line["rows"], held, mark, line["chance"], line["width"])
-    legend = Text(
-        "▼ fewer inside than chance explains, ▲ more; of twenty groups, one is marked by chance.", style="label"
-    )
-    return Group("", lines, *([legend] if marked else []))
+    if not any(line["mark"] for line in groups):
+        return Group("", lines)
+    legend = "▼ fewer inside than chance explains, ▲ more; of twenty groups, one is marked by chance."
+    return Group("", lines, Text(legend, style="label"))

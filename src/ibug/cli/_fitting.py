@@ -176,7 +176,7 @@ def _open(request: Request, session: Session) -> tuple[Request, InputTable, list
         raise InvalidInputError(f"{table.name} has no column besides the target, {listed(request.targets)}.")
     left_out = [name or "(no name)" for name in table.columns if name not in names and name not in others]
     if left_out:
-        session.note(f"{table.name}: row numbers of pandas are left out: {listed(left_out)}.")
+        session.note(f"{table.name}: pandas row numbers are left out: {listed(left_out)}.")
     return request, table, names
 
 

@@ -127,10 +127,12 @@ class StoredModel:
                 )
                 return None
             if not Path(path).is_file():
-                session.note(f"The training file {path} is not there: features are not compared. --train names it.")
+                session.note(f"The training file {path} does not exist: features are not compared. Name it by --train.")
                 return None
         if path is None or self.schema.target is None:
-            session.note("The model file does not name its training file: features are not compared. --train names it.")
+            session.note(
+                "The model file does not name its training file: features are not compared. Name it by --train."
+            )
             return None
         return path
 

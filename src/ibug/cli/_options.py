@@ -63,7 +63,7 @@ class Loading:
 def numbers(given: list[str], option: str) -> list[float]:
     """Return numbers that were given one by one or with commas, each once."""
     found = []
-    for part in divided(given, ()):
+    for part in divided(given):
         try:
             found.append(float(part))
         except ValueError:

@@ -148,12 +148,12 @@ class InputTable(ABC):
 def _check_unique(columns: Sequence[str], file: str) -> None:
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
-        raise InvalidInputError(f"{file} has several columns of one name: {', '.join(map(repr, twice))}.")
+        raise InvalidInputError(f"{file} has several columns with the same name: {', '.join(map(repr, twice))}.")
 
 
 def damaged(name: str, error: Exception) -> InvalidInputError:
     """Return the error for a file that its library cannot read."""
-    return InvalidInputError(f"{name} cannot be read: {error}. It may be damaged, or not wholly copied.")
+    return InvalidInputError(f"{name} cannot be read: {error}. It may be damaged, or only partly copied.")
 
 
 class TypedTable(InputTable):
@@ -452,7 +452,7 @@ class TextTable(InputTable):
         with_comma = "," in value and self._decimal != ","
         hint = " If commas are decimal marks, say --decimal ," if with_comma else ""
         return InvalidInputError(
-            f"{self.name}, {where}: column {column!r} must be {expected}, and has {_short(value)}. Correct the value; "
+            f"{self.name}, {where}: column {column!r} must be {expected}, but has {_short(value)}. Correct the value; "
             f"if it stands for a missing one, name it by --missing.{hint}"
         )
 

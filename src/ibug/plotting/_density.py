@@ -81,11 +81,9 @@ class DensityDisplay(Display):
             The rows to choose from.
         y : array-like of shape (n,), optional
             Their observed values, to be marked.
-        rows
-            The numbers of the rows to draw, from 0.
         targets : array-like of shape (n_training_rows,), optional
             The training targets; by default those that the estimator was fitted on.
-        ax, **options
+        rows, ax, **options
             As in `from_predictions`.
         """
         pyplot()
@@ -267,14 +265,10 @@ class JointDisplay(Display):
             The rows, of which the first is drawn.
         y : array-like of shape (n_targets,) or (n_rows, n_targets), optional
             The observed values of the row.
-        targets : pair of int or str
-            The two targets, by their numbers or names.
         coverage : float
             The coverage of the box, which holds all targets, not only these two.
-        n_samples, random_state
-            The number of samples, and their seed.
-        ax
-            Axes to draw on; ``None`` makes a new figure.
+        targets, n_samples, random_state, ax
+            As in `from_predictions`.
         """
         pyplot()
         names = getattr(estimator, "target_names_", None)

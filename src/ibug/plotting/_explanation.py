@@ -85,10 +85,8 @@ class WidthDisplay(Display):
         ----------
         explanation : shap.Explanation
             Of at least one row.
-        row
-            The number of the row, from 0.
-        n_features, ax
-            As in `plot`.
+        row, n_features, ax
+            As in `from_estimator`.
         """
         i = _checked_row(row, len(explanation.values))
         data = explanation.data if explanation.display_data is None else explanation.display_data

@@ -28,8 +28,6 @@ from ibug.plotting._base import (
     pyplot,
 )
 
-SORT_KEYS = ("prediction", "y")
-
 
 @dataclass(eq=False, repr=False)
 class IntervalDisplay(Display):
@@ -124,7 +122,7 @@ class IntervalDisplay(Display):
             As in `plot`.
         """
         values = as_targets(y)
-        one_of(sort_by, "sort_by", SORT_KEYS)
+        one_of(sort_by, "sort_by", ("prediction", "y"))
         lower, upper = as_interval(distribution, len(values), coverage)
         ends = np.stack([lower, upper], axis=1)
         if prediction is None:
@@ -182,8 +180,6 @@ class IntervalDisplay(Display):
         legend_above(self.ax_)
         return self
 
-
-SCALES = ("auto", "log", "linear")
 
 # The smallest error that is drawn, as a part of the median error: on a log scale an error that is near zero by chance
 # would take most of the plot.
@@ -259,7 +255,7 @@ class SpreadErrorDisplay(PredictionDisplay):
         n_points
             The most rows to draw as points, evenly spaced in their order.
         """
-        one_of(scale, "scale", SCALES)
+        one_of(scale, "scale", ("auto", "log", "linear"))
         positive = bool(np.all(self.std > 0) and np.all(self.bin_rmse > 0) and np.median(self.error) > 0)
         logarithmic = scale == "log" or (scale == "auto" and positive)
         drawn = evenly(len(self.std), check_at_least_one(n_points, "n_points"))
