@@ -29,10 +29,7 @@ def main() -> None:
 
 
 def interrupted(*_: Any) -> None:
-    """End the process by Ctrl-C before or after a command, when there is nothing to unwind.
-
-    An exception would be lost or dressed up by whatever is being imported.
-    """
+    """End the process by Ctrl-C where there is nothing to unwind; imports under way would hide an exception."""
     line = "error: interrupted."
     if "--json" in sys.argv:
         line = '{"error": "interrupted.", "kind": "KeyboardInterrupt", "exit_code": 130, "notes": []}'

@@ -58,18 +58,24 @@ def require_columns(table: InputTable, role: str, *names: str | None) -> None:
             )
 
 
+def require_features(names: Sequence[str], known: Iterable[str], columns: Sequence[str], file: str) -> None:
+    """Refuse a file whose columns, written as the model knows them, lack some of the model's."""
+    known = set(known)
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise InvalidInputError(
+            f"{file} lacks {len(missing)} of the model's {len(names)} columns: "
+            f"{listed([f'{name}{meant(name, columns)}' for name in missing])}. It has: {listed(columns)}."
+        )
+
+
 def match(table: InputTable, schema: Schema, others: Iterable[str | None], session: Session, *, strict: bool) -> Schema:
     """Check that a table has all features; return the schema with the names of this table."""
     table.values = schema.values
     known = {name for name in [*others, *schema.targets(table.columns)] if name is not None}
     if schema.placed:
         return _by_place(table, schema, known, session)
-    missing = [name for name in schema.names if name not in table.columns]
-    if missing:
-        raise InvalidInputError(
-            f"{table.name} lacks {len(missing)} of the model's {len(schema.columns)} columns: "
-            f"{listed([f'{name}{meant(name, table.columns)}' for name in missing])}. It has: {listed(table.columns)}."
-        )
+    require_features(schema.names, table.columns, table.columns, table.name)
     extra = [name for name in table.columns if name not in known and name not in schema.names]
     if extra and strict:
         raise InvalidInputError(

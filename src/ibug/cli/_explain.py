@@ -176,10 +176,7 @@ def _background(X: Any, training: TrainingRows | None, table: InputTable) -> Any
 
 
 def explain_row(estimator: Any, X: Any, at: int, coverage: float, n_neighbors: int) -> dict[str, Any]:
-    """Return prediction, interval and neighbours of one row, and how its spread compares with that of others.
-
-    Shapes: X (n_rows, n_features).
-    """
+    """Return prediction, interval and neighbours of one row of X, and how its spread compares with that of others."""
     from sklearn.utils import _safe_indexing  # takes long to import
 
     k = estimator.k_

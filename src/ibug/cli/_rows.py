@@ -31,10 +31,7 @@ class Unseen:
     first_row: int | None = None
 
     def add(self, found: dict[str, NDArray[np.bool_]], texts: dict[str, Any], start: int) -> NDArray[np.bool_] | None:
-        """Count the unseen categories of a chunk that begins at row `start`.
-
-        Returns which rows have some, (n_rows,), or None where no row has any.
-        """
+        """Count the unseen categories of a chunk; return which rows have some, (n_rows,), or None if no row has any."""
         if not found:
             return None
         anywhere: NDArray[np.bool_] = np.any(np.stack(list(found.values())), axis=0)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ibug.cli._columns import as_texts, divided, kind_of_type, listed, meant
+from ibug.cli._columns import as_texts, divided, kind_of_type, listed, require_features
 from ibug.exceptions import InvalidInputError
 
 #: Numbers; true and false; texts out of a list; dates and times, as days; and values of any kind, for a Pipeline that
@@ -256,12 +256,7 @@ def names_in_file(model: ModelColumns, written_as: Any, columns: Sequence[str], 
             )
         return list(columns)
     by_name = {written_as(column): column for column in columns}
-    missing = [name for name in model.names if name not in by_name]
-    if missing:
-        raise InvalidInputError(
-            f"{file} lacks {len(missing)} of the model's {model.n} columns: "
-            f"{listed([f'{name}{meant(name, columns)}' for name in missing])}. It has: {listed(columns)}."
-        )
+    require_features(model.names, by_name, columns, file)
     return [by_name[name] for name in model.names]
 
 

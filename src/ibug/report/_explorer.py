@@ -103,10 +103,7 @@ class Near:
 
 
 def features(estimator: Any, X: Any, X_train: Any, rows: Integers, indices: Integers | None) -> dict[str, Any]:
-    """Return the values of the rows' features, and those in which they differ from their neighbours.
-
-    Shapes: indices (n_rows, shown).
-    """
+    """Return the values of features, and those in which rows differ from their neighbours, indices (n_rows, shown)."""
     chosen = _safe_indexing(X, rows)
     if X_train is not None:
         check_train(X_train, chosen.shape[1], len(estimator.training_targets_))

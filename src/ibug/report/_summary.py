@@ -89,10 +89,7 @@ def headlines(found: ScoredRows, plain: ScoredRows | None, similarity: Similarit
 
 
 def coverage_line(inside: NDArray[np.bool_], coverage: float, what: str, kind: str) -> dict[str, str]:
-    """Return the share of rows inside intervals or boxes, in words, and whether that is as promised.
-
-    Shapes: inside (n_rows,).
-    """
+    """Return the share of rows inside intervals or boxes, (n_rows,), in words, and whether that is as promised."""
     n, count = len(inside), int(inside.sum())
     low, high = (float(share) for share in chance_band(n, coverage))
     share = count / n
