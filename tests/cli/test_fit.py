@@ -147,7 +147,7 @@ def test_huge_whole_numbers_keep_their_digits_or_a_note_says_that_they_do_not(fi
     facts = files.json(*explain)
     assert (facts["row"], facts["features"]["name"]) == (4, str(first + 8))
     assert {int(one["id"]) for one in facts["neighbors"]} <= set(numbers.tolist())
-    assert "lose digits, because models read numbers as floating-point ones, in: number." in facts["notes"][-1]
+    assert "lose digits, because models read floating-point numbers, in: number." in facts["notes"][-1]
     assert "in: number. If" in " ".join(files.run(*explain).stderr.split())
 
 

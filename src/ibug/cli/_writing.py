@@ -37,7 +37,7 @@ def check_output(path: str, *inputs: str | None, streams: bool = False) -> None:
         raise InvalidInputError(f"The folder {target.parent} of the output {path} cannot be written to.")
     for given in inputs:
         if given is not None and target.exists() and Path(given).exists() and target.samefile(given):
-            raise InvalidInputError(f"{path} is also an input of this command: choose another name for the output.")
+            raise InvalidInputError(f"{path} is an input of this command: choose another name for the output.")
 
 
 @contextmanager

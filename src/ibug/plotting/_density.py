@@ -81,9 +81,11 @@ class DensityDisplay(Display):
             The rows to choose from.
         y : array-like of shape (n,), optional
             Their observed values, to be marked.
+        rows
+            The numbers of the rows to draw, from 0.
         targets : array-like of shape (n_training_rows,), optional
             The training targets; by default those that the estimator was fitted on.
-        rows, ax, **options
+        ax, **options
             As in `from_predictions`.
         """
         pyplot()
@@ -265,9 +267,11 @@ class JointDisplay(Display):
             The rows, of which the first is drawn.
         y : array-like of shape (n_targets,) or (n_rows, n_targets), optional
             The observed values of the row.
+        targets : pair of int or str
+            The two targets, by their numbers or names.
         coverage : float
             The coverage of the box, which holds all targets, not only these two.
-        targets, n_samples, random_state, ax
+        n_samples, random_state, ax
             As in `from_predictions`.
         """
         pyplot()

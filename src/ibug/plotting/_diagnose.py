@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from textwrap import fill
 from typing import Any
 
@@ -44,7 +44,7 @@ _ROWS_OF_DENSITIES = 5
 class Diagnosis:
     """What `diagnose` has drawn.
 
-    Attributes
+    Parameters
     ----------
     displays : dict
         The displays by name: ``calibration``, ``pit``, ``intervals``, ``spread_error``, ``densities``, ``tuning`` and
@@ -53,6 +53,9 @@ class Diagnosis:
         Why the others could not be drawn.
     scores : Scores
         All scores.
+
+    Attributes
+    ----------
     figure_, axes_ : Figure, dict of Axes
         What was drawn, and the axes by name.
     """
@@ -60,8 +63,8 @@ class Diagnosis:
     displays: dict[str, Any]
     reasons: dict[str, str]
     scores: Scores
-    figure_: Any
-    axes_: dict[str, Any]
+    figure_: Any = field(init=False)
+    axes_: dict[str, Any] = field(init=False)
 
 
 def diagnose(
@@ -104,7 +107,9 @@ def diagnose(
     _write_scores(axes["scores"], scores)
     for name, ax in axes.items():
         _title(ax, _TITLES[name], in_legend=name != "calibration")  # whose legend is inside
-    return Diagnosis(displays, reasons, scores, figure, axes)
+    diagnosis = Diagnosis(displays, reasons, scores)
+    diagnosis.figure_, diagnosis.axes_ = figure, axes
+    return diagnosis
 
 
 def _makers(
