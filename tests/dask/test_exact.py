@@ -12,8 +12,9 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 import ibug
 from ibug import Sampling
-from ibug.dask import IBUGRegressor
+from ibug.dask import IBUGRegressor, load
 from ibug.explain import leaf_density, plain_neighbors
+from ibug.neighbors import LeafIndex, merge_top_k
 
 # How training, validation and test rows are cut; some partitions are empty, some have one row.
 CUTS = {
@@ -218,3 +219,26 @@ def test_support_is_found_by_the_same_targets(client, model, data, arrays, cuts)
     X = counts["test"][0]
     same(far.predict_interval(X), local.predict_interval(X))
     assert local.predict_interval(X).min() == 0
+
+
+def test_shards_in_cells_find_the_best_rows_of_the_cells_of_each(client, data, model, arrays, monkeypatch, tmp_path):
+    for name, value in (("_LEAST_CODES", 1), ("_LEAST_ROWS", 1), ("_ROWS_PER_CELL", 4)):
+        monkeypatch.setattr(f"ibug.neighbors._build.{name}", value)
+    X, y = data["train"]
+    parameters = {"prefit": True, "distribution": "normal", "spread": "targets"}
+    validation = dict(zip(("X_val", "y_val"), data["validation"], strict=True))
+    shards = IBUGRegressor(model, **parameters, search=2).fit(arrays(X, 150), arrays(y, 150), **validation)
+    assert shards.search_.n_cells == 2
+    affinities, rows = shards.kneighbors(data["test"][0], 12)
+    leaves, queries = (model.predict(some, pred_leaf=True) for some in (X, data["test"][0]))
+    parts = [LeafIndex.build(leaves[start : start + 150]) for start in (0, 150, 300)]
+    found = [part.query(queries, 12, n_cells=2) for part in parts]
+    expected = merge_top_k([(near, some + 150 * i) for i, (near, some) in enumerate(found)], 12)
+    np.testing.assert_array_equal(affinities, expected[0])
+    np.testing.assert_array_equal(rows, expected[1])
+    exact = IBUGRegressor(model, **parameters).fit(arrays(X, 150), arrays(y, 150), **validation)
+    assert not np.array_equal(exact.kneighbors(data["test"][0], 12)[1], rows)
+    shards.save(tmp_path / "shards")
+    for again in (load(tmp_path / "shards"), load(tmp_path / "shards", local=True)):
+        assert again.search_ == shards.search_
+        np.testing.assert_array_equal(again.kneighbors(data["test"][0], 12)[1], rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 from uuid import uuid4
@@ -24,7 +24,7 @@ from ibug.dask._cluster import SEARCH, SHARD, graph_of, holders, on_cluster, per
 from ibug.dask._rows import Key, Partitions, RowsOnCluster, check_columns, in_partition, local_positions, targets_in
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import LeafReader, read_leaves_of
-from ibug.neighbors import Batch, LeafIndex, LeafNumbers, merge_columns, not_self
+from ibug.neighbors import Batch, LeafIndex, LeafNumbers, SearchPlan, merge_columns, not_self
 from ibug.rule import TargetRange
 
 Columns = tuple[NDArray[Any], ...]  # affinities, row numbers and values, each of shape (n_queries, k)
@@ -47,13 +47,16 @@ class Shard:
         own = object.__sizeof__(self) + self.values.nbytes
         return own + sum(part.nbytes for part in (self.index, self.rows) if part is not None)
 
-    def nearest(self, read: Read, k: int, start: int, n_jobs: int | None) -> Columns:
-        """Return the k nearest rows of the shard, fewer if it has fewer; `start` is the number of its first row."""
+    def nearest(self, read: Read, k: int, start: int, n_cells: int | None, n_jobs: int | None) -> Columns:
+        """Return the k nearest rows of the shard, fewer if it has fewer; `start` is the number of its first row.
+
+        They are those of some of its cells, or of all its rows.
+        """
         leaves, _ = read
         if self.index is None or not len(leaves):
             shape = len(leaves), 0 if self.index is None else min(k, self.index.n_rows)
             return np.empty(shape, np.int32), np.empty(shape, np.int64), np.empty(shape)
-        affinities, found = self.index.query(leaves, min(k, self.index.n_rows), n_jobs=n_jobs)
+        affinities, found = self.index.query(leaves, min(k, self.index.n_rows), n_cells=n_cells, n_jobs=n_jobs)
         rows = found if self.rows is None else self.rows[found].astype(np.int64)
         return affinities, rows + start, self.values[rows]
 
@@ -197,10 +200,11 @@ class SearchGraph:
         return self.each("sizes", lambda j, part: (_sum, part), parts)
 
     def _nearest(self, shards: ShardSet, k: int, name: str) -> list[list[Key]]:
+        n_cells = self._index.search_plan.n_cells
         return self._ask(
             shards,
             name,
-            lambda shard, read, start: (Shard.nearest, shard, read, k, start, self._n_jobs),
+            lambda shard, read, start: (Shard.nearest, shard, read, k, start, n_cells, self._n_jobs),
             lambda group: (_merge, group, k),
         )
 
@@ -324,6 +328,7 @@ class ShardedIndex:
     n_trees: int  # that count
     prediction_type: np.dtype[Any]
     walk: str  # how leaves are found, in words
+    search_plan: SearchPlan = field(default_factory=SearchPlan)  # the cells are those of each shard
 
     @classmethod
     def build(
@@ -353,7 +358,8 @@ class ShardedIndex:
         progress = {"title": "indexing training rows", "verbose": options.verbose}
         shards = ShardSet.make(client, tasks, lengths, rows.starts, **progress)
         n_index_trees = n_trees if trees is None else len(trees)
-        return cls(model, leaves, shards, None, rows.range, n_index_trees, prediction_type, walk)
+        plan = SearchPlan() if isinstance(options.search, str) else SearchPlan(options.search)
+        return cls(model, leaves, shards, None, rows.range, n_index_trees, prediction_type, walk, plan)
 
     @property
     def index(self) -> IndexSize:

@@ -45,7 +45,7 @@ from ibug.rule import Rule
 class IBUGRegressor(RegressorMixin, BaseEstimator):
     """``ibug.IBUGRegressor`` for training rows that are on a Dask cluster.
 
-    Parameters, learned attributes and results are those of the local estimator with ``residuals="none"``: given the
+    Results are those of the local estimator with ``residuals="none"`` and ``search="exact"``: given the
     same model and validation rows, predictions are equal bit for bit, however the rows are partitioned. Each partition
     of the training rows becomes a shard of the index on the worker where it is; a query goes to all shards, and their
     answers are merged. What differs:
@@ -56,6 +56,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     - No clones are trained, nor is the model asked for residuals: they are those of validation rows. Without such rows,
       a random share of each partition is held out where the model is trained here: a fifth, unless `cv` is another.
     - The `tree_order` of `sampling` is not ``"gain"``.
+    - ``search="auto"`` is exact. A number of cells is that of each shard, if shards have cells (20,000 rows).
     - Predictions of a Dask DataFrame are lazy Series or DataFrames with its index, partitions and divisions; those of a
       Dask Array are lazy Arrays with its chunks of rows; those of local rows are NumPy arrays, at once.
     - The ``client`` attribute is the Dask client to work with; unless it is set, the one that is active.
@@ -98,6 +99,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     spread_ = view("rule_", "spread_name")
     distribution_ = view("rule_", "distribution_name")
     stack_ = view("rule_", "experts")
+    search_ = view("source_", "search_plan")
     conformal_ = view("rule_", "conformal")
     affinity_threshold_ = view("rule_", "affinity_threshold")
     tuning_ = view("rule_", "tuning")

@@ -18,7 +18,7 @@ from ibug.dask._index import Shard, ShardedIndex, ShardSet
 from ibug.dask._regressor import IBUGRegressor
 from ibug.exceptions import FileFormatError
 from ibug.leaves import reader_from_state
-from ibug.neighbors import JoinedIndex, LeafIndex, LeafNumbers, LocalSource
+from ibug.neighbors import JoinedIndex, LeafIndex, LeafNumbers, LocalSource, SearchPlan
 from ibug.persistence import (
     assemble,
     checksum_of,
@@ -123,7 +123,7 @@ def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]
             regressor,
             model,
             LeafNumbers(reader, n_trees, trees),
-            {name: learned[name] for name in ("n_model_trees", "trees", "reader")},
+            {name: learned[name] for name in ("n_model_trees", "trees", "reader", "search")},
             Rule.from_state(learned),
             TargetRange(int(targets["n"]), tuple(targets["smallest"]), tuple(targets["largest"])),
             np.dtype(learned["prediction_type"]),
@@ -164,6 +164,7 @@ def save(
             **leaves,
             "prediction_type": source.prediction_type.str,
             "targets": asdict(source.targets),
+            "search": asdict(source.search_plan),
             "shards": shards,
         }
         saving.description = {"class": _MODEL, **description, "learned": saving.encoder.encode(learned, "learned")}
@@ -225,6 +226,7 @@ def load(
         main.leaves.n_trees,
         main.prediction_type,
         main.leaves.reader.how,
+        SearchPlan.from_state(main.leaf_state["search"]),
     )
     regressor.rule_ = main.rule
     return regressor

@@ -252,7 +252,7 @@ class LocalSource:
             weights=weights,
             new_errors=new,
             own=own,
-            search=_plan(rest.get("search", {})),
+            search=SearchPlan.from_state(rest.get("search", {})),
         )
         source.check()
         return source
@@ -342,18 +342,6 @@ def ascending(array: Any) -> NDArray[np.intp] | None:
     require(numbers.dtype.kind == "i" and numbers.ndim == 1 and numbers.size, "its row or tree numbers are impossible")
     require(numbers[0] >= 0 and np.all(np.diff(numbers) > 0), "its row or tree numbers are not ascending")
     return numbers.astype(np.intp, copy=False)
-
-
-def _plan(state: Any) -> SearchPlan:
-    """Return the plan of a search that has this state."""
-    usual = asdict(SearchPlan())
-    known = isinstance(state, Mapping) and state.keys() <= usual.keys()
-    right = known and all(
-        isinstance(value, str) if name == "reason" else isinstance(value, (int, float)) or value is usual[name]
-        for name, value in state.items()
-    )
-    require(right and (state.get("n_cells") is None or state["n_cells"] >= 1), "its search is impossible")
-    return SearchPlan(**state)
 
 
 # The largest number of errors of new rows that are kept, to compare those of later ones with.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ibug._compiled import search as kernel
 from ibug._parallel import n_threads_of, run_parallel
 from ibug._typing import Integers
+from ibug._validation import require
 from ibug.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -114,6 +115,18 @@ class SearchPlan:
     loss: float = 0.0
     n_measured: int = 0
     reason: str = ""
+
+    @classmethod
+    def from_state(cls, state: Any) -> SearchPlan:
+        """Return the plan of which these are the fields."""
+        usual = asdict(cls())
+        right = isinstance(state, Mapping) and state.keys() <= usual.keys()
+        right = right and all(
+            isinstance(value, str) if name == "reason" else isinstance(value, (int, float)) or value is usual[name]
+            for name, value in state.items()
+        )
+        require(right and (state.get("n_cells") is None or state["n_cells"] >= 1), "its search is impossible")
+        return cls(**state)
 
     def __str__(self) -> str:
         if self.n_cells is None:

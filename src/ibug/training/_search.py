@@ -37,7 +37,9 @@ def with_planned_search(source: LocalSource, X: Any, options: Options) -> LocalS
     X has rows to predict, or training rows, each of which is then its own nearest.
     """
     index, wanted = source.index, options.search
-    if isinstance(index, JoinedIndex) or index.n_cells == 0 or wanted == "exact":
+    if isinstance(index, JoinedIndex):
+        return source
+    if index.n_cells == 0 or wanted == "exact":
         few = "" if wanted == "exact" else f"{index.n_rows} rows are too few for cells to pay"
         return source.searched(SearchPlan(reason=few))
     leaves = np.concatenate([*source.leaves_of(_some_of(X))])
