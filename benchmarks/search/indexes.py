@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ibug import LeafIndex
-from ibug.leaves import LeafReader, read_leaves_of
+from ibug.leaves import LeafReader, reader_of
 
 LIBRARIES = ("LightGBM", "CatBoost")
 
@@ -25,6 +25,6 @@ def trained_reader(library: str, X: Any, y: Any, n_trees: int) -> LeafReader:
         from catboost import CatBoostRegressor
 
         model = CatBoostRegressor(n_estimators=n_trees, thread_count=1, verbose=0, allow_writing_files=False).fit(X, y)
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     reader.prepare(X)
     return reader

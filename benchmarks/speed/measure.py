@@ -26,7 +26,7 @@ from benchmarks.search.indexes import without_bounds
 from benchmarks.speed.models import MODELS, PACKAGES, USUAL_FEATURES, Rows, Setting, rows_of
 from benchmarks.speed.walk import LeafWalk, top_k
 from ibug import IBUGRegressor, LeafIndex
-from ibug.leaves import LeafReader, read_leaves_of
+from ibug.leaves import LeafReader, reader_of
 from ibug.neighbors import CountingLoop, chunk_size, instruction_sets
 from ibug.training import own_residuals
 
@@ -167,9 +167,9 @@ def _train(setting: Setting, report: Report) -> Subject:
     normal = IBUGRegressor(model, prefit=True, distribution="normal", n_jobs=1)
     normal.fit(rows.X, rows.y, X_val=rows.X_val, y_val=rows.y_val)
     regressor = paper_rule(model, setting.n_rows).fit(rows.X, rows.y)
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     reader.prepare(rows.X)
-    leaves = reader.leaves(rows.queries)
+    leaves = reader.library_leaves(rows.queries)
     return Subject(model, regressor, default, normal, reader, rows, leaves, training_time, fit_time)
 
 
@@ -229,7 +229,7 @@ def _prediction_tasks(subject: Subject) -> dict[str, Task]:
         "training leaves": Task(lambda: _read_training_leaves(model, subject.rows.X), n_rows),
         "residuals": Task(lambda: own_residuals(reader, index, subject.rows.y, None), n_rows),
         "predict": Task(lambda: model.predict(queries), BATCH),
-        "leaves": Task(lambda: reader.leaves(queries), BATCH),
+        "leaves": Task(lambda: reader.library_leaves(queries), BATCH),
         "read": Task(lambda: reader.read(queries), BATCH),
         "search": Task(lambda: index.query(leaves, k), BATCH),
         "predict_dist": Task(lambda: subject.regressor.predict_dist(queries), BATCH),
@@ -250,7 +250,7 @@ def _prediction_tasks(subject: Subject) -> dict[str, Task]:
 
 def _read_training_leaves(model: Any, X: Floats) -> None:
     """Read the trees of a model and the leaves of its training rows in chunks, as `fit` does."""
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     reader.prepare(X)
     size = chunk_size(reader.n_trees)
     for start in range(0, len(X), size):
@@ -287,7 +287,7 @@ def _walk_tasks(subject: Subject, walk: LeafWalk, affinities: Callable[[Leaves],
 
 def _predict_by_walk(subject: Subject, affinities: Callable[[Leaves], Any], X: Floats) -> tuple[Any, Floats]:
     """Do the work of `predict_dist` with a walk: return the means and the standard deviations, (n_rows,) each."""
-    _, rows = top_k(affinities(subject.reader.leaves(X)), subject.k)
+    _, rows = top_k(affinities(subject.reader.library_leaves(X)), subject.k)
     variance = np.var(subject.rows.y[rows], axis=1)
     return subject.reader.predict(X), np.sqrt(np.maximum(variance, subject.regressor.rule_.min_variance))
 

@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ibug import IBUGRegressor
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from ibug.neighbors import _leaf_numbers, _search, instruction_sets
 from tests.oracles import nearest_rows
 
@@ -97,13 +97,13 @@ def check_leaf_numbers():
     """Return a check that a row's leaves do not depend on the rows beside it, and that no axis is ever dropped."""
 
     def check(model, X, n_trees):
-        reader = read_leaves_of(model)
-        leaves = reader.leaves(X)
+        reader = reader_of(model)
+        leaves = reader.library_leaves(X)
         assert leaves.dtype == np.int32
         assert leaves.shape == (_num_samples(X), n_trees)
         assert leaves.min() >= 0
         for subset in ([0], [17, 3, 3, 11]):
-            assert_array_equal(reader.leaves(_safe_indexing(X, subset)), leaves[subset])
+            assert_array_equal(reader.library_leaves(_safe_indexing(X, subset)), leaves[subset])
 
     return check
 
@@ -113,9 +113,9 @@ def check_neighbors():
     """Return a check that all that is predicted is what the oracle and the formulas say, however it is computed."""
 
     def check(model, rows):
-        reader = read_leaves_of(model)
+        reader = reader_of(model)
         n_rows = _num_samples(rows.X)
-        affinities, neighbors = nearest_rows(reader.leaves(rows.X), reader.leaves(rows.queries), n_rows)
+        affinities, neighbors = nearest_rows(reader.library_leaves(rows.X), reader.library_leaves(rows.queries), n_rows)
         regressor = IBUGRegressor(model, prefit=True, k=7, calibrate=False).fit(rows.X, rows.y)
         for k in (None, 1, n_rows):
             found = regressor.kneighbors(rows.queries, n_neighbors=k)
@@ -133,7 +133,9 @@ def check_neighbors():
             found = regressor.set_params(n_jobs=3).kneighbors(_safe_indexing(rows.queries, shuffled))
         assert_array_equal(found[1], neighbors[shuffled, :7])
         for instruction_set in instruction_sets():
-            found = regressor.source_.index.query(reader.leaves(rows.queries), 7, instruction_set=instruction_set)
+            found = regressor.source_.index.query(
+                reader.library_leaves(rows.queries), 7, instruction_set=instruction_set
+            )
             assert_array_equal(found[1], neighbors[:, :7])
         return regressor.set_params(n_jobs=None)
 

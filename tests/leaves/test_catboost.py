@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.fixes import parse_version
 
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from tests.oracles import catboost_raw
 
 catboost = pytest.importorskip("catboost")
@@ -55,7 +55,7 @@ def model(request, rows, tmp_path_factory):
 
 
 def assert_leaves_explain(model, X):
-    raw = catboost_raw(model, read_leaves_of(model).leaves(X))
+    raw = catboost_raw(model, reader_of(model).library_leaves(X))
     assert_allclose(raw, model.predict(X, prediction_type="RawFormulaVal"), rtol=1e-10, atol=1e-10)
 
 
@@ -64,7 +64,7 @@ def test_leaf_values_sum_to_the_raw_prediction(model, rows):
 
 
 def test_predictions_are_the_models_own(model, rows):
-    assert_array_equal(read_leaves_of(model).predict(rows.queries), model.predict(rows.queries))
+    assert_array_equal(reader_of(model).predict(rows.queries), model.predict(rows.queries))
 
 
 def test_each_row_has_its_own_leaves_in_every_tree(model, rows, check_leaf_numbers):
@@ -80,7 +80,7 @@ def test_log_link_of_the_plain_class_is_brought_to_the_unit_of_the_target(rows):
     counts = replace(rows, y=np.round(np.exp(rows.y / 5)))
     options = {"loss_function": "Poisson", "iterations": 12, "verbose": 0, "allow_writing_files": False}
     plain = catboost.CatBoost(options).fit(counts.X, counts.y)
-    prediction = read_leaves_of(plain).predict(counts.queries)
+    prediction = reader_of(plain).predict(counts.queries)
     np.testing.assert_allclose(prediction, np.exp(plain.predict(counts.queries)))
     assert_array_equal(
         prediction, catboost.CatBoostRegressor(**options).fit(counts.X, counts.y).predict(counts.queries)
@@ -90,21 +90,21 @@ def test_log_link_of_the_plain_class_is_brought_to_the_unit_of_the_target(rows):
 def test_log_link(rows):
     model = regressor(replace(rows, y=np.exp(rows.y / 5)), loss_function="Poisson")
     assert_leaves_explain(model, rows.queries)
-    raw = catboost_raw(model, read_leaves_of(model).leaves(rows.queries))
-    assert_allclose(read_leaves_of(model).predict(rows.queries), np.exp(raw), rtol=1e-10)
+    raw = catboost_raw(model, reader_of(model).library_leaves(rows.queries))
+    assert_allclose(reader_of(model).predict(rows.queries), np.exp(raw), rtol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("many leaves")])
 def test_more_than_256_leaves_in_a_tree_are_told_apart(kind, rows, check_neighbors):
     model = KINDS[kind](rows, None)
-    assert len(np.unique(read_leaves_of(model).leaves(rows.X)[:, 0])) > 256
+    assert len(np.unique(reader_of(model).library_leaves(rows.X)[:, 0])) > 256
     assert check_neighbors(model, rows).source_.index.code_type == np.uint16
 
 
 @pytest.mark.parametrize("kind", ["one leaf, depthwise", "one leaf, lossguide"])
 def test_one_leaf_makes_all_rows_equally_near(kind, rows, check_neighbors):
     model = KINDS[kind](rows, None)
-    assert_array_equal(read_leaves_of(model).leaves(rows.X), np.zeros((640, 12)))
+    assert_array_equal(reader_of(model).library_leaves(rows.X), np.zeros((640, 12)))
     affinities, neighbors = check_neighbors(model, rows).kneighbors(rows.queries, 5)
     assert_array_equal(affinities, np.full((40, 5), 12))
     assert_array_equal(neighbors, np.tile(np.arange(5), (40, 1)))
@@ -144,7 +144,7 @@ def test_pandas_categories(named_frame_rows, grow_policy, one_hot_max_size, chec
     assert model.get_feature_importance()[1:].min() > 0
     check_leaf_numbers(model, rows.queries, n_trees=12)
     assert_leaves_explain(model, rows.queries)
-    assert_array_equal(read_leaves_of(model).predict(rows.queries), model.predict(rows.queries))
+    assert_array_equal(reader_of(model).predict(rows.queries), model.predict(rows.queries))
     check_neighbors(model, rows)
 
 
@@ -155,7 +155,7 @@ def test_polars_frames(polars_rows, rows, check_leaf_numbers, check_neighbors):
     assert_leaves_explain(model, polars_rows.queries)
     check_neighbors(model, polars_rows)
     assert_array_equal(
-        read_leaves_of(model).leaves(polars_rows.queries), read_leaves_of(regressor(rows)).leaves(rows.queries)
+        reader_of(model).library_leaves(polars_rows.queries), reader_of(regressor(rows)).library_leaves(rows.queries)
     )
 
 

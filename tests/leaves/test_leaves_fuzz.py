@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from tests.oracles import catboost_raw, hist_gradient_boosting_raw, lightgbm_raw, xgboost_margin
 
 
@@ -131,7 +131,9 @@ def fit_hist_gradient_boosting(rows, options):
 @given(rows=random_rows(), options=OPTIONS)
 def test_leaves_explain_predictions_and_neighbors_equal_the_oracle(fit, rows, options, check_neighbors):
     model, raw_of, raw = fit(rows, options)
-    reader = read_leaves_of(model)
-    assert_allclose(raw_of(reader.leaves(rows.queries)), raw, rtol=1e-5, atol=1e-5)  # XGBoost sums in single precision
+    reader = reader_of(model)
+    assert_allclose(
+        raw_of(reader.library_leaves(rows.queries)), raw, rtol=1e-5, atol=1e-5
+    )  # XGBoost sums in single precision
     assert_array_equal(reader.predict(rows.queries), model.predict(rows.queries))
     check_neighbors(model, rows)

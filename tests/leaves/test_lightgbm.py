@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_matrix
 from sklearn.utils.fixes import parse_version
 
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from tests.oracles import lightgbm_raw
 
 lightgbm = pytest.importorskip("lightgbm")
@@ -59,7 +59,7 @@ def booster_of(model):
 
 
 def assert_leaves_explain(model, X):
-    raw = lightgbm_raw(booster_of(model), read_leaves_of(model).leaves(X))
+    raw = lightgbm_raw(booster_of(model), reader_of(model).library_leaves(X))
     assert_allclose(raw, model.predict(X, raw_score=True), rtol=1e-10, atol=1e-10)
 
 
@@ -68,7 +68,7 @@ def test_leaf_values_sum_to_the_raw_prediction(model, rows):
 
 
 def test_predictions_are_the_models_own(model, rows):
-    assert_array_equal(read_leaves_of(model).predict(rows.queries), model.predict(rows.queries))
+    assert_array_equal(reader_of(model).predict(rows.queries), model.predict(rows.queries))
 
 
 def test_each_row_has_its_own_leaves_in_every_tree(model, rows, check_leaf_numbers):
@@ -81,13 +81,13 @@ def test_neighbors_equal_the_oracle(model, rows, check_neighbors):
 
 def test_more_than_256_leaves_in_a_tree_are_told_apart(rows, check_neighbors):
     model = KINDS["more than 256 leaves"](rows, None)
-    assert len(np.unique(read_leaves_of(model).leaves(rows.X)[:, 0])) > 256
+    assert len(np.unique(reader_of(model).library_leaves(rows.X)[:, 0])) > 256
     assert check_neighbors(model, rows).source_.index.code_type == np.uint16
 
 
 def test_one_leaf_makes_all_rows_equally_near(rows, check_neighbors):
     model = KINDS["one leaf"](rows, None)
-    assert_array_equal(read_leaves_of(model).leaves(rows.X), np.zeros((640, 1)))
+    assert_array_equal(reader_of(model).library_leaves(rows.X), np.zeros((640, 1)))
     affinities, neighbors = check_neighbors(model, rows).kneighbors(rows.queries, 5)
     assert_array_equal(affinities, np.ones((40, 5)))
     assert_array_equal(neighbors, np.tile(np.arange(5), (40, 1)))
@@ -131,8 +131,8 @@ def test_early_stopping_survives_a_text_file(stopped, rows, tmp_path, check_leaf
     stopped.booster_.save_model(tmp_path / "model.txt")
     loaded = lightgbm.Booster(model_file=tmp_path / "model.txt")
     check_leaf_numbers(loaded, rows.queries, n_trees=stopped.best_iteration_)
-    assert_array_equal(read_leaves_of(loaded).leaves(rows.queries), read_leaves_of(stopped).leaves(rows.queries))
-    assert_array_equal(read_leaves_of(loaded).predict(rows.queries), stopped.predict(rows.queries))
+    assert_array_equal(reader_of(loaded).library_leaves(rows.queries), reader_of(stopped).library_leaves(rows.queries))
+    assert_array_equal(reader_of(loaded).predict(rows.queries), stopped.predict(rows.queries))
 
 
 CATEGORICAL = {"min_data_per_group": 1, "cat_smooth": 1.0, "min_child_samples": 5}
@@ -145,15 +145,15 @@ def test_pandas_categories(frame_rows, tmp_path, check_leaf_numbers, check_neigh
     for each in (model, model.booster_, lightgbm.Booster(model_file=tmp_path / "model.txt")):
         check_leaf_numbers(each, frame_rows.queries, n_trees=12)
         assert_leaves_explain(each, frame_rows.queries)
-        assert_array_equal(read_leaves_of(each).predict(frame_rows.queries), model.predict(frame_rows.queries))
+        assert_array_equal(reader_of(each).predict(frame_rows.queries), model.predict(frame_rows.queries))
         check_neighbors(each, frame_rows)
 
 
 def test_pandas_categories_in_another_order_are_the_same_rows(frame_rows):
-    reader = read_leaves_of(regressor(frame_rows, **CATEGORICAL))
+    reader = reader_of(regressor(frame_rows, **CATEGORICAL))
     queries = frame_rows.queries
     reordered = queries.assign(city=queries["city"].cat.reorder_categories(queries["city"].cat.categories[::-1]))
-    assert_array_equal(reader.leaves(reordered), reader.leaves(queries))
+    assert_array_equal(reader.library_leaves(reordered), reader.library_leaves(queries))
 
 
 takes_polars = pytest.mark.skipif(
@@ -172,7 +172,7 @@ def test_polars_frames(fit, polars_rows, rows, check_leaf_numbers, check_neighbo
     assert_leaves_explain(model, polars_rows.queries)
     check_neighbors(model, polars_rows)
     assert_array_equal(
-        read_leaves_of(model).leaves(polars_rows.queries), read_leaves_of(fit(rows)).leaves(rows.queries)
+        reader_of(model).library_leaves(polars_rows.queries), reader_of(fit(rows)).library_leaves(rows.queries)
     )
 
 
@@ -192,7 +192,7 @@ def test_linear_trees_are_read_by_their_leaves(full_rows, check_leaf_numbers, ch
     check_leaf_numbers(model, full_rows.queries, n_trees=3)
     check_neighbors(model, full_rows)
 
-    leaves, prediction = read_leaves_of(model).leaves(full_rows.X), model.predict(full_rows.X)
+    leaves, prediction = reader_of(model).library_leaves(full_rows.X), model.predict(full_rows.X)
     design = np.column_stack([full_rows.X, np.ones(len(leaves))])
     assert not is_linear(design, prediction)
     for shared in np.unique(leaves, axis=0):

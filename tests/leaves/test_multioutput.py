@@ -9,7 +9,7 @@ from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 4))
@@ -64,8 +64,8 @@ def case(request):
 
 def test_leaves_are_the_libraries_own(case):
     model, n_trees, apart = case
-    reader = read_leaves_of(model)
-    plain = reader.leaves(X)
+    reader = reader_of(model)
+    plain = reader.library_leaves(X)
     reader.prepare(X)
     assert plain.shape == (200, n_trees)
     assert reader.n_trees == n_trees
@@ -85,7 +85,7 @@ def test_leaves_are_the_libraries_own(case):
 
 def test_what_was_found_is_recalled(case):
     model, *_ = case
-    reader, other = read_leaves_of(model), read_leaves_of(model)
+    reader, other = reader_of(model), reader_of(model)
     reader.prepare(X)
     other.restore(reader.state())
     assert other.how == reader.how
@@ -96,10 +96,10 @@ def test_members_of_a_chain_see_predictions():
     chain = RegressorChain(SMALL, order=[2, 0, 1]).fit(X, Y)
     rows, parts = X, []
     for member in chain.estimators_:
-        parts.append(read_leaves_of(member).leaves(rows))
+        parts.append(reader_of(member).library_leaves(rows))
         rows = np.column_stack([rows, member.predict(rows)])
-    reader = read_leaves_of(chain)
-    np.testing.assert_array_equal(reader.leaves(X), np.concatenate(parts, axis=1))
+    reader = reader_of(chain)
+    np.testing.assert_array_equal(reader.library_leaves(X), np.concatenate(parts, axis=1))
     assert reader.outputs.tolist() == [2] * 5 + [0] * 5 + [1] * 5
 
 
@@ -107,11 +107,11 @@ def test_trees_of_one_output_are_its_own():
     """A tree of output j, alone, moves the prediction of output j and no other."""
     library = pytest.importorskip("xgboost")
     model = xgboost().fit(X, Y)
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     booster = model.get_booster()
     rows = library.DMatrix(X)
     first = booster.predict(rows, iteration_range=(0, 1))
-    leaves = reader.leaves(X)
+    leaves = reader.library_leaves(X)
     for tree in range(3):
         output = reader.outputs[tree]
         for leaf in np.unique(leaves[:, tree]):

@@ -13,7 +13,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from tests.oracles import forest_mean, gradient_boosting_raw, hist_gradient_boosting_raw
 
 
@@ -75,7 +75,7 @@ def fitted(kind, rows, full_rows):
 
 
 def assert_leaves_explain(model, X):
-    leaves = read_leaves_of(model).leaves(X)
+    leaves = reader_of(model).library_leaves(X)
     if isinstance(model, HistGradientBoostingRegressor):
         expected = hist_gradient_boosting_raw(model, leaves)
     elif isinstance(model, GradientBoostingRegressor):
@@ -92,7 +92,7 @@ def test_leaf_values_give_the_prediction(fitted):
 
 def test_predictions_are_the_models_own(fitted):
     model, rows = fitted
-    assert_array_equal(read_leaves_of(model).predict(rows.queries), model.predict(rows.queries))
+    assert_array_equal(reader_of(model).predict(rows.queries), model.predict(rows.queries))
 
 
 def test_each_row_has_its_own_leaves_in_every_tree(kind, fitted, check_leaf_numbers):
@@ -109,14 +109,14 @@ def test_neighbors_equal_the_oracle(fitted, check_neighbors):
 @pytest.mark.parametrize("kind", kinds_with("many leaves"), indirect=True)
 def test_more_than_256_leaves_in_a_tree_are_told_apart(fitted, check_neighbors):
     model, rows = fitted
-    assert len(np.unique(read_leaves_of(model).leaves(rows.X)[:, 0])) > 256
+    assert len(np.unique(reader_of(model).library_leaves(rows.X)[:, 0])) > 256
     assert check_neighbors(model, rows).source_.index.code_type == np.uint16
 
 
 @pytest.mark.parametrize("kind", kinds_with("one leaf"), indirect=True)
 def test_one_leaf_makes_all_rows_equally_near(fitted, check_neighbors):
     model, rows = fitted
-    assert_array_equal(read_leaves_of(model).leaves(rows.X), np.zeros((640, 12)))
+    assert_array_equal(reader_of(model).library_leaves(rows.X), np.zeros((640, 12)))
     affinities, neighbors = check_neighbors(model, rows).kneighbors(rows.queries, 5)
     assert_array_equal(affinities, np.full((40, 5), 12))
     assert_array_equal(neighbors, np.tile(np.arange(5), (40, 1)))
@@ -125,7 +125,7 @@ def test_one_leaf_makes_all_rows_equally_near(fitted, check_neighbors):
 @pytest.mark.parametrize("loss", ["poisson", "gamma"])
 def test_log_link(rows, loss):
     model = hist(replace(rows, y=np.exp(rows.y / 5)), loss=loss)
-    raw = hist_gradient_boosting_raw(model, read_leaves_of(model).leaves(rows.queries))
+    raw = hist_gradient_boosting_raw(model, reader_of(model).library_leaves(rows.queries))
     assert_allclose(np.exp(raw), model.predict(rows.queries), rtol=1e-12)
 
 
@@ -157,7 +157,7 @@ def test_hist_with_pandas_categories(frame_rows, check_leaf_numbers, check_neigh
     assert_has_all_sorts_of_splits(model)
     for X in (frame_rows.X, frame_rows.queries):
         assert_leaves_explain(model, X)
-    assert_array_equal(read_leaves_of(model).predict(frame_rows.queries), model.predict(frame_rows.queries))
+    assert_array_equal(reader_of(model).predict(frame_rows.queries), model.predict(frame_rows.queries))
     check_leaf_numbers(model, frame_rows.queries, n_trees=30)
     check_neighbors(model, frame_rows)
 
@@ -169,9 +169,9 @@ def test_hist_with_polars_categories(polars_frame_rows, frame_rows, check_leaf_n
     assert_leaves_explain(model, polars_frame_rows.queries)
     check_neighbors(model, polars_frame_rows)
     # scikit-learn takes null for a category of its own, unlike NaN, so that unseen categories go elsewhere.
-    pandas_leaves = read_leaves_of(hist(frame_rows, **CATEGORICAL)).leaves(frame_rows.queries)
+    pandas_leaves = reader_of(hist(frame_rows, **CATEGORICAL)).library_leaves(frame_rows.queries)
     seen = (frame_rows.queries["color"] != "unseen").to_numpy()
-    assert_array_equal(read_leaves_of(model).leaves(polars_frame_rows.queries)[seen], pandas_leaves[seen])
+    assert_array_equal(reader_of(model).library_leaves(polars_frame_rows.queries)[seen], pandas_leaves[seen])
 
 
 def test_hist_with_categories_as_numbers(frame_rows, check_neighbors):
@@ -194,8 +194,8 @@ def test_an_unseen_category_is_a_missing_one_in_hist(frame_rows):
     unseen = frame_rows.queries[frame_rows.queries["color"] == "unseen"]
     assert len(unseen) == 6
     missing = unseen.assign(color=unseen["color"].cat.remove_categories("unseen"))
-    reader = read_leaves_of(model)
-    assert_array_equal(reader.leaves(unseen), reader.leaves(missing))
+    reader = reader_of(model)
+    assert_array_equal(reader.library_leaves(unseen), reader.library_leaves(missing))
 
 
 @pytest.mark.parametrize("fit", [hist, forest, extra_trees])
@@ -205,7 +205,7 @@ def test_polars_frames(fit, polars_rows, rows, check_leaf_numbers, check_neighbo
     assert_leaves_explain(model, polars_rows.queries)
     check_neighbors(model, polars_rows)
     assert_array_equal(
-        read_leaves_of(model).leaves(polars_rows.queries), read_leaves_of(fit(rows)).leaves(rows.queries)
+        reader_of(model).library_leaves(polars_rows.queries), reader_of(fit(rows)).library_leaves(rows.queries)
     )
 
 

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ibug import IBUGRegressor
 from ibug.exceptions import ModelNotFittedError, UnsupportedModelError
-from ibug.leaves import LeafReader, read_leaves_of, reader_type
+from ibug.leaves import LeafReader, reader_of, reader_type
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -230,7 +230,7 @@ def assert_refuses(action, reason):
 @pytest.mark.parametrize(("make", "reason"), UNSUPPORTED)
 def test_reason_is_given(make, reason):
     model = make()
-    assert_refuses(lambda: read_leaves_of(model), reason)
+    assert_refuses(lambda: reader_of(model), reason)
 
 
 @pytest.mark.parametrize(("make", "reason"), UNSUPPORTED)
@@ -244,12 +244,12 @@ def test_prefit_regressor_refuses(make, reason):
 def test_own_loss_for_two_targets():
     model = catboost_with_own_loss_for_two_targets()
     assert model.predict(X).shape == (60, 2)
-    assert_refuses(lambda: read_leaves_of(model), "it has several outputs")
+    assert_refuses(lambda: reader_of(model), "it has several outputs")
 
 
 def test_a_model_without_trees():
     model = xgboost().XGBRegressor(n_estimators=0).fit(X, Y)
-    assert_refuses(lambda: read_leaves_of(model).leaves(X), "it has no trees")
+    assert_refuses(lambda: reader_of(model).library_leaves(X), "it has no trees")
 
 
 def test_a_classifier_is_refused_before_it_is_trained():
@@ -287,7 +287,7 @@ def test_unfitted_model(make):
     model = make()
     assert issubclass(reader_type(model), LeafReader)  # its class is all right, so that it can be trained
     for action in (
-        lambda: read_leaves_of(model),
+        lambda: reader_of(model),
         lambda: IBUGRegressor(model, prefit=True, k=3, calibrate=False).fit(X, Y),
     ):
         with pytest.raises(ModelNotFittedError, match=f"This {type(model).__name__} is not fitted") as caught:

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ibug import IBUGRegressor
-from ibug.leaves import LeafReader, read_leaves_of
+from ibug.leaves import LeafReader, reader_of
 from ibug.leaves._walk import NotWalkableError
 
 MODELS = {
@@ -33,7 +33,7 @@ def fitted(request, rows):
 
 
 def prepared(model, X):
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     reader.prepare(X)
     return reader
 
@@ -44,13 +44,13 @@ def forbid_library(monkeypatch, reader):
     def fail(*_):
         raise AssertionError("the library was asked")
 
-    for name in ("leaves", "predict"):
+    for name in ("library_leaves", "predict"):
         monkeypatch.setattr(type(reader), name, fail)
 
 
 def assert_walked(monkeypatch, reader, X):
     """Check that the walk answers by itself, and as the library does, for all rows together and for one."""
-    expected = reader.leaves(X), reader.predict(X)
+    expected = reader.library_leaves(X), reader.predict(X)
     with monkeypatch.context() as patched:
         forbid_library(patched, reader)
         found = reader.read(X)
@@ -67,10 +67,10 @@ def test_the_walk_is_used(fitted, rows, monkeypatch):
 
 
 def test_without_preparation_the_library_is_asked(fitted, rows):
-    reader = read_leaves_of(fitted)
+    reader = reader_of(fitted)
     assert reader.how.endswith("own functions")
     assert not reader.predicts_by_walk
-    assert_array_equal(reader.read(rows.queries)[0], reader.leaves(rows.queries))
+    assert_array_equal(reader.read(rows.queries)[0], reader.library_leaves(rows.queries))
 
 
 ARRAYS = {
@@ -135,7 +135,7 @@ def test_other_pandas_categories_are_left_to_xgboost(frame_rows):
     assert reader._matrix(queries) is not None
     assert reader._matrix(queries.assign(city=other_order)) is None
     assert_array_equal(
-        reader.read(queries.assign(city=other_order))[0], reader.leaves(queries.assign(city=other_order))
+        reader.read(queries.assign(city=other_order))[0], reader.library_leaves(queries.assign(city=other_order))
     )
 
 
@@ -148,7 +148,7 @@ def test_a_wrapper_that_predicts_otherwise_predicts_by_itself(full_rows):
     reader = prepared(model, full_rows.X)
     for _ in range(2):  # to prepare again must not make it forget
         leaves, predictions = reader.read(full_rows.queries)
-        assert_array_equal(leaves, reader.leaves(full_rows.queries))
+        assert_array_equal(leaves, reader.library_leaves(full_rows.queries))
         assert_array_equal(predictions, model.predict(full_rows.queries))
         reader.prepare(full_rows.X)
 
@@ -157,7 +157,7 @@ def test_training_rows_that_only_the_library_reads_leave_everything_to_it(polars
     model = MODELS["LightGBM"]().fit(rows.X, rows.y)
     reader = prepared(model, polars_rows.X)
     assert "the training rows are no array" in reader.how
-    assert_array_equal(reader.read(rows.queries)[0], reader.leaves(rows.queries))
+    assert_array_equal(reader.read(rows.queries)[0], reader.library_leaves(rows.queries))
 
 
 def test_mapped_arrays_are_walked(rows, tmp_path, monkeypatch):
@@ -185,14 +185,14 @@ def test_rare_categories_are_among_the_rows_to_check(trained_on):
     reader = prepared(model, X if trained_on == "the same categories" else other)
     for queries in (X[7000:9000], other[7000:9000]):
         leaves, predictions = reader.read(queries)
-        assert_array_equal(leaves, reader.leaves(queries))
+        assert_array_equal(leaves, reader.library_leaves(queries))
         assert_array_equal(predictions, reader.predict(queries))
 
 
 def test_what_only_the_library_reads_goes_to_the_library(fitted, rows):
     reader = prepared(fitted, rows.X)
     as_list = rows.queries.tolist()
-    assert_array_equal(reader.read(as_list)[0], reader.leaves(as_list))
+    assert_array_equal(reader.read(as_list)[0], reader.library_leaves(as_list))
     masked = np.ma.masked_array(rows.queries)
     assert_array_equal(reader.read(masked)[1], reader.predict(masked))
 
@@ -206,7 +206,7 @@ def test_wrappers_walk_too(fitted, full_rows, monkeypatch):
     for model in (pipeline, FrozenEstimator(pipeline), transformed.fit(X, y / 5)):
         reader = prepared(model, X)
         assert reader.how == "compiled walk"
-        expected = reader.leaves(queries), reader.predict(queries)
+        expected = reader.library_leaves(queries), reader.predict(queries)
         with monkeypatch.context() as patched:
             forbid_library(patched, reader)
             leaves, predictions = reader.read(queries)
@@ -226,7 +226,7 @@ def test_where_leaf_values_do_not_sum_to_the_prediction_the_library_predicts(kin
     assert reader.how.startswith("compiled walk for leaf numbers; predictions by")
     assert not reader.predicts_by_walk
     leaves, predictions = reader.read(full_rows.queries)
-    assert_array_equal(leaves, reader.leaves(full_rows.queries))
+    assert_array_equal(leaves, reader.library_leaves(full_rows.queries))
     assert_array_equal(predictions, reader.predict(full_rows.queries))
 
 
@@ -246,7 +246,7 @@ def test_what_the_walk_does_not_know_is_left_to_the_library(reason, full_rows):
     reader = prepared(LEFT_TO_LIBRARY[reason]().fit(frame(full_rows.X), full_rows.y), frame(full_rows.X))
     assert reader.how.startswith("CatBoost's own functions: ")
     assert reason in reader.how
-    assert_array_equal(reader.read(frame(full_rows.queries))[0], reader.leaves(frame(full_rows.queries)))
+    assert_array_equal(reader.read(frame(full_rows.queries))[0], reader.library_leaves(frame(full_rows.queries)))
 
 
 @pytest.mark.parametrize("model", [RandomForestRegressor(n_estimators=3), GradientBoostingRegressor(n_estimators=3)])
@@ -283,7 +283,7 @@ WRONG_TREES = {
 
 @pytest.mark.parametrize("wrong", WRONG_TREES)
 def test_a_walk_that_finds_other_leaves_is_not_used(wrong, fitted, rows, monkeypatch):
-    reader = read_leaves_of(fitted)
+    reader = reader_of(fitted)
     if wrong == "thresholds" and reader.library in ("XGBoost", "CatBoost"):  # of single precision
         change = lambda trees: with_nodes(trees, threshold=lambda t: np.nextafter(np.float32(t), np.float32(np.inf)))  # noqa: E731
     else:
@@ -291,12 +291,12 @@ def test_a_walk_that_finds_other_leaves_is_not_used(wrong, fitted, rows, monkeyp
     falsify(reader, monkeypatch, lambda trees, link: (change(trees), link))
     reader.prepare(rows.X)
     assert "own functions: the walk finds other leaves" in reader.how
-    assert_array_equal(reader.read(rows.queries)[0], reader.leaves(rows.queries))
+    assert_array_equal(reader.read(rows.queries)[0], reader.library_leaves(rows.queries))
     assert_array_equal(reader.read(rows.queries)[1], reader.predict(rows.queries))
 
 
 def test_a_sum_that_is_not_the_prediction_is_not_used(fitted, rows, monkeypatch):
-    reader = read_leaves_of(fitted)
+    reader = reader_of(fitted)
     falsify(reader, monkeypatch, lambda trees, link: (trees, lambda sums: link(sums) * (1 + 1e-6)))
     reader.prepare(rows.X)
     assert reader.how.startswith("compiled walk for leaf numbers; predictions by")
@@ -310,12 +310,12 @@ def test_a_format_of_the_future_is_left_to_the_library(error, fitted, rows, monk
     def fail():
         raise error
 
-    reader = read_leaves_of(fitted)
+    reader = reader_of(fitted)
     monkeypatch.setattr(reader, "_trees", fail)
     reader.prepare(rows.X)
     assert "own functions: " in reader.how
     assert str(error) in reader.how
-    assert_array_equal(reader.read(rows.queries)[0], reader.leaves(rows.queries))
+    assert_array_equal(reader.read(rows.queries)[0], reader.library_leaves(rows.queries))
 
 
 def test_preparing_again_forgets_what_was(fitted, rows, monkeypatch):
@@ -323,7 +323,7 @@ def test_preparing_again_forgets_what_was(fitted, rows, monkeypatch):
     falsify(reader, monkeypatch, lambda trees, link: (WRONG_TREES["features"](trees), link))
     reader.prepare(rows.X)
     assert not reader.predicts_by_walk
-    assert_array_equal(reader.read(rows.queries)[0], reader.leaves(rows.queries))
+    assert_array_equal(reader.read(rows.queries)[0], reader.library_leaves(rows.queries))
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda reader: pickle.loads(pickle.dumps(reader))])
@@ -339,7 +339,7 @@ def test_copies_keep_to_what_was_found_out(fitted, rows):
     loaded = copy.deepcopy(reader)
     assert not loaded.predicts_by_walk
     assert loaded.how == reader.how
-    assert_array_equal(loaded.read(rows.queries)[0], reader.leaves(rows.queries))
+    assert_array_equal(loaded.read(rows.queries)[0], reader.library_leaves(rows.queries))
     reader._walk, reader.how = None, "the library's own functions: a reason"
     loaded = copy.deepcopy(reader)
     assert loaded._walk is None

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 
 MODELS = {
     "LightGBM": lambda: pytest.importorskip("lightgbm").LGBMRegressor(n_estimators=9, verbose=-1, n_jobs=1),
@@ -51,7 +51,7 @@ def outcome(read):
 
 
 def assert_same(reader, queries):
-    expected = outcome(lambda: (reader.leaves(queries), reader.predict(queries)))
+    expected = outcome(lambda: (reader.library_leaves(queries), reader.predict(queries)))
     found = outcome(lambda: reader.read(queries))
     if isinstance(expected, Exception):
         assert isinstance(found, Exception), "the library refuses such rows"
@@ -67,7 +67,7 @@ def assert_same(reader, queries):
 def test_arrays_of_another_type(library, trained):
     rng = np.random.default_rng(0)
     X, queries = integral(rng, 400), integral(rng, 30)
-    reader = read_leaves_of(MODELS[library]().fit(X.astype(TYPES[trained]), X.sum(axis=1)))
+    reader = reader_of(MODELS[library]().fit(X.astype(TYPES[trained]), X.sum(axis=1)))
     reader.prepare(X.astype(TYPES[trained]))
     assert reader.how == "compiled walk"
     for kind in (*TYPES.values(), np.float16, ">f8", object):
@@ -81,7 +81,7 @@ def test_frames_of_other_types(library, trained):
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     X, queries = frames(pandas, integral(rng, 400)), frames(pandas, integral(rng, 30))
-    reader = read_leaves_of(MODELS[library]().fit(X[trained], integral(rng, 400).sum(axis=1)))
+    reader = reader_of(MODELS[library]().fit(X[trained], integral(rng, 400).sum(axis=1)))
     reader.prepare(X[trained])
     for rows in queries.values():
         assert_same(reader, rows)
@@ -95,7 +95,7 @@ def test_huge_and_missing_values_in_frames(library):
     queries = X[:6].copy()
     queries.iloc[0, 0], queries.iloc[1, 1], queries.iloc[2, 2] = 1e300, np.nan, -1e39
     queries.iloc[3, 0] = 1e-40
-    reader = read_leaves_of(MODELS[library]().fit(X, X.sum(axis=1)))
+    reader = reader_of(MODELS[library]().fit(X, X.sum(axis=1)))
     reader.prepare(X)
     assert_same(reader, queries)
     assert_same(reader, queries[1:2])
@@ -148,10 +148,10 @@ def catboost_models(X, y):
 @pytest.mark.parametrize("models", [lightgbm_boosters, xgboost_boosters, catboost_models])
 def test_models_that_were_changed_after_training(models, rows):
     for model in models(rows.X, rows.y):
-        reader = read_leaves_of(model)
+        reader = reader_of(model)
         reader.prepare(rows.X)
         assert reader.how == "compiled walk"
         for found, expected in zip(
-            reader.read(rows.queries), (reader.leaves(rows.queries), reader.predict(rows.queries)), strict=True
+            reader.read(rows.queries), (reader.library_leaves(rows.queries), reader.predict(rows.queries)), strict=True
         ):
             assert_allclose(found, expected, rtol=1e-9)

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from ibug._compiled import walk as kernel
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from ibug.leaves._walk import TreeWalk, make_probes
 
 pytestmark = pytest.mark.kernel
@@ -33,7 +33,7 @@ def targets(rng, X):
 
 def assert_walks(model, X, queries, *, exact=True, by_sum=True):
     """Compare walk and library without the check that `prepare` makes, and then see that it lets the walk pass."""
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     trees, link = reader._trees()
     walk = TreeWalk(trees)
     assert (link is not None) == by_sum
@@ -52,7 +52,9 @@ def assert_walks(model, X, queries, *, exact=True, by_sum=True):
     reader.prepare(X)
     assert reader.how.startswith("compiled walk")
     assert ("predictions by" not in reader.how) == by_sum == reader.predicts_by_walk
-    for found, expected in zip(reader.read(queries), (reader.leaves(queries), reader.predict(queries)), strict=True):
+    for found, expected in zip(
+        reader.read(queries), (reader.library_leaves(queries), reader.predict(queries)), strict=True
+    ):
         assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -229,10 +231,10 @@ def test_hist_gradient_boosting(seed, special, options):
     model = HistGradientBoostingRegressor(
         max_iter=n_rounds, min_samples_leaf=3, random_state=seed % 1000, **options
     ).fit(X, targets(rng, X))
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_walks(model, X, queries if options["categorical_features"] is None else reader._matrix(queries))
     reader.prepare(X)
-    assert_array_equal(reader.read(queries)[0], reader.leaves(queries))
+    assert_array_equal(reader.read(queries)[0], reader.library_leaves(queries))
     assert_array_equal(reader.read(queries)[1], reader.predict(queries))

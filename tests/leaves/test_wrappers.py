@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from ibug import IBUGRegressor
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from tests.oracles import forest_mean
 
 QUIET_CATBOOST = {"iterations": 8, "verbose": 0, "allow_writing_files": False, "thread_count": 1}
@@ -58,8 +58,8 @@ def forest():
 
 def assert_reads(model, inner, inner_queries, rows):
     """Check that the leaves are the inner model's, of the rows as it sees them, and the predictions the outer one's."""
-    reader = read_leaves_of(model)
-    assert_array_equal(reader.leaves(rows.queries), read_leaves_of(inner).leaves(inner_queries))
+    reader = reader_of(model)
+    assert_array_equal(reader.library_leaves(rows.queries), reader_of(inner).library_leaves(inner_queries))
     assert_array_equal(reader.predict(rows.queries), model.predict(rows.queries))
 
 
@@ -73,7 +73,7 @@ def test_pipeline(last_step, full_rows, check_leaf_numbers, check_neighbors):
 
 def test_leaves_of_a_pipeline_explain_its_predictions(forest, full_rows):
     model = make_pipeline(StandardScaler(), PCA(4), forest).fit(full_rows.X, full_rows.y)
-    leaves = read_leaves_of(model).leaves(full_rows.queries)
+    leaves = reader_of(model).library_leaves(full_rows.queries)
     assert_allclose(forest_mean(model[-1], leaves), model.predict(full_rows.queries), rtol=1e-12)
 
 
@@ -137,7 +137,7 @@ def test_transformed_target(last_step, full_rows, check_leaf_numbers, check_neig
     inner = model.regressor_
     assert_reads(model, inner, full_rows.queries, full_rows)
     assert_allclose(
-        read_leaves_of(model).predict(full_rows.queries), np.arcsinh(inner.predict(full_rows.queries)), rtol=1e-12
+        reader_of(model).predict(full_rows.queries), np.arcsinh(inner.predict(full_rows.queries)), rtol=1e-12
     )
     check_leaf_numbers(model, full_rows.queries, n_trees=8)
     check_neighbors(model, full_rows)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_matrix
 from sklearn.utils.fixes import parse_version
 
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from tests.oracles import xgboost_margin
 
 xgboost = pytest.importorskip("xgboost")
@@ -83,7 +83,7 @@ def predict(model, X, **options):
 
 def assert_leaves_explain(model, X, **link):
     # XGBoost sums in single precision.
-    margin = xgboost_margin(booster_of(model), read_leaves_of(model).leaves(X), **link)
+    margin = xgboost_margin(booster_of(model), reader_of(model).library_leaves(X), **link)
     assert_allclose(margin, predict(model, X, output_margin=True), rtol=1e-5, atol=1e-5)
 
 
@@ -92,7 +92,7 @@ def test_leaf_values_sum_to_the_margin(model, rows):
 
 
 def test_predictions_are_the_models_own(model, rows):
-    assert_array_equal(read_leaves_of(model).predict(rows.queries), predict(model, rows.queries))
+    assert_array_equal(reader_of(model).predict(rows.queries), predict(model, rows.queries))
 
 
 def test_each_row_has_its_own_leaves_in_every_tree(model, rows, check_leaf_numbers):
@@ -110,13 +110,13 @@ def test_log_link(rows):
 
 def test_more_than_256_leaves_in_a_tree_are_told_apart(rows, check_neighbors):
     model = KINDS["more than 256 leaves"](rows, None)
-    assert len(np.unique(read_leaves_of(model).leaves(rows.X)[:, 0])) > 256
+    assert len(np.unique(reader_of(model).library_leaves(rows.X)[:, 0])) > 256
     assert check_neighbors(model, rows).source_.index.code_type == np.uint16
 
 
 def test_one_leaf_makes_all_rows_equally_near(rows, check_neighbors):
     model = KINDS["one leaf"](rows, None)
-    assert_array_equal(read_leaves_of(model).leaves(rows.X), np.zeros((640, 12)))
+    assert_array_equal(reader_of(model).library_leaves(rows.X), np.zeros((640, 12)))
     affinities, neighbors = check_neighbors(model, rows).kneighbors(rows.queries, 5)
     assert_array_equal(affinities, np.full((40, 5), 12))
     assert_array_equal(neighbors, np.tile(np.arange(5), (40, 1)))
@@ -167,7 +167,7 @@ def test_pandas_categories(frame_rows, check_leaf_numbers, check_neighbors):
     for model in models:
         check_leaf_numbers(model, frame_rows.queries, n_trees=12)
         assert_leaves_explain(model, frame_rows.queries)
-        assert_array_equal(read_leaves_of(model).predict(frame_rows.queries), predict(model, frame_rows.queries))
+        assert_array_equal(reader_of(model).predict(frame_rows.queries), predict(model, frame_rows.queries))
         check_neighbors(model, frame_rows)
 
 
@@ -188,7 +188,7 @@ def test_a_number_that_stands_for_missing(rows, check_neighbors):
     marked = replace(rows, X=np.nan_to_num(rows.X, nan=-999), queries=np.nan_to_num(rows.queries, nan=-999))
     model = regressor(marked, missing=-999)
     assert_array_equal(
-        read_leaves_of(model).leaves(marked.queries), read_leaves_of(regressor(rows)).leaves(rows.queries)
+        reader_of(model).library_leaves(marked.queries), reader_of(regressor(rows)).library_leaves(rows.queries)
     )
     assert_leaves_explain(model, marked.queries)
     check_neighbors(model, marked)
@@ -201,7 +201,7 @@ def test_polars_frames(polars_rows, rows, check_leaf_numbers, check_neighbors):
         assert_leaves_explain(model, polars_rows.queries)
         check_neighbors(model, polars_rows)
         assert_array_equal(
-            read_leaves_of(model).leaves(polars_rows.queries), read_leaves_of(fit(rows)).leaves(rows.queries)
+            reader_of(model).library_leaves(polars_rows.queries), reader_of(fit(rows)).library_leaves(rows.queries)
         )
 
 
@@ -214,8 +214,8 @@ def test_polars_categories(polars_frame_rows, frame_rows, check_leaf_numbers, ch
     assert_leaves_explain(model, polars_frame_rows.queries)
     check_neighbors(model, polars_frame_rows)
     assert_array_equal(
-        read_leaves_of(model).leaves(polars_frame_rows.queries),
-        read_leaves_of(regressor(frame_rows, **CATEGORICAL)).leaves(frame_rows.queries),
+        reader_of(model).library_leaves(polars_frame_rows.queries),
+        reader_of(regressor(frame_rows, **CATEGORICAL)).library_leaves(frame_rows.queries),
     )
 
 

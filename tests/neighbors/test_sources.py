@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 
 from ibug.exceptions import InvalidInputError
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from ibug.neighbors import CrossFittedSource, JoinedIndex, LeafIndex, LocalSource, Residuals, Sampling
 from tests.oracles import nearest_rows
 
@@ -27,7 +27,7 @@ def build(data, residuals=None, **sampling):
     X, y, _, _, model = data
     rng = np.random.RandomState(0)
     honest = None if residuals is None else Residuals(residuals, "clones")
-    return LocalSource.build(model, read_leaves_of(model), X, y, Sampling(**sampling), rng, residuals=honest)
+    return LocalSource.build(model, reader_of(model), X, y, Sampling(**sampling), rng, residuals=honest)
 
 
 def test_a_batch_has_all_that_belongs_to_its_rows(data):

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ibug import IBUGRegressor, Sampling, load
 from ibug.exceptions import InvalidInputError
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from ibug.metrics import crps, nll
 from ibug.neighbors import LeafIndex
 from ibug.training import own_residuals
@@ -42,8 +42,8 @@ def prefit(model, **parameters):
 def test_a_trained_model_tells_its_own_residuals_at_the_level_of_its_validation_errors(trained):
     X, y = noisy(700)
     u = prefit(trained)
-    reader = read_leaves_of(trained)
-    own = own_residuals(reader, LeafIndex.build(reader.leaves(X[:500])), y[:500], None).values
+    reader = reader_of(trained)
+    own = own_residuals(reader, LeafIndex.build(reader.library_leaves(X[:500])), y[:500], None).values
     errors = y[500:] - trained.predict(X[500:])
     factor = np.sqrt((errors**2).mean() / (own**2).mean())
     assert factor > 1

@@ -15,7 +15,7 @@ from ibug import IBUGRegressor, Sampling
 from ibug.distributions import JointStack
 from ibug.exceptions import InvalidInputError
 from ibug.explain import influence, plain_neighbors, rank_for_labelling
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from ibug.metrics import evaluate
 
 SMALL = HistGradientBoostingRegressor(max_iter=40, max_leaf_nodes=8, random_state=0)
@@ -70,7 +70,7 @@ def test_shapes(u, model):
 
 
 def test_neighbours_are_those_of_all_trees(u, model):
-    leaves = np.concatenate([u.source_.leaves.reader.leaves(X)], axis=1)
+    leaves = np.concatenate([u.source_.leaves.reader.library_leaves(X)], axis=1)
     equal = (leaves[NEW][:, None] == leaves[TRAIN][None]).sum(axis=2)
     order = np.argsort(-equal, axis=1, kind="stable")[:, :7]
     affinities, rows = u.kneighbors(X[NEW], 7)
@@ -97,7 +97,7 @@ def test_weights_of_outputs(model, tmp_path):
     """The affinity is the weighted number of common leaves, exactly."""
     u = IBUGRegressor(model, prefit=True, sampling=Sampling(output_weights=[3, 1]), random_state=0)
     u.fit(X[TRAIN], Y[TRAIN], X_val=X[VALID], y_val=Y[VALID])
-    leaves = [read_leaves_of(one).leaves(X) for one in model.estimators_]
+    leaves = [reader_of(one).library_leaves(X) for one in model.estimators_]
     equal = [(one[NEW][:, None] == one[TRAIN][None]).sum(axis=2) for one in leaves]
     weighted = 3 * equal[0] + equal[1]
     order = np.argsort(-weighted, axis=1, kind="stable")[:, :6]

@@ -147,7 +147,7 @@ def test_bounds_come_from_the_loss_of_the_model(name):
     u = fitted(targets("far"), clone(model))  # whose targets do not show it
     assert u.support_ == FROM_ZERO
     assert loss in u.rule_.support_reason
-    assert ibug.leaves.read_leaves_of(u.estimator_).nonnegative_losses == [loss]
+    assert ibug.leaves.reader_of(u.estimator_).nonnegative_losses == [loss]
 
 
 @pytest.mark.parametrize(

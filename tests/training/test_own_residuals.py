@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ibug.leaves import Boosting, LeafReader, read_leaves_of
+from ibug.leaves import Boosting, LeafReader, reader_of
 from ibug.leaves._recipe import LeafValues, Loss
 from ibug.neighbors import LeafIndex
 from ibug.training import own_residuals
@@ -79,8 +79,8 @@ def histogram_model(**parameters):
 
 
 def found(model, X, y, weights=None, n_jobs=None):
-    reader = read_leaves_of(model)
-    return own_residuals(reader, LeafIndex.build(reader.leaves(X)), y, weights, n_jobs=n_jobs)
+    reader = reader_of(model)
+    return own_residuals(reader, LeafIndex.build(reader.library_leaves(X)), y, weights, n_jobs=n_jobs)
 
 
 CASES = {
@@ -120,10 +120,10 @@ def test_a_row_is_left_out_of_its_leaves(rows, name, weighted):
         y = np.round(np.exp(y / 4)) + (0 if "poisson" in name else 0.5)
     weights = weights if weighted else None
     model = make(**parameters).fit(X, y, sample_weight=weights)
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     recipe = reader.recipe(y, weights)
     expected = leave_one_out_by_hand(
-        reader.leaves(X),
+        reader.library_leaves(X),
         np.split(recipe.leaves.values, recipe.leaves.first[1:-1]),
         recipe.targets,
         slopes,
@@ -164,7 +164,7 @@ class Told(LeafReader):
     def recipe(self, y, sample_weight, output=0):
         return self.given
 
-    def leaves(self, X):
+    def library_leaves(self, X):
         raise NotImplementedError
 
 

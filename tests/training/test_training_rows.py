@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from ibug import IBUGRegressor, Sampling
 from ibug._compiled import refit as kernel
 from ibug.exceptions import OtherRowsWarning, SeenRowsWarning
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from ibug.leaves._recipe import Loss
 from ibug.training._diagnostics import fills_leaves, follows_from
 
@@ -197,7 +197,7 @@ def test_few_rows_of_nothing_but_noise(name, n):
 def test_shares_are_those_of_the_formula(rows):
     X, y = rows
     model = GradientBoostingRegressor(n_estimators=40, random_state=0).fit(X[:CUT], y[:CUT])
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     seen, new = (follows_from(reader, part) for part in parts(rows, 0, CUT, N))
     assert seen.share == pytest.approx(1, abs=1e-9)
     stages = [np.full(N - CUT, y[:CUT].mean()), *model.staged_predict(X[CUT:])]
@@ -213,7 +213,7 @@ def test_shares_are_those_of_the_formula(rows):
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost", "catboost", "hist", "boosting"])
 def test_leaves_are_filled_by_the_training_rows_alone(name, rows):
     X, y = rows
-    reader = read_leaves_of(MODELS[name]().fit(X[:CUT], y[:CUT]))
+    reader = reader_of(MODELS[name]().fit(X[:CUT], y[:CUT]))
     assert reader.n_training_rows == CUT
     assert fills_leaves(reader, X[:CUT])
     assert not fills_leaves(reader, X[N - CUT :])
@@ -221,7 +221,7 @@ def test_leaves_are_filled_by_the_training_rows_alone(name, rows):
 
 def test_leaves_of_dropped_trees_have_sizes(rows):
     X, y = rows
-    reader = read_leaves_of(xgboost(booster="dart").fit(X[:CUT], y[:CUT]))
+    reader = reader_of(xgboost(booster="dart").fit(X[:CUT], y[:CUT]))
     assert reader.n_training_rows == CUT
     assert fills_leaves(reader, X[:CUT])
 
@@ -252,10 +252,10 @@ def test_slopes_are_those_of_the_kernel(loss):
 def test_targets_of_any_unit():
     X, y = make_friedman1(500, n_features=6, random_state=0)
     new = GradientBoostingRegressor(n_estimators=10, criterion="squared_error")
-    usual = follows_from(read_leaves_of(clone(new).fit(X, y)), (X, y))
+    usual = follows_from(reader_of(clone(new).fit(X, y)), (X, y))
     for unit in (1e-3, 1e150):
         model = clone(new).fit(X, unit * y)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = follows_from(read_leaves_of(model), (X, unit * y))
+            found = follows_from(reader_of(model), (X, unit * y))
         np.testing.assert_allclose(found, usual, rtol=1e-6)

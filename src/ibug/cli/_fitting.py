@@ -37,7 +37,7 @@ from ibug.cli._schema import (
 from ibug.cli._terminal import Session
 from ibug.describe import model_facts
 from ibug.exceptions import IBUGError, IBUGWarning, InvalidInputError
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 
 _NUMBERS_FOR_ONE_THREAD = 200_000
 
@@ -92,7 +92,7 @@ class Fitted:
 
 def wrap(model: Any, request: Request, session: Session) -> Fitted:
     """Wrap a trained model."""
-    columns, reader = columns_of(model), read_leaves_of(model)
+    columns, reader = columns_of(model), reader_of(model)
     request, table, names = _open(request, session)
     table.values = columns.values
     _check_targets(reader.n_outputs, request.targets)

@@ -131,9 +131,9 @@ class ModelColumns:
 
 def columns_of(model: Any, n: int | None = None) -> ModelColumns:
     """Return the columns of a trained model."""
-    from ibug.leaves import read_leaves_of  # takes long to import
+    from ibug.leaves import reader_of  # takes long to import
 
-    names = read_leaves_of(model).feature_names
+    names = reader_of(model).feature_names
     while hasattr(model, "regressor_") or type(model).__name__ == "FrozenEstimator":
         model = model.regressor_ if hasattr(model, "regressor_") else model.estimator
     libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}

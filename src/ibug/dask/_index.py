@@ -23,7 +23,7 @@ from ibug._validation import check_feature_names
 from ibug.dask._cluster import SEARCH, SHARD, graph_of, holders, on_cluster, persisted, tasks_of
 from ibug.dask._rows import Key, Partitions, RowsOnCluster, check_columns, in_partition, local_positions, targets_in
 from ibug.exceptions import InvalidInputError
-from ibug.leaves import LeafReader, read_leaves_of
+from ibug.leaves import LeafReader, reader_of
 from ibug.neighbors import Batch, LeafIndex, LeafNumbers, SearchPlan, merge_columns, not_self
 from ibug.rule import TargetRange
 
@@ -335,7 +335,7 @@ class ShardedIndex:
         cls, client: Client, model: Any, rows: RowsOnCluster, columns: Any, options: Options, rng: Any
     ) -> ShardedIndex:
         """Make each partition a shard, where it lives. The tasks stay known, so that a lost shard is made again."""
-        described = read_leaves_of(model)
+        described = reader_of(model)
         if described.n_outputs > 1:
             raise InvalidInputError(
                 f"This {type(described.model).__name__} predicts {described.n_outputs} targets, and a cluster has one: "
@@ -406,7 +406,7 @@ class ShardedIndex:
 
 
 def _prepared(model: Any, sample: Any) -> LeafReader:
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     reader.prepare(sample)
     return reader
 

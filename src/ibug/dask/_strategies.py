@@ -19,7 +19,7 @@ from ibug.dask._index import SearchGraph, Shard, ShardedIndex
 from ibug.dask._rows import Key, Partitions, RowsOnCluster, parts_of, some_of
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError, UnsupportedModelError
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from ibug.neighbors import Batch
 from ibug.rule import (
     Plan,
@@ -159,7 +159,7 @@ def fit_on_cluster(
         return _split(work, estimator, X, y, rows, fit_params)
     model = estimator if options.prefit else work.trained(estimator, X, y, fit_params)
     source, rule = _from_model(work, model, rows, target, validation)
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     warn_of_objective(reader)
     if validation is not None and not _warn_of_seen_rows(work, source, rows, validation) and options.prefit:
         warn_of_number_of_rows(reader, rows.n_rows, validation.n_rows)
@@ -207,7 +207,7 @@ def _from_model(
     source = work.source(model, rows)
     if validation is not None:
         return learn_on_cluster(work, source, validation, target)
-    (target,) = suited([target], read_leaves_of(source.model).nonnegative_losses)
+    (target,) = suited([target], reader_of(source.model).nonnegative_losses)
     rule = without_validation(work.options, [target], source.shards.n_rows)
     graph, batch, _ = _search_some(work, source, rows, ROWS_FOR_FLOOR, rule.spread_needs)
     task = (_with_floor, graph.literal("rule", rule), batch, graph.literal("target", target))
@@ -275,7 +275,7 @@ def learn_on_cluster(
     if not validation.n_rows:
         raise InvalidInputError("X_val: every partition is empty; rows are needed to tune and calibrate on.")
     options.check_indexed_k(source.shards.n_rows)
-    (target,) = suited([target], read_leaves_of(source.model).nonnegative_losses, [validation.range])
+    (target,) = suited([target], reader_of(source.model).nonnegative_losses, [validation.range])
     parts = divide_rows(validation.n_rows, options, work.rng)
     rows = validation if parts is None else validation.take(parts[0])
     numbers = None

@@ -1,7 +1,7 @@
 """From a trained model and rows to leaf numbers: one reader per library."""
 
 from ibug.leaves._matrix import is_pandas
-from ibug.leaves._reader import BOOSTERS, LeafReader, catboost_training, read_leaves_of, reader_type, require_fitted
+from ibug.leaves._reader import BOOSTERS, LeafReader, catboost_training, reader_of, reader_type, require_fitted
 from ibug.leaves._recipe import Bagging, Boosting, RecipeError
 from ibug.leaves._wrappers import (
     RenamingReader,
@@ -24,8 +24,8 @@ __all__ = [
     "catboost_training",
     "is_pandas",
     "names_taken",
-    "read_leaves_of",
     "reader_from_state",
+    "reader_of",
     "reader_type",
     "renamed",
     "renamed_parameters",

@@ -79,7 +79,7 @@ class CatBoostReader(WalkingReader):
         """Return the model's predictions in the unit of the targets, (n_rows,) or (n_rows, n_outputs)."""
         return np.asarray(self.model.predict(X, **({"prediction_type": "Exponent"} if self.changes_unit else {})))
 
-    def leaves(self, X: Any) -> NDArray[np.int32]:
+    def library_leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``2**depth - 1`` in a symmetric tree."""
         return as_leaf_numbers(self.model.calc_leaf_indexes(X), _num_samples(X), self.model)
 

@@ -79,7 +79,7 @@ class LightGBMReader(WalkingReader):
         """Return the nearest name that LightGBM takes; it makes underscores of white space by itself."""
         return re.sub(r"\s", "_", super().spelled(name)) or "_"
 
-    def leaves(self, X: Any) -> NDArray[np.int32]:
+    def library_leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``num_leaves - 1`` in each tree."""
         return as_leaf_numbers(self.model.predict(X, pred_leaf=True), _num_samples(X), self.model)
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from ibug._typing import Floats
 from ibug._validation import require
-from ibug.leaves._reader import LeafReader, read_leaves_of, require_fitted, unsupported
+from ibug.leaves._reader import LeafReader, reader_of, require_fitted, unsupported
 from ibug.leaves._recipe import Bagging, Boosting, RecipeError
 
 
@@ -23,7 +23,7 @@ class PerTargetReader(LeafReader):
     def __init__(self, model: Any) -> None:
         require_fitted(model)
         super().__init__(model)
-        self.inner = [read_leaves_of(member) for member in model.estimators_]
+        self.inner = [reader_of(member) for member in model.estimators_]
         if len(self.inner) < 2:
             raise unsupported(model, "it has one target; give the model inside of it")
         if any(reader.n_outputs > 1 for reader in self.inner):
@@ -62,8 +62,8 @@ class PerTargetReader(LeafReader):
     def how(self) -> str:  # type: ignore[override]  # a constant of other readers
         return "; ".join(dict.fromkeys(reader.how for reader in self.inner))
 
-    def leaves(self, X: Any) -> NDArray[np.int32]:
-        return np.concatenate([reader.leaves(rows) for reader, rows, _ in self._rows(X)], axis=1)
+    def library_leaves(self, X: Any) -> NDArray[np.int32]:
+        return np.concatenate([reader.library_leaves(rows) for reader, rows, _ in self._rows(X)], axis=1)
 
     def read_leaves(
         self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None

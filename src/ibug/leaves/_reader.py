@@ -77,19 +77,19 @@ class LeafReader(ABC):
     def read(self, X: Any, *, n_jobs: int | None = None) -> tuple[NDArray[np.int32], NDArray[Any]]:
         """Return leaf numbers of shape (n_rows, n_trees) and the predictions, the fastest way.
 
-        Leaf numbers are those of `leaves`; predictions equal those of `predict` to a relative 1e-9 at least.
+        Leaf numbers are those of `library_leaves`; predictions equal those of `predict` to a relative 1e-9 at least.
         """
         return self.read_leaves(X, n_jobs=n_jobs), self.predict(X)
 
     def read_leaves(
         self, X: Any, *, n_jobs: int | None = None, trees: NDArray[np.intp] | None = None
     ) -> NDArray[np.int32]:
-        """Return what `leaves` returns, the fastest way, or for trees (n_chosen,) their columns: (n_rows, n_chosen)."""
-        leaves = self.leaves(X)
+        """Return the leaf numbers the fastest way, or for trees (n_chosen,) their columns: (n_rows, n_chosen)."""
+        leaves = self.library_leaves(X)
         return leaves if trees is None else leaves[:, trees]
 
     @abstractmethod
-    def leaves(self, X: Any) -> NDArray[np.int32]:
+    def library_leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers by the library, of shape (n_rows, n_trees), for the trees that `predict` uses."""
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -167,7 +167,7 @@ def reader_type(model: Any) -> type[LeafReader]:
     raise unsupported(model)
 
 
-def read_leaves_of(model: Any) -> LeafReader:
+def reader_of(model: Any) -> LeafReader:
     """Make the reader of a fitted model, after checking that ibug can work with the model."""
     return reader_type(model)(model)
 

@@ -69,7 +69,7 @@ class ForestReader(LeafReader):
         trees = [estimator.tree_ for estimator in np.ravel(self.model.estimators_)[:n]]
         return [np.asarray(tree.weighted_n_node_samples[tree.children_left == -1]) for tree in trees]
 
-    def leaves(self, X: Any) -> NDArray[np.int32]:
+    def library_leaves(self, X: Any) -> NDArray[np.int32]:
         """Return the leaf numbers, 0 to ``n_leaves - 1`` in each tree; ``apply`` numbers all nodes."""
         nodes = as_leaf_numbers(self.model.apply(X), _num_samples(X), self.model)
         for tree, estimator in enumerate(np.ravel(self.model.estimators_)):
@@ -126,9 +126,9 @@ class GradientBoostingReader(ForestReader):
             refusal=refusal,
         )
 
-    def leaves(self, X: Any) -> NDArray[np.int32]:
+    def library_leaves(self, X: Any) -> NDArray[np.int32]:
         # Its `apply` hands a data frame on to its trees, which were fitted without names and warn of them.
-        return super().leaves(check_array(X, dtype=np.float32, accept_sparse="csr"))
+        return super().library_leaves(check_array(X, dtype=np.float32, accept_sparse="csr"))
 
 
 class HistGradientBoostingReader(WalkingReader):
@@ -158,7 +158,7 @@ class HistGradientBoostingReader(WalkingReader):
         nodes = [trees[0].nodes for trees in self.model._predictors[:n]]
         return [part["count"][part["is_leaf"].astype(bool)].astype(np.float64) for part in nodes]
 
-    def leaves(self, X: Any) -> NDArray[np.int32]:
+    def library_leaves(self, X: Any) -> NDArray[np.int32]:
         return self._leaves_of(self.model._preprocess_X(X, reset=False))
 
     def _leaves_of(self, rows: NDArray[np.float64]) -> NDArray[np.int32]:

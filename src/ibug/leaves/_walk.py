@@ -219,7 +219,7 @@ class WalkingReader(LeafReader):
 
     def _ask_library(self, matrix: NDArray[np.float64]) -> Answers:
         """Return the library's own leaves and predictions for rows that come as a plain matrix."""
-        return self.leaves(matrix), self.predict(matrix)
+        return self.library_leaves(matrix), self.predict(matrix)
 
     def __getstate__(self) -> dict[str, Any]:
         # The trees are read from the model again, so that a pickle holds them once.
@@ -299,7 +299,7 @@ class WalkingReader(LeafReader):
             matrix = self._matrix(sample)
             if matrix is None:  # rows that come in another form later could not be trusted
                 raise NotWalkableError("the training rows are no array or pandas frame of numbers that ibug can read")
-            self._compare(walk, matrix, (self.leaves(sample), self.predict(sample)), "training rows")
+            self._compare(walk, matrix, (self.library_leaves(sample), self.predict(sample)), "training rows")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of names that the probes have not
             answers = self._ask_library(made_up)

@@ -17,7 +17,7 @@ from ibug.leaves._reader import (
     LeafReader,
     feature_names_of,
     n_features_of,
-    read_leaves_of,
+    reader_of,
     reader_type,
     require_fitted,
     unsupported,
@@ -63,8 +63,8 @@ class DelegatingReader(LeafReader):
     ) -> NDArray[np.int32]:
         return self.inner.read_leaves(self._inner_rows(X), n_jobs=n_jobs, trees=trees)
 
-    def leaves(self, X: Any) -> NDArray[np.int32]:
-        return self.inner.leaves(self._inner_rows(X))
+    def library_leaves(self, X: Any) -> NDArray[np.int32]:
+        return self.inner.library_leaves(self._inner_rows(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         return self.inner.predict(self._inner_rows(X))
@@ -81,7 +81,7 @@ class WrapperReader(DelegatingReader):
 
     def __init__(self, model: Any) -> None:
         require_fitted(model)
-        super().__init__(model, read_leaves_of(self.wrapped(model)))
+        super().__init__(model, reader_of(self.wrapped(model)))
         self.n_features = n_features_of(model)
         self.changes_unit = False
         self._agrees = True
@@ -220,8 +220,8 @@ class RepeatedReader(DelegatingReader):
         used, places = np.unique(columns, return_inverse=True)
         return super().read_leaves(X, n_jobs=n_jobs, trees=used)[:, places]
 
-    def leaves(self, X: Any) -> NDArray[np.int32]:
-        return super().leaves(X)[:, self._tree_of]
+    def library_leaves(self, X: Any) -> NDArray[np.int32]:
+        return super().library_leaves(X)[:, self._tree_of]
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "repeats": self.repeats}
@@ -251,7 +251,7 @@ def reader_from_state(model: Any, state: Mapping[str, Any]) -> LeafReader:
         known = isinstance(repeats, list) and all(type(one) is int and 1 <= one <= 100 for one in repeats)
         require(known and len(repeats) == inner.n_trees, "the weights of its trees are impossible")
         return RepeatedReader(inner, repeats)
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     if "names" in state:
         names = state["names"]
         known = isinstance(names, list) and all(isinstance(name, str) for name in names)

@@ -178,7 +178,7 @@ class XGBoostReader(WalkingReader):
         )
         return self._leaves_of(rows, len(matrix)), booster.predict(rows, iteration_range=(0, self._n_rounds))
 
-    def leaves(self, X: Any) -> NDArray[np.int32]:
+    def library_leaves(self, X: Any) -> NDArray[np.int32]:
         return self._leaves_of(self._rows(X), _num_samples(X))
 
     @abstractmethod

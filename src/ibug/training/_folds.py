@@ -22,7 +22,7 @@ from ibug._typing import Floats
 from ibug._validation import check_probability
 from ibug.calibration import halves
 from ibug.exceptions import InvalidInputError
-from ibug.leaves import read_leaves_of, weighted_outputs
+from ibug.leaves import reader_of, weighted_outputs
 from ibug.neighbors import Batch, CrossFittedSource, LocalSource, OwnNeighbors, Sampling
 from ibug.training._models import fresh
 
@@ -162,7 +162,7 @@ def cross_fit(
     def fit_fold(train: NDArray[np.intp], test: NDArray[np.intp], seed: int | None) -> _Predicted:
         X_train = _safe_indexing(X, train)
         clone = fresh(model).fit(X_train, y[train], **_check_method_params(X, fit_params, indices=train))
-        reader = weighted_outputs(read_leaves_of(clone), sampling.output_weights)
+        reader = weighted_outputs(reader_of(clone), sampling.output_weights)
         mean = np.asarray(reader.predict(_safe_indexing(X, test)), np.float64)
         queried, found = test[:0] if seed is None else test[np.isin(test, rows)], []
         if k and len(queried):

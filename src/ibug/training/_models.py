@@ -17,7 +17,7 @@ from ibug._typing import Floats, Rows
 from ibug._validation import check_unique_names, shape_of
 from ibug._warnings import warn_user
 from ibug.exceptions import IBUGError, InvalidInputError, TrainedAnewWarning, UnsupportedModelError
-from ibug.leaves import LeafReader, read_leaves_of, reader_type
+from ibug.leaves import LeafReader, reader_of, reader_type
 
 
 def fresh(model: Any) -> Any:
@@ -56,7 +56,7 @@ def checked_model(estimator: Any, options: Options, rng: np.random.RandomState) 
 
 def _is_trained(model: Any) -> bool:
     try:
-        read_leaves_of(model)
+        reader_of(model)
     except IBUGError:
         return False
     return True

@@ -19,7 +19,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.leaves import (
     RenamingReader,
     names_taken,
-    read_leaves_of,
+    reader_of,
     renamed,
     renamed_parameters,
     weighted_outputs,
@@ -140,7 +140,7 @@ class FitRequest:
 
         Shapes: residuals (n_train,).
         """
-        options, plain = self.options, read_leaves_of(model)
+        options, plain = self.options, reader_of(model)
         plain = RenamingReader(plain, self.columns) if self.renames else plain
         given = None if self.columns is None else [plain.written_as(str(name)) for name in self.columns]
         check_outputs(plain, self.y)
