@@ -131,16 +131,13 @@ class ModelColumns:
 
 def columns_of(model: Any, n: int | None = None) -> ModelColumns:
     """Return the columns of a trained model."""
-    from ibug.leaves import reader_of  # takes long to import
+    from ibug.leaves import library_of, reader_of  # takes long to import
 
     names = reader_of(model).feature_names
     while hasattr(model, "regressor_") or type(model).__name__ == "FrozenEstimator":
         model = model.regressor_ if hasattr(model, "regressor_") else model.estimator
-    libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
-    for name, ask in (("lightgbm", _lightgbm), ("xgboost", _xgboost), ("catboost", _catboost)):
-        if name in libraries:
-            return ask(model, names)
-    return _sklearn(model, names, n)
+    ask = {"lightgbm": _lightgbm, "xgboost": _xgboost, "catboost": _catboost}.get(library_of(model) or "")
+    return _sklearn(model, names, n) if ask is None else ask(model, names)
 
 
 def _lightgbm(model: Any, names: list[str] | None) -> ModelColumns:

@@ -1,7 +1,15 @@
 """From a trained model and rows to leaf numbers: one reader per library."""
 
 from ibug.leaves._matrix import is_pandas
-from ibug.leaves._reader import BOOSTERS, LeafReader, catboost_training, reader_of, reader_type, require_fitted
+from ibug.leaves._reader import (
+    BOOSTERS,
+    LeafReader,
+    catboost_training,
+    library_of,
+    reader_of,
+    reader_type,
+    require_fitted,
+)
 from ibug.leaves._recipe import Bagging, Boosting, RecipeError
 from ibug.leaves._wrappers import (
     RenamingReader,
@@ -23,6 +31,7 @@ __all__ = [
     "RepeatedReader",
     "catboost_training",
     "is_pandas",
+    "library_of",
     "names_taken",
     "reader_from_state",
     "reader_of",

@@ -153,18 +153,23 @@ class LeafReader(ABC):
         return re.sub(cls.refused_characters, "_", name) if cls.refused_characters else name
 
 
+def library_of(model: Any) -> str | None:
+    """Return the name that a model's library is imported by; None if it is none of those supported."""
+    libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    return next((library for library in _LIBRARIES if library in libraries), None)
+
+
 def reader_type(model: Any) -> type[LeafReader]:
     """Find the reader for a model, fitted or not, by its class."""
     if isinstance(model, type):
         raise unsupported(model, f"it is a class; write {model.__name__}() for a model")
-    libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
-    for library in _LIBRARIES:
-        if library in libraries:
-            found: type[LeafReader] = import_module(f"ibug.leaves._{library}").find(model)
-            if (inner := found.wrapped(model)) is not None:
-                reader_type(inner)  # so that a pipeline around a classifier is refused right away
-            return found
-    raise unsupported(model)
+    library = library_of(model)
+    if library is None:
+        raise unsupported(model)
+    found: type[LeafReader] = import_module(f"ibug.leaves._{library}").find(model)
+    if (inner := found.wrapped(model)) is not None:
+        reader_type(inner)  # so that a pipeline around a classifier is refused right away
+    return found
 
 
 def reader_of(model: Any) -> LeafReader:

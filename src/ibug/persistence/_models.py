@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ibug.exceptions import MissingDependencyError, NotStorableError
+from ibug.leaves import library_of
 from ibug.persistence._container import FormatProblemError
 from ibug.persistence._files import Loading, Saving
 
@@ -160,8 +161,7 @@ def save_model(model: Any, saving: Saving, *, fitted: bool = True) -> dict[str, 
     """Return the description of a model, or None for None; of an untrained copy if not `fitted`."""
     if model is None:
         return None
-    libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
-    store = next((store for library, store in _stores().items() if library in libraries), None)
+    store = _stores().get(library_of(model) or "")
     if store is None:
         raise not_storable(model, "its library is not known")
     name = type(model).__name__
@@ -192,7 +192,7 @@ def load_model(spec: Any, loading: Loading) -> Any:
 
 
 def _stores() -> dict[str, ModelStore]:
-    """Return the stores by library; scikit-learn's is last: the boosters' estimators are scikit-learn's, too."""
+    """Return the stores by library."""
     from ibug.persistence._sklearn import SklearnStore  # which saves and loads the models that it wraps through here
 
     stores: tuple[ModelStore, ...] = (_LightGBM(), _XGBoost(), _CatBoost(), SklearnStore())

@@ -25,7 +25,7 @@ from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import Pipeline
 
 from ibug.exceptions import MissingDependencyError, NotStorableError
-from ibug.leaves import BOOSTERS, reader_type
+from ibug.leaves import BOOSTERS, library_of, reader_type
 from ibug.persistence._allowed_types import ALLOWED_TYPES
 from ibug.persistence._container import Budget, FormatProblemError, json_bytes
 from ibug.persistence._files import Loading, Saving
@@ -117,8 +117,7 @@ class SklearnStore(ModelStore):
 def _is_sklearn_throughout(model: Any) -> bool:
     while (inner := reader_type(model).wrapped(model)) is not None:
         model = inner
-    libraries = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
-    return libraries.isdisjoint(BOOSTERS)
+    return library_of(model) not in BOOSTERS
 
 
 def _set_template(model: Any, template: Any) -> None:

@@ -17,7 +17,7 @@ from ibug._typing import Floats, Rows
 from ibug._validation import check_unique_names, shape_of
 from ibug._warnings import warn_user
 from ibug.exceptions import IBUGError, InvalidInputError, TrainedAnewWarning, UnsupportedModelError
-from ibug.leaves import LeafReader, reader_of, reader_type
+from ibug.leaves import LeafReader, library_of, reader_of, reader_type
 
 
 def fresh(model: Any) -> Any:
@@ -92,7 +92,7 @@ def _innermost(model: Any) -> Any:
 def check_stopping(model: Any, fit_params: Mapping[str, Any]) -> None:
     """Refuse early stopping without rows to stop on, which the library would complain of in its own words."""
     last = _innermost(model)
-    if type(last).__module__.partition(".")[0] not in ("xgboost", "lightgbm") or not hasattr(last, "get_params"):
+    if library_of(last) not in ("xgboost", "lightgbm") or not hasattr(last, "get_params"):
         return
     given = last.get_params()
     name = next((name for name in ("early_stopping_rounds", "early_stopping_round") if given.get(name)), None)
@@ -125,7 +125,10 @@ _FOR_ONE_TARGET = ("LGBMRegressor", "GradientBoostingRegressor", "HistGradientBo
 
 
 def check_outputs(reader: LeafReader, y: Floats) -> None:
-    """Raise InvalidInputError unless the model predicts as many targets as there are. Shapes: y (n_rows,)."""
+    """Raise InvalidInputError unless the model predicts as many targets as there are.
+
+    Shapes: y (n_rows,) or (n_rows, n_targets).
+    """
     n_targets = _n_targets(y)
     if reader.n_outputs == n_targets:
         return
@@ -148,7 +151,7 @@ def _n_targets(y: Floats) -> int:
 def for_targets(model: Any, given: Any, y: Floats) -> Any:
     """Return the model to use for these targets: where none was given, one for each of several.
 
-    Shapes: y (n_rows,).
+    Shapes: y (n_rows,) or (n_rows, n_targets).
     """
     if y.ndim == 1:
         return model
@@ -173,7 +176,10 @@ def for_targets(model: Any, given: Any, y: Floats) -> Any:
 
 
 def check_same_targets(y: Floats, later: Rows | None) -> None:
-    """Raise InvalidInputError unless further rows have as many targets as the training rows. Shapes: y (n_rows,)."""
+    """Raise InvalidInputError unless further rows have as many targets as the training rows.
+
+    Shapes: y (n_rows,) or (n_rows, n_targets).
+    """
     if later is None or later[1].shape[1:] == y.shape[1:]:
         return
     raise InvalidInputError(
@@ -185,7 +191,7 @@ def check_same_targets(y: Floats, later: Rows | None) -> None:
 def target_names(y: Any) -> list[str]:
     """Return the names of several targets: those of a data frame's columns, else ``target_0`` and so on.
 
-    Shapes: y (n_rows,).
+    Shapes: y (n_rows,) or (n_rows, n_targets).
     """
     if getattr(y, "columns", None) is not None:
         check_unique_names(y, "y")
