@@ -169,16 +169,16 @@ def test_training_with_every_booster(files, booster):
 
 @pytest.mark.parametrize("booster", ["lightgbm", "xgboost", "catboost", "sklearn"])
 def test_early_stopping_finds_the_number_of_trees(files, training, booster):
-    from ibug.cli._boosters import BOOSTERS, Training
+    from ibug.cli._boosters import BOOSTERS_BY_NAME, Training
 
     pytest.importorskip("sklearn" if booster == "sklearn" else booster)
     X, y = training
     categorical = ("hour",)
     X = X.astype({"hour": str}) if booster == "catboost" else X
     training = Training(parameters={"learning_rate": 0.3}, jobs=1, categorical=categorical)
-    model, trees = BOOSTERS[booster].estimator(training, X, y, np.ones(len(y)))
+    model, trees = BOOSTERS_BY_NAME[booster].estimator(training, X, y, np.ones(len(y)))
     assert 1 < trees < 1000
-    assert model.get_params()[BOOSTERS[booster].trees] == trees
+    assert model.get_params()[BOOSTERS_BY_NAME[booster].trees] == trees
     model.fit(X, y)
 
 

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("typer")
 
 from ibug.cli import _options
-from ibug.cli._boosters import BOOSTERS
+from ibug.cli._boosters import BOOSTERS_BY_NAME
 from ibug.distributions import families
 
 pytestmark = pytest.mark.once
@@ -39,7 +39,7 @@ def test_nothing_heavy_is_imported_to_answer():
 
 def test_names_in_options_are_those_of_the_library():
     assert tuple(families()) == _options.FAMILIES
-    assert tuple(BOOSTERS) == _options.BOOSTERS
+    assert tuple(BOOSTERS_BY_NAME) == _options.BOOSTER_NAMES
 
 
 def test_the_package_has_all_its_names_without_importing_them(files):

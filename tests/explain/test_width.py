@@ -149,10 +149,10 @@ def test_frames_keep_their_types(train):
 
 def test_polars(train):
     pl = pytest.importorskip("polars")
-    from ibug.explain._shapley import cells_of
+    from ibug.explain._shapley import cell_table
 
     frame = pl.DataFrame({"a": [1.5, None, 3.0], "b": ["x", "y", "x"], "c": [1, 2, 2]})
-    cells = cells_of(frame[:1], frame[1:])
+    cells = cell_table(frame[:1], frame[1:])
     assert cells.codes[:, 1].tolist() == [0, 1, 0]
     made = cells.take(np.array([[0, 1, 2], [1, 0, 0]]))
     assert made.rows() == [(1.5, "y", 2), (None, "x", 1)]

@@ -222,7 +222,7 @@ def _split(X: Any, y: Floats, weight: Any, seed: int) -> tuple[tuple[Any, ...], 
     return take(np.sort(train)), take(np.sort(held_out))
 
 
-class _LightGBM(Booster):
+class _LightGBMBooster(Booster):
     library, regressor, trees = "lightgbm", "LGBMRegressor", "n_estimators"
 
     def settings(self, training: Training) -> dict[str, Any]:
@@ -238,7 +238,7 @@ class _LightGBM(Booster):
         return max(1, int(model.best_iteration_))
 
 
-class _XGBoost(Booster):
+class _XGBoostBooster(Booster):
     library, regressor, trees = "xgboost", "XGBRegressor", "n_estimators"
 
     def settings(self, training: Training) -> dict[str, Any]:
@@ -253,7 +253,7 @@ class _XGBoost(Booster):
         return int(model.best_iteration) + 1
 
 
-class _CatBoost(Booster):
+class _CatBoostBooster(Booster):
     library, regressor, trees, texts = "catboost", "CatBoostRegressor", "iterations", True
 
     def settings(self, training: Training) -> dict[str, Any]:
@@ -271,7 +271,7 @@ class _CatBoost(Booster):
         return int(model.get_best_iteration()) + 1
 
 
-class _Sklearn(Booster):
+class _SklearnBooster(Booster):
     library, regressor, trees, most_categories = "sklearn", "HistGradientBoostingRegressor", "max_iter", 255
 
     def require(self) -> Any:
@@ -288,17 +288,17 @@ class _Sklearn(Booster):
         return max(1, int(np.argmax(model.validation_score_)))  # the first score is that of no tree
 
 
-BOOSTERS: dict[str, Booster] = {
-    "lightgbm": _LightGBM(),
-    "xgboost": _XGBoost(),
-    "catboost": _CatBoost(),
-    "sklearn": _Sklearn(),
+BOOSTERS_BY_NAME: dict[str, Booster] = {
+    "lightgbm": _LightGBMBooster(),
+    "xgboost": _XGBoostBooster(),
+    "catboost": _CatBoostBooster(),
+    "sklearn": _SklearnBooster(),
 }
 
 
 def default_booster() -> str:
     """Return the first library that is installed; scikit-learn always is."""
-    for name, booster in BOOSTERS.items():
+    for name, booster in BOOSTERS_BY_NAME.items():
         try:
             booster.require()
         except IBUGError:

@@ -57,7 +57,7 @@ def evaluate(
     groups: o.Groups = None,
     id: o.Ids = None,
     *,
-    loading: o.Loading,
+    loading: o.LoadOptions,
     reading: ReadOptions,
     strict: o.Strict = False,
     session: Session,

@@ -65,7 +65,7 @@ def explain(
         bool, typer.Option("--width", help="Show which features make the distribution wide (extra explain).")
     ] = False,
     *,
-    loading: o.Loading,
+    loading: o.LoadOptions,
     reading: ReadOptions,
     strict: o.Strict = False,
     session: Session,

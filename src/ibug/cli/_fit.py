@@ -27,7 +27,7 @@ ResidualsName = StrEnum("ResidualsName", ["auto", "model", "none"])
 ConformalName = StrEnum("ConformalName", ["none", "scale", "distribution"])
 Family = StrEnum("Family", ["auto", *o.FAMILIES, "tune"])  # type: ignore[misc]  # mypy wants the names written out
 _STACK = Family("auto")
-BoosterName = StrEnum("BoosterName", list(o.BOOSTERS))  # type: ignore[misc]  # as above
+BoosterName = StrEnum("BoosterName", list(o.BOOSTER_NAMES))  # type: ignore[misc]  # as above
 
 
 _columns = partial(typer.Option, rich_help_panel="Columns")
@@ -124,7 +124,7 @@ def fit(
     session: Session,
 ) -> None:
     """Wrap a trained model, or train one; see HELP."""
-    from ibug.cli._boosters import BOOSTERS, Training, default_booster, load_model, parse_parameters
+    from ibug.cli._boosters import BOOSTERS_BY_NAME, Training, default_booster, load_model, parse_parameters
     from ibug.cli._fitting import Request, train, wrap
     from ibug.cli._model_file import Origin, save
     from ibug.neighbors import Sampling
@@ -153,7 +153,7 @@ def fit(
     else:
         name = default_booster() if booster is None else booster.value
         training = Training(trees, parse_parameters(param or []), seed, jobs)
-        fitted = train(BOOSTERS[name], training, request, session)
+        fitted = train(BOOSTERS_BY_NAME[name], training, request, session)
     origin = Origin(_seen_from(output, train_file), fitted.n_rows, fitted.id)
     save(output, fitted.estimator, fitted.schema, origin)
     facts = {"output": output, "bytes": os.path.getsize(output), **fitted.facts()}

@@ -52,7 +52,7 @@ def monitor(
     ] = None,
     id: o.Ids = None,
     *,
-    loading: o.Loading,
+    loading: o.LoadOptions,
     reading: ReadOptions,
     strict: o.Strict = False,
     session: Session,

@@ -15,7 +15,7 @@ from ibug.cli._model_file import StoredModel, load
 FAMILIES = (
     "normal", "skewnormal", "lognormal", "laplace", "student_t", "logistic", "gumbel", "weibull", "kde", "empirical",
 )  # fmt: skip
-BOOSTERS = ("lightgbm", "xgboost", "catboost", "sklearn")
+BOOSTER_NAMES = ("lightgbm", "xgboost", "catboost", "sklearn")
 
 _ROWS = "Rows: .csv .csv.gz .tsv .parquet .feather or -"
 
@@ -48,7 +48,7 @@ Strict = Annotated[
 
 
 @dataclass(frozen=True)
-class Loading:
+class LoadOptions:
     """The options of all commands that open a model file and predict; see `guarded`."""
 
     jobs: Jobs = -1

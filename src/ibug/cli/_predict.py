@@ -70,7 +70,7 @@ def predict(
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of --samples.")] = 0,
     *,
-    loading: o.Loading,
+    loading: o.LoadOptions,
     chunk_rows: Annotated[
         int | None, typer.Option("--chunk-rows", min=1, help="Rows at a time; fewer take less memory.")
     ] = None,

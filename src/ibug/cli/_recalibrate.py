@@ -42,7 +42,7 @@ def recalibrate(
     weight: Annotated[str | None, typer.Option("--weight", help="The column of weights.")] = None,
     id: o.Ids = None,
     *,
-    loading: o.Loading,
+    loading: o.LoadOptions,
     reading: ReadOptions,
     strict: o.Strict = False,
     session: Session,

@@ -63,7 +63,7 @@ def report(
     train: o.TrainFile = None,
     features: o.Features = True,
     *,
-    loading: o.Loading,
+    loading: o.LoadOptions,
     reading: ReadOptions,
     strict: o.Strict = False,
     session: Session,

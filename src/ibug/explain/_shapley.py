@@ -67,7 +67,7 @@ def _nearest(estimator: Any, X: Any, rows: Any, n_background: int) -> tuple[Any,
     return _safe_indexing(rows, occurring), places.reshape(found.shape)
 
 
-class Cells:
+class CellTable:
     """Rows to explain and below them those that they are compared with, of which new rows are made cell by cell.
 
     Parameters
@@ -93,15 +93,15 @@ class Cells:
         return self._make([self._take(column, rows[:, j]) for j, column in enumerate(self._columns)])
 
 
-def cells_of(X: Any, background: Any) -> Cells:
+def cell_table(X: Any, background: Any) -> CellTable:
     """Join the rows of X and those of the background."""
     if issparse(X) or issparse(background):
         raise InvalidInputError("explain_width takes no sparse matrix: the model must take arrays; pass X.toarray().")
     if is_pandas(X) and is_pandas(background):
-        return _cells_of_pandas(X, background)
+        return _cell_table_of_pandas(X, background)
     if hasattr(X, "vstack") and hasattr(background, "vstack"):  # polars
         series = X.vstack(background).get_columns()
-        return Cells(
+        return CellTable(
             series, [_as_array(column) for column in series], lambda column, rows: column.gather(rows), type(X)
         )
     if hasattr(X, "columns") or hasattr(background, "columns"):
@@ -109,10 +109,10 @@ def cells_of(X: Any, background: Any) -> Cells:
             f"X and background must be of the same kind; got {type(X).__name__} and {type(background).__name__}."
         )
     columns = list(np.concatenate([np.asarray(X), np.asarray(background)]).T)
-    return Cells(columns, columns, lambda column, rows: column[rows], lambda parts: np.stack(parts, axis=1))
+    return CellTable(columns, columns, lambda column, rows: column[rows], lambda parts: np.stack(parts, axis=1))
 
 
-def _cells_of_pandas(X: Any, background: Any) -> Cells:
+def _cell_table_of_pandas(X: Any, background: Any) -> CellTable:
     import pandas as pd
 
     for name, own, other in zip(X.columns, X.dtypes, background.dtypes, strict=True):
@@ -127,7 +127,7 @@ def _cells_of_pandas(X: Any, background: Any) -> Cells:
     def make(parts: list[Any]) -> Any:
         return pd.DataFrame(dict(enumerate(parts))).set_axis(X.columns, axis=1)
 
-    return Cells(columns, columns, lambda column, rows: column.take(rows), make)
+    return CellTable(columns, columns, lambda column, rows: column.take(rows), make)
 
 
 def _as_array(series: Any) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from ibug._progress import Progress
 from ibug._typing import Floats, Integers
 from ibug._validation import as_rows, check_at_least_one, check_methods, check_probability
 from ibug.exceptions import IBUGError, InvalidInputError
-from ibug.explain._shapley import background_of, cells_of, shap_package, shapley_values
+from ibug.explain._shapley import background_of, cell_table, shap_package, shapley_values
 from ibug.rule import one_target
 
 Of = str | float | Callable[[Any], Any]
@@ -66,7 +66,7 @@ class Attributor:
         self._seed = random_state
         rows, self._chosen = background_of(quiet, X, background, choose, n_background, random_state)
         self.n_background = int(self._chosen.shape[1])
-        self.cells = cells_of(X, rows)
+        self.cells = cell_table(X, rows)
         self.names = _names(estimator, X)
 
     def row(self, i: int) -> Attribution:

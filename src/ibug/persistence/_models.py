@@ -72,7 +72,7 @@ class _BoosterStore(ModelStore):
         """Return the booster."""
 
 
-class _LightGBM(_BoosterStore):
+class _LightGBMStore(_BoosterStore):
     """As LightGBM's text format."""
 
     library = "lightgbm"
@@ -115,7 +115,7 @@ class _LightGBM(_BoosterStore):
         return booster
 
 
-class _XGBoost(_BoosterStore):
+class _XGBoostStore(_BoosterStore):
     """As UBJSON."""
 
     library = "xgboost"
@@ -131,7 +131,7 @@ class _XGBoost(_BoosterStore):
         return booster
 
 
-class _CatBoost(ModelStore):
+class _CatBoostStore(ModelStore):
     """As its binary format cbm."""
 
     library = "catboost"
@@ -195,7 +195,7 @@ def _stores() -> dict[str, ModelStore]:
     """Return the stores by library."""
     from ibug.persistence._sklearn import SklearnStore  # which saves and loads the models that it wraps through here
 
-    stores: tuple[ModelStore, ...] = (_LightGBM(), _XGBoost(), _CatBoost(), SklearnStore())
+    stores: tuple[ModelStore, ...] = (_LightGBMStore(), _XGBoostStore(), _CatBoostStore(), SklearnStore())
     return {store.library: store for store in stores}
 
 
