@@ -106,7 +106,7 @@ class TargetRule:
         """Return the calibrated variances, (n_rows,)."""
         return self.calibrated(self.spread.variance(batch.values, batch.weights))
 
-    def distribution(self, batch: Batch) -> Distribution:
+    def before_conformal(self, batch: Batch) -> Distribution:
         """Return the distributions of a batch of one target, without conformal calibration."""
         variance = self.variance(batch)
         if self.stack is not None:
@@ -260,18 +260,28 @@ class Rule:
         return {name: value for name, value in self.__dict__.items() if name not in _MADE_AGAIN}
 
     def distribution(self, batch: Batch) -> Any:
-        """Return the distributions of a batch that has the neighbours in `needs`; of several targets a JointStack."""
+        """Return the distributions of a batch that has the neighbours in `needs`; of several targets a JointStack.
+
+        Those of one target have their conformal calibration. A joint distribution has none: `marginals` have it.
+        """
+        return self._conformalized(self._before_conformal(batch), batch.row_context)
+
+    def _before_conformal(self, batch: Batch) -> Any:
+        """Return the distributions of a batch without conformal calibration."""
         ones = [batch.of_target(j, part.needs) for j, part in enumerate(self.parts)]
         if self.coupling is None:
-            return self.parts[0].conformalized(self.parts[0].distribution(ones[0]), batch.row_context)
+            return self.parts[0].before_conformal(ones[0])
         known = zip(self.parts, ones, self.coupling.pooled, strict=True)
-        # Its conformal calibration is in `marginals` and `ends`.
         return self.coupling.distribution(batch, tuple(part.as_stack(one, pooled) for part, one, pooled in known))
 
+    def _conformalized(self, distribution: Any, row_context: Mapping[str, NDArray[Any]]) -> Any:
+        """Return the distributions of one target with conformal calibration; a joint distribution as it is."""
+        return distribution if self.coupling is not None else self.parts[0].conformalized(distribution, row_context)
+
     def marginals(self, distribution: Any) -> list[Distribution]:
-        """Return the distributions of each target, with conformal calibration if there is one."""
+        """Return the distributions of each target, with conformal calibration, of what `distribution` has returned."""
         if self.coupling is None:
-            return [distribution]
+            return [distribution]  # which has it already
         marginals = zip(self.parts, distribution.marginals(), strict=True)
         return [part.conformalized(one, {}) for part, one in marginals]
 
