@@ -122,8 +122,8 @@ def test_what_a_combination_looks_at():
     )
     assert combination_features(False, (9, 31, 301)) == (("targets", 31), ("targets", 9), ("targets", 301))
     few = plan_of(make_rows(0, k=5))
-    assert combination_features(True, few.scales) == (("residuals", 5), ("targets", 5))
-    assert plan_of(make_rows(0, k=1)).scales == (1, 1, 1)
+    assert combination_features(True, few.combination_ks) == (("residuals", 5), ("targets", 5))
+    assert plan_of(make_rows(0, k=1)).combination_ks == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -154,12 +154,12 @@ def test_a_combination_looks_no_further_than_it_must(make, scoring, width):
 
 
 def test_how_wide_a_combination_may_look():
-    assert plan_of(make_rows(0)).widths == (63, 101, 301)
-    assert plan_of(make_rows(0, k=80)).widths == (63, 80)
-    assert plan_of(make_rows(0, k=40)).widths == (40,)
-    assert plan_of(make_rows(0), k=101).widths == (63, 101)
+    assert plan_of(make_rows(0)).wide_ks == (63, 101, 301)
+    assert plan_of(make_rows(0, k=80)).wide_ks == (63, 80)
+    assert plan_of(make_rows(0, k=40)).wide_ks == (40,)
+    assert plan_of(make_rows(0), k=101).wide_ks == (63, 101)
     for options in ({"scoring": "nll"}, {"scoring": crps}, {"distribution": "laplace"}):
-        assert plan_of(make_rows(0), **options).widths == (301,)
+        assert plan_of(make_rows(0), **options).wide_ks == (301,)
 
 
 def test_without_calibration_or_with_distributions_of_the_neighbours_there_is_no_combination():

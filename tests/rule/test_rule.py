@@ -271,13 +271,13 @@ def test_without_validation_rows_the_rule_is_what_was_asked_for():
 
 
 def test_a_widened_rule_has_the_same_share_of_more_rows():
-    rule = RULES["stack"].widened(0.8, 10**6)
+    rule = RULES["stack"].with_more_neighbors(0.8, 10**6)
     part = rule.parts[0]
     assert (rule.k, part.spread.k) == (9, 9)  # 7/0.8 = 8.75
     assert [one.k for one in part.stack.experts.targets] == [4, 11]
     assert [one.k for one in part.stack.experts.residuals] == [6]
-    assert rule.widened(1.0, 10**6) is rule
-    few = RULES["stack"].widened(0.8, 8)
+    assert rule.with_more_neighbors(1.0, 10**6) is rule
+    few = RULES["stack"].with_more_neighbors(0.8, 8)
     assert (few.k, max(few.needs.values())) == (8, 8)
     assert len(few.parts[0].stack.experts) == len(few.parts[0].stack.weights)
 
@@ -287,7 +287,9 @@ def test_a_widened_variance_has_the_expectation_that_it_was_calibrated_for(k):
     values = {"targets": np.random.default_rng(k).normal(size=(40_000, 2 * k))}
     rule = TargetRule(Spread.of("targets", k), Family("normal", Normal), k, 0.0, gamma=1.7, delta=0.4)
     batch = make_batch()._replace(values=values)
-    assert rule.widened(0.5, 2 * k).variance(batch).mean() == pytest.approx(rule.variance(batch).mean(), rel=0.02)
+    assert rule.with_more_neighbors(0.5, 2 * k).variance(batch).mean() == pytest.approx(
+        rule.variance(batch).mean(), rel=0.02
+    )
 
 
 def test_smaller_errors_make_narrower_normal_distributions_and_leave_neighbours_as_they_are():

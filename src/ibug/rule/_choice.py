@@ -14,11 +14,11 @@ from ibug.calibration import variance_calibrator
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import Scoring
 from ibug.rule._family import Family
-from ibug.rule._plan import SCALES, Plan
+from ibug.rule._plan import COMBINATION_KS, Plan
 from ibug.rule._spread import Combination, Feature, Spread
 from ibug.rule._statistics import TargetStatistics
 
-_USUAL = SCALES.index(31)
+_USUAL = COMBINATION_KS.index(31)
 
 #: How the variance of each quantity is calibrated unless it is said otherwise: that of targets as the paper does.
 _CALIBRATION = {"targets": "grid", "residuals": "continuous"}
@@ -94,20 +94,20 @@ def combined(plan: Plan, statistics: TargetStatistics) -> Choice | None:
     if not plan.options.calibrate or plan.options.location != "model":
         return None
     # The narrowest neighbourhood that is about as good as the widest: a search for fewer neighbours is faster.
-    *narrower, widest = plan.widths
-    best = _combination(plan, statistics, (*plan.scales[:-1], widest))
+    *narrower, widest = plan.wide_ks
+    best = _combination(plan, statistics, (*plan.combination_ks[:-1], widest))
     if best is None:
         return None
-    for width in narrower:
-        choice = _combination(plan, statistics, (*plan.scales[:-1], width))
+    for k in narrower:
+        choice = _combination(plan, statistics, (*plan.combination_ks[:-1], k))
         if choice is not None and choice.score <= (1 + _NEGLIGIBLE) * best.score:
             return choice
     return best
 
 
-def _combination(plan: Plan, statistics: TargetStatistics, scales: Sequence[int]) -> Choice | None:
+def _combination(plan: Plan, statistics: TargetStatistics, combination_ks: Sequence[int]) -> Choice | None:
     """Return the combination of spreads in neighbourhoods of these sizes."""
-    features = combination_features("residuals" in plan.quantities, scales, own=plan.own_residuals)
+    features = combination_features("residuals" in plan.quantities, combination_ks, own=plan.own_residuals)
     variances = np.stack([statistics.columns(quantity, [k])[:, 0] for quantity, k in features], axis=1)
     error, loss = statistics.y - statistics.mean, plan.options.loss
     fitted = Combination.fit(variances, error, loss=loss, tiny=plan.tiny, weights=statistics.weights)

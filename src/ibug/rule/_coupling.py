@@ -106,7 +106,7 @@ class Coupling:
         pairs = zip(self.pooled, supports, strict=True)
         return replace(self, pooled=tuple(replace(one, support=support) for one, support in pairs))
 
-    def widened(self, factor: float, most: int) -> Coupling:
+    def with_more_neighbors(self, factor: float, most: int) -> Coupling:
         """Return the same of experts that ask this many times as many neighbours, `most` at most."""
         return replace(self, experts=self.experts.scaled(factor, most))
 

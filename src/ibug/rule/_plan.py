@@ -14,10 +14,10 @@ from ibug.rule._targets import TargetSummary
 K_CANDIDATES = (3, 5, 7, 9, 11, 15, 31, 61, 91, 121, 151, 201, 301, 401, 501, 601, 701)
 
 #: The neighbourhoods that a combination looks at: the nearest, the usual, and the wide one.
-SCALES = (9, 31, 301)
+COMBINATION_KS = (9, 31, 301)
 
 #: How wide the wide one may be, the narrowest first: the nearest 63 are those that experts of a stack look at.
-WIDTHS = (63, 101, 301)
+WIDE_KS = (63, 101, 301)
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Plan:
     target: TargetSummary
     quantities: tuple[str, ...]  # what neighbours are asked for
     candidates: tuple[int, ...]  # the numbers of neighbours to choose from
-    scales: tuple[int, ...]  # the numbers of neighbours that a combination looks at
+    combination_ks: tuple[int, ...]  # the numbers of neighbours that a combination looks at
     most: int  # the largest number of neighbours that may be looked at
     has_residuals: bool  # whether training rows have out-of-sample residuals that are to be used
     own_residuals: bool = False  # whether these were made by the model itself
@@ -54,28 +54,28 @@ class Plan:
         ks = candidates(options.k, most, share)
         largest = most if options.k is None else ks[0]
         used = has_residuals and "residuals" in quantities
-        scales = tuple(min(scaled_k(k, share), largest) for k in SCALES)
-        return cls(options, target, quantities, ks, scales, largest, used, used and own_residuals, share)
+        combination_ks = tuple(min(scaled_k(k, share), largest) for k in COMBINATION_KS)
+        return cls(options, target, quantities, ks, combination_ks, largest, used, used and own_residuals, share)
 
     def without_residuals(self) -> Plan:
         """Return the same candidates as far as they need targets alone."""
         return replace(self, quantities=("targets",), has_residuals=False, own_residuals=False)
 
     @property
-    def widths(self) -> tuple[int, ...]:
+    def wide_ks(self) -> tuple[int, ...]:
         """The numbers of neighbours that the wide neighbourhood of a combination may have, ascending."""
         # There is a choice for normal distributions and the CRPS only. A log likelihood is decided by the few rows that
         # are far out, for which many neighbours are safer; and a family is fitted anew for each candidate.
         if self.options.scoring != "crps" or self.keeps_values:
-            return self.scales[-1:]
-        return tuple(sorted({min(scaled_k(k, self.share), self.scales[-1]) for k in WIDTHS}))
+            return self.combination_ks[-1:]
+        return tuple(sorted({min(scaled_k(k, self.share), self.combination_ks[-1]) for k in WIDE_KS}))
 
     @property
     def ks(self) -> tuple[int, ...]:
         """All numbers of neighbours that are looked at, ascending."""
         if not self.options.spread.combines:
             return self.candidates
-        return tuple(sorted({*self.candidates, *self.scales, *self.widths}))
+        return tuple(sorted({*self.candidates, *self.combination_ks, *self.wide_ks}))
 
     @property
     def needs(self) -> dict[str, int]:

@@ -161,8 +161,8 @@ class TargetRule:
             return self
         return replace(self, stack=None if self.stack is None else self.stack.bounded(support.bounds), support=support)
 
-    def widened(self, share: float, most: int) -> TargetRule:
-        """Return the rule with as many neighbours as are the same share of more training rows; see `Rule.widened`."""
+    def with_more_neighbors(self, share: float, most: int) -> TargetRule:
+        """Return the rule with as many neighbours as are the same share of more training rows."""
 
         def number(k: int) -> int:
             return min(scaled_k(k, 1 / share), most)
@@ -179,7 +179,7 @@ class TargetRule:
             min_variance=floor,
             gamma=gamma,
             tuning={**self.tuning, "k": np.array([number(k) if k else 0 for k in self.tuning["k"].tolist()], np.int64)},
-            stack=None if self.stack is None else self.stack.widened(1 / share, most),
+            stack=None if self.stack is None else self.stack.with_more_neighbors(1 / share, most),
         )
 
     def with_errors_times(self, factor: float) -> TargetRule:
@@ -416,13 +416,13 @@ class Rule:
         supports = [part.support.bounds for part in parts]
         return replace(self, parts=parts, coupling=None if self.coupling is None else self.coupling.bounded(supports))
 
-    def widened(self, share: float, most: int) -> Rule:
+    def with_more_neighbors(self, share: float, most: int) -> Rule:
         """Return the rule for more training rows: with as many neighbours as are the same share of these."""
         # What is learned with k of 0.8 n rows holds for k/0.8 of n: a neighbourhood is then as wide as it was.
         if share == 1:
             return self
-        parts = tuple(part.widened(share, most) for part in self.parts)
-        coupling = None if self.coupling is None else self.coupling.widened(1 / share, most)
+        parts = tuple(part.with_more_neighbors(share, most) for part in self.parts)
+        coupling = None if self.coupling is None else self.coupling.with_more_neighbors(1 / share, most)
         return replace(self, parts=parts, coupling=coupling)
 
     def with_errors_times(self, factor: Floats) -> Rule:

@@ -67,7 +67,7 @@ class Stacked:
         """Return the same stack with other bounds of the target."""
         return replace(self, pooled=replace(self.pooled, support=support))
 
-    def widened(self, factor: float, most: int) -> Stacked:
+    def with_more_neighbors(self, factor: float, most: int) -> Stacked:
         """Return the same stack of experts that ask this many times as many neighbours, `most` at most."""
         return replace(self, experts=self.experts.scaled(factor, most))
 

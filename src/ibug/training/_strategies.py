@@ -371,7 +371,7 @@ def _cross_fitted(request: FitRequest) -> SourceAndRule:
     )
     rule = conformalized(with_calibrated_sides(rule, rows, options), rows_of(held_out), options)
     most = source.index.n_rows if options.k is None else min(options.k, source.index.n_rows)
-    rule = rule.widened(found.share, most).with_k(options.k)
+    rule = rule.with_more_neighbors(found.share, most).with_k(options.k)
     if options.scales_errors:
         rule = rule.with_errors_times(found.improvement)
     return SourceAndRule(source, _for_final_model(rule, source, request.X, options.n_jobs))
