@@ -16,7 +16,7 @@ from ibug.exceptions import InvalidInputError
 from ibug.explain import influence
 from ibug.rule._experts import Evidence, Experts, ExpertStatistics, Nearest, pool
 from ibug.rule._spread import Combination, Spread
-from ibug.rule._stack import Stacked
+from ibug.rule._stack import StackRule
 
 pytestmark = pytest.mark.once
 
@@ -72,7 +72,7 @@ def test_a_stack_is_that_of_repeated_rows(neighbors):
         np.testing.assert_allclose(getattr(of_few, name), getattr(of_many, name), rtol=1e-9, atol=1e-12)
     own = np.array([0.2, 0.1, 0.3, 0.15, 0.25])
     made = [
-        Stacked(kinds[k], own, np.full(5, np.nan), 0.0, "crps", pooled, 0.2).distribution(evidence)
+        StackRule(kinds[k], own, np.full(5, np.nan), 0.0, "crps", pooled, 0.2).distribution(evidence)
         for k, evidence in ((7, few), (17, many))
     ]
     np.testing.assert_allclose(made[0].cdf(y), made[1].cdf(y), atol=1e-6)  # masses have single precision

@@ -19,7 +19,7 @@ from ibug.rule._coupling import (
     pseudo_rows,
 )
 from ibug.rule._experts import Evidence, Experts, ExpertStatistics, Nearest, pool
-from ibug.rule._stack import SHRINKAGE, Stacked, fit
+from ibug.rule._stack import SHRINKAGE, StackRule, fit
 
 pytestmark = pytest.mark.once
 
@@ -153,7 +153,7 @@ def test_joint_experts_of_one_target_are_those_of_its_stack():
             evidence.residuals[:, :, j],
         )
         np.testing.assert_array_equal(np.sort(found.errors[:, j]), found.pooled[j].errors)
-        stacked = Stacked(
+        stacked = StackRule(
             EXPERTS, weights, np.full(5, np.nan), np.nan, "crps", found.pooled[j], own[j].mixture.bandwidth
         )
         expected, marginal = stacked.distribution(one), joint.marginal(j)

@@ -27,7 +27,7 @@ from ibug.rule import (
 )
 from ibug.rule._experts import Experts, Nearest, Pooled
 from ibug.rule._spread import Spread
-from ibug.rule._stack import Stacked
+from ibug.rule._stack import StackRule
 
 pytestmark = pytest.mark.once
 
@@ -44,7 +44,7 @@ def make_stack(**shared):
     experts = Experts(targets=(Nearest(3), Nearest(9, 15.0)), residuals=(Nearest(5, 2.0),))
     pooled = Pooled(np.linspace(-2, 2, 9), **shared)
     weights = np.array([0.3, 0.2, 0.1, 0.2, 0.2])
-    return Stacked(experts, weights, np.full(5, 1.5), 1.2, "crps", pooled, 0.25)
+    return StackRule(experts, weights, np.full(5, 1.5), 1.2, "crps", pooled, 0.25)
 
 
 def rule_of(*known, **parameters):

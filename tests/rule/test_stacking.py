@@ -8,7 +8,7 @@ from scipy.integrate import trapezoid
 from ibug.distributions import Stack
 from ibug.exceptions import InvalidInputError
 from ibug.rule._experts import BANDWIDTHS, Evidence, Experts, ExpertStatistics, Nearest, Pooled, pool, resolution
-from ibug.rule._stack import Stacked, _with_least, fit, normal_only
+from ibug.rule._stack import StackRule, _with_least, fit, normal_stack_rule
 
 pytestmark = [pytest.mark.once, pytest.mark.kernel]
 
@@ -109,7 +109,7 @@ def test_the_score_is_that_of_the_distributions(scoring, support, whole):
     assert stacked.weights[0] >= 1 / 81
     # The scores of single experts are those of stacks with one expert.
     for j in range(len(EXPERTS)):
-        alone = Stacked(EXPERTS, np.eye(6)[j], stacked.scores, 0.0, scoring, pooled, stacked.bandwidth)
+        alone = StackRule(EXPERTS, np.eye(6)[j], stacked.scores, 0.0, scoring, pooled, stacked.bandwidth)
         if np.isfinite(stacked.scores[j]):
             assert score_of(alone, evidence, y) == pytest.approx(stacked.scores[j], rel=1e-6)
 
@@ -124,7 +124,7 @@ def test_never_worse_than_the_normal_expert(scoring, seed):
     experts = Experts().without_residuals()
     pooled = pool(evidence.mean, evidence.scale, y)
     stacked = fit(experts, pooled, ExpertStatistics.of(experts, pooled, evidence, y), scoring)
-    normal = Stacked(experts, np.eye(len(experts))[0], stacked.scores, 0.0, scoring, pooled, 0.25)
+    normal = StackRule(experts, np.eye(len(experts))[0], stacked.scores, 0.0, scoring, pooled, 0.25)
     assert score_of(stacked, evidence, y) <= score_of(normal, evidence, y) + 1e-12
 
 
@@ -208,7 +208,7 @@ def test_a_stack_has_the_atoms_of_its_experts():
     evidence, y = rows()
     pooled = pool(evidence.mean, evidence.scale, y)
     weights = np.array([0.1, 0.2, 0.3, 0.0, 0.15, 0.25])
-    d = Stacked(EXPERTS, weights, weights, 0.0, "crps", pooled, 0.25).distribution(evidence)
+    d = StackRule(EXPERTS, weights, weights, 0.0, "crps", pooled, 0.25).distribution(evidence)
     for row in range(6):
         parts = discrete(EXPERTS, pooled, evidence, row)
         for x in np.concatenate([evidence.targets[row], evidence.mean[row] + evidence.residuals[row]]):
@@ -224,10 +224,10 @@ def test_needs_are_those_of_experts_with_a_weight():
     evidence, y = rows()
     pooled = pool(evidence.mean, evidence.scale, y)
     weights = np.array([0.4, 0.2, 0.4, 0.0, 0.0, 0.0])
-    stacked = Stacked(EXPERTS, weights, weights, 0.0, "crps", pooled, 0.25)
+    stacked = StackRule(EXPERTS, weights, weights, 0.0, "crps", pooled, 0.25)
     assert stacked.needs == {"targets": 2, "residuals": 0}
     assert stacked.distribution(evidence).atoms.shape == (6, 2)
-    normal = normal_only(EXPERTS, pooled, "crps", "why not")
+    normal = normal_stack_rule(EXPERTS, pooled, "crps", "why not")
     assert normal.needs == {"targets": 0, "residuals": 0}
     np.testing.assert_allclose(normal.distribution(evidence).mean(), evidence.mean)
     fewer = Evidence(evidence.mean, evidence.scale, evidence.targets[:, :1], evidence.shares[:, :1])
@@ -260,13 +260,13 @@ def test_state_brings_a_stack_back(scoring):
     evidence, y = rows(30, 9)
     pooled = pool(evidence.mean, evidence.scale, y, support=(-50.0, np.inf), resolution=0.1)
     stacked = fit(EXPERTS, pooled, ExpertStatistics.of(EXPERTS, pooled, evidence, y), scoring)
-    again = Stacked.from_state(stacked.state())
+    again = StackRule.from_state(stacked.state())
     np.testing.assert_array_equal(again.distribution(evidence).logpdf(y), stacked.distribution(evidence).logpdf(y))
     assert again.table()["expert"].tolist() == stacked.table()["expert"].tolist()
     assert again.needs == stacked.needs
     for change in ({"weights": [1.0]}, {"weights": [2.0, 0, 0, 0, 0, 0]}, {"bandwidth": -1.0}):
         with pytest.raises(InvalidInputError):
-            Stacked.from_state(stacked.state() | change)
+            StackRule.from_state(stacked.state() | change)
 
 
 def test_pooled_errors():

@@ -126,9 +126,9 @@ class Coupling:
         if self.pseudo_rows is not None:
             copulas = local_copulas(self.copula, batch.vectors("residuals", self.n_local), self.pseudo_rows)
         scale = np.stack([one.scale for one in own], axis=1)
-        return JointStack(batch.mean, scale, near, own, self._mixture(own), copulas)
+        return JointStack(batch.mean, scale, near, own, self._mixture_params(own), copulas)
 
-    def _mixture(self, own: tuple[Stack, ...]) -> JointMixtureParams:
+    def _mixture_params(self, own: tuple[Stack, ...]) -> JointMixtureParams:
         """Return what all rows of the distributions have in common."""
         first = 1 + self.experts.n_general
         errors, neighbors = self.weights[2] if self.experts.errors else 0.0, sum(self.weights[first:].tolist())
@@ -161,7 +161,7 @@ class Coupling:
         rest |= {"boxes": None if boxes is None else BoxCalibrator.from_state(boxes)}
         coupling = cls(experts, weights, scores, float(state["score"]), pooled, **rest)
         nothing = np.empty(0)  # impossible values are refused now, not when a row is predicted
-        coupling._mixture(tuple(normal_stack(nothing, nothing, one) for one in coupling.pooled))
+        coupling._mixture_params(tuple(normal_stack(nothing, nothing, one) for one in coupling.pooled))
         return coupling
 
 

@@ -23,7 +23,7 @@ from ibug.rule._plan import Plan, candidates, most_needed
 from ibug.rule._reference import Reference, ordered_sample
 from ibug.rule._rule import STACK, Rule, TargetRule, joined, refused, tuning_table
 from ibug.rule._spread import Spread
-from ibug.rule._stack import Stacked, fit, normal_stack, too_few
+from ibug.rule._stack import StackRule, fit, normal_stack, too_few
 from ibug.rule._statistics import Statistics, TargetStatistics
 from ibug.rule._targets import TargetSummary
 
@@ -140,7 +140,7 @@ def _best(plan: Plan, statistics: TargetStatistics, singles: Mapping[str, Choice
     return rule, score
 
 
-def _stacked(plan: Plan, statistics: TargetStatistics, choice: Choice) -> tuple[float, Stacked]:
+def _stacked(plan: Plan, statistics: TargetStatistics, choice: Choice) -> tuple[float, StackRule]:
     """Return the stack whose normal expert is the chosen distribution, after its score on the validation rows."""
     assert plan.experts is not None, "the stack is a candidate"
     evidence = statistics.evidence(choice.gamma * choice.candidate.variance + choice.delta)

@@ -25,7 +25,7 @@ from ibug.rule._family import Family
 from ibug.rule._plan import most_needed
 from ibug.rule._reference import Reference
 from ibug.rule._spread import Spread, around
-from ibug.rule._stack import Stacked, normal_stack
+from ibug.rule._stack import StackRule, normal_stack
 from ibug.rule._targets import TargetRange, TargetSupport
 
 Columns = dict[str, NDArray[Any]]
@@ -76,7 +76,7 @@ class TargetRule:
     min_variance: float  # the floor ρ of the variance before calibration
     gamma: float = 1.0  # the calibration: variance ← γ · max(variance, ρ) + δ
     delta: float = 0.0
-    stack: Stacked | None = None  # experts, of which the normal distribution is one, if the distributions are stacks
+    stack: StackRule | None = None  # experts, of which the normal distribution is one, if the distributions are stacks
     conformal: ConformalCalibrator | None = None  # fitted
     tuning: Columns = field(default_factory=tuning_table)  # the candidates that validation rows chose from
     support: TargetSupport = field(default_factory=TargetSupport)  # which family and stack have
@@ -110,22 +110,22 @@ class TargetRule:
         """Return the distributions of a batch of one target, without conformal calibration."""
         variance = self.variance(batch)
         if self.stack is not None:
-            return self._mixture(self.stack, batch, variance)
+            return self._stack(self.stack, batch, variance)
         values = None
         if self.family.needs_neighbors:
             quantity = self.spread.quantity
             values = around(quantity, batch.values[quantity][:, : self.k], batch.mean)
         return self.family.distribution(batch.mean, variance, values)
 
-    def as_stack(self, batch: Batch, pooled: Pooled) -> Stack:
+    def stack_of(self, batch: Batch, pooled: Pooled) -> Stack:
         """Return the same as stacks, also where they are normal distributions: a coupling takes these."""
         variance = self.variance(batch)
         if self.stack is None:
             return normal_stack(batch.mean, np.sqrt(variance), pooled)
-        return self._mixture(self.stack, batch, variance)
+        return self._stack(self.stack, batch, variance)
 
     @staticmethod
-    def _mixture(stack: Stacked, batch: Batch, variance: Floats) -> Stack:
+    def _stack(stack: StackRule, batch: Batch, variance: Floats) -> Stack:
         """Return the distributions of a stack. Shapes: variance (n_rows,)."""
         values, shares = batch.values, batch.shares(max(stack.needs.values()))
         targets = values["targets"] if "targets" in values else np.empty((batch.n_rows, 0))
@@ -212,7 +212,7 @@ class TargetRule:
             Spread.from_state(state["spread"]),
             Family.from_state(state["family"]),
             **{name: state[name] for name in _NUMBERS},
-            stack=None if state["stack"] is None else Stacked.from_state(state["stack"]),
+            stack=None if state["stack"] is None else StackRule.from_state(state["stack"]),
             support=TargetSupport.from_state(state["support"]),
             conformal=calibrator_from_state(state["conformal"]),
             tuning={str(name): np.asarray(column) for name, column in state["tuning"].items()},
@@ -272,7 +272,7 @@ class Rule:
         if self.coupling is None:
             return self.parts[0].before_conformal(ones[0])
         known = zip(self.parts, ones, self.coupling.pooled, strict=True)
-        return self.coupling.distribution(batch, tuple(part.as_stack(one, pooled) for part, one, pooled in known))
+        return self.coupling.distribution(batch, tuple(part.stack_of(one, pooled) for part, one, pooled in known))
 
     def _conformalized(self, distribution: Any, row_context: Mapping[str, NDArray[Any]]) -> Any:
         """Return the distributions of one target with conformal calibration; a joint distribution as it is."""

@@ -32,7 +32,7 @@ _RIDGE = 1e-12  # below that, so that it moves nothing by itself
 
 
 @dataclass(frozen=True)
-class Stacked:
+class StackRule:
     """J experts with the weights that `fit` found on validation rows, the normal one first."""
 
     experts: Experts
@@ -63,11 +63,11 @@ class Stacked:
             "score": self.scores,
         }
 
-    def bounded(self, support: tuple[float, float]) -> Stacked:
+    def bounded(self, support: tuple[float, float]) -> StackRule:
         """Return the same stack with other bounds of the target."""
         return replace(self, pooled=replace(self.pooled, support=support))
 
-    def with_more_neighbors(self, factor: float, most: int) -> Stacked:
+    def with_more_neighbors(self, factor: float, most: int) -> StackRule:
         """Return the same stack of experts that ask this many times as many neighbours, `most` at most."""
         return replace(self, experts=self.experts.scaled(factor, most))
 
@@ -83,7 +83,7 @@ class Stacked:
             scale = scale * self._middle
             if self.moves_neighbors:
                 atoms = loc[:, None] + _stretched(atoms - loc[:, None], self.sides)
-        return Stack.of_sorted(loc, scale, atoms, masses, self._mixture)
+        return Stack.of_sorted(loc, scale, atoms, masses, self._mixture_params)
 
     @property
     def _middle(self) -> float:
@@ -95,7 +95,7 @@ class Stacked:
         return self.experts.active(self.weights)
 
     @read_only_property
-    def _mixture(self) -> MixtureParams:
+    def _mixture_params(self) -> MixtureParams:
         pooled, on_errors = self.pooled, self.weights[1] if self.experts.errors else 0.0
         weights = np.array([self.weights[0], on_errors, self.weights[self.experts.n_general :].sum()])
         errors = _stretched(pooled.errors, self.sides) / self._middle  # which the scale has, too
@@ -113,7 +113,7 @@ class Stacked:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Stacked:
+    def from_state(cls, state: Mapping[str, Any]) -> StackRule:
         """Return the stack that has this state; impossible values are refused."""
         experts = Experts.from_state(state["experts"])
         weights, scores = checked_weights(state, len(experts))
@@ -123,7 +123,7 @@ class Stacked:
         found = weights, scores, float(state["score"]), str(state["scoring"])
         shared = Pooled.from_state(state["pooled"]), float(state["bandwidth"]), str(state["reason"])
         stacked = cls(experts, *found, *shared, (below, above), bool(state["moves_neighbors"]))
-        stacked._mixture  # noqa: B018 - impossible values are refused now, not when a row is predicted
+        stacked._mixture_params  # noqa: B018 - impossible values are refused now, not when a row is predicted
         return stacked
 
 
@@ -145,7 +145,7 @@ def fit(
     statistics: ExpertStatistics | None,
     scoring: str = "crps",
     shrinkage: float = SHRINKAGE,
-) -> Stacked:
+) -> StackRule:
     r"""Find the weights of experts that have the best score on validation rows.
 
     For the CRPS, with a and B the mean distances of the experts to the targets and to each other, they minimise
@@ -158,12 +158,12 @@ def fit(
         raise InvalidInputError(f"A stack is fitted for one of the scores {tuple(_FITS)}; got {scoring!r}.")
     n = 0 if statistics is None else len(statistics)
     if statistics is None or n < FEWEST_ROWS:
-        return normal_only(experts, pooled, scoring, too_few(n))
+        return normal_stack_rule(experts, pooled, scoring, too_few(n))
     weights, bandwidth, score, scores = _FITS[scoring](statistics, 1 + experts.errors, shrinkage)
     if not score <= scores[0]:
-        normal = normal_only(experts, pooled, scoring, "No mixture scored better on the validation rows.")
+        normal = normal_stack_rule(experts, pooled, scoring, "No mixture scored better on the validation rows.")
         return replace(normal, scores=scores, score=float(scores[0]), bandwidth=bandwidth)
-    return Stacked(experts, weights, scores, float(score), scoring, pooled, bandwidth)
+    return StackRule(experts, weights, scores, float(score), scoring, pooled, bandwidth)
 
 
 def too_few(n: int) -> str:
@@ -172,11 +172,11 @@ def too_few(n: int) -> str:
     return f"With {rows}, weights of experts cannot be found: at least {FEWEST_ROWS} are needed."
 
 
-def normal_only(experts: Experts, pooled: Pooled, scoring: str, reason: str) -> Stacked:
+def normal_stack_rule(experts: Experts, pooled: Pooled, scoring: str, reason: str) -> StackRule:
     """Return the stack in which the normal expert has all the weight, for a reason."""
     weights = np.eye(len(experts))[0]
     unknown = np.full(len(experts), np.nan)
-    return Stacked(experts, weights, unknown, np.nan, scoring, pooled, USUAL_BANDWIDTH, reason)
+    return StackRule(experts, weights, unknown, np.nan, scoring, pooled, USUAL_BANDWIDTH, reason)
 
 
 Found = tuple[Floats, float, float, Floats]  # weights, bandwidth, score of the stack, score of each expert
