@@ -90,7 +90,7 @@ def test_each_target_has_its_own_neighbours_and_rule(u, model):
     expected = IBUGRegressor(model.estimators_[1], prefit=True).fit(
         X[TRAIN], Y[TRAIN, 1], X_val=X[VALID], y_val=Y[VALID, 1]
     )
-    np.testing.assert_array_equal(batch.own[1].rows[:, :5], expected.kneighbors(X[NEW], 5)[1])
+    np.testing.assert_array_equal(batch.per_target[1].rows[:, :5], expected.kneighbors(X[NEW], 5)[1])
 
 
 def test_weights_of_outputs(model, tmp_path):

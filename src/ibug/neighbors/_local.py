@@ -19,7 +19,7 @@ from ibug.neighbors._index import JoinedIndex, LeafIndex
 from ibug.neighbors._leaf_numbers import LeafNumbers
 from ibug.neighbors._sampling import Sampling
 from ibug.neighbors._search import SearchPlan, not_self
-from ibug.neighbors._source import Batch, OwnNeighbors, Residuals, plain_floats
+from ibug.neighbors._source import Batch, Residuals, TargetNeighbors, plain_floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,8 @@ class LocalSource:
     leaves_out_self: bool = False  # the rows asked for are those of residual_index: none is its own neighbour there
     weights: Floats | None = None  # (n_train,) of the rows as neighbours, all above zero; None where they count alike
     new_errors: Floats | None = None  # (n_new,) or (n_new, d), the model's on the latest rows added, 1,000 at most
-    own: tuple[LeafIndex | JoinedIndex, ...] = ()  # an index for each of several targets that have trees of their own
+    # An index for each of several targets that have trees of their own.
+    target_indexes: tuple[LeafIndex | JoinedIndex, ...] = ()
     search: SearchPlan = field(default_factory=SearchPlan)  # of all these indexes
 
     @property
@@ -63,11 +64,11 @@ class LocalSource:
         leaves = LeafNumbers.of(reader, X, sampling, rng, verbose=verbose)
         rows = sampling.rows(len(y), rng)
         index = leaves.index_of(X, rows, n_jobs=n_jobs, title="indexing training rows", verbose=verbose)
-        own = tuple(
+        target_indexes = tuple(
             one.index_of(X, rows, n_jobs=n_jobs, title=f"indexing the trees of target {j}", verbose=verbose)
             for j, one in enumerate(leaves.of_outputs())
         )
-        source = cls(model, leaves, index, rows, y, residuals or Residuals(), own=own)
+        source = cls(model, leaves, index, rows, y, residuals or Residuals(), target_indexes=target_indexes)
         return source._by_gain(sampling) if sampling.takes_gains else source
 
     def _by_gain(self, sampling: Sampling) -> LocalSource:
@@ -142,11 +143,11 @@ class LocalSource:
         verbose: bool = False,
     ) -> Iterator[Batch]:
         """Yield one batch of rows after another, with predictions, neighbours and their values."""
-        own, k_others = dict(needs), 0
-        if self.residual_index is not None and "residuals" in own:
-            k_others = own.pop("residuals")
-        k = max(own.values(), default=0)
-        quantities = {quantity: self._values(quantity) for quantity in own}
+        training_needs, k_others = dict(needs), 0
+        if self.residual_index is not None and "residuals" in training_needs:
+            k_others = training_needs.pop("residuals")
+        k = max(training_needs.values(), default=0)
+        quantities = {quantity: self._values(quantity) for quantity in training_needs}
         chunks = self.leaves.chunks(
             X, k + k_others, predict=predict, n_jobs=n_jobs, title="finding neighbours", verbose=verbose
         )
@@ -159,9 +160,9 @@ class LocalSource:
                 *self._query(leaves, k, n_jobs),
                 self.n_trees,
                 quantities,
-                own,
+                training_needs,
                 weights=self.weights,
-                own=tuple(self._own_neighbors(leaves, k, n_jobs)),
+                per_target=tuple(self._per_target(leaves, k, n_jobs)),
             )
             if k_others:
                 near = self._validation_rows(leaves, k_others, where, n_jobs)
@@ -211,16 +212,16 @@ class LocalSource:
         """Return all but the model as plain values and arrays; `from_state` puts it together again."""
         other = self.residual_index
         indexes = {"index": self.index.arrays(), "residual_index": None if other is None else other.arrays()}
-        own = {"own_indexes": [one.arrays() for one in self.own]} if self.own else {}
-        return {**indexes, **own, **self._rest()}
+        per_target = {"own_indexes": [one.arrays() for one in self.target_indexes]} if self.target_indexes else {}
+        return {**indexes, **per_target, **self._rest()}
 
     @classmethod
     def from_state(cls, model: Any, state: Mapping[str, Any]) -> LocalSource:
         """Return the source of a model that has this state; parts that do not belong together are refused."""
         other = state["residual_index"]
         residual_index = None if other is None else LeafIndex.from_arrays(other)
-        own = tuple(LeafIndex.from_arrays(one) for one in state.get("own_indexes", ()))
-        return cls.assemble(model, LeafIndex.from_arrays(state["index"]), residual_index, state, own)
+        target_indexes = tuple(LeafIndex.from_arrays(one) for one in state.get("own_indexes", ()))
+        return cls.assemble(model, LeafIndex.from_arrays(state["index"]), residual_index, state, target_indexes)
 
     @classmethod
     def assemble(
@@ -229,7 +230,7 @@ class LocalSource:
         index: LeafIndex | JoinedIndex,
         residual_index: LeafIndex | JoinedIndex | None,
         rest: Mapping[str, Any],
-        own: tuple[LeafIndex | JoinedIndex, ...] = (),
+        target_indexes: tuple[LeafIndex | JoinedIndex, ...] = (),
     ) -> LocalSource:
         """Return the source of a model and its indexes, after checking that they belong together."""
         reader, n_trees = reader_from_state(model, rest["reader"]), rest["n_model_trees"]
@@ -251,7 +252,7 @@ class LocalSource:
             residual_index,
             weights=weights,
             new_errors=new,
-            own=own,
+            target_indexes=target_indexes,
             search=SearchPlan.from_state(rest.get("search", {})),
         )
         source.check()
@@ -259,7 +260,7 @@ class LocalSource:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickle holds what a file holds: the trees are read from the model again.
-        return LocalSource.assemble, (self.model, self.index, self.residual_index, self._rest(), self.own)
+        return LocalSource.assemble, (self.model, self.index, self.residual_index, self._rest(), self.target_indexes)
 
     def _rest(self) -> dict[str, Any]:
         """Return all but the model and the indexes as plain values and arrays."""
@@ -301,8 +302,8 @@ class LocalSource:
             require(self.residuals.shape == self.targets.shape, "its residuals do not match its targets")
         n_targets = 1 if self.targets.ndim == 1 else self.targets.shape[1]
         require(self.leaves.reader.n_outputs == n_targets, "its model does not match its targets")
-        sizes = [len(some) for some in self.leaves.columns_of_outputs] if self.own else []
-        fits = [(one.n_trees, one.n_rows) for one in self.own] == [(size, n_rows) for size in sizes]
+        sizes = [len(some) for some in self.leaves.columns_of_outputs] if self.target_indexes else []
+        fits = [(one.n_trees, one.n_rows) for one in self.target_indexes] == [(size, n_rows) for size in sizes]
         require(fits, "the indexes of its targets do not match its model")
 
     def _query(self, leaves: NDArray[np.int32], k: int, n_jobs: int | None) -> tuple[NDArray[np.int32], Integers]:
@@ -311,13 +312,13 @@ class LocalSource:
         affinities, rows = self.index.query(leaves, k, n_cells=self.search.n_cells, n_jobs=n_jobs)
         return affinities, rows if self.rows is None else self.rows[rows]
 
-    def _own_neighbors(self, leaves: NDArray[np.int32], k: int, n_jobs: int | None) -> Iterator[OwnNeighbors]:
+    def _per_target(self, leaves: NDArray[np.int32], k: int, n_jobs: int | None) -> Iterator[TargetNeighbors]:
         """Yield the neighbours of rows by the trees of each target, where these are apart."""
         columns = self.leaves.columns_of_outputs
-        for index, some in zip(self.own, columns, strict=True):
+        for index, some in zip(self.target_indexes, columns, strict=True):
             chosen = np.ascontiguousarray(leaves[:, some])
             affinities, rows = index.query(chosen, k, n_cells=self.search.n_cells, n_jobs=n_jobs)
-            yield OwnNeighbors(affinities, rows if self.rows is None else self.rows[rows], len(some))
+            yield TargetNeighbors(affinities, rows if self.rows is None else self.rows[rows], len(some))
 
     def _validation_rows(self, leaves: NDArray[np.int32], k: int, where: slice, n_jobs: int | None) -> Integers:
         """Return the k nearest validation rows, (n_rows, k)."""
@@ -367,7 +368,7 @@ def updated(
 
     Shapes: weights (n_rows,).
     """
-    for index in (source.index, source.residual_index, *source.own):
+    for index in (source.index, source.residual_index, *source.target_indexes):
         _check_growable(index)
     n_old = len(source.targets)
     gone = 0 if keep is None else max(0, n_old + len(y) - keep)
@@ -393,9 +394,11 @@ def updated(
         "rows": None if source.rows is None else rows[rows >= gone] - gone,
         "targets": np.concatenate([source.targets, y])[gone:],
         "new_errors": np.concatenate([before, errors])[-_MOST_ERRORS:],
-        "own": tuple(
+        "target_indexes": tuple(
             _moved(one, leaves, X, drawn, n_gone, **options)
-            for one, leaves in zip(source.own, source.leaves.of_outputs() if source.own else (), strict=True)
+            for one, leaves in zip(
+                source.target_indexes, source.leaves.of_outputs() if source.target_indexes else (), strict=True
+            )
         ),
     }
     if source.weights is not None:

@@ -17,16 +17,16 @@ from ibug._typing import Floats, Integers, LeavesOf
 from ibug._validation import require
 
 
-class OwnNeighbors(NamedTuple):
+class TargetNeighbors(NamedTuple):
     """Neighbours by the trees of one target."""
 
     affinities: NDArray[Any]  # (n_rows, k)
     rows: NDArray[Any]  # (n_rows, k) the training rows
     n_trees: int  # the affinity of twins
 
-    def take(self, some: slice | NDArray[np.intp]) -> OwnNeighbors:
+    def take(self, some: slice | NDArray[np.intp]) -> TargetNeighbors:
         """Return those of some of the rows."""
-        return OwnNeighbors(self.affinities[some], self.rows[some], self.n_trees)
+        return TargetNeighbors(self.affinities[some], self.rows[some], self.n_trees)
 
 
 class Batch(NamedTuple):
@@ -47,7 +47,7 @@ class Batch(NamedTuple):
     # Of several targets: by quantity, (n_train, n_targets), the values of all training rows in place of `values`; and
     # for each target the neighbours in its own trees, where it has some.
     tables: Mapping[str, Floats] = MappingProxyType({})
-    own: tuple[OwnNeighbors, ...] = ()
+    per_target: tuple[TargetNeighbors, ...] = ()
 
     @classmethod
     def of(
@@ -61,12 +61,12 @@ class Batch(NamedTuple):
         needs: Mapping[str, int],
         *,
         weights: Floats | None = None,
-        own: tuple[OwnNeighbors, ...] = (),
+        per_target: tuple[TargetNeighbors, ...] = (),
     ) -> Batch:
         """Return rows with the values that their neighbours have, of quantities and weights of all training rows."""
         if mean.ndim > 1:  # a rule takes from the tables what it needs
             tables = {quantity: quantities[quantity] for quantity in needs}
-            return cls(where, mean, affinities, rows, {}, n_trees, tables=tables, own=own)
+            return cls(where, mean, affinities, rows, {}, n_trees, tables=tables, per_target=per_target)
         values = {quantity: quantities[quantity].take(rows[:, :k]) for quantity, k in needs.items()}
         counts = {} if weights is None else {quantity: weights.take(rows[:, :k]) for quantity, k in needs.items()}
         return cls(where, mean, affinities, rows, values, n_trees, weights=counts)
@@ -90,7 +90,7 @@ class Batch(NamedTuple):
         """Return the rows as those of one target, with its own neighbours and their values."""
         if self.n_targets == 1:
             return self
-        near = self.own[target] if self.own else OwnNeighbors(self.affinities, self.rows, self.n_trees)
+        near = self.per_target[target] if self.per_target else TargetNeighbors(self.affinities, self.rows, self.n_trees)
         values = {quantity: self.tables[quantity][near.rows[:, :k], target] for quantity, k in needs.items()}
         return Batch(
             self.where, self.mean[:, target], near.affinities, near.rows, values, near.n_trees, self.row_context
@@ -114,7 +114,7 @@ class Batch(NamedTuple):
             values=values,
             row_context=row_context,
             weights=weights,
-            own=tuple(one.take(some) for one in self.own),
+            per_target=tuple(one.take(some) for one in self.per_target),
         )
 
     def divided(self, n_parts: int) -> list[Batch]:
@@ -198,8 +198,8 @@ def map_batches(batches: Iterable[Batch], function: Callable[[Batch], Part], n_j
 
 
 # The kinds that a model makes of its own training rows; their level is too low.
-_OWN = ("leave-one-out", "out-of-bag")
-_KINDS = ("none", "clones", *_OWN, "validation")
+_BY_MODEL = ("leave-one-out", "out-of-bag")
+_KINDS = ("none", "clones", *_BY_MODEL, "validation")
 
 
 def root_mean_square(errors: Floats) -> Any:
@@ -222,9 +222,9 @@ class Residuals:
     reason: str = ""  # why the model itself could not make them, if it was asked
 
     @property
-    def are_own(self) -> bool:
+    def made_by_model(self) -> bool:
         """Whether the model itself has made them: their level is too low."""
-        return self.kind in _OWN
+        return self.kind in _BY_MODEL
 
     @property
     def level(self) -> Any:
@@ -280,7 +280,7 @@ class CrossFittedSource:
     targets: Floats  # (n_train,), or (n_train, n_targets) of several targets
     residuals: Floats  # of the same shape
     weights: Floats | None = None  # (n_train,) of the rows as neighbours; None where they count alike
-    own: tuple[OwnNeighbors, ...] = ()  # neighbours of each of several targets that have trees of their own, as shares
+    per_target: tuple[TargetNeighbors, ...] = ()  # as shares, of several targets that have trees of their own
 
     leaves_of: ClassVar[None] = None  # each row has those of its own clone
 
@@ -317,8 +317,8 @@ class CrossFittedSource:
                 quantities,
                 needs,
                 weights=self.weights,
-                own=tuple(
-                    OwnNeighbors(one.affinities[chosen, :k], one.rows[chosen, :k].astype(np.int64), 1)
-                    for one in self.own
+                per_target=tuple(
+                    TargetNeighbors(one.affinities[chosen, :k], one.rows[chosen, :k].astype(np.int64), 1)
+                    for one in self.per_target
                 ),
             )

@@ -203,7 +203,7 @@ class ReadRows(ValidationRows):
         for batch in super().batches(needs):
             first, last = np.searchsorted(self.sampled, (batch.where.start, batch.where.stop))
             self.kept.append((batch.mean, batch.take(self.sampled[first:last] - batch.where.start, int(first))))
-            n_numbers += batch.rows.size * (1 + len(batch.own))
+            n_numbers += batch.rows.size * (1 + len(batch.per_target))
             if self.reads_again and n_numbers <= _MOST_KEPT:
                 found.append(batch)
             yield batch

@@ -23,7 +23,7 @@ from ibug._validation import check_probability
 from ibug.calibration import halves
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import reader_of, weighted_outputs
-from ibug.neighbors import Batch, CrossFittedSource, LocalSource, OwnNeighbors, Sampling
+from ibug.neighbors import Batch, CrossFittedSource, LocalSource, Sampling, TargetNeighbors
 from ibug.training._models import fresh
 
 
@@ -68,14 +68,14 @@ class CrossFit:
     rows: NDArray[np.intp]  # (n_tuned,), whose neighbours were searched, ascending, all of them predicted
     affinities: NDArray[np.float32]  # (n_tuned, k), shares of the trees of the row's own model
     neighbors: NDArray[np.int32]  # (n_tuned, k), among the rows that the row's own model was trained on
-    own: tuple[OwnNeighbors, ...]  # the same by the trees of each of several targets, where these are apart
+    per_target: tuple[TargetNeighbors, ...]  # the same by the trees of each of several targets, where these are apart
     share: float = 1.0  # the number of rows that a clone was trained on, over that of all rows, on average
     improvement: Any = 1.0  # () or (n_targets,), see `improvement_of`
 
     def source(self, y: Floats, weights: Floats | None) -> CrossFittedSource:
         """Return the source of these neighbours. Shapes: y (n_rows,) or (n_rows, n_targets); weights (n_rows,)."""
         mean, residuals = self.mean[self.rows], y - self.mean
-        return CrossFittedSource(mean, self.affinities, self.neighbors, y, residuals, weights, self.own)
+        return CrossFittedSource(mean, self.affinities, self.neighbors, y, residuals, weights, self.per_target)
 
 
 def make_folds(cv: Any, n_rows: int, y: Floats, rng: np.random.RandomState) -> list[Fold]:
@@ -220,11 +220,14 @@ def _nearest(source: LocalSource, X: Any, k: int, train: NDArray[np.intp], n_job
     """Return affinities, as shares, and neighbours by all trees, then by those of each target where these are apart."""
     batches = list(source.batches(X, {"targets": min(k, source.index.n_rows)}, predict=False, n_jobs=n_jobs))
 
-    def whole(parts: Sequence[Batch | OwnNeighbors]) -> Nearest:
+    def whole(parts: Sequence[Batch | TargetNeighbors]) -> Nearest:
         counts, rows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("affinities", "rows"))
         return (counts / parts[0].n_trees).astype(np.float32), train[rows].astype(np.int32)
 
-    return [whole(batches), *(whole([batch.own[j] for batch in batches]) for j in range(len(source.own)))]
+    return [
+        whole(batches),
+        *(whole([batch.per_target[j] for batch in batches]) for j in range(len(source.target_indexes))),
+    ]
 
 
 class _Predicted(NamedTuple):
@@ -251,4 +254,4 @@ def _joined(parts: list[_Predicted], n_rows: int, rows: NDArray[np.intp], share:
             where = np.searchsorted(rows, part.queried)
             affinities[where], neighbors[where] = (each[:, :k] for each in part.nearest[number])
         found.append((affinities, neighbors))
-    return CrossFit(mean, rows, *found[0], tuple(OwnNeighbors(*one, 1) for one in found[1:]), share)
+    return CrossFit(mean, rows, *found[0], tuple(TargetNeighbors(*one, 1) for one in found[1:]), share)

@@ -312,7 +312,7 @@ def _split(request: FitRequest) -> SourceAndRule:
     if not options.refit:
         return SourceAndRule(source, rule)
     final = with_planned_search(request.source(request.final_model(), own=options.asks_model), request.X, options)
-    if source.out_of_sample.are_own and final.out_of_sample.are_own:
+    if source.out_of_sample.made_by_model and final.out_of_sample.made_by_model:
         final = final.with_training_residuals(final.out_of_sample.at_level(source.out_of_sample.level))
     elif "residuals" in rule.needs:  # which the final model cannot compute, or not even the first one could
         _require_residuals(options, final.out_of_sample.reason or source.out_of_sample.reason)
@@ -433,7 +433,7 @@ def learn_from(
         )
     if from_rows:
         options.check_residual_rows(len(rows.y))
-    if from_rows or source.out_of_sample.are_own:
+    if from_rows or source.out_of_sample.made_by_model:
         predictions = np.asarray(reader.predict(rows.X), np.float64)
         errors = rows.y - predictions
         if from_rows:
@@ -446,7 +446,7 @@ def learn_from(
             source=source.leaving_out_self() if from_rows else source,
             mean=None if reader.predicts_by_walk else predictions,
         )
-    own, has_residuals = source.out_of_sample.are_own, source.has_training_residuals
+    own, has_residuals = source.out_of_sample.made_by_model, source.has_training_residuals
     known: dict[str, Any] = {"has_residuals": has_residuals, "own_residuals": own}
     rule = learn(rows, options, targets, **known)
     checked = with_checked_search(source, rule, (rows.X, rows.y), options)
