@@ -1,4 +1,4 @@
-"""How well the affinity score finds rows unlike the training data: ``python benchmarks/shift.py --help``."""
+"""How well the affinity score finds rows dissimilar to the training data: ``python benchmarks/shift.py --help``."""
 
 import sys
 from pathlib import Path

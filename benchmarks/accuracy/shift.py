@@ -1,4 +1,4 @@
-"""Does the affinity score find rows unlike the training data? An AUROC per dataset and kind of shift.
+"""Does the affinity score find rows dissimilar to the training data? An AUROC per dataset and kind of shift.
 
     IBUG_DATA=folder python benchmarks/shift.py [--datasets concrete,wine] [--max-rows 5000]
 

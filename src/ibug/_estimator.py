@@ -285,7 +285,7 @@ class ProbabilisticRegressorMixin:
         check_divisible(X)
         validate_data(self, X, skip_check_array=True)
         self.feature_types_ = feature_types(X)
-        return X, check_targets(X, y, "y", several=self._takes_multioutput)
+        return X, check_targets(X, y, "y", multioutput=self._takes_multioutput)
 
     def _check_validation_rows(self, X_val: Any, y_val: Any, names: Sequence[str] | None = None) -> Rows | None:
         """Return validation rows and their targets, which must have these names if they have some."""
@@ -296,7 +296,7 @@ class ProbabilisticRegressorMixin:
             raise InvalidInputError(f"X_val and y_val belong together: {missing} is missing.")
         X_val = as_rows(X_val)
         validate_data(self, X_val, reset=False, skip_check_array=True)
-        return X_val, check_targets(X_val, y_val, "y_val", several=self._takes_multioutput, names=names)
+        return X_val, check_targets(X_val, y_val, "y_val", multioutput=self._takes_multioutput, names=names)
 
     def _check_labelled_rows(self, X: Any, y: Any, missing: str) -> Rows:
         """Return rows and targets that a fitted estimator is given later; `missing` is said where one is None."""
@@ -304,7 +304,7 @@ class ProbabilisticRegressorMixin:
             raise InvalidInputError(missing)
         X = self._check_rows(X)
         names = getattr(self, "target_names_", None)
-        return X, check_targets(X, y, "y", several=self._takes_multioutput, names=names)
+        return X, check_targets(X, y, "y", multioutput=self._takes_multioutput, names=names)
 
     def _check_rows(self, X: Any) -> Any:
         if self._is_plain(X):  # nothing to complain of: a single row should not pay for finding that out in detail

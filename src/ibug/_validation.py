@@ -76,11 +76,13 @@ def shape_of(y: Any) -> tuple[int, ...]:
         return ()
 
 
-def check_targets(X: Any, y: Any, name: str, *, several: bool = False, names: Sequence[str] | None = None) -> Floats:
-    """Return a copy of the targets as finite floats, (n,), one per row of X; or (n, d), d ≥ 2, if `several`."""
+def check_targets(
+    X: Any, y: Any, name: str, *, multioutput: bool = False, names: Sequence[str] | None = None
+) -> Floats:
+    """Return a copy of the targets as finite floats, (n,), one per row of X; or (n, d), d ≥ 2, if `multioutput`."""
     check_target_names(names, y, name)
     shape = shape_of(y)
-    targets = column_or_1d(y, warn=True) if not several or len(shape) != 2 or shape[1] < 2 else np.asarray(y)
+    targets = column_or_1d(y, warn=True) if not multioutput or len(shape) != 2 or shape[1] < 2 else np.asarray(y)
     if targets.dtype.kind in "mM":
         raise InvalidInputError(f"{name} must be numbers; got dates or times ({targets.dtype}): choose a unit first.")
     targets = check_array(targets, ensure_2d=False, dtype=np.float64, copy=True, input_name=name)

@@ -427,7 +427,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     def affinity_score(self, X: Any) -> Floats:
         """Return the similarity of each row to the training data, (n_rows,): its neighbours' mean share of the trees.
 
-        Below ``affinity_threshold_`` a row is unlike the training rows.
+        Below ``affinity_threshold_`` a row is dissimilar to the training rows.
         """
         X = self._check_rows(X)
         return self.source_.affinity_scores(X, self.k_, n_jobs=self.n_jobs, verbose=bool(self.verbose))

@@ -70,8 +70,8 @@ def evaluate(
     table = open_table(test, reading, session)
     targets = stored.targets(target, table, session)
     ids = divided(id or (), table.columns)
-    several = bool(stored.target_names)
-    if several and (groups is not None or plots is not None):
+    multioutput = bool(stored.target_names)
+    if multioutput and (groups is not None or plots is not None):
         raise typer.BadParameter("these are for one target, and the model has several.", param_hint="--groups, --plots")
     rows = stored.read_labelled(table, targets, session, ids=ids, groups=groups, strict=strict)
     with session.stages():
@@ -81,7 +81,7 @@ def evaluate(
         session.report(result | ({} if scores.groups is None else {"groups": scores.groups}))
     else:
         wide = session.out.width >= _WIDE
-        session.show(_scores_text(scores, plain, coverages, table.name, several=several, wide=wide))
+        session.show(_scores_text(scores, plain, coverages, table.name, multioutput=multioutput, wide=wide))
         if scores.groups is not None:
             session.show(_groups_text(scores.groups, _main(coverages), str(groups)))
         for path in drawn:
@@ -174,10 +174,10 @@ def _main(coverages: list[float]) -> float:
     return _MAIN if _MAIN in coverages else max(coverages)
 
 
-def _scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, several: bool, wide: bool) -> Any:
+def _scores_text(scores: Any, plain: Any, levels: list[float], file: str, *, multioutput: bool, wide: bool) -> Any:
     """Return the scores of ibug and of the plain neighbours, CRPS and width first."""
     head = words((f"{scores.n_rows:,}", "value"), " rows of ", (file, "value"))
-    if several:
+    if multioutput:
         return Group(head, "", _score_table(_of_all_first(scores), scores, plain, wide))
     intervals = plain_table("interval", "mean width", "plain neighbours", "inside", "plain neighbours")
     for level in [f"{100 * level:g}" for level in levels]:

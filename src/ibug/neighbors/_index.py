@@ -217,7 +217,7 @@ class LeafIndex:
         Parameters
         ----------
         values : ndarray of shape (n_rows,)
-            The values of the rows: their targets, say. If all are alike, the shares are 0.
+            The values of the rows: their targets, say. If all are equal, the shares are 0.
         """
         centered = (values - values.mean())[self._order]
         total = float(np.sum(np.square(centered)))

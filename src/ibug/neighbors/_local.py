@@ -35,7 +35,7 @@ class LocalSource:
     out_of_sample: Residuals = field(default_factory=Residuals)
     residual_index: LeafIndex | JoinedIndex | None = None
     leaves_out_self: bool = False  # the rows asked for are those of residual_index: none is its own neighbour there
-    weights: Floats | None = None  # (n_train,) of the rows as neighbours, all above zero; None where they count alike
+    weights: Floats | None = None  # (n_train,) of the rows as neighbours, all above zero; None where they count equally
     new_errors: Floats | None = None  # (n_new,) or (n_new, d), the model's on the latest rows added, 1,000 at most
     # An index for each of several targets that have trees of their own.
     target_indexes: tuple[LeafIndex | JoinedIndex, ...] = ()
@@ -241,13 +241,13 @@ class LocalSource:
         leaves = LeafNumbers(reader, n_trees, ascending(rest["trees"]))
         residuals = Residuals.from_state(rest, of_validation=residual_index is not None)
         weights = None if rest.get("weights") is None else plain_floats(rest["weights"])
-        new = None if rest.get("new_errors") is None else plain_floats(rest["new_errors"], several=True)
+        new = None if rest.get("new_errors") is None else plain_floats(rest["new_errors"], multioutput=True)
         source = cls(
             model,
             leaves,
             index,
             ascending(rest["rows"]),
-            plain_floats(rest["targets"], several=True),
+            plain_floats(rest["targets"], multioutput=True),
             residuals,
             residual_index,
             weights=weights,

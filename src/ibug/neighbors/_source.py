@@ -43,7 +43,9 @@ class Batch(NamedTuple):
     values: Mapping[str, Floats]  # by quantity ("targets", "residuals"), (n_rows, k of the quantity)
     n_trees: int  # the affinity of twins
     row_context: Mapping[str, NDArray[Any]] = MappingProxyType({})  # what a rule needs of the rows, (n_rows, …)
-    weights: Mapping[str, Floats] = MappingProxyType({})  # of neighbours, shaped as values; none where all count alike
+    weights: Mapping[str, Floats] = MappingProxyType(
+        {}
+    )  # of neighbours, shaped as values; none where all count equally
     # Of several targets: by quantity, (n_train, n_targets), the values of all training rows in place of `values`; and
     # for each target the neighbours in its own trees, where it has some.
     tables: Mapping[str, Floats] = MappingProxyType({})
@@ -78,7 +80,7 @@ class Batch(NamedTuple):
 
     @property
     def most_weights(self) -> Floats | None:
-        """The weights of the quantity that has the most neighbours, (n_rows, k); None where all count alike."""
+        """The weights of the quantity that has the most neighbours, (n_rows, k); None where all count equally."""
         return max(self.weights.values(), key=lambda each: each.shape[1], default=None)
 
     @property
@@ -163,7 +165,7 @@ class ValidationRows:
     y: Floats  # (n_rows,), or (n_rows, n_targets)
     n_jobs: int | None = None
     verbose: bool = False
-    weights: Floats | None = None  # (n_rows,) all above zero; None where they count alike
+    weights: Floats | None = None  # (n_rows,) all above zero; None where they count equally
     features: Any = None  # the rows themselves, where X is something else
     share: float = 1.0  # the number of training rows among which neighbours are found, over that of the final model
     mean: Floats | None = None  # of the shape of y, their predictions where these are known already
@@ -247,7 +249,7 @@ class Residuals:
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, of_validation: bool) -> Residuals:
         """Return the residuals that have this state."""
-        values = None if state["residuals"] is None else plain_floats(state["residuals"], several=True)
+        values = None if state["residuals"] is None else plain_floats(state["residuals"], multioutput=True)
         usual = "none" if values is None else "validation" if of_validation else "clones"
         kind, reason = state.get("residual_kind", usual), state.get("residual_reason", "")
         known = kind in _KINDS and isinstance(reason, str)
@@ -256,10 +258,10 @@ class Residuals:
         return cls(values, kind, reason)
 
 
-def plain_floats(array: Any, *, several: bool = False) -> Floats:
+def plain_floats(array: Any, *, multioutput: bool = False) -> Floats:
     """Return targets or residuals, (n_rows,); of several targets (n_rows, n_targets), where that may be."""
     floats = np.asarray(array)
-    columns = floats.ndim == 1 or (several and floats.ndim == 2 and floats.shape[1] >= 2)
+    columns = floats.ndim == 1 or (multioutput and floats.ndim == 2 and floats.shape[1] >= 2)
     require(floats.dtype == np.float64 and columns, "its targets or residuals are no numbers")
     return floats
 
@@ -279,7 +281,7 @@ class CrossFittedSource:
     neighbors: NDArray[np.int32]  # (n_rows, k), rows that this clone was trained on, as numbers of training rows
     targets: Floats  # (n_train,), or (n_train, n_targets) of several targets
     residuals: Floats  # of the same shape
-    weights: Floats | None = None  # (n_train,) of the rows as neighbours; None where they count alike
+    weights: Floats | None = None  # (n_train,) of the rows as neighbours; None where they count equally
     per_target: tuple[TargetNeighbors, ...] = ()  # as shares, of several targets that have trees of their own
 
     leaves_of: ClassVar[None] = None  # each row has those of its own clone

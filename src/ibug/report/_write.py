@@ -125,7 +125,7 @@ def write(
     check_methods(estimator, "predict_dist", "predict")
     X = as_rows(X)
     names = getattr(estimator, "target_names_", None)
-    targets = check_targets(X, y, "y", several=names is not None, names=names)
+    targets = check_targets(X, y, "y", multioutput=names is not None, names=names)
     shown = X if X_shown is None else as_rows(X_shown)
     _check(targets, names, shown, ids, coverage)
     if X_train is not None and X_shown is None and hasattr(estimator, "kneighbors"):

@@ -208,7 +208,7 @@ def _coupled(plans: Sequence[Plan], parts: Sequence[TargetRule], statistics: Sta
 
 
 def affinity_threshold(similarity: Floats, weights: Floats | None) -> float:
-    """Return the affinity score below which a row is called unlike the training rows; NaN of too few rows.
+    """Return the affinity score below which a row is called dissimilar to the training rows; NaN of too few rows.
 
     Shapes: similarity (n,); weights (n,).
     """

@@ -210,7 +210,7 @@ def summarize(y: Floats, options: Options) -> tuple[TargetSummary, ...]:
     """Return what a rule has to know of each target. Shapes: y (n,) or (n, n_targets)."""
     if y.ndim == 1:
         return (TargetSummary.of(y, options),)
-    _check_several(options)
+    _check_multioutput(options)
     deviation = y.std(axis=0)
     tiny = np.finfo(np.float64).eps * np.abs(y).max(axis=0, initial=0.0)
     units = np.where(deviation > tiny, deviation, 1.0)  # 1 for a target that does not vary
@@ -234,7 +234,7 @@ def ranges_of(y: Floats) -> list[TargetRange]:
     return [TargetRange.of(column) for column in y.reshape(len(y), -1).T]
 
 
-def _check_several(options: Options) -> None:
+def _check_multioutput(options: Options) -> None:
     """Raise InvalidInputError for parameters that only one target can have."""
     if options.sampling.weight_neighbors:
         raise InvalidInputError(

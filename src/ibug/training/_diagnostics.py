@@ -190,7 +190,9 @@ class ReadRows(ValidationRows):
     source: LocalSource
     sampled: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # whose neighbours are kept
     reads_again: bool = False  # whether they are read for the choice of a rule, and for its calibration
-    kept: list[tuple[Floats, Batch]] = field(default_factory=list)  # by batch: predictions of all, and those sampled
+    sampled_parts: list[tuple[Floats, Batch]] = field(
+        default_factory=list
+    )  # by batch: predictions of all, and those sampled
     whole: list[Batch] = field(default_factory=list)  # all batches, where they are read again and there are few
 
     def batches(self, needs: Mapping[str, int]) -> Iterator[Batch]:
@@ -198,11 +200,13 @@ class ReadRows(ValidationRows):
         if self.whole:  # the choice of a rule looks at more neighbours than the rule
             yield from self.whole
             return
-        self.kept.clear()
+        self.sampled_parts.clear()
         found, n_numbers = [], 0
         for batch in super().batches(needs):
             first, last = np.searchsorted(self.sampled, (batch.where.start, batch.where.stop))
-            self.kept.append((batch.mean, batch.take(self.sampled[first:last] - batch.where.start, int(first))))
+            self.sampled_parts.append(
+                (batch.mean, batch.take(self.sampled[first:last] - batch.where.start, int(first)))
+            )
             n_numbers += batch.rows.size * (1 + len(batch.per_target))
             if self.reads_again and n_numbers <= _MOST_KEPT:
                 found.append(batch)
@@ -213,12 +217,12 @@ class ReadRows(ValidationRows):
     @property
     def predictions(self) -> Floats:
         """The predictions of all rows, (n_rows,) or (n_rows, n_targets)."""
-        return np.concatenate([mean for mean, _ in self.kept])
+        return np.concatenate([mean for mean, _ in self.sampled_parts])
 
     def sampled_batches(self, rule: Rule, leaves_of: LeavesOf) -> Iterator[Batch]:
         """Yield the sampled rows with their neighbours, and with their row context."""
         context = rule.row_context(_safe_indexing(self.X, self.sampled), leaves_of) if len(self.sampled) else {}
-        return with_row_context((batch for _, batch in self.kept), context)
+        return with_row_context((batch for _, batch in self.sampled_parts), context)
 
 
 def evenly_spaced(n_rows: int, most: int = _COMPARED_ROWS) -> NDArray[np.intp]:

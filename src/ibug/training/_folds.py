@@ -156,7 +156,7 @@ def cross_fit(
     seeds = rng.randint(2**31 - 1, size=len(folds))
     both = _without_two(folds[0], folds[1]) if curve and k and len(folds) > 1 else None
     tasks = [*folds] if both is None else [*folds, both]  # the last clone is asked for errors alone
-    at_once = min(effective_n_jobs(n_jobs), len(tasks))
+    n_parallel = min(effective_n_jobs(n_jobs), len(tasks))
     lock = Lock()
 
     def fit_fold(train: NDArray[np.intp], test: NDArray[np.intp], seed: int | None) -> _Predicted:
@@ -167,7 +167,7 @@ def cross_fit(
         queried, found = test[:0] if seed is None else test[np.isin(test, rows)], []
         if k and len(queried):
             source = LocalSource.build(clone, reader, X_train, y[train], sampling, np.random.RandomState(seed))
-            found = _nearest(source, _safe_indexing(X, queried), k, train, n_jobs if at_once == 1 else 1)
+            found = _nearest(source, _safe_indexing(X, queried), k, train, n_jobs if n_parallel == 1 else 1)
         with lock:
             progress.advance(1)
         return _Predicted(test, mean, queried, found)
@@ -175,7 +175,7 @@ def cross_fit(
     with Progress(f"cross-fitting {len(tasks)} clones", len(tasks), enabled=verbose) as progress:
         # In threads: the rows are not copied, the libraries release the interpreter while they train, and a clone is
         # deterministic wherever it is trained.
-        results = Parallel(n_jobs=at_once, require="sharedmem")(
+        results = Parallel(n_jobs=n_parallel, require="sharedmem")(
             delayed(fit_fold)(train, test, seed) for (train, test), seed in zip_longest(tasks, seeds)
         )
     n_tested = sum(len(test) for _, test in folds)

@@ -452,7 +452,7 @@ def learn_from(
     checked = with_checked_search(source, rule, (rows.X, rows.y), options)
     if checked.search.n_cells != source.search.n_cells:  # then neighbours are others
         of_rows = checked.leaving_out_self() if from_rows else checked
-        rows = replace(rows, source=of_rows, kept=[], whole=[])
+        rows = replace(rows, source=of_rows, sampled_parts=[], whole=[])
         rule = learn(rows, options, targets, **known)
     source = checked
     if parts is None:
