@@ -1,0 +1,206 @@
+"""How the time of a row grows with the training rows, and what the largest index costs from `fit` to a mapped file."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.common.bars import Bar
+from benchmarks.common.processes import result_of
+from benchmarks.common.progress import say
+from benchmarks.common.quiet import quiet
+from benchmarks.common.timing import ALONE, Task, best, in_turn, one_by_one, peak_memory, seconds, single_rows
+from benchmarks.search.indexes import table, trained_model
+from ibug import IBUGRegressor, LeafIndex
+
+QUERIES = 10_000  # rows to predict, that no index has
+VALIDATED = 10_000
+BATCH = 2048
+EXACT = 256  # rows of a batch that is compared with all training rows
+K = 63
+NOISE = 0.05  # of a column's standard deviation, on rows that are repeated
+CHUNK = 8192
+
+MOST_GROWTH = {640_000: 4.0, 2_500_000: 8.0}  # of the time of a row, from 40,000 rows on
+MOST_BYTES = 1.1  # per row and tree
+
+
+class Grown:
+    """A table of any number of rows: its own, then the same again, with noise; and a model of its own rows."""
+
+    def __init__(self, name: str, n_trees: int, options: argparse.Namespace) -> None:
+        X, y = table(name, options.data)
+        kept = min(QUERIES, len(y) // 10)
+        self.name, self.n_trees, self._models, self._n_rounds = name, n_trees, options.models, options.rounds
+        self.X_new, self.X_val, self._X = X[:kept], X[kept : 2 * kept], X[2 * kept :]
+        self.y_new, self.y_val, self._y = y[:kept], y[kept : 2 * kept], y[2 * kept :]
+
+    def __str__(self) -> str:
+        return f"{self.name} grown, {self.n_trees:,} trees"
+
+    def rows(self, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return training rows and targets."""
+        chosen = np.resize(np.arange(len(self._X)), n)
+        rows = self._X[chosen]
+        scale = NOISE * np.nan_to_num(np.nanstd(self._X, axis=0))
+        again = slice(len(self._X), n)
+        rows[again] += scale * np.random.default_rng(0).normal(size=rows[again].shape)
+        return rows, self._y[chosen]
+
+    def model(self) -> Any:
+        """Return the model, trained or read."""
+        kept = None if self._models is None else self._models / f"{self.name}-{self.n_trees}-grown.txt"
+        return trained_model(self._X, self._y, self.n_trees, kept)
+
+    def task(self, n: int, *, mapped: bool) -> Callable[[], dict[str, Any]]:
+        """Return the task to measure an index of n rows."""
+        return partial(self.measure, n, mapped)
+
+    def measure(self, n: int, mapped: bool) -> dict[str, Any]:
+        """Return times by name; if `mapped`, also those of a file that is larger than the memory it may have."""
+        model = self.model()
+        X, y = self.rows(n)
+        u: Any = IBUGRegressor(model, prefit=True, random_state=0)
+        with quiet():
+            fit = seconds(lambda: u.fit(X, y, X_val=self.X_val, y_val=self.y_val))
+        index, plan = u.source_.index, u.search_
+        build = build_seconds(index)
+        leaves = np.concatenate([*u.source_.leaves_of(self.X_new[:BATCH])])
+        k = min(K, index.n_rows)
+        batch, some = self.X_new[:BATCH], leaves[:EXACT]
+        tasks = {
+            "model": Task(lambda: model.predict(batch, num_threads=1), len(batch)),
+            "batch": Task(lambda: u.predict_interval(batch), len(batch)),
+            "alone": one_by_one(u.predict_interval, single_rows(batch)),
+            "search batch": Task(lambda: index.query(leaves, k, n_cells=plan.n_cells), len(leaves)),
+            "search alone": one_by_one(
+                lambda row: index.query(row, k, n_cells=plan.n_cells), [leaves[i : i + 1] for i in range(ALONE)]
+            ),
+            "exact search batch": Task(lambda: index.query(some, k), len(some)),
+        }
+        found = {
+            "n_rows": n,
+            "n_trees": index.n_trees,
+            "n_cells": plan.n_cells,
+            "all_cells": index.n_cells,
+            "visited": float(index.visited(leaves[:EXACT], k, plan.n_cells).mean()),
+            "words": str(plan),
+            "bytes": index.nbytes / (index.n_rows * index.n_trees),
+            "fit": fit,
+            "build": build,
+            "peak": peak_memory(),
+            "seconds": best(in_turn(tasks, self._n_rounds, alternate=True)),
+        }
+        if mapped:
+            found["mapped"] = self._mapped(u)
+        return found
+
+    def _mapped(self, u: Any) -> dict[str, Any]:
+        with TemporaryDirectory(prefix="ibug-") as folder:
+            path, queries = Path(folder) / "model.ibug", Path(folder) / "queries.npy"
+            start = time.perf_counter()
+            u.save(path, compress=False)
+            saved = time.perf_counter() - start
+            np.save(queries, self.X_new)
+            n_bytes = u.source_.index.nbytes
+            arguments = [str(path), str(queries), "--limit", str(n_bytes // 4)]
+            return {
+                "save": saved,
+                "index": n_bytes,
+                **result_of("benchmarks.search.mapped", *arguments, tell=lambda line: say(f"    {line}")),
+            }
+
+
+def build_seconds(index: LeafIndex) -> float:
+    """Return how long the same index takes to be made of its leaf numbers, without the time to read these."""
+    arrays = index.arrays()
+    places = np.empty(index.n_rows, np.int64)
+    places[arrays["order"]] = np.arange(index.n_rows)
+    tiles, reading = arrays["tiles"], 0.0
+
+    def chunks() -> Iterator[NDArray[np.int32]]:
+        nonlocal reading
+        for start in range(0, index.n_rows, CHUNK):
+            began = time.process_time()
+            some = places[start : start + CHUNK]
+            codes = tiles[some // tiles.shape[2], : index.n_trees, some % tiles.shape[2]].astype(np.int32)
+            reading += time.process_time() - began
+            yield codes
+
+    total = seconds(lambda: LeafIndex.from_chunks(chunks(), index.n_rows))
+    return total - reading
+
+
+def report(rows: list[dict[str, Any]]) -> str:
+    """Return a table of the growth, bars, and what the largest index costs."""
+    lines = [
+        f"{rows[0]['key'].rpartition(',')[0].rpartition(',')[0]}: ms a row of predict_interval, and of the search for {K}"
+        if False
+        else f"{rows[0]['key'].split(',')[0]}, {rows[0]['n_trees']} trees: ms a row",
+        f"  {'rows':>10}{'cells':>8}{'visits':>8}{'compared':>10}{'bytes':>7}{'build':>9}{'fit':>9}{'batch':>9}{'alone':>9}"
+        f"{'search':>9}{'alone':>9}{'exact':>9}{'model':>9}",
+    ]
+    for row in rows:
+        t = {name: 1e3 * value for name, value in row["seconds"].items()}
+        lines.append(
+            f"  {row['n_rows']:10,}{row['all_cells']:8,}{row['n_cells'] or 'all':>8}{row['visited']:10.2%}{row['bytes']:7.3f}"
+            f"{row['build']:7.1f} s{row['fit']:7.1f} s{t['batch']:9.3f}{t['alone']:9.3f}{t['search batch']:9.3f}"
+            f"{t['search alone']:9.3f}{t['exact search batch']:9.3f}{t['model']:9.3f}"
+        )
+    lines += [
+        "",
+        "visits: cells that a row visits. compared: the share of the rows that a row is compared with, prototypes",
+        f"included. bytes: per row and tree. batch, alone: predict_interval. search, alone: LeafIndex.query, k = {K};",
+        "exact: among all rows, in a batch. build: of leaf numbers; fit: all of it, with 10,000 validation rows.",
+    ]
+    found = bars({row["n_rows"]: row for row in rows})
+    if found:
+        lines += ["", "Bars", *(bar.line() for bar in found)]
+    for row in rows:
+        if "mapped" in row:
+            lines += ["", *mapped_lines(row)]
+    return "\n".join(lines)
+
+
+def bars(rows: dict[int, dict[str, Any]]) -> list[Bar]:
+    """Return whether the bars of the growth are met."""
+    found = []
+    for n, most in MOST_GROWTH.items():
+        if not {40_000, n} <= rows.keys():
+            continue
+        for kind in ("batch", "alone", "search batch", "search alone"):
+            ratio = rows[n]["seconds"][kind] / rows[40_000]["seconds"][kind]
+            text = f"{kind}: a row at {n:,} rows at most {most:g} x that at 40,000"
+            found.append(Bar(text, f"{ratio:.2f} x", ratio <= most))
+    for n, row in rows.items():
+        found.append(Bar(f"{n:,} rows: bytes per row and tree at most {MOST_BYTES}", f"{row['bytes']:.3f}", row["bytes"] <= MOST_BYTES))
+    return found
+
+
+def mapped_lines(row: dict[str, Any]) -> list[str]:
+    """Return what the largest index costs, from the rows to a file that is mapped into memory."""
+    m = row["mapped"]
+    lines = [
+        f"{row['n_rows']:,} rows x {row['n_trees']} trees, an index of {m['index'] / 1e6:,.0f} MB, by the clock but for fit",
+        f"  fit            {row['fit']:8.1f} s, of which {row['build']:.1f} s build the index; at most {row['peak'] / 1e6:,.0f} MB",
+        f"  save           {m['save']:8.1f} s, not compressed",
+    ]
+    if "failed" in m:
+        return [*lines, f"  FAILED: {m['failed']}"]
+    return [
+        *lines,
+        f"  load, mapped   {m['load']:8.2f} s; {m['verified']:.2f} s with checksums verified",
+        f"  one row        {1e3 * m['first']:8.1f} ms, the first, from the disk: {m['first_bytes'] / 1e6:.1f} MB of the index in memory",
+        f"  {m['n_queries']:,} rows    {m['limited']:8.1f} s with at most {m['limit'] / 1e6:,.0f} MB of the file in memory "
+        f"(largest seen: {m['largest'] / 1e6:,.0f} MB; {m['read'] / 1e6:,.0f} MB read from the disk)",
+        f"  {m['n_queries']:,} rows    {m['free']:8.1f} s without a limit, the file in the system's memory",
+        f"  results {'are' if m['equal'] else 'ARE NOT'} equal",
+    ]
