@@ -80,7 +80,7 @@ class Fold:
                 u = ways[way] = IBUGRegressor(model, prefit=True, search=way, random_state=0)
                 data = (self.X[train], self.y[train], self.X[validation], self.y[validation])
                 fit[way] = seconds(lambda u=u, data=data: u.fit(*data[:2], X_val=data[2], y_val=data[3]))
-        exact, auto = ways["exact"], ways["auto"]
+        auto = ways["auto"]
         crps = {way: u.predict_dist(X).crps(y) for way, u in ways.items()}
         losses = (crps["auto"] - crps["exact"]) / crps["exact"].mean()
         index, plan = auto.source_.index, auto.search_
@@ -141,7 +141,7 @@ def report(rows: list[dict[str, Any]]) -> str:
     """Return tables and bars; of several folds the means."""
     names = list(dict.fromkeys(row["name"] for row in rows))
     by_name = {name: [row for row in rows if row["name"] == name] for name in names}
-    widths = (14, 9, 6, 7, 7, 8, 8, 8, 8, 9, 9, 11)
+    widths = (14, 9, 7, 7, 8, 10, 8, 7, 7, 9, 9, 17)
     head = ("", "rows", "trees", "cells", "visits", "compared", "recall", "least", "bytes", "fit", "exact", "CRPS, %")
     lines = [_line(head, widths)]
     for name, folds in by_name.items():
@@ -163,20 +163,20 @@ def report(rows: list[dict[str, Any]]) -> str:
                     f"{np.mean([row['fit']['exact'] for row in folds]):.1f} s",
                     f"{100 * loss:+.3f} ± {100 * error:.3f}",
                 ),
-                widths[:-1] + (17,),
+                widths,
             )
         )
-    lines[0] = _line(head, widths[:-1] + (17,))
     lines += [
         "",
-        "visits: cells that a row visits. compared, recall, least: the share of rows, prototypes included, and of the 63",
-        "nearest, and the latter's 1st percentile over test rows. bytes: per row and tree. fit: of auto, and of exact.",
+        "visits: cells that a row visits. compared: the share of rows, prototypes too. recall, least: the share of",
+        "the 63 nearest that is found, the mean and the 1st percentile over test rows. bytes: per row and tree.",
+        "fit: of auto, then of exact.",
         "CRPS: of auto, relative to exact, with its standard error, over test rows or over folds.",
         "",
         "ms a row, auto / exact = ratio",
     ]
     kinds = ("batch", "alone", "search batch", "search alone")
-    spans = (14, *(26 for _ in kinds), 18)
+    spans = (14, *(25 for _ in kinds), 15)
     lines.append(_line(("", *kinds, "model"), spans))
     for name, folds in by_name.items():
         lines.append(_line((name, *(_times(folds, kind) for kind in kinds), _model(folds)), spans))
@@ -221,7 +221,7 @@ def bars(name: str, folds: list[dict[str, Any]]) -> list[Bar]:
 
 
 def loss_of(folds: list[dict[str, Any]]) -> tuple[float, float]:
-    """Return the share by which the CRPS of auto is higher, and its standard error: over rows, or over folds."""
+    """Return the share by which the CRPS of auto is higher, and its standard error, over rows or folds."""
     if len(folds) == 1:
         return folds[0]["loss"], folds[0]["error"]
     return mean_and_error({row["fold"]: row["loss"] for row in folds})

@@ -29,6 +29,16 @@ K = 63
 NOISE = 0.05  # of a column's standard deviation, on rows that are repeated
 CHUNK = 8192
 
+# Times, by the heads of their columns.
+KINDS = {
+    "batch": "batch",
+    "alone": "alone",
+    "search batch": "search",
+    "search alone": "alone",
+    "exact search batch": "exact",
+    "model": "model",
+}
+
 MOST_GROWTH = {640_000: 4.0, 2_500_000: 8.0}  # of the time of a row, from 40,000 rows on
 MOST_BYTES = 1.1  # per row and tree
 
@@ -141,19 +151,28 @@ def build_seconds(index: LeafIndex) -> float:
 
 def report(rows: list[dict[str, Any]]) -> str:
     """Return a table of the growth, bars, and what the largest index costs."""
+    heads = ("rows", "cells", "visits", "compared", "bytes", "build", "fit")
+    widths = (11, 8, 8, 10, 7, 9, 9)
     lines = [
-        f"{rows[0]['key'].rpartition(',')[0].rpartition(',')[0]}: ms a row of predict_interval, and of the search for {K}"
-        if False
-        else f"{rows[0]['key'].split(',')[0]}, {rows[0]['n_trees']} trees: ms a row",
-        f"  {'rows':>10}{'cells':>8}{'visits':>8}{'compared':>10}{'bytes':>7}{'build':>9}{'fit':>9}{'batch':>9}{'alone':>9}"
-        f"{'search':>9}{'alone':>9}{'exact':>9}{'model':>9}",
+        f"{rows[0]['key'].split(',')[0]}, {rows[0]['n_trees']} trees of 63 leaves: ms a row",
+        " "
+        + "".join(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True))
+        + "".join(f"{head:>9}" for head in KINDS.values()),
     ]
     for row in rows:
-        t = {name: 1e3 * value for name, value in row["seconds"].items()}
+        texts = (
+            f"{row['n_rows']:,}",
+            f"{row['all_cells']:,}",
+            str(row["n_cells"] or "all"),
+            f"{row['visited']:.2%}",
+            f"{row['bytes']:.3f}",
+            f"{row['build']:.1f} s",
+            f"{row['fit']:.1f} s",
+        )
         lines.append(
-            f"  {row['n_rows']:10,}{row['all_cells']:8,}{row['n_cells'] or 'all':>8}{row['visited']:10.2%}{row['bytes']:7.3f}"
-            f"{row['build']:7.1f} s{row['fit']:7.1f} s{t['batch']:9.3f}{t['alone']:9.3f}{t['search batch']:9.3f}"
-            f"{t['search alone']:9.3f}{t['exact search batch']:9.3f}{t['model']:9.3f}"
+            " "
+            + "".join(f"{text:>{width}}" for text, width in zip(texts, widths, strict=True))
+            + "".join(f"{1e3 * row['seconds'][kind]:9.3f}" for kind in KINDS)
         )
     lines += [
         "",
@@ -181,26 +200,36 @@ def bars(rows: dict[int, dict[str, Any]]) -> list[Bar]:
             text = f"{kind}: a row at {n:,} rows at most {most:g} x that at 40,000"
             found.append(Bar(text, f"{ratio:.2f} x", ratio <= most))
     for n, row in rows.items():
-        found.append(Bar(f"{n:,} rows: bytes per row and tree at most {MOST_BYTES}", f"{row['bytes']:.3f}", row["bytes"] <= MOST_BYTES))
+        found.append(
+            Bar(
+                f"{n:,} rows: bytes per row and tree at most {MOST_BYTES}",
+                f"{row['bytes']:.3f}",
+                row["bytes"] <= MOST_BYTES,
+            )
+        )
     return found
 
 
 def mapped_lines(row: dict[str, Any]) -> list[str]:
     """Return what the largest index costs, from the rows to a file that is mapped into memory."""
     m = row["mapped"]
+    size = f"an index of {m['index'] / 1e6:,.0f} MB"
     lines = [
-        f"{row['n_rows']:,} rows x {row['n_trees']} trees, an index of {m['index'] / 1e6:,.0f} MB, by the clock but for fit",
-        f"  fit            {row['fit']:8.1f} s, of which {row['build']:.1f} s build the index; at most {row['peak'] / 1e6:,.0f} MB",
-        f"  save           {m['save']:8.1f} s, not compressed",
+        f"{row['n_rows']:,} rows x {row['n_trees']} trees, {size}; by the clock, but for fit",
+        f"  fit           {row['fit']:9.2f} s, of which the index {row['build']:.1f} s; "
+        f"at most {row['peak'] / 1e6:,.0f} MB of memory",
+        f"  save          {m['save']:9.2f} s, not compressed",
     ]
     if "failed" in m:
         return [*lines, f"  FAILED: {m['failed']}"]
+    n = f"{m['n_queries']:,} rows"
     return [
         *lines,
-        f"  load, mapped   {m['load']:8.2f} s; {m['verified']:.2f} s with checksums verified",
-        f"  one row        {1e3 * m['first']:8.1f} ms, the first, from the disk: {m['first_bytes'] / 1e6:.1f} MB of the index in memory",
-        f"  {m['n_queries']:,} rows    {m['limited']:8.1f} s with at most {m['limit'] / 1e6:,.0f} MB of the file in memory "
-        f"(largest seen: {m['largest'] / 1e6:,.0f} MB; {m['read'] / 1e6:,.0f} MB read from the disk)",
-        f"  {m['n_queries']:,} rows    {m['free']:8.1f} s without a limit, the file in the system's memory",
-        f"  results {'are' if m['equal'] else 'ARE NOT'} equal",
+        f"  load, mapped  {m['load']:9.2f} s; {m['verified']:.2f} s with checksums verified",
+        f"  first row     {m['first']:9.4f} s from the disk, {m['first_bytes'] / 1e6:.1f} MB of the file in memory",
+        f"  {n:<14}{m['limited']:9.2f} s with at most {m['limit'] / 1e6:,.0f} MB of the file in memory, "
+        f"of which {m['largest'] / 1e6:,.0f} MB",
+        f"{'':28}were seen; {m['read'] / 1e6:,.0f} MB were read from the disk",
+        f"  {n:<14}{m['free']:9.2f} s without a limit, the file in the system's memory",
+        f"  results of both {'are' if m['equal'] else 'ARE NOT'} equal",
     ]
