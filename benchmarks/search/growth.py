@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -41,6 +42,9 @@ KINDS = {
 
 MOST_GROWTH = {640_000: 4.0, 2_500_000: 8.0}  # of the time of a row, from 40,000 rows on
 MOST_BYTES = 1.1  # per row and tree
+
+# What is told on paper; the memory is that of a worker for its share of the index.
+PAPER_ROWS, PAPER_TREES, PAPER_MEMORY = 50_000_000, 1000, 2.6e9
 
 
 class Grown:
@@ -185,8 +189,41 @@ def report(rows: list[dict[str, Any]]) -> str:
         lines += ["", "Bars", *(bar.line() for bar in found)]
     for row in rows:
         if "mapped" in row:
-            lines += ["", *mapped_lines(row)]
+            lines += ["", *mapped_lines(row), "", *on_paper(row)]
     return "\n".join(lines)
+
+
+def on_paper(row: dict[str, Any]) -> list[str]:
+    """Return what many more rows and trees would take, from the figures of an index.
+
+    Codes are compared as fast as in this one. A row is compared with all prototypes, and with the rows of as many cells
+    as in this index, or of four times as many; to build, each row is compared with all prototypes.
+    """
+    t, size, new = row["seconds"], row["n_rows"] * row["n_trees"], PAPER_ROWS * PAPER_TREES
+    n_cells = row["n_cells"] or 0
+    prototypes = 8 * math.sqrt(PAPER_ROWS)
+    build = row["build"] * (new * prototypes) / (size * max(1, row["all_cells"]))
+    rest = (row["fit"] - row["build"]) * new / size
+    lines = [
+        f"On paper: {PAPER_ROWS:,} rows x {PAPER_TREES:,} trees, from {row['n_rows']:,} x {row['n_trees']}, one thread",
+        f"  index                {new * row['bytes'] / 1e9:8.0f} GB",
+        f"  build                {build / 3600:8.1f} h: each row is compared with {prototypes:,.0f} prototypes",
+        f"  rest of fit          {rest / 3600:8.1f} h at most: leaves of all rows, residuals",
+    ]
+    for visits in (n_cells, 4 * n_cells):
+        compared = prototypes + visits * PAPER_ROWS / prototypes
+        more = compared * PAPER_TREES / (row["visited"] * size)
+        lines.append(
+            f"  {visits:4} cells a row      {1e3 * more * t['search batch']:8.1f} ms a row in a batch, "
+            f"{1e3 * more * t['search alone']:.1f} alone: {compared:,.0f} rows, {compared / PAPER_ROWS:.2%} of all"
+        )
+    exact, n_bytes = 1e3 * t["exact search batch"] * new / size, new * row["bytes"]
+    lines.append(f"  all rows             {exact:8.0f} ms a row in a batch")
+    lines.append(
+        f"  a cluster, all rows  {math.ceil(n_bytes / PAPER_MEMORY):8} workers with "
+        f"{PAPER_MEMORY / 1e9:.0f} GB of the index each: {exact * PAPER_MEMORY / n_bytes:.1f} ms a row"
+    )
+    return lines
 
 
 def bars(rows: dict[int, dict[str, Any]]) -> list[Bar]:

@@ -91,6 +91,22 @@ def test_rows_grow_by_noise(monkeypatch):
     assert noise.std(axis=0) == pytest.approx(np.full(X.shape[1], 0.05), rel=0.15)
 
 
+def test_on_paper_is_what_was_measured_where_nothing_grows(monkeypatch):
+    from benchmarks.search import growth
+
+    monkeypatch.setattr(growth, "PAPER_ROWS", 1_000_000)
+    monkeypatch.setattr(growth, "PAPER_TREES", 500)
+    seconds = {"search batch": 0.002, "search alone": 0.003, "exact search batch": 0.05}
+    visited = (8000 + 64 * 125) / 1_000_000  # 8,000 cells of 125 rows on average
+    row = {"n_rows": 1_000_000, "n_trees": 500, "n_cells": 64, "all_cells": 8000, "visited": visited, "bytes": 1.0}
+    text = "\n".join(growth.on_paper({**row, "build": 3600.0, "fit": 7200.0, "seconds": seconds}))
+    assert re.search(r"build +1\.0 h", text)
+    assert re.search(r"rest of fit +1\.0 h", text)
+    assert re.search(r"64 cells a row +2\.0 ms a row in a batch, 3\.0 alone: 16,000 rows, 1\.60% of all", text)
+    assert re.search(r"256 cells a row +5\.0 ms", text)
+    assert re.search(r"all rows +50 ms", text)
+
+
 def test_sharing():
     pytest.importorskip("lightgbm")
     printed = run("sharing.py", "--rows", "300", "--trees", "10")
