@@ -143,7 +143,7 @@ def report(rows: list[dict[str, Any]]) -> str:
     by_name = {name: [row for row in rows if row["name"] == name] for name in names}
     widths = (14, 9, 7, 7, 8, 10, 8, 7, 7, 9, 9, 17)
     head = ("", "rows", "trees", "cells", "visits", "compared", "recall", "least", "bytes", "fit", "exact", "CRPS, %")
-    lines = [_line(head, widths)]
+    lines = ['What search="auto" chooses, and what it finds', _line(head, widths)]
     for name, folds in by_name.items():
         loss, error = loss_of(folds)
         first = folds[0]
@@ -154,7 +154,7 @@ def report(rows: list[dict[str, Any]]) -> str:
                     f"{first['n_rows']:,}",
                     f"{first['n_trees']}",
                     f"{first['all_cells']:,}",
-                    " ".join(dict.fromkeys(str(row["n_cells"] or "all") for row in folds)),
+                    "/".join(dict.fromkeys(str(row["n_cells"] or "all") for row in folds)),
                     f"{_mean(folds, 'visited'):.1%}",
                     f"{_mean(folds, 'recall'):.1%}",
                     f"{_mean(folds, 'least_recall'):.0%}",
@@ -173,7 +173,7 @@ def report(rows: list[dict[str, Any]]) -> str:
         "fit: of auto, then of exact.",
         "CRPS: of auto, relative to exact, with its standard error, over test rows or over folds.",
         "",
-        "ms a row, auto / exact = ratio",
+        "Milliseconds a row, auto / exact = ratio",
     ]
     kinds = ("batch", "alone", "search batch", "search alone")
     spans = (14, *(25 for _ in kinds), 15)

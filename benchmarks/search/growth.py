@@ -85,6 +85,7 @@ class Grown:
         u: Any = IBUGRegressor(model, prefit=True, random_state=0)
         with quiet():
             fit = seconds(lambda: u.fit(X, y, X_val=self.X_val, y_val=self.y_val))
+        peak = peak_memory()
         index, plan = u.source_.index, u.search_
         build = build_seconds(index)
         leaves = np.concatenate([*u.source_.leaves_of(self.X_new[:BATCH])])
@@ -110,7 +111,7 @@ class Grown:
             "bytes": index.nbytes / (index.n_rows * index.n_trees),
             "fit": fit,
             "build": build,
-            "peak": peak_memory(),
+            "peak": peak,
             "seconds": best(in_turn(tasks, self._n_rounds, alternate=True)),
         }
         if mapped:
@@ -221,7 +222,7 @@ def on_paper(row: dict[str, Any]) -> list[str]:
     lines.append(f"  all rows             {exact:8.0f} ms a row in a batch")
     lines.append(
         f"  a cluster, all rows  {math.ceil(n_bytes / PAPER_MEMORY):8} workers with "
-        f"{PAPER_MEMORY / 1e9:.0f} GB of the index each: {exact * PAPER_MEMORY / n_bytes:.1f} ms a row"
+        f"{PAPER_MEMORY / 1e9:.1f} GB of the index each: {exact * PAPER_MEMORY / n_bytes:.1f} ms a row"
     )
     return lines
 
@@ -254,7 +255,7 @@ def mapped_lines(row: dict[str, Any]) -> list[str]:
     lines = [
         f"{row['n_rows']:,} rows x {row['n_trees']} trees, {size}; by the clock, but for fit",
         f"  fit           {row['fit']:9.2f} s, of which the index {row['build']:.1f} s; "
-        f"at most {row['peak'] / 1e6:,.0f} MB of memory",
+        f"at most {row['peak'] / 1e6:,.0f} MB of memory, rows and libraries included",
         f"  save          {m['save']:9.2f} s, not compressed",
     ]
     if "failed" in m:
@@ -264,9 +265,9 @@ def mapped_lines(row: dict[str, Any]) -> list[str]:
         *lines,
         f"  load, mapped  {m['load']:9.2f} s; {m['verified']:.2f} s with checksums verified",
         f"  first row     {m['first']:9.4f} s from the disk, {m['first_bytes'] / 1e6:.1f} MB of the file in memory",
-        f"  {n:<14}{m['limited']:9.2f} s with at most {m['limit'] / 1e6:,.0f} MB of the file in memory, "
-        f"of which {m['largest'] / 1e6:,.0f} MB",
-        f"{'':28}were seen; {m['read'] / 1e6:,.0f} MB were read from the disk",
+        f"  {n:<14}{m['limited']:9.2f} s with a limit of {m['limit'] / 1e6:,.0f} MB of the file in memory; "
+        f"{m['largest'] / 1e6:,.0f} MB were",
+        f"{'':28}the most that was seen, {m['read'] / 1e6:,.0f} MB were read from the disk",
         f"  {n:<14}{m['free']:9.2f} s without a limit, the file in the system's memory",
         f"  results of both {'are' if m['equal'] else 'ARE NOT'} equal",
     ]
