@@ -1,10 +1,10 @@
-"""The exact search that skips rows, and the approximate one: ``python benchmarks/search.py --help``."""
+"""The search in cells, and the one among all rows: ``python benchmarks/search.py --help``."""
 
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # the checkout: benchmarks/__init__.py says why
-    from benchmarks.search.skipping import main
+    from benchmarks.search.command import main
 
     main()

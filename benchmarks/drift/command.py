@@ -25,7 +25,7 @@ from benchmarks.drift import alarms, groups, streams, update
 PARTS = ("alarms", "nights", "streams", "groups", "covariates", "update")
 
 #: Parts whose tables have a place of their own in the document; the others share one.
-OWN_PLACE = ("alarms", "nights")
+OWN_PLACE = ("alarms", "nights", "update")
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""How fast are neighbours found? Full scans, searches that skip rows, approximate ones, and fewer trees."""
+"""How fast are neighbours found? Searches in cells and among all rows, growth with the rows, and fewer trees."""

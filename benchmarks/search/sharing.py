@@ -20,7 +20,7 @@ from benchmarks.common.arguments import parser_of
 from benchmarks.common.paths import ROOT
 from benchmarks.common.threads import use_one_thread
 from benchmarks.common.timing import Task, best, in_turn
-from benchmarks.search.indexes import trained_reader, without_bounds
+from benchmarks.search.indexes import trained_reader
 from ibug import LeafIndex
 from ibug.neighbors import instruction_sets, least_queries
 
@@ -46,8 +46,8 @@ def main() -> None:
 def table(n_rows: int, n_trees: int) -> str:
     """Return the times per query by instruction set and number of queries."""
     X, y = make_friedman1(n_rows + SIZES[-1], noise=1.0, random_state=0)
-    reader = trained_reader("LightGBM", X[:n_rows], y[:n_rows], n_trees)
-    index = without_bounds(LeafIndex.build(reader.read_leaves(X[:n_rows])))
+    reader = trained_reader(X[:n_rows], y[:n_rows], n_trees)
+    index = LeafIndex.build(reader.read_leaves(X[:n_rows]))
     queries = reader.read_leaves(X[n_rows:])
     lines = [
         f"LightGBM, {n_rows:,} rows, {n_trees} trees, k = {K}: time per query by the number of queries",

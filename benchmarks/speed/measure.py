@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from benchmarks.common.processes import result_of
 from benchmarks.common.progress import say
 from benchmarks.common.timing import BATCH, Floats, Task, in_turn, medians, one_by_one, ratio, seconds, single_rows
-from benchmarks.search.indexes import without_bounds
 from benchmarks.speed.models import MODELS, PACKAGES, USUAL_FEATURES, Rows, Setting, rows_of
 from benchmarks.speed.walk import LeafWalk, top_k
 from ibug import IBUGRegressor, LeafIndex
@@ -211,8 +210,8 @@ RATIOS = (
 
 
 def _kernel_tasks(subject: Subject) -> dict[str, Task]:
-    """Return the peak of the counting loop and the whole search without skipping any row, in comparisons."""
-    index, leaves = without_bounds(subject.index), subject.leaves
+    """Return the peak of the counting loop and the whole search among all rows, in comparisons."""
+    index, leaves = subject.index, subject.leaves
     loop = CountingLoop(index, passes=PEAK_PASSES)
     return {
         "peak": Task(loop, loop.comparisons),
@@ -223,6 +222,7 @@ def _kernel_tasks(subject: Subject) -> dict[str, Task]:
 def _prediction_tasks(subject: Subject) -> dict[str, Task]:
     """Return the model's predictions, ibug's and their parts, in rows."""
     model, reader, index, k = subject.model, subject.reader, subject.index, subject.k
+    n_cells = subject.regressor.search_.n_cells
     queries, leaves = subject.rows.queries, subject.leaves
     singles, n_rows = single_rows(queries), len(subject.rows.y)
     return {
@@ -231,7 +231,7 @@ def _prediction_tasks(subject: Subject) -> dict[str, Task]:
         "predict": Task(lambda: model.predict(queries), BATCH),
         "leaves": Task(lambda: reader.library_leaves(queries), BATCH),
         "read": Task(lambda: reader.read(queries), BATCH),
-        "search": Task(lambda: index.query(leaves, k), BATCH),
+        "search": Task(lambda: index.query(leaves, k, n_cells=n_cells), BATCH),
         "predict_dist": Task(lambda: subject.regressor.predict_dist(queries), BATCH),
         "default": Task(lambda: subject.default.predict_dist(queries), BATCH),
         "default interval": Task(lambda: subject.default.predict_interval(queries), BATCH),
@@ -239,7 +239,7 @@ def _prediction_tasks(subject: Subject) -> dict[str, Task]:
         "predict alone": one_by_one(model.predict, singles),
         "leaves alone": one_by_one(reader.leaves, singles),
         "read alone": one_by_one(reader.read, singles),
-        "search alone": one_by_one(partial(index.query, k=k), single_rows(leaves)),
+        "search alone": one_by_one(partial(index.query, k=k, n_cells=n_cells), single_rows(leaves)),
         "predict_dist alone": one_by_one(subject.regressor.predict_dist, singles),
         "interval alone": one_by_one(subject.regressor.predict_interval, singles),
         "default alone": one_by_one(subject.default.predict_dist, singles),

@@ -17,7 +17,7 @@ MOST_TO_NORMAL = {SMALL: 2.0, LARGE: 1.3}  # of the default, a stack, to a norma
 MOST_ALONE = 0.4e-3  # seconds for one row with default settings, small; and less than the model's own prediction
 MOST_TO_READING = 2.0  # of residuals by the model itself to reading its trees and the training rows' leaves, large
 MOST_FIRST_CALL = 1.5  # of the first call after loading to the tenth
-MOST_BYTES = 1.25  # of the index, per row and tree: the bounds of a large one may take a quarter of its codes
+MOST_BYTES = 1.1  # of the index, per row and tree: the prototypes of a large one take a few percent of its codes
 MOST_MEMORY, CONSTANT_MEMORY = 1.5, 150e6  # while fitting: a multiple of the index, and some bytes
 
 Result = dict[str, Any]
