@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from ibug.calibration import DistributionConformal, Recalibrated, ScaleConformal, VarianceCalibrator
 from ibug.calibration._score_map import ScoreMap
-from ibug.distributions import Laplace, Lognormal, Normal, StudentT, resolve_family
+from ibug.distributions import Censored, Laplace, Lognormal, MixtureParams, Normal, Stack, StudentT, resolve_family
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage
 
@@ -350,6 +350,23 @@ def test_moments_of_every_family_stay_finite_where_scores_are_stretched(name):
         sample = stretched[i].ppf(p)
         assert mean[i] == pytest.approx(sample.mean(), rel=1e-3)
         assert std[i] == pytest.approx(sample.std(), rel=2e-2)
+
+
+def test_moments_have_digits_where_calibration_narrows_by_a_million_millions():
+    """The mean of before is far from all values that are left."""
+    base = Censored(Normal([0.0], [1.0]), 0.0, np.inf)
+    d, usual = (Recalibrated(base, [symmetric_map(slope)], np.zeros(1, int)) for slope in (1e-12, 1.0))
+    assert d.mean()[0] == pytest.approx(1e-12 * usual.mean()[0], rel=1e-6, abs=0)
+    assert d.std()[0] == pytest.approx(1e-12 * usual.std()[0], rel=1e-6, abs=0)
+
+
+def test_the_mean_of_a_single_value_beside_a_spread_at_its_floor_is_this_value():
+    value = 2.5e-100
+    parameters = MixtureParams([0.7, 0.0, 0.3], support=(0.0, np.inf))
+    base = Stack([value], [7e-13], [[value]], [[1.0]], parameters)
+    d = Recalibrated(base, [symmetric_map(1e-12)], np.zeros(1, int))
+    assert d.ppf(np.array([[1e-6, 0.5, 1 - 1e-6]])) == pytest.approx(value, rel=1e-9, abs=0)
+    assert d.mean()[0] == pytest.approx(value, rel=1e-9, abs=0)
 
 
 def test_a_variance_that_stretching_makes_infinite_is():

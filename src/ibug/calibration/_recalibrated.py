@@ -157,7 +157,8 @@ class Recalibrated(Distribution):
             first, second = moments[..., 0], moments[..., 1]
             variance = np.maximum(second - np.square(first), 0.0)
             return self.base.loc + self.base.scale * first, np.square(self.base.scale) * variance
-        center = self.base.mean()
+        # Its own median: where calibration has narrowed it, the mean of before is far from all of its values.
+        center = self.from_normal_score(0.0)
         both = self._by_group(_stepped_moments if self.base.has_kinks else _moments, center)
         first, second = both[..., 0], both[..., 1]
         known = np.isfinite(second)  # where a mean is not finite, a variance is not either
