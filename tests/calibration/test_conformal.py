@@ -10,7 +10,17 @@ from sklearn.exceptions import NotFittedError
 
 from ibug.calibration import DistributionConformal, Recalibrated, ScaleConformal, VarianceCalibrator
 from ibug.calibration._score_map import ScoreMap
-from ibug.distributions import Censored, Laplace, Lognormal, MixtureParams, Normal, Stack, StudentT, resolve_family
+from ibug.distributions import (
+    Censored,
+    Laplace,
+    Lognormal,
+    MixtureParams,
+    Normal,
+    Stack,
+    StudentT,
+    Weibull,
+    resolve_family,
+)
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage
 
@@ -426,3 +436,22 @@ def test_a_variance_that_is_too_large_is_infinite_without_a_warning():
     y = np.exp(80 + np.random.default_rng(0).normal(size=20))
     distribution = Lognormal(np.zeros(20), np.zeros(20), np.full(20, 0.1))
     assert np.all(ScaleConformal().fit(distribution, y).transform(distribution).var() == np.inf)
+
+
+@pytest.mark.parametrize("method", [ScaleConformal, DistributionConformal])
+@pytest.mark.parametrize("share", [0.3, 1.0])
+@pytest.mark.parametrize("name", ["normal", "laplace", "logistic", "gumbel", "skewnormal", "weibull"])
+def test_intervals_hold_also_where_scores_end(name, share, method):
+    """Of rows whose spread is far too small, values far and farther away have one score: no finite end holds them."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    few = rng.random(n) < share
+    scale = np.where(few, 1e-170, 1.0)
+    if name == "weibull":
+        d = Weibull(np.full(n, -5.0), np.full(n, 5.0), np.where(few, 2e8, 5.0))
+    else:
+        d = resolve_family(name)[1](np.zeros(n), scale, *([np.full(n, 2.0)] if name == "skewnormal" else []))
+    y = rng.standard_t(2, n).clip(-4.9)
+    calibrator = method().fit(d[:1000], y[:1000])
+    lower, upper = calibrator.transform(d[1000:]).interval(0.9)
+    assert np.mean((lower <= y[1000:]) & (y[1000:] <= upper)) > 0.87
