@@ -455,3 +455,13 @@ def test_intervals_hold_also_where_scores_end(name, share, method):
     calibrator = method().fit(d[:1000], y[:1000])
     lower, upper = calibrator.transform(d[1000:]).interval(0.9)
     assert np.mean((lower <= y[1000:]) & (y[1000:] <= upper)) > 0.87
+
+
+@pytest.mark.parametrize("name", ["normal", "laplace", "logistic", "gumbel", "student_t"])
+def test_nothing_is_beyond_infinity_however_heavy_the_tails(name):
+    family = resolve_family(name)[1]
+    base = family([1.0, 2.0], [2.0, 1.0], *([[1.1, 1.5]] if name == "student_t" else []))
+    d = Recalibrated(base, [symmetric_map(4.0)], np.zeros(2, int))
+    for y in (np.inf, np.full(2, np.inf), np.full((1, 3), np.inf), np.full((2, 1), np.inf)):
+        assert np.all(d.cdf(-y) == 0)
+        assert np.all(d.cdf(y) == 1)

@@ -95,7 +95,7 @@ class Recalibrated(Distribution):
 
     def cdf(self, y: ArrayLike) -> Floats:
         """Return the probability of a value of at most y."""
-        return self._by_group(lambda g, base, x: np.asarray(ndtr(g.inverse(base.normal_score(x)))), y)
+        return np.asarray(ndtr(self.normal_score(y)))
 
     def ppf(self, q: ArrayLike) -> Floats:
         """Return the quantile at probability q."""
@@ -106,7 +106,7 @@ class Recalibrated(Distribution):
 
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return the standard normal value of the same rank as y, exact however far away."""
-        return self._by_group(lambda g, base, x: g.inverse(base.normal_score(x)), y)
+        return self._by_group(_score, y)
 
     def middle_score(self, y: ArrayLike) -> Floats:
         """Return the normal score of the middle of the jump at y, as the map moves that of the distribution F."""
@@ -179,6 +179,11 @@ class Recalibrated(Distribution):
         for (_, rows), part in zip(groups, found, strict=True):
             out[rows] = part
         return out
+
+
+def _score(g: ScoreMap, base: Distribution, x: Floats) -> Floats:
+    """Return the normal score after calibration, infinite for infinite x: very heavy tails have a finite one before."""
+    return g.inverse(np.where(np.isinf(x), x, base.normal_score(x)))
 
 
 def _moments(g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
