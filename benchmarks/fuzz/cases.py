@@ -21,6 +21,9 @@ from ibug import IBUGRegressor, LeafIndex
 from ibug.exceptions import IBUGError, InvalidInputError
 from ibug.neighbors import instruction_sets
 
+#: With weights and few rows LightGBM may choose a split without rows on one side: the model alone cannot be trained.
+_LIGHTGBM_FAILS = "Check failed: (best_split_info.left_count) > (0)"
+
 
 class UnexpectedError(Exception):
     """A case has ended as it must not."""
@@ -146,6 +149,8 @@ def options_case(seed):
         except InvalidInputError as error:
             return f"refused: {' '.join(str(error).split()[:12])} …"
         except Exception as error:
+            if _LIGHTGBM_FAILS in str(error):
+                return "LightGBM cannot train this model"
             raise UnexpectedError(f"fit raises {type(error).__name__}: {error}\n  {case}") from error
         try:
             inside = invariants.check(case, u)

@@ -57,6 +57,20 @@ def test_random_options_hold(block):
 
 
 @pytest.mark.usefixtures("fuzz_options")
+def test_what_lightgbm_itself_cannot_do_is_no_failure_of_ours():
+    from lightgbm.basic import LightGBMError
+
+    from benchmarks.fuzz import cases, options
+
+    case = options.draw(974)
+    (X, y), *_ = case.rows
+    weights = np.random.default_rng([case.seed, 2]).integers(1, 4, case.n_train)
+    with pytest.raises(LightGBMError, match="best_split_info"):
+        case.estimator().fit(X, y, sample_weight=weights)
+    assert cases.run("options", case.seed) == "LightGBM cannot train this model"
+
+
+@pytest.mark.usefixtures("fuzz_options")
 @pytest.mark.parametrize(
     ("method", "wrong", "told"),
     [

@@ -10,7 +10,17 @@ from sklearn.exceptions import NotFittedError
 
 from ibug.calibration import DistributionConformal, Recalibrated, ScaleConformal, VarianceCalibrator
 from ibug.calibration._score_map import ScoreMap
-from ibug.distributions import Laplace, Lognormal, Normal, StudentT, resolve_family
+from ibug.distributions import (
+    Censored,
+    Laplace,
+    Lognormal,
+    MixtureParams,
+    Normal,
+    Stack,
+    StudentT,
+    Weibull,
+    resolve_family,
+)
 from ibug.exceptions import InvalidInputError
 from ibug.metrics import coverage
 
@@ -352,6 +362,23 @@ def test_moments_of_every_family_stay_finite_where_scores_are_stretched(name):
         assert std[i] == pytest.approx(sample.std(), rel=2e-2)
 
 
+def test_moments_have_digits_where_calibration_narrows_by_a_million_millions():
+    """The mean of before is far from all values that are left."""
+    base = Censored(Normal([0.0], [1.0]), 0.0, np.inf)
+    d, usual = (Recalibrated(base, [symmetric_map(slope)], np.zeros(1, int)) for slope in (1e-12, 1.0))
+    assert d.mean()[0] == pytest.approx(1e-12 * usual.mean()[0], rel=1e-6, abs=0)
+    assert d.std()[0] == pytest.approx(1e-12 * usual.std()[0], rel=1e-6, abs=0)
+
+
+def test_the_mean_of_a_single_value_beside_a_spread_at_its_floor_is_this_value():
+    value = 2.5e-100
+    parameters = MixtureParams([0.7, 0.0, 0.3], support=(0.0, np.inf))
+    base = Stack([value], [7e-13], [[value]], [[1.0]], parameters)
+    d = Recalibrated(base, [symmetric_map(1e-12)], np.zeros(1, int))
+    assert d.ppf(np.array([[1e-6, 0.5, 1 - 1e-6]])) == pytest.approx(value, rel=1e-9, abs=0)
+    assert d.mean()[0] == pytest.approx(value, rel=1e-9, abs=0)
+
+
 def test_a_variance_that_stretching_makes_infinite_is():
     distribution = StudentT([0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [4.0, 6.0, 20.0])
     found = Recalibrated(distribution, [symmetric_map(1.5)], np.zeros(3, int)).var()  # finite for ν > 2 · 1.5²
@@ -409,3 +436,32 @@ def test_a_variance_that_is_too_large_is_infinite_without_a_warning():
     y = np.exp(80 + np.random.default_rng(0).normal(size=20))
     distribution = Lognormal(np.zeros(20), np.zeros(20), np.full(20, 0.1))
     assert np.all(ScaleConformal().fit(distribution, y).transform(distribution).var() == np.inf)
+
+
+@pytest.mark.parametrize("method", [ScaleConformal, DistributionConformal])
+@pytest.mark.parametrize("share", [0.3, 1.0])
+@pytest.mark.parametrize("name", ["normal", "laplace", "logistic", "gumbel", "skewnormal", "weibull"])
+def test_intervals_hold_also_where_scores_end(name, share, method):
+    """Of rows whose spread is far too small, values far and farther away have one score: no finite end holds them."""
+    rng = np.random.default_rng(0)
+    n = 2000
+    few = rng.random(n) < share
+    scale = np.where(few, 1e-170, 1.0)
+    if name == "weibull":
+        d = Weibull(np.full(n, -5.0), np.full(n, 5.0), np.where(few, 2e8, 5.0))
+    else:
+        d = resolve_family(name)[1](np.zeros(n), scale, *([np.full(n, 2.0)] if name == "skewnormal" else []))
+    y = rng.standard_t(2, n).clip(-4.9)
+    calibrator = method().fit(d[:1000], y[:1000])
+    lower, upper = calibrator.transform(d[1000:]).interval(0.9)
+    assert np.mean((lower <= y[1000:]) & (y[1000:] <= upper)) > 0.87
+
+
+@pytest.mark.parametrize("name", ["normal", "laplace", "logistic", "gumbel", "student_t"])
+def test_nothing_is_beyond_infinity_however_heavy_the_tails(name):
+    family = resolve_family(name)[1]
+    base = family([1.0, 2.0], [2.0, 1.0], *([[1.1, 1.5]] if name == "student_t" else []))
+    d = Recalibrated(base, [symmetric_map(4.0)], np.zeros(2, int))
+    for y in (np.inf, np.full(2, np.inf), np.full((1, 3), np.inf), np.full((2, 1), np.inf)):
+        assert np.all(d.cdf(-y) == 0)
+        assert np.all(d.cdf(y) == 1)

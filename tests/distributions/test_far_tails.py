@@ -6,7 +6,22 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr, ndtr, stdtr
 
 from ibug.calibration import DistributionConformal, ScaleConformal
-from ibug.distributions import Gumbel, Laplace, Logistic, Mixture, SkewNormal, StudentT, Truncated, families
+from ibug.distributions import (
+    KDE,
+    Empirical,
+    Gumbel,
+    Laplace,
+    Logistic,
+    Mixture,
+    MixtureParams,
+    Normal,
+    SkewNormal,
+    Stack,
+    StudentT,
+    Truncated,
+    Weibull,
+    families,
+)
 from ibug.distributions import resolve_family as resolved
 
 pytestmark = pytest.mark.once
@@ -161,3 +176,22 @@ def test_rows_do_not_depend_on_the_batch(family):
             for level in (1e-200, 1e-9, 0.3, 0.95):
                 assert np.array_equal(part.ppf(level), whole.ppf(level)[rows])
             assert np.array_equal(part.logpdf(values[rows]), whole.logpdf(values)[rows])
+
+
+FAR_OUT = {
+    "normal": Normal([0.0], [1.0]),
+    "kde": KDE([[0.0, 0.5, 1.0]], [0.3]),
+    "weibull": Weibull([1.0], [0.5], [2.0]),
+    "empirical": Empirical([[0.0, 0.5, 1.0]]),
+    "stack": Stack([0.0], [1.0], [[0.0, 0.5]], [[1.0, 1.0]], MixtureParams([0.5, 0.0, 0.5])),
+}
+
+
+@pytest.mark.parametrize("score", [30.0, 300.0, 3000.0, 9000.0])
+@pytest.mark.parametrize("name", FAR_OUT)
+def test_probabilities_have_digits_however_far_out_a_bound_is(name, score):
+    """An error of the score counts as many times in a probability: of a bound 3,000 scores out, 3,000 times."""
+    base = FAR_OUT[name]
+    d = Truncated(base, float(base.from_normal_score(score)[0]), np.inf)
+    p = np.array([[1e-3, 0.05, 0.5, 0.95, 0.999]])
+    assert d.cdf(d.ppf(p)) == pytest.approx(p, abs=2e-7)

@@ -16,11 +16,12 @@ from ibug._typing import Floats, LeavesOf
 from ibug._validation import check_weights
 from ibug.calibration._likelihood_ratio import LikelihoodRatio
 from ibug.calibration._recalibrated import Recalibrated
-from ibug.calibration._score_map import ScoreMap
+from ibug.calibration._score_map import LARGEST_KNOT, ScoreMap
 from ibug.distributions import Distribution
 from ibug.exceptions import InvalidInputError, NotStorableError
 
 _USUAL = 0.9  # the coverage at which the widest group is determined
+_ROUNDING = 1e-10  # of a value that is computed from its score, relative to the value
 
 
 @keeps_read_only
@@ -103,6 +104,7 @@ class ConformalCalibrator(BaseEstimator):
             raise InvalidInputError("This calibrator takes groups from rows, which only IBUGRegressor gives it.")
         distribution = distribution.censored()  # so that values at a bound have a probability
         scores = distribution.middle_score(values)  # on whole numbers narrower than the normal score, and as sure
+        scores = _infinite_out_of_reach(distribution, values, scores)
         self._learn_groups(distribution, groups)
         weights = None if sample_weight is None else check_weights(sample_weight, len(values), any_size=True)
         counts = np.ones(len(values), bool) if weights is None else weights > 0
@@ -261,6 +263,24 @@ class DistributionConformal(ConformalCalibrator):
 
     def _map(self, scores: Floats, weights: Floats | None) -> ScoreMap:
         return ScoreMap.of_scores(scores, weights)
+
+
+def _infinite_out_of_reach(distribution: Distribution, y: Floats, scores: Floats) -> Floats:
+    """Return the scores, infinite where the value that has the score is not as far out as y.
+
+    Scores end somewhere (at 1e150, say), where a spread is far too small. All values beyond have the same score: only
+    an interval without an end holds them.
+
+    Shapes: y, scores (n_rows,).
+    """
+    far = np.flatnonzero((np.abs(scores) > LARGEST_KNOT) & np.isfinite(scores))
+    if not len(far):
+        return scores
+    sign, value = np.sign(scores[far]), distribution[far].from_normal_score(scores[far])
+    short = sign * (y[far] - value) > _ROUNDING * np.abs(y[far])
+    scores = scores.copy()
+    scores[far[short]] = sign[short] * np.inf
+    return scores
 
 
 def _as_labels(groups: ArrayLike, n_rows: int) -> NDArray[Any]:

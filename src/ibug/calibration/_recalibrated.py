@@ -90,7 +90,7 @@ class Recalibrated(Distribution):
         return self._by_group(lambda g, base, x: base.moved_logpdf(x, g), y)
 
     def cdf(self, y: ArrayLike) -> Floats:
-        return self._by_group(lambda g, base, x: np.asarray(ndtr(g.inverse(base.normal_score(x)))), y)
+        return np.asarray(ndtr(self.normal_score(y)))
 
     def ppf(self, q: ArrayLike) -> Floats:
         p = np.asarray(q, np.float64)
@@ -100,7 +100,7 @@ class Recalibrated(Distribution):
 
     def normal_score(self, y: ArrayLike) -> Floats:
         """Return the standard normal value of the same rank as y, exact however far away."""
-        return self._by_group(lambda g, base, x: g.inverse(base.normal_score(x)), y)
+        return self._by_group(_score, y)
 
     def middle_score(self, y: ArrayLike) -> Floats:
         """Return the normal score of the middle of the jump at y, as the map moves that of the distribution F."""
@@ -150,7 +150,8 @@ class Recalibrated(Distribution):
             first, second = moments[..., 0], moments[..., 1]
             variance = np.maximum(second - np.square(first), 0.0)
             return self.base.loc + self.base.scale * first, np.square(self.base.scale) * variance
-        center = self.base.mean()
+        # Its own median: where calibration has narrowed it, the mean of before is far from all of its values.
+        center = self.from_normal_score(0.0)
         both = self._by_group(_stepped_moments if self.base.has_kinks else _moments, center)
         first, second = both[..., 0], both[..., 1]
         known = np.isfinite(second)  # where a mean is not finite, a variance is not either
@@ -171,6 +172,11 @@ class Recalibrated(Distribution):
         for (_, rows), part in zip(groups, found, strict=True):
             out[rows] = part
         return out
+
+
+def _score(g: ScoreMap, base: Distribution, x: Floats) -> Floats:
+    """Return the normal score after calibration, infinite for infinite x: very heavy tails have a finite one before."""
+    return g.inverse(np.where(np.isinf(x), x, base.normal_score(x)))
 
 
 def _moments(g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:

@@ -15,7 +15,8 @@ from ibug._weights import effective_rows, weighted_quantile
 from ibug.exceptions import InvalidInputError
 
 _MOST_KNOTS = 40
-_LARGEST_KNOT = 1e12  # a distribution can call a value impossible: its score is infinite, and only the interval says so
+#: A distribution can call a value impossible: its score is infinite, and only the interval says so.
+LARGEST_KNOT = 1e12
 _LEAST_SLOPE = 1e-12  # of a map whose scores are all zero, or nearly so
 _IMPOSSIBLE = 1e150  # stands for an infinite score
 _LARGEST_SHARE = 1e100  # of the weight of a new row, relative to the largest of the held-out rows
@@ -48,7 +49,7 @@ class ScoreMap:
         n = len(ordered)
         grid = np.linspace(0.0, ndtri(0.5 + 0.5 * n / (n + 1)), _n_knots(n) + 1)[1:]
         ranks = _ranks(2 * ndtr(grid) - 1, n)
-        ranks = ranks[ordered[ranks - 1] < _LARGEST_KNOT]
+        ranks = ranks[ordered[ranks - 1] < LARGEST_KNOT]
         v = ndtri(0.5 + 0.5 * ranks / (n + 1))
         w = np.maximum(ordered[ranks - 1], _LEAST_SLOPE * v)
         v, w = _increasing(np.append(0.0, v), np.append(0.0, w))
@@ -64,7 +65,7 @@ class ScoreMap:
         n = len(ordered)
         end = ndtri(n / (n + 1))
         ranks = _ranks(ndtr(np.linspace(-end, end, _n_knots(n))), n)
-        ranks = ranks[np.abs(ordered[ranks - 1]) < _LARGEST_KNOT]
+        ranks = ranks[np.abs(ordered[ranks - 1]) < LARGEST_KNOT]
         if not len(ranks):
             return cls(np.zeros(1), np.zeros(1), 1.0, ordered, False)
         v, w = _increasing(ndtri(ranks / (n + 1)), ordered[ranks - 1])

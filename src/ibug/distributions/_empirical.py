@@ -7,11 +7,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from ibug._typing import Floats
 from ibug.distributions._fitting import checked_moments
-from ibug.distributions._normal_scores import standardised
+from ibug.distributions._normal_scores import score_of_log_tail, standardised
 from ibug.distributions._sample import SampleDistribution, checked_sample, least_width, resolution
 
 _LEAST_GAP = 1e-6  # of the distance between the smallest and the largest value
@@ -111,7 +111,7 @@ class Empirical(SampleDistribution):
         x, rows, shape = self._elements(y)
         below, _, part, beyond = self._place(x, rows)
         k = self.values.shape[-1]
-        tail = ndtri_exp(-beyond - np.log(k + 1))
+        tail = score_of_log_tail(-beyond - np.log(k + 1))
         inner = ndtri((np.clip(below, 1, k) + np.where(below == k, 0.0, part)) / (k + 1))
         out = np.where(below == 0, tail, np.where(below == k, -tail, inner))
         return np.where(np.isinf(x), x, out).reshape(shape)

@@ -7,11 +7,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from ibug._typing import Floats
 from ibug.distributions._fitting import checked_moments
-from ibug.distributions._normal_scores import HALF_LOG_2PI, mean_distance, standardised
+from ibug.distributions._normal_scores import HALF_LOG_2PI, mean_distance, score_of_log_tail, standardised
 from ibug.distributions._sample import SampleDistribution, blocks, checked_sample, deviation, least_width, resolution
 from ibug.exceptions import InvalidInputError
 
@@ -159,7 +159,7 @@ class KDE(SampleDistribution):
         sign = np.where(below > -np.log(2), -1.0, 1.0)
         upper = np.flatnonzero(sign < 0)
         below[upper] = self._log_tail(x[upper], rows[upper], sign[upper])[0]
-        return np.where(np.isinf(x), x, sign * ndtri_exp(below)).reshape(shape)
+        return np.where(np.isinf(x), x, sign * score_of_log_tail(below)).reshape(shape)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w, to about 1e-12 of the bandwidth."""

@@ -21,7 +21,12 @@ _UNRESOLVED = 38.0  # a score whose probability is about the smallest number abo
 def score_of_tails(log_cdf: Floats, log_sf: Floats) -> Floats:
     """Return the normal score from the smaller one of both tails' log-probabilities."""
     low = log_cdf < log_sf
-    log_tail = np.where(low, log_cdf, log_sf)
+    tail = score_of_log_tail(np.where(low, log_cdf, log_sf))
+    return np.asarray(np.where(low, tail, -tail))
+
+
+def score_of_log_tail(log_tail: Floats) -> Floats:
+    """Return the normal score below which the probability has this logarithm, exact enough for probabilities."""
     tail = ndtri_exp(log_tail)
     deep = log_tail < _DEEP
     far = (log_tail < -50) & ~deep
@@ -36,7 +41,7 @@ def score_of_tails(log_cdf: Floats, log_sf: Floats) -> Floats:
         square = np.maximum(-2 * np.maximum(log_tail, _LEAST_LOG_TAIL), -_DEEP)
         deep_tail = -np.sqrt(square - np.log(square) - 2 * HALF_LOG_2PI)
         tail = np.where(deep & np.isfinite(log_tail), deep_tail, tail)
-    return np.asarray(np.where(low, tail, -tail))
+    return np.asarray(tail)
 
 
 def mean_distance(z: Floats) -> Floats:

@@ -8,13 +8,21 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from ibug._compiled import stack as kernel
 from ibug._read_only import read_only_property
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution
-from ibug.distributions._normal_scores import FARTHEST, HALF_LOG_2PI, Move, log_slope, score_of_tails, standardised
+from ibug.distributions._normal_scores import (
+    FARTHEST,
+    HALF_LOG_2PI,
+    Move,
+    log_slope,
+    score_of_log_tail,
+    score_of_tails,
+    standardised,
+)
 from ibug.exceptions import InvalidInputError
 
 Masses = NDArray[np.float32]
@@ -393,7 +401,7 @@ class Stack(Distribution):
     def _far(self, score: Floats) -> Floats:
         """Return the values with scores so far out that all jumps are nearer, or that the last of them is reached."""
         loc, scale = self.loc.reshape(-1, 1), self.scale.reshape(-1, 1)
-        tail = ndtri_exp(log_ndtr(-np.abs(score)) - np.log(self.mixture.weights[0]))
+        tail = score_of_log_tail(log_ndtr(-np.abs(score)) - np.log(self.mixture.weights[0]))
         low, high = self._ends()
         value = np.where(score < 0, np.minimum(loc + scale * tail, low), np.maximum(loc - scale * tail, high))
         return np.asarray(np.clip(value, *self.mixture.support))

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr, ndtr, ndtri_exp
+from scipy.special import log_ndtr, ndtr
 
 from ibug._read_only import read_only_property
 from ibug._typing import Floats
 from ibug.distributions._base import Distribution
-from ibug.distributions._normal_scores import HALF_LOG_2PI, Move, score_of_tails, standardised
+from ibug.distributions._normal_scores import HALF_LOG_2PI, Move, score_of_log_tail, score_of_tails, standardised
 from ibug.distributions._numerics import crps_by_value, gauss_nodes, moments_by_value, panel_edges
 from ibug.exceptions import InvalidInputError
 
@@ -304,8 +304,8 @@ class Censored(_Limited):
     def middle_score(self, y: ArrayLike) -> Floats:
         """Return the normal score of the middle of the jump at y, (P(Y < y) + P(Y ≤ y))/2: finite at the limits."""
         x, low, high = self._match(y, self._low, self._high)
-        score = np.where(x == self.lower, ndtri_exp(log_ndtr(low) - np.log(2)), self.normal_score(x))
-        return np.where(x == self.upper, -ndtri_exp(log_ndtr(-high) - np.log(2)), score)
+        score = np.where(x == self.lower, score_of_log_tail(log_ndtr(low) - np.log(2)), self.normal_score(x))
+        return np.where(x == self.upper, -score_of_log_tail(log_ndtr(-high) - np.log(2)), score)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w: exactly the limit where the score is that of the limit."""

@@ -6,9 +6,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma, gammainc, gammaln, log_ndtr, ndtri_exp, zeta
+from scipy.special import digamma, gammainc, gammaln, log_ndtr, zeta
 
 from ibug._typing import Floats
+from ibug.distributions._normal_scores import score_of_log_tail
 from ibug.distributions._shifted import Shifted, bounded_exp
 from ibug.exceptions import InvalidInputError
 
@@ -111,8 +112,8 @@ class Weibull(Shifted):
         low = hazard < np.log(2)
         mild = np.clip(hazard, 1e-9, np.log(2))
         log_cdf = np.where(hazard < 1e-9, log_hazard - hazard / 2, np.log(-np.expm1(-mild)))
-        score = np.where(low, ndtri_exp(np.minimum(log_cdf, -0.5)), -ndtri_exp(-np.maximum(hazard, 0.5)))
-        return np.asarray(score, np.float64)
+        tail = score_of_log_tail(np.where(low, log_cdf, -np.maximum(hazard, 0.5)))
+        return np.asarray(np.where(low, tail, -tail), np.float64)
 
     def from_normal_score(self, w: ArrayLike) -> Floats:
         """Return the value whose normal score is w, exact in both tails."""
