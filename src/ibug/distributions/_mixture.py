@@ -173,7 +173,11 @@ def _square_distance(one: Distribution, other: Distribution) -> Floats:
         scale = np.hypot(one.scale, other.scale)
         between = scale * mean_distance((one.loc - other.loc) / scale)
         return np.asarray(np.maximum(between - within, 0.0))
-    # Panels between quantiles of both are narrow enough for smooth distribution functions.
+    return _by_panels(one, other)
+
+
+def _by_panels(one: Distribution, other: Distribution) -> Floats:
+    """Integrate over panels between quantiles of both, which are narrow enough for smooth distribution functions."""
     levels = [ndtr(score) for score in _SCORES]
     edges = np.sort(np.stack([each.ppf(p) for each in (one, other) for p in levels]), axis=0)
     total = np.zeros(one.shape)
