@@ -251,6 +251,7 @@ def leave_one_out_by_hand(leaves, values, y, slopes, *, start, rates, weights=No
     """Return each row's raw prediction by trees whose leaf values are made again without it, row by row.
 
     Gradients are those at the raw predictions of the model itself, whose leaf values, one array for each tree, stay.
+    The penalty `l2` is that of all leaves, or one array for each tree.
     """
     weights = np.ones(len(y)) if weights is None else weights
     raw, left_out = np.full(len(y), float(start)), np.full(len(y), float(start))
@@ -260,7 +261,8 @@ def leave_one_out_by_hand(leaves, values, y, slopes, *, start, rates, weights=No
             others = (leaves[:, tree] == leaves[row, tree]) & (np.arange(len(y)) != row)
             gradient, hessian = gradients[others].sum(), hessians[others].sum()
             gradient = np.sign(gradient) * max(abs(gradient) - l1, 0)
-            step = -gradient / (hessian + l2) if hessian > 0 else 0.0
+            penalty = l2 if np.isscalar(l2) else l2[tree][leaves[row, tree]]
+            step = -gradient / (hessian + penalty) if hessian > 0 else 0.0
             left_out[row] += rates[tree] * (np.clip(step, -max_step, max_step) if max_step else step)
         raw = raw + own[leaves[:, tree]]
     return left_out

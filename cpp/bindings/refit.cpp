@@ -81,7 +81,7 @@ void register_code(nb::module_& m) {
     m.def(
         "leave_out",
         [](Array<const Code, 2> codes, Whole first, Vector values, Vector targets, Vector weights, bool single,
-           const std::string& loss, double parameter, Vector rates, double l1, double l2, double max_step,
+           const std::string& loss, double parameter, Vector rates, Vector l2, double l1, double max_step,
            Array<const double, 2> sums, std::size_t start, std::size_t stop, OutVector raw, OutVector left_out) {
             const std::size_t n = targets.shape(0);
             const refit::Trees<Code> trees = checked_trees<Code>(codes, first, values, n, start, stop);
@@ -89,7 +89,8 @@ void register_code(nb::module_& m) {
             require(raw.shape(0) == n && left_out.shape(0) == n, "each row needs two raw predictions");
             require(rates.shape(0) == trees.n_trees(), "each tree needs a rate");
             require(sums.shape(0) == values.shape(0) && sums.shape(1) == 2, "the sums must be (n_leaves, 2)");
-            const refit::Formula formula = {view(rates), l1, l2, max_step};
+            require(l2.shape(0) == values.shape(0), "each leaf needs a penalty");
+            const refit::Formula formula = {view(rates), view(l2), l1, max_step};
             nb::gil_scoped_release released;
             with_loss(loss, parameter, [&](const auto& slopes) {
                 const auto leaves = view(sums);
@@ -101,8 +102,8 @@ void register_code(nb::module_& m) {
             });
         },
         "codes"_a.noconvert(), "first"_a.noconvert(), "values"_a.noconvert(), "targets"_a.noconvert(),
-        "weights"_a.noconvert(), "single"_a, "loss"_a, "parameter"_a, "rates"_a.noconvert(), "l1"_a, "l2"_a,
-        "max_step"_a, "sums"_a.noconvert(), "start"_a, "stop"_a, "raw"_a.noconvert(), "left_out"_a.noconvert(),
+        "weights"_a.noconvert(), "single"_a, "loss"_a, "parameter"_a, "rates"_a.noconvert(), "l2"_a.noconvert(),
+        "l1"_a, "max_step"_a, "sums"_a.noconvert(), "start"_a, "stop"_a, "raw"_a.noconvert(), "left_out"_a.noconvert(),
         "Move the raw predictions of some rows on by all trees: the model's, and those without the row itself.");
 }
 

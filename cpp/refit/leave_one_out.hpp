@@ -2,8 +2,8 @@
 // row itself.
 //
 // With the trees as they are, a leaf's value is -rate · G/(H + l2), where G and H are the sums of its rows' gradients
-// and hessians at the raw predictions of the trees before. These are known, for the model's own values are. So rows can
-// be taken in any ranges: first the sums over all rows, then for each row the value of its leaf without its own share.
+// and hessians at the raw predictions of the trees before. These are known, for the model's own values are; l2 may be
+// another one in each leaf. So rows can be taken in any ranges: first the sums over all rows, then for each row the value of its leaf without its own share.
 #pragma once
 
 #include <algorithm>
@@ -57,12 +57,13 @@ struct Rows {
 
 struct Formula {
     std::span<const double> rates;  // (n_trees,)
-    double l1, l2, max_step;
+    std::span<const double> l2;     // (n_leaves,)
+    double l1, max_step;
 
     // Return the value of a leaf with these sums; nothing is known of a leaf without rows.
-    double operator()(double gradient, double hessian, std::size_t tree) const {
+    double operator()(double gradient, double hessian, std::size_t tree, std::size_t leaf) const {
         if (l1 > 0.0) gradient = std::copysign(std::max(std::abs(gradient) - l1, 0.0), gradient);
-        const double below = hessian + l2;
+        const double below = hessian + l2[leaf];
         double step = below > 0.0 ? -gradient / below : 0.0;
         if (max_step > 0.0) step = std::clamp(step, -max_step, max_step);
         return rates[tree] * step;
@@ -117,13 +118,13 @@ void leave_out(const Trees<Code>& trees, const Rows& rows, const Loss& loss, con
         for (std::size_t tree = 0; tree < trees.n_trees(); ++tree) {
             const Code* codes = trees.codes[tree].data();
             const double* values = trees.values.data() + trees.first[tree];
-            const double* own = sums.data + 2 * trees.first[tree];
+            const auto first = static_cast<std::size_t>(trees.first[tree]);
             for (std::size_t row = from; row < last; ++row) {
-                const std::size_t code = codes[row];
+                const std::size_t code = codes[row], leaf = first + code;
                 const Slopes slopes = rows.slopes(loss, raw[row], row);
-                const double hessian = own[2 * code + 1];
+                const double gradient = sums[leaf][0], hessian = sums[leaf][1];
                 if (!was_alone(hessian, slopes.hessian))
-                    left_out[row] += formula(own[2 * code] - slopes.gradient, hessian - slopes.hessian, tree);
+                    left_out[row] += formula(gradient - slopes.gradient, hessian - slopes.hessian, tree, leaf);
                 raw[row] = rows.sum(raw[row], values[code]);
             }
         }
@@ -143,7 +144,7 @@ void leave_out_linear(const Trees<Code>& trees, const Rows& rows, const Loss& lo
         for (auto leaf = static_cast<std::size_t>(trees.first[tree]); std::cmp_less(leaf, trees.first[tree + 1]);
              ++leaf) {
             const double gradient = sums[leaf][0], hessian = sums[leaf][1];
-            const double slope = was_alone(hessian, 1.0) ? 0.0 : formula.rates[tree] / (hessian - 1.0 + formula.l2);
+            const double slope = was_alone(hessian, 1.0) ? 0.0 : formula.rates[tree] / (hessian - 1.0 + formula.l2[leaf]);
             leaves[leaf] = {trees.values[leaf], -gradient * slope, slope};
         }
     }

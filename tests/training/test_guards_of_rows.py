@@ -132,10 +132,11 @@ def test_a_table_of_pyarrow(rows):
     assert [each["name"] for each in found.feature_types_] == list("abcdef")
 
 
-def test_categorical_splits_of_lightgbm_are_named_as_the_reason():
+def test_a_model_with_categories_computes_its_residuals():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=5000), "c": pd.Categorical(rng.integers(0, 12, 5000).astype(str))})
     y = X["a"].to_numpy() + X["c"].astype(int).to_numpy() + rng.normal(size=5000)
     u = IBUGRegressor(lightgbm().fit(X[:4000], y[:4000]), prefit=True)
     u.fit(X[:4000], y[:4000], X_val=X[4000:], y_val=y[4000:])
-    assert "cat_l2" in u.source_.out_of_sample.reason
+    assert (u.source_.out_of_sample.kind, u.source_.out_of_sample.reason) == ("leave-one-out", "")
+    assert np.std(u.residuals_) > np.std(y[:4000] - u.predict(X[:4000]))

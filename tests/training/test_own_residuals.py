@@ -131,7 +131,7 @@ def test_a_row_is_left_out_of_its_leaves(rows, name, weighted):
         rates=recipe.rates,
         weights=recipe.weights,
         l1=recipe.l1,
-        l2=recipe.l2,
+        l2=np.split(np.broadcast_to(recipe.l2, recipe.leaves.values.shape), recipe.leaves.first[1:-1]),
         max_step=recipe.max_step,
     )
     predictions = np.exp(expected) if any(loss in name for loss in ("poisson", "gamma", "tweedie")) else expected

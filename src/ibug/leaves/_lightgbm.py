@@ -100,17 +100,17 @@ class LightGBMReader(WalkingReader):
         if of_roots:
             targets, _ = in_single(np.sign(targets) * np.sqrt(np.abs(targets)), None)
         start = 0.0
-        if int(given["boost_from_average"]) and rates[0] == 1.0:  # which is how the average in the first tree shows
+        # Which is how the average in the first tree shows; it is there, too, where the first tree finds no split.
+        if rates[0] == 1.0 and (int(given["boost_from_average"]) or counts[0] == 1):
             start = float(np.average(targets, weights=weights))
             if loss.has_log_link:
                 start = float(np.log(start))
             rates[0], values[0] = float(given["learning_rate"]), values[0] - start
         rates[np.array(counts) == 1] = 0.0
-        has_categories = any(int(tree["num_cat"]) for tree in trees)
         suspects = {
             "monotone_constraints": bool(given["monotone_constraints"]),
             "use_quantized_grad": given.get("use_quantized_grad", "0") != "0",
-            "cat_l2": has_categories and float(given.get("cat_l2", 0)) > 0,
+            "forcedsplits_filename": bool(given.get("forcedsplits_filename")),
         }
         return Boosting(
             LeafValues.of(values),
@@ -121,7 +121,7 @@ class LightGBMReader(WalkingReader):
             weights,
             _signed_square if of_roots else loss.link,
             l1=float(given["lambda_l1"]),
-            l2=float(given["lambda_l2"]),
+            l2=_penalties(text, np.array(counts)),
             max_step=float(given["max_delta_step"]),
             suspects=", ".join(name for name, is_set in suspects.items() if is_set),
             sampled=bool(refusal),
@@ -242,6 +242,24 @@ def _link(text: ModelText) -> Link | None:
 
 def _signed_square(raw: Floats) -> Floats:
     return np.asarray(np.sign(raw) * raw * raw)
+
+
+def _penalties(text: ModelText, n_leaves: NDArray[np.intp]) -> Floats:
+    """Return l2 of each leaf of all trees: a split that makes two groups of categories adds `cat_l2` to its leaves'.
+
+    With few categories, a split takes one of them, and adds nothing. A bin of a column is a category or the others.
+    """
+    given, trees, n_splits = text.parameters, text.trees, n_leaves - 1
+    n_bins = np.array([info.count(":") + 1 for info in text.header["feature_infos"].split(" ")])
+    grouped = (_numbers(trees, "decision_type", np.int32) & _CATEGORICAL) > 0
+    grouped &= n_bins[_numbers(trees, "split_feature", np.int32)] > int(given["max_cat_to_onehot"])
+    first = np.repeat(np.cumsum(n_leaves) - n_leaves, n_splits)
+    l2 = np.full(n_leaves.sum(), float(given["lambda_l2"]))
+    for side in ("left", "right"):
+        child = _numbers(trees, f"{side}_child", np.int32)
+        leaf = grouped & (child < 0)
+        l2[first[leaf] + ~child[leaf]] += float(given["cat_l2"])
+    return l2
 
 
 def _sampling(given: dict[str, str]) -> str:

@@ -68,12 +68,16 @@ class LeafValues:
         """The number of trees."""
         return len(self.first) - 1
 
-    def at(self, trees: NDArray[np.intp], leaves: NDArray[np.intp]) -> Floats:
-        """Return the values of leaves, each given by its tree and its number, (n,)."""
+    def places(self, trees: NDArray[np.intp], leaves: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Return where the values of leaves are, each given by its tree and its number, (n,)."""
         places = self.first[trees] + leaves
         if np.any(places >= self.first[trees + 1]):
             raise RecipeError("its leaves are not numbered as expected")
-        return np.asarray(self.values[places])
+        return np.asarray(places)
+
+    def at(self, trees: NDArray[np.intp], leaves: NDArray[np.intp]) -> Floats:
+        """Return the values of leaves, each given by its tree and its number, (n,)."""
+        return np.asarray(self.values[self.places(trees, leaves)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +92,7 @@ class Boosting:
     weights: Floats | None  # (n_rows,)
     link: Callable[[Floats], Floats]  # from raw predictions to the unit of the target, (n_rows,)
     l1: float = 0.0
-    l2: float = 0.0
+    l2: float | Floats = 0.0  # of all leaves, or (n_numbers,), of each as `leaves` has its value
     max_step: float = 0.0  # the largest size of a value before the rate; 0 for any
     single: bool = False  # whether the library adds leaf values in single precision
     suspects: str = ""  # the parameters that may be the cause where the values cannot be made again

@@ -110,6 +110,7 @@ class _Chunk:
     first: NDArray[np.int64]  # (n_trees + 1,)
     tree_of: NDArray[np.intp]  # (n_leaves,)
     values: Floats  # (n_leaves,)
+    l2: Floats  # (n_leaves,)
 
 
 def _chunks(recipe: Boosting | Bagging, index: LeafIndex | JoinedIndex) -> Iterator[_Chunk]:
@@ -119,16 +120,16 @@ def _chunks(recipe: Boosting | Bagging, index: LeafIndex | JoinedIndex) -> Itera
         raise RecipeError("the values of some of its trees are not known")
     per_tree = max(tiles.shape[0] * tiles.shape[2], 2 * kernel.LANES * int(counts.max()))
     size = max(1, _CODES_PER_CHUNK // per_tree)
+    l2 = np.broadcast_to(recipe.l2 if isinstance(recipe, Boosting) else 0.0, recipe.leaves.values.shape)
     for start in range(0, len(counts), size):
         stop = min(start + size, len(counts))
         codes = np.ascontiguousarray(tiles[:, start:stop].transpose(1, 0, 2)).reshape(stop - start, -1)
         first = np.concatenate([[0], np.cumsum(counts[start:stop], dtype=np.int64)])
         own, leaves = np.nonzero(numbering[start:stop] >= 0)
-        places = first[own] + numbering[start:stop][own, leaves]
-        values = np.empty(first[-1])
-        values[places] = recipe.leaves.at(own + start, leaves)
+        given = np.empty(first[-1], np.int64)  # where the recipe has each leaf
+        given[first[own] + numbering[start:stop][own, leaves]] = recipe.leaves.places(own + start, leaves)
         tree_of = np.repeat(np.arange(stop - start), counts[start:stop])
-        yield _Chunk(codes, slice(start, stop), first, tree_of, values)
+        yield _Chunk(codes, slice(start, stop), first, tree_of, recipe.leaves.values[given], l2[given])
 
 
 def _leave_one_out(recipe: Boosting, index: LeafIndex | JoinedIndex, n_jobs: int | None, verbose: bool) -> Floats:
@@ -159,7 +160,7 @@ def _leave_one_out(recipe: Boosting, index: LeafIndex | JoinedIndex, n_jobs: int
                     sums += part.sum(axis=1)
                     sizes += size
             _check(recipe, chunk, sums, sizes, largest)
-            formula = (recipe.rates[chunk.trees], recipe.l1, recipe.l2, recipe.max_step)
+            formula = (recipe.rates[chunk.trees], chunk.l2, recipe.l1, recipe.max_step)
             parallel(
                 delayed(kernel.leave_out)(*trees, *rows, *formula, sums, start, stop, raw, left_out)
                 for start, stop in ranges
@@ -176,7 +177,7 @@ def _check(recipe: Boosting, chunk: _Chunk, sums: Floats, sizes: Floats, roundin
     """Raise RecipeError unless the values of all rows together are the model's own."""
     gradient, hessian = sums.T
     shrunk = np.sign(gradient) * np.maximum(np.abs(gradient) - recipe.l1, 0.0)
-    below = np.maximum(hessian + recipe.l2, np.finfo(float).tiny)
+    below = np.maximum(hessian + chunk.l2, np.finfo(float).tiny)
     steps = -shrunk / below
     if recipe.max_step > 0:
         steps = np.clip(steps, -recipe.max_step, recipe.max_step)
