@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ibug.leaves import read_leaves_of
+from ibug.leaves import reader_of
 from ibug.neighbors import LeafIndex
 from ibug.training import own_residuals
 from tests.oracles import leave_one_out_by_hand
@@ -103,7 +103,7 @@ def test_rows_are_left_out_of_leaves_below_categories(seed, objective, weighted,
     weights = weights if weighted else None
     model = lightgbm.LGBMRegressor(n_estimators=N_TREES, objective=objective, verbose=-1, n_jobs=1, **parameters)
     model.fit(X, y, sample_weight=weights)
-    reader = read_leaves_of(model)
+    reader = reader_of(model)
     leaves = reader.leaves(X)
     own = own_residuals(reader, LeafIndex.build(leaves), y, weights)
     assert (own.kind, own.reason) == ("leave-one-out", "")
@@ -133,6 +133,6 @@ def test_another_penalty_does_not_pass(right, wrong):
     assert right in text
     kinds = []
     for content in (text, text.replace(right, wrong)):
-        reader = read_leaves_of(lightgbm.Booster(model_str=content))
+        reader = reader_of(lightgbm.Booster(model_str=content))
         kinds.append(own_residuals(reader, LeafIndex.build(reader.leaves(X)), y, None).kind)
     assert kinds == ["leave-one-out", "none"]
