@@ -213,7 +213,8 @@ def _moments(g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
 
 def _stepped_moments(g: ScoreMap, distribution: Distribution, middle: Floats) -> Floats:
     """Return the same of distributions whose probabilities jump."""
-    return np.stack([_stepped_moment(power, g, distribution, middle) for power in (1, 2)], axis=-1)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite; on both sides: no number
+        return np.stack([_stepped_moment(power, g, distribution, middle) for power in (1, 2)], axis=-1)
 
 
 def _moments_of(g: ScoreMap) -> tuple[float, float]:
