@@ -279,10 +279,12 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, n_neighbors, output : rows, int or None, {None, "pandas", "polars"}
-            The rows; how many training rows, ``None`` means ``k_``; arrays, or two data frames with the index of X.
+        X, n_neighbors : rows, int or None
+            The rows; how many training rows, ``None`` means ``k_``.
         exact : bool, default=False
             Search among all training rows, whatever ``search_`` says.
+        output : {None, "pandas", "polars"}, default=None
+            Arrays, or two data frames with the index of X.
 
         Returns
         -------

@@ -104,7 +104,7 @@ def test_rows_are_left_out_of_leaves_below_categories(seed, objective, weighted,
     model = lightgbm.LGBMRegressor(n_estimators=N_TREES, objective=objective, verbose=-1, n_jobs=1, **parameters)
     model.fit(X, y, sample_weight=weights)
     reader = reader_of(model)
-    leaves = reader.leaves(X)
+    leaves = reader.library_leaves(X)
     own = own_residuals(reader, LeafIndex.build(leaves), y, weights)
     assert (own.kind, own.reason) == ("leave-one-out", "")
     recipe = reader.recipe(y, weights)
@@ -134,5 +134,5 @@ def test_another_penalty_does_not_pass(right, wrong):
     kinds = []
     for content in (text, text.replace(right, wrong)):
         reader = reader_of(lightgbm.Booster(model_str=content))
-        kinds.append(own_residuals(reader, LeafIndex.build(reader.leaves(X)), y, None).kind)
+        kinds.append(own_residuals(reader, LeafIndex.build(reader.library_leaves(X)), y, None).kind)
     assert kinds == ["leave-one-out", "none"]
