@@ -237,7 +237,7 @@ def _prediction_tasks(subject: Subject) -> dict[str, Task]:
         "default interval": Task(lambda: subject.default.predict_interval(queries), BATCH),
         "normal": Task(lambda: subject.normal.predict_dist(queries), BATCH),
         "predict alone": one_by_one(model.predict, singles),
-        "leaves alone": one_by_one(reader.leaves, singles),
+        "leaves alone": one_by_one(reader.library_leaves, singles),
         "read alone": one_by_one(reader.read, singles),
         "search alone": one_by_one(partial(index.query, k=k), single_rows(leaves)),
         "predict_dist alone": one_by_one(subject.regressor.predict_dist, singles),
