@@ -87,7 +87,9 @@ def compare(table: Table, split: int) -> tuple[Any, ...]:
     started = time.perf_counter()
     u = IBUGRegressor(model, prefit=True).fit(X_train, y_train, X_val=X_val, y_val=y_val)
     if split == 0:
-        print(f"LightGBM, {model.n_estimators} trees, is trained. ibug wraps it in {time.perf_counter() - started:.1f} s.\n")
+        seconds = time.perf_counter() - started
+        print(f"LightGBM, {model.n_estimators} trees, is trained. ibug wraps it in {seconds:.1f} s.
+")
 
     error = np.sqrt(np.mean((model.predict(X_val) - y_val) ** 2))
     # The quantile models need no validation rows, so they are trained on these as well.
@@ -131,7 +133,8 @@ def print_neighbors(table: Table, u: IBUGRegressor, X: np.ndarray, y: np.ndarray
     x = X_test[row : row + 1]
     affinities, neighbors = u.kneighbors(x, 5)
     low, high = u.predict_interval(x, coverage=LEVEL)[0]
-    print(f"Row {row} is the least certain: {u.predict(x)[0]:.4g}, interval {low:.4g} to {high:.4g}. Why? Its neighbours:")
+    print(f"Row {row} is the least certain: {u.predict(x)[0]:.4g}, interval {low:.4g} to {high:.4g}.")
+    print("Why? The training rows that share the most leaves with it:")
     print(f"  {'training row':>12}{'shared leaves':>16}{table.feature:>12}{table.target:>30}")
     for affinity, neighbor in zip(affinities[0], neighbors[0], strict=True):
         leaves = f"{affinity} of {u.source_.index.n_trees}"

@@ -28,11 +28,13 @@ model = HistGradientBoostingRegressor(max_iter=60, random_state=0)
 u = IBUGRegressor(model, cv=TimeSeriesSplit(5), random_state=0).fit(X[past], y[past])
 lower, upper = u.predict_interval(X[future], coverage=[0.5, 0.8, 0.95]).transpose(1, 0, 2)
 
-week = slice(0, 24 * 4)
+days = slice(0, 24 * 4)
+times = X[future].index[days]
 fig, ax = plt.subplots(figsize=(9, 3.8), layout="constrained")
 for level, alpha, low, high in zip((95, 80, 50), (0.2, 0.3, 0.45), lower.T[::-1], upper.T[::-1], strict=True):
-    ax.fill_between(X[future].index[week], low[week], high[week], color="tab:blue", alpha=alpha, linewidth=0, label=f"{level} %")
-ax.plot(X[future].index[week], y[future][week], ".", color="black", markersize=4, label="observed")
+    label = f"{level} % interval"
+    ax.fill_between(times, low[days], high[days], color="tab:blue", alpha=alpha, linewidth=0, label=label)
+ax.plot(times, y[future][days], ".", color="black", markersize=4, label="observed")
 ax.set(ylabel="demand")
 ax.legend(ncols=4, loc="upper right")
 ax.margins(x=0)

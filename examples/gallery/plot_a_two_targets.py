@@ -22,7 +22,7 @@ Y = np.column_stack([X[:, 0] + X[:, 1], X[:, 1] * X[:, 2]]) + side + 0.3 * rng.n
 model = MultiOutputRegressor(HistGradientBoostingRegressor(max_iter=60, random_state=0)).fit(X_train, Y_train)
 u = IBUGRegressor(model, prefit=True, random_state=0).fit(X_train, Y_train, X_val=X_val, y_val=Y_val)
 
-JointDisplay.from_estimator(u, X_test, Y_test, row=0)
+JointDisplay.from_estimator(u, X_test[:1], Y_test[:1])
 plt.show()
 
 # %%

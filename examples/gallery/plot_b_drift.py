@@ -22,7 +22,7 @@ y = 6 * X[:, 0] + rng.normal(size=6000) * noise
 model = LGBMRegressor(n_estimators=100, verbose=-1).fit(X_train, y_train)
 u = IBUGRegressor(model, prefit=True).fit(X_train, y_train, X_val=X_val, y_val=y_val)
 
-DriftDisplay.from_estimator(u, X_new, y_new)
+DriftDisplay.from_estimator(u, X_new, y_new, kind="pit")
 plt.show()
 
 # %%

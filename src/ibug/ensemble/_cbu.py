@@ -13,8 +13,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params, _check_sample_weight, _num_samples
 
-from ibug._installed import how_to_install
 from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
+from ibug._installed import how_to_install
 from ibug._parallel import check_n_jobs
 from ibug._progress import Progress
 from ibug._typing import Floats, Rows
