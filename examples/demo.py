@@ -88,8 +88,7 @@ def compare(table: Table, split: int) -> tuple[Any, ...]:
     u = IBUGRegressor(model, prefit=True).fit(X_train, y_train, X_val=X_val, y_val=y_val)
     if split == 0:
         seconds = time.perf_counter() - started
-        print(f"LightGBM, {model.n_estimators} trees, is trained. ibug wraps it in {seconds:.1f} s.
-")
+        print(f"LightGBM, {model.n_estimators} trees, is trained. ibug wraps it in {seconds:.1f} s.\n")
 
     error = np.sqrt(np.mean((model.predict(X_val) - y_val) ** 2))
     # The quantile models need no validation rows, so they are trained on these as well.
