@@ -70,7 +70,7 @@ def own_python(session: nox.Session) -> str:
 @here
 def demo(session: nox.Session) -> None:
     """Install what the demo needs into this environment."""
-    install_ibug(session, "lightgbm")
+    install_ibug(session, "lightgbm,plot")
 
 
 @here

@@ -25,6 +25,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb"]  # the gallery offers each example as a notebook, too
@@ -34,6 +35,7 @@ default_role = "code"
 
 # Pages are also read on GitHub: links go to files, and to headings as GitHub names them.
 myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]  # cards
 nb_execution_mode = "off"  # docs/run_pages.py runs notebooks, and compares what they show with what they have stored
 suppress_warnings = ["config.cache"]  # the configuration holds functions
 
@@ -65,6 +67,12 @@ html_theme = "furo"
 html_title = f"ibug {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0072b2", "color-brand-content": "#0072b2"},
+    "dark_css_variables": {"color-brand-primary": "#56b4e9", "color-brand-content": "#56b4e9"},
+}
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False

@@ -14,6 +14,11 @@ VERSION = version(DISTRIBUTION)
 _NAMESAKE = "ibug"
 
 
+def how_to_install(extra: str) -> str:
+    """Return the commands that install ibug with an extra, from an index and from a clone of the source."""
+    return f'pip install "{DISTRIBUTION}[{extra}]", or pip install ".[{extra}]" in a clone of the source'
+
+
 def warn_of_namesake() -> None:
     """Warn if the authors' distribution is installed, too: its modules are in the same folder as ours."""
     try:

@@ -42,9 +42,26 @@ def test_there_are_links():
     assert anchors("# What it costs\n\n```\n# no heading\n```\n## *Is* it `right`?") == {"what-it-costs", "is-it-right"}
 
 
-def test_every_page_is_in_the_navigation():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"<([\w-]+)>", index))
-    assert listed == {page.stem for page in DOCS} - {"index"}
-    development = (ROOT / "docs" / "development" / "index.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^([\w-]+)$", development, re.MULTILINE)) == {page.stem for page in DEVELOPMENT} - {"index"}
+def toctree_entries(page):
+    """Return the pages that the toctrees of a page list, without their folder."""
+    blocks = re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    entries = [line for block in blocks for line in block.splitlines() if line and not line.startswith(":")]
+    return [re.sub(r".*<(.+)>", r"\1", entry) for entry in entries]
+
+
+def test_every_page_is_in_the_navigation_once():
+    docs = ROOT / "docs"
+    reference = docs / "api" / "index.md"
+    listed = [entry for page in DOCS if page.suffix == ".md" for entry in toctree_entries(page)]
+    listed += [entry.removeprefix("../") for entry in toctree_entries(reference) if entry.startswith("../")]
+    own = [entry for entry in listed if "/" not in entry]
+    assert sorted(own) == sorted({page.stem for page in DOCS} - {"index"})
+    assert {"gallery/index", "api/index", "development/index"} == set(listed) - set(own)
+    development = toctree_entries(docs / "development" / "index.md")
+    assert sorted(development) == sorted({page.stem for page in DEVELOPMENT} - {"index"})
+    api = [entry for entry in toctree_entries(reference) if not entry.startswith("../")]
+    assert sorted(api) == sorted({page.stem for page in (docs / "api").glob("*.md")} - {"index"})
+
+
+def test_the_sidebar_is_short():
+    assert len(toctree_entries(ROOT / "docs" / "index.md")) <= 12

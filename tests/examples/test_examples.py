@@ -1,11 +1,13 @@
 """The examples run as a user starts them."""
 
 import importlib.util
+import re
 import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from scipy.integrate import trapezoid
@@ -22,12 +24,40 @@ def run(script):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_demo(capsys):
+def table_of(printed):
+    """Return the demo's table of scores: name → coverage, coverage of the largest fifth, mean width, score."""
+    found = re.findall(r"^  (\S.*?)  +(\d+)% +(\d+)% +(\S+) +(\S+)$", printed, re.MULTILINE)
+    return {name: [float(value) for value in values] for name, *values in found}
+
+
+def test_demo(monkeypatch, capsys, tmp_path):
     pytest.importorskip("lightgbm")
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["demo.py"])
     runpy.run_path(str(FOLDER / "demo.py"), run_name="__main__")
     printed = capsys.readouterr().out
-    assert "inside the 90% interval" in printed
-    assert printed.count(" of 150 ") == 8
+    assert printed.count(" of 150 ") == 5  # neighbours
+    assert (tmp_path / "build" / "demo.png").stat().st_size > 10_000
+    scores = table_of(printed)
+    naive, ibug = scores["prediction ± 1.64 RMSE"], scores["ibug"]
+    assert 85 <= ibug[0] <= 95
+    assert naive[1] < 80 < ibug[1]
+    assert ibug[2] < naive[2]
+    assert ibug[3] == min(score for *_, score in scores.values())
+
+
+def test_demo_on_california(monkeypatch, capsys, tmp_path):
+    """The table that scikit-learn would download is in its cache, with made rows."""
+    pytest.importorskip("lightgbm")
+    pytest.importorskip("matplotlib")
+    rng = np.random.default_rng(0)
+    joblib.dump(rng.uniform(1, 5, size=(600, 9)), tmp_path / "cal_housing_py3.pkz")
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["demo.py", "--california"])
+    runpy.run_path(str(FOLDER / "demo.py"), run_name="__main__")
+    assert len(table_of(capsys.readouterr().out)) == 3
 
 
 def test_the_first_day(monkeypatch, capsys):

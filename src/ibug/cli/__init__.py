@@ -7,6 +7,8 @@ import signal
 import sys
 from typing import Any
 
+from ibug._installed import how_to_install
+
 __all__ = ["interrupted", "main"]
 
 _EXTRA = {"click", "pandas", "pyarrow", "rich", "typer"}
@@ -21,9 +23,7 @@ def main() -> None:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise
-        sys.stderr.write(
-            f'The ibug command needs {error.name}, which is not installed: pip install "ibug-learn[cli]"\n'
-        )
+        sys.stderr.write(f"The ibug command needs {error.name}, which is not installed: {how_to_install('cli')}.\n")
         sys.exit(3)
     run()
 

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
+from ibug._installed import how_to_install
 from ibug._typing import Floats
 from ibug.exceptions import IBUGError, InvalidInputError, MissingDependencyError
 from ibug.leaves import names_taken, renamed
@@ -27,7 +28,7 @@ def library(name: str, why: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise MissingDependencyError(
-            f'{why} needs {name}, which cannot be imported ({error}). Install it: pip install "ibug-learn[{name}]".'
+            f"{why} needs {name}, which cannot be imported ({error}). Install it: {how_to_install(name)}."
         ) from error
 
 

@@ -11,6 +11,7 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
+from ibug._installed import how_to_install
 from ibug._progress import Progress
 from ibug.cli import _options as o
 from ibug.cli._columns import divided
@@ -120,7 +121,9 @@ def _require_matplotlib() -> None:
     try:
         import matplotlib
     except ImportError as error:
-        raise MissingDependencyError(f'--plots needs matplotlib: pip install "ibug-learn[plot]" ({error}).') from error
+        raise MissingDependencyError(
+            f"--plots needs matplotlib, which cannot be imported ({error}). Install it: {how_to_install('plot')}."
+        ) from error
     matplotlib.use("Agg")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
+from ibug._installed import how_to_install
 from ibug.cli import _options as o
 from ibug.cli._columns import match, require_columns
 from ibug.cli._errors import guarded
@@ -117,7 +118,7 @@ def require_plotly() -> None:
         import plotly.offline  # noqa: F401 - to see that it is there
     except ImportError as error:
         raise MissingDependencyError(
-            f'ibug report needs plotly, which cannot be imported ({error}): pip install "ibug-learn[report]".'
+            f"ibug report needs plotly, which cannot be imported ({error}). Install it: {how_to_install('report')}."
         ) from error
 
 

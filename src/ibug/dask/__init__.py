@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from ibug._installed import how_to_install
 from ibug.exceptions import MissingDependencyError
 
 try:
@@ -9,7 +10,7 @@ try:
         import_module(_name)
 except ImportError as error:
     raise MissingDependencyError(
-        f"ibug.dask needs dask and distributed ({error}): pip install 'ibug-learn[dask]', also on the workers."
+        f"ibug.dask needs dask and distributed ({error}). Install them, also on the workers: {how_to_install('dask')}."
     ) from error
 
 from ibug.dask._distribution import LazyDistribution

@@ -14,6 +14,7 @@ from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params, _check_sample_weight, _num_samples
 
 from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
+from ibug._installed import how_to_install
 from ibug._parallel import check_n_jobs
 from ibug._progress import Progress
 from ibug._typing import Floats, Rows
@@ -263,7 +264,7 @@ def library() -> Any:
         import catboost
     except ImportError as error:
         raise MissingDependencyError(
-            'CBURegressor needs CatBoost, which cannot be imported. Install it: pip install "ibug-learn[catboost]".'
+            f"CBURegressor needs CatBoost, which cannot be imported. Install it: {how_to_install('catboost')}."
         ) from error
     return catboost
 

@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from ibug._installed import how_to_install
 from ibug._typing import Floats, Integers
 from ibug._validation import as_rows, check_at_least_one
 from ibug.exceptions import InvalidInputError, MissingDependencyError
@@ -151,7 +152,7 @@ def shap_package() -> Any:
     except ImportError as error:
         raise MissingDependencyError(
             "Shapley values of the width need the shap package, which cannot be imported "
-            f'({error}). Install it: pip install "ibug-learn[explain]". It brings numba and llvmlite.'
+            f"({error}). Install it: {how_to_install('explain')}. It brings numba and llvmlite."
         ) from error
     return shap
 

@@ -24,6 +24,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import Pipeline
 
+from ibug._installed import how_to_install
 from ibug.exceptions import MissingDependencyError, NotStorableError
 from ibug.leaves import BOOSTERS, library_of, reader_type
 from ibug.persistence._allowed_types import ALLOWED_TYPES
@@ -212,7 +213,7 @@ def _skops() -> Any:
     except ImportError as error:
         raise MissingDependencyError(
             f"scikit-learn models are saved and loaded through skops, which cannot be imported ({error}). Install it: "
-            'pip install "ibug-learn[skops]".'
+            f"{how_to_install('skops')}."
         ) from error
     return skops.io
 

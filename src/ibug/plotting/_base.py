@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ibug._installed import how_to_install
 from ibug._typing import Integers
 from ibug._validation import check_methods
 from ibug.exceptions import InvalidInputError, MissingDependencyError
@@ -20,7 +21,7 @@ def pyplot() -> Any:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise MissingDependencyError(
-            'ibug.plotting needs matplotlib, which cannot be imported. Install it: pip install "ibug-learn[plot]".'
+            f"ibug.plotting needs matplotlib, which cannot be imported. Install it: {how_to_install('plot')}."
         ) from error
     return plt
 

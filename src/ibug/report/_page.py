@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._installed import how_to_install
 from ibug.describe import json_values
 from ibug.exceptions import MissingDependencyError
 
@@ -25,7 +26,7 @@ def plotly_script() -> str:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
         raise MissingDependencyError(
-            'ibug.report needs plotly, which cannot be imported. Install it: pip install "ibug-learn[report]".'
+            f"ibug.report needs plotly, which cannot be imported. Install it: {how_to_install('report')}."
         ) from error
     return str(get_plotlyjs())
 
