@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import nnls
 from scipy.special import ndtri
 from scipy.stats import norm
@@ -97,13 +98,20 @@ class Dependence:
         return cls(tuple(names), correlation, estimate, error, tuple(n_blocks), known)
 
 
-def normal_scores(y: Floats, distribution: Any) -> tuple[Floats, float]:
-    """Return the normal scores of observed values, (n_rows,), and what jumps leave of their variance, up to 1.
+class Scores(NamedTuple):
+    """Normal scores of observed values."""
 
-    Where a distribution function jumps at the value, it is the mean of the scores that the jump covers.
+    values: Floats  # (n_rows,) with mean 0; where a distribution function jumps at the value, the mean over the jump
+    share: float  # what jumps leave of their variance, up to 1
+    size: Floats  # (n_rows,) the standard deviations of the distributions: what a score counts for in a total
 
-    Shapes: y (n_rows,).
-    """
+    def of(self, some: NDArray[np.bool_]) -> Scores:
+        """Return those of some of the rows."""
+        return Scores(self.values[some], self.share, self.size[some])
+
+
+def normal_scores(y: Floats, distribution: Any) -> Scores:
+    """Return the normal scores of observed values. Shapes: y (n_rows,)."""
     before, at = (np.clip(one, _LEAST_TAIL, 1 - _LEAST_TAIL) for one in jump(y, distribution))
     low, high = ndtri(before), ndtri(at)
     size = np.where(at > before, at - before, 1.0)
@@ -111,12 +119,17 @@ def normal_scores(y: Floats, distribution: Any) -> tuple[Floats, float]:
     square = 1.0 + (low * norm.pdf(low) - high * norm.pdf(high)) / size
     score = np.where(at > before, inside, high)
     squares = np.where(at > before, square, np.square(high))
-    scale = np.sqrt(squares.mean())
-    return (score - score.mean()) / scale, float(np.clip(np.mean(np.square(score / scale)), 0.05, 1.0))
+    std = np.asarray(distribution.std())
+    usual = np.median(std[np.isfinite(std)]) if np.isfinite(std).any() else 1.0
+    size = np.where(np.isfinite(std) & (std > 0), std, usual)
+    centred = score - np.average(score, weights=size)
+    scale = np.sqrt(np.average(squares, weights=np.square(size)))
+    share = np.average(np.square(score), weights=np.square(size)) / scale**2
+    return Scores(centred / scale, float(np.clip(share, 0.05, 1.0)), size)
 
 
 def learn_dependence(
-    scores: Sequence[tuple[Floats, float]],
+    scores: Sequence[Scores],
     blocks: Mapping[str, Any],
     columns: Sequence[str] | None = None,
 ) -> Dependence:
@@ -138,7 +151,7 @@ def learn_dependence(
             f"Each validation row is a block of its own ({', '.join(map(repr, blocks))}): what rows of a block have in "
             "common cannot be learned. Give labels that several rows share, days of hourly rows say."
         )
-    found = [_estimated(z, share, codes) for z, share in scores]
+    found = [_estimated(one, codes) for one in scores]
     estimate, error = (np.stack(each, axis=-1) for each in zip(*found, strict=True))
     known = estimate > error
     kept = np.where(known, 1.0 - np.square(error / np.where(known, estimate, 1.0)), 0.0)
@@ -149,38 +162,41 @@ def learn_dependence(
     return Dependence(tuple(blocks), correlation, estimate, error, counts, None if columns is None else tuple(columns))
 
 
-def _estimated(z: Floats, share: float, codes: Sequence[Codes]) -> tuple[Floats, Floats]:
+def _estimated(scores: Scores, codes: Sequence[Codes]) -> tuple[Floats, Floats]:
     """Return the correlations by least squares on all pairs of rows that share a block, and their standard errors.
 
-    The errors are those of leaving out a part of the blocks at a time (jackknife). Shapes: z (n_rows,).
+    The errors are those of leaving out a part of the blocks at a time (jackknife).
     """
-    whole = _correlations(z, share, codes)
+    whole = _correlations(scores, codes)
     variance = np.zeros(len(codes))
     for own in codes:
         n_groups = min(_GROUPS, int(own.max()) + 1)
         group = np.random.RandomState(0).permutation(int(own.max()) + 1)[own] % n_groups
-        fewer = [_correlations(z[group != i], share, [one[group != i] for one in codes]) for i in range(n_groups)]
+        fewer = [_correlations(scores.of(group != i), [one[group != i] for one in codes]) for i in range(n_groups)]
         spread = np.sum(np.square(np.array(fewer) - np.mean(fewer, axis=0)), axis=0)
         variance = np.maximum(variance, (n_groups - 1) / n_groups * spread)
     return np.clip(whole, 0.0, _MOST), np.sqrt(variance)
 
 
-def _correlations(z: Floats, share: float, codes: Sequence[Codes]) -> Floats:
+def _correlations(scores: Scores, codes: Sequence[Codes]) -> Floats:
     """Return the correlations of several kinds of blocks that explain the products of pairs best, none below 0.
 
-    The matrix has the number of pairs that share blocks of both kinds; the vector, sums of products of pairs.
+    A pair counts for the product of its rows' standard deviations, as it does in the variance of a total. The matrix
+    has the pairs that share blocks of both kinds; the vector, their products of normal scores.
     """
-    n = len(codes)
+    n, weight = len(codes), scores.size / scores.size.mean()
     matrix, vector = np.empty((n, n)), np.empty(n)
+
+    def over_pairs(values: Floats, own: Codes) -> float:
+        return float(np.sum(np.square(np.bincount(own, values))) - np.sum(np.square(values))) / 2
+
     for i in range(n):
         for j in range(i, n):
             both = codes[i] if i == j else coded_together([codes[i], codes[j]])[0]
-            sizes = np.bincount(both)
-            matrix[i, j] = matrix[j, i] = np.sum(sizes * (sizes - 1.0)) / 2
-        sums = np.bincount(codes[i], z)
-        vector[i] = (np.sum(np.square(sums)) - np.sum(np.square(z))) / 2
-    if not np.all(np.diag(matrix) > 0):
+            matrix[i, j] = matrix[j, i] = max(over_pairs(weight, both), 0.0)
+        vector[i] = over_pairs(weight * scores.values, codes[i])
+    if not np.all(np.diag(matrix) > 1e-9):
         return np.zeros(n)
     values, vectors = np.linalg.eigh(matrix)
     root = np.sqrt(np.maximum(values, values.max() * 1e-12))
-    return np.asarray(nnls(vectors.T * root[:, None], vectors.T @ vector / root)[0] / share**2)
+    return np.asarray(nnls(vectors.T * root[:, None], vectors.T @ vector / root)[0] / scores.share**2)
