@@ -62,30 +62,28 @@ def folds(rows: list[Row]) -> Folds:
 
 
 def coverage_table(scores: Scores) -> str:
-    """Return the shares of totals inside their intervals."""
-    header = f"{'splits':>19}{'totals':>8}{'validation blocks':>19}"
-    lines = [f"Totals: share inside {COVERAGE:.0%} intervals", f"  {header}" + _names()]
+    """Return the shares of totals inside their intervals, and the ratios of the mean CRPS to independent rows."""
+    title = f"Totals: share inside {COVERAGE:.0%} intervals, and mean CRPS as a ratio to independent rows (t-test over splits)"
+    header = f"  {'':14}{'totals':>7}{'blocks':>8} |" + "".join(f"{name:>12}" for name in METHODS) + " |"
+    others = [name for name in METHODS if name != "independent"]
+    lines = [title, header + "".join(f"{name:>12}" for name in others)]
     for case, methods in scores.items():
-        ours = methods["factor"]
-        counts = f"{len(ours):5}{sum(row['groups'] for row in ours):8}{ours[0]['units']:19}"
-        lines.append(f"  {case:14}{counts}" + _cells(methods, lambda rows: f"{share_inside(rows):.1%}"))
+        ours, base = methods["factor"], methods["independent"]
+        shares = "".join(f"{share_inside(methods[name]):12.1%}" for name in METHODS)
+        ratios = "".join(f"{mean_crps(methods[name]) / mean_crps(base):7.3f} {word(methods[name], base)}" for name in others)
+        lines.append(f"  {case:14}{sum(row['groups'] for row in ours):7}{ours[0]['units']:8} |{shares} |{ratios}".rstrip())
     return "\n".join(lines)
 
 
+def word(ours: list[Row], theirs: list[Row]) -> str:
+    """Return the word of the t-test over splits."""
+    return f"{_WORDS[compare(folds(ours), folds(theirs))]:4}"
+
+
 def crps_table(scores: Scores) -> str:
-    """Return the mean CRPS, in units of the target, and its ratio to that of independent rows with the t-test's word."""
-    header = f"  {'':14}" + "".join(f"{name:>22}" for name in METHODS)
-    lines = ["Mean CRPS of totals, and its ratio to that of independent rows", header]
-    for case, methods in scores.items():
-        base = methods["independent"]
-
-        def cell(rows: list[Row], base: list[Row] = base) -> str:
-            value = mean_crps(rows)
-            if rows is base:
-                return f"{value:.4g}"
-            return f"{value:.4g} {value / mean_crps(base):6.3f} {_WORDS[compare(folds(rows), folds(base))]:4}"
-
-        lines.append((f"  {case:14}" + _cells(methods, cell, 22)).rstrip())
+    """Return the mean CRPS, in units of the target."""
+    lines = ["Mean CRPS of totals", f"  {'':14}" + _names()]
+    lines += [f"  {case:14}" + _cells(methods, lambda rows: f"{mean_crps(rows):.4g}") for case, methods in scores.items()]
     return "\n".join(lines)
 
 
@@ -160,5 +158,5 @@ def _names() -> str:
     return "".join(f"{name:>13}" for name in METHODS)
 
 
-def _cells(methods: dict[str, list[Row]], cell: Callable[[list[Row]], str], width: int = 13) -> str:
-    return "".join(f"{cell(methods[name]):>{width}}" for name in METHODS)
+def _cells(methods: dict[str, list[Row]], cell: Callable[[list[Row]], str]) -> str:
+    return "".join(f"{cell(methods[name]):>13}" for name in METHODS)
