@@ -63,15 +63,19 @@ def folds(rows: list[Row]) -> Folds:
 
 def coverage_table(scores: Scores) -> str:
     """Return the shares of totals inside their intervals, and the ratios of the mean CRPS to independent rows."""
-    title = f"Totals: share inside {COVERAGE:.0%} intervals, and mean CRPS as a ratio to independent rows (t-test over splits)"
+    title = f"Totals: share inside {COVERAGE:.0%} intervals, and mean CRPS as a ratio to independent rows (t-test)"
     header = f"  {'':14}{'totals':>7}{'blocks':>8} |" + "".join(f"{name:>12}" for name in METHODS) + " |"
     others = [name for name in METHODS if name != "independent"]
     lines = [title, header + "".join(f"{name:>12}" for name in others)]
     for case, methods in scores.items():
         ours, base = methods["factor"], methods["independent"]
         shares = "".join(f"{share_inside(methods[name]):12.1%}" for name in METHODS)
-        ratios = "".join(f"{mean_crps(methods[name]) / mean_crps(base):7.3f} {word(methods[name], base)}" for name in others)
-        lines.append(f"  {case:14}{sum(row['groups'] for row in ours):7}{ours[0]['units']:8} |{shares} |{ratios}".rstrip())
+        ratios = "".join(
+            f"{mean_crps(methods[name]) / mean_crps(base):7.3f} {word(methods[name], base)}" for name in others
+        )
+        lines.append(
+            f"  {case:14}{sum(row['groups'] for row in ours):7}{ours[0]['units']:8} |{shares} |{ratios}".rstrip()
+        )
     return "\n".join(lines)
 
 
@@ -83,7 +87,9 @@ def word(ours: list[Row], theirs: list[Row]) -> str:
 def crps_table(scores: Scores) -> str:
     """Return the mean CRPS, in units of the target."""
     lines = ["Mean CRPS of totals", f"  {'':14}" + _names()]
-    lines += [f"  {case:14}" + _cells(methods, lambda rows: f"{mean_crps(rows):.4g}") for case, methods in scores.items()]
+    lines += [
+        f"  {case:14}" + _cells(methods, lambda rows: f"{mean_crps(rows):.4g}") for case, methods in scores.items()
+    ]
     return "\n".join(lines)
 
 

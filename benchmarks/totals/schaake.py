@@ -16,12 +16,14 @@ LEVELS = ndtr(np.linspace(-3.5, 3.5, 57))
 
 
 def ranks(low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
-    """Return the ranks of PIT values in (0, 1); a value is anywhere between both ends of its jump. Shapes: (n_rows,)."""
+    """Return ranks of PIT values in (0, 1); a value is anywhere between both ends of its jump. Shapes: (n_rows,)."""
     values = low + rng.uniform(size=len(low)) * (high - low)
     return (np.argsort(np.argsort(values)) + 0.5) / len(values)
 
 
-def samples(quantiles: Floats, units: NDArray[Any], groups: NDArray[Any], known: Floats, blocks: NDArray[Any]) -> Floats:
+def samples(
+    quantiles: Floats, units: NDArray[Any], groups: NDArray[Any], known: Floats, blocks: NDArray[Any]
+) -> Floats:
     """Return totals of groups, one for each validation block, (n_groups, n_blocks).
 
     A row takes the rank of the row at the same place of the validation block; blocks of other sizes are stretched.

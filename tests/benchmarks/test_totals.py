@@ -78,7 +78,9 @@ def test_it_runs_small(tmp_path):
     printed = run("totals.py", *options, "--splits", "2")
     assert "made-nested" in printed
     assert run("totals.py", *options, "--splits", "2") == printed  # all was known
-    printed = run("totals.py", "--speed", "--speed-rows", "2000", "--trees", "5", "--results", results, "--report", page)
+    printed = run(
+        "totals.py", "--speed", "--speed-rows", "2000", "--trees", "5", "--results", results, "--report", page
+    )
     assert "2,000 rows in 1,000 groups" in printed
     assert printed.strip() in page.read_text()
     one = next(line for line in printed.splitlines() if line.startswith("  made-one"))
