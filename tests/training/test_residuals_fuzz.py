@@ -154,7 +154,7 @@ def test_bags_of_several_blocks_of_rows(monkeypatch):
     assert (own.kind, own.reason) == ("leave-one-out", "")
     monkeypatch.setattr("ibug.training._residuals._CODES_PER_CHUNK", 3 * 4096)
     np.testing.assert_array_equal(own_residuals(reader, index, y, weights).values, own.values)
-    backwards = LeafIndex.build(reader.leaves(X[::-1]))
+    backwards = LeafIndex.build(reader.library_leaves(X[::-1]))
     reason = own_residuals(reader, backwards, y[::-1], weights[::-1]).reason
     assert "bagging needs the rows in the order of the training" in reason
 
