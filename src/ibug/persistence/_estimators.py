@@ -26,6 +26,7 @@ from ibug.persistence._files import Loading, Saving, check_trusted, inspect, rea
 from ibug.persistence._isolated import try_in_child
 from ibug.persistence._models import load_model, save_model
 from ibug.rule import Rule, TargetRule
+from ibug.totals import Dependence
 
 
 def save(
@@ -216,6 +217,8 @@ def _describe_ibug(regressor: Any, saving: Saving, fitted: bool) -> dict[str, An
         learned = {**describe_columns(regressor), **regressor.source_.state(), **rule}
         if regressor.source_.targets.ndim > 1:
             learned["target_names_"] = regressor.target_names_
+        if regressor.dependence_ is not None:
+            learned["dependence_"] = regressor.dependence_.state()
     parameters = regressor.get_params(deep=False)
     parameters["distribution"] = _by_name(parameters["distribution"])
     description = describe_with_model(regressor, parameters, saving, fitted=fitted)
@@ -236,7 +239,17 @@ def _restore_ibug(cls: Any, spec: dict[str, Any], loading: Loading) -> Any:
             known = isinstance(names, list) and len(names) == n_targets and all(isinstance(n, str) for n in names)
             require(known, "the names of its targets are impossible")
             regressor.target_names_ = names
+        if "dependence_" in learned:
+            regressor.dependence_ = _dependence_of(learned["dependence_"], len(regressor.rule_.parts))
     return regressor
+
+
+def _dependence_of(state: Mapping[str, Any], n_targets: int) -> Dependence:
+    """Return what is known of blocks, which must be of these targets."""
+    dependence = Dependence.from_state(state)
+    shape = (len(dependence.names),) if n_targets == 1 else (len(dependence.names), n_targets)
+    require(dependence.correlation.shape == shape, "the correlations of its blocks are impossible")
+    return dependence
 
 
 def assemble(regressor: Any, source: LocalSource, rule: Rule) -> None:
