@@ -162,7 +162,7 @@ def test_sums_of_machines_add_up():
     parts = [Sums(plan), Sums(plan)]
     for i in range(0, 200, 50):
         parts[i // 50 % 2].add(slice(i, i + 50), distribution[i : i + 50])
-    found = sum(parts[1:], parts[0]).distribution()
+    found = parts[0].plus(parts[1].values()).distribution()
     whole = totals(distribution, groups, np.ones(200), [day], known([0.2], [50]))
     np.testing.assert_allclose(found.loc, whole.loc, rtol=1e-9)
     np.testing.assert_allclose(found.scale, whole.scale, rtol=1e-9)

@@ -21,9 +21,9 @@ from ibug.totals._blocks import Codes, coded_together
 from ibug.totals._dependence import Dependence
 from ibug.totals._distribution import TotalDistribution
 
-# Quantiles of rows are taken at these normal scores, and interpolated between them.
+# Quantiles of rows are taken at these normal scores, and interpolated between them; and at the ends of the support.
 _SCORES = np.linspace(-4.0, 4.0, 41)
-_PROBABILITIES = ndtr(_SCORES)
+_PROBABILITIES = np.r_[0.0, ndtr(_SCORES), 1.0]
 # The values of the sum of the factors, in standard deviations, for which means and variances are kept.
 _NODES = np.linspace(-5.0, 5.0, 33)
 # Draws of the factors, each with a mean and a variance of the total; as many as a byte has values, see `row_draws`.
@@ -121,10 +121,10 @@ class Sums:
     def add(self, where: slice, distribution: Any) -> None:
         """Add some rows, with their distributions."""
         plan = self.plan
-        table = quantile_table(distribution)
+        table, ends = quantile_table(distribution)
         weights = plan.weights[where]
         sampled = plan.is_sampled[plan.group_of_row[where]]
-        self._add_bounds(where, distribution, weights)
+        self._add_bounds(where, ends, weights)
         mean, variance = conditional_moments(table, plan.shared)
         for total, values in (
             (self.means, weights[:, None] * mean),
@@ -138,12 +138,15 @@ class Sums:
                 draws = weights[some - where.start, None] * self._samples_of(some, table[some - where.start])
                 _add_rows(self.samples, plan.group_of_row[some], draws)
 
-    def __add__(self, other: Sums) -> Sums:
-        """Return the sums of the rows of both, which have the same plan: those of two machines, say."""
-        both = Sums(self.plan)
-        for name in ("means", "variances", "samples", "bounds"):
-            setattr(both, name, getattr(self, name) + getattr(other, name))
-        return both
+    def values(self) -> tuple[Floats, ...]:
+        """Return all sums; those of other rows of the same plan, of another machine say, are added to them."""
+        return self.means, self.variances, self.samples, self.bounds
+
+    def plus(self, values: Sequence[Floats]) -> Sums:
+        """Add the values of other sums."""
+        for own, others in zip(self.values(), values, strict=True):
+            own += others
+        return self
 
     def _samples_of(self, rows: NDArray[np.intp], table: Floats) -> Floats:
         """Return a value of each row for each draw of the factors, (n_rows, n_draws)."""
@@ -155,13 +158,12 @@ class Sums:
             own = np.sqrt(shared) * factors + np.sqrt(1.0 - shared) * own
         return values_at(table, own)
 
-    def _add_bounds(self, where: slice, distribution: Any, weights: Floats) -> None:
-        """Add the least and the largest value that rows can have; weights below zero exchange them."""
-        low, high = (np.broadcast_to(distribution.ppf(p), weights.shape) for p in (0.0, 1.0))
+    def _add_bounds(self, where: slice, ends: Floats, weights: Floats) -> None:
+        """Add the least and the largest value that rows can have, (n_rows, 2); weights below zero exchange them."""
         with np.errstate(invalid="ignore"):
-            ends = np.stack([weights * low, weights * high], axis=1)
-        ends[weights == 0] = 0.0
-        _add_rows(self.bounds, self.plan.group_of_row[where], np.sort(ends, axis=1))
+            weighted = weights[:, None] * ends
+        weighted[weights == 0] = 0.0
+        _add_rows(self.bounds, self.plan.group_of_row[where], np.sort(weighted, axis=1))
 
     def distribution(self) -> TotalDistribution:
         """Return the distributions of the totals."""
@@ -192,14 +194,18 @@ class Sums:
         return loc, np.sqrt(np.maximum(variance.sum(axis=0), tiny**2))
 
 
-def quantile_table(distribution: Any) -> Floats:
-    """Return quantiles of rows at fixed normal scores, (n_rows, n_scores), such that the means are right."""
-    table = np.asarray(distribution.ppf(_PROBABILITIES[None, :]), np.float64)
+def quantile_table(distribution: Any) -> tuple[Floats, Floats]:
+    """Return quantiles of rows at fixed normal scores, such that the means are right, and the ends of the support.
+
+    Shapes: (n_rows, n_scores) and (n_rows, 2).
+    """
+    found = np.asarray(distribution.ppf(_PROBABILITIES[None, :]), np.float64)
+    table, support = found[:, 1:-1], found[:, [0, -1]]
     if not np.isfinite(table).all():  # a conformal calibrator knows no ends of such levels
         finite = np.where(np.isfinite(table), table, np.nan)
         ends = np.nanmin(finite, axis=1, keepdims=True), np.nanmax(finite, axis=1, keepdims=True)
-        return np.asarray(np.clip(table, *ends))
-    return np.asarray(table + (distribution.mean() - table @ _hat_weights(0.0, 1.0))[:, None])
+        return np.asarray(np.clip(table, *ends)), support
+    return np.asarray(table + (distribution.mean() - table @ _hat_weights(0.0, 1.0))[:, None]), support
 
 
 def conditional_moments(table: Floats, shared: float) -> tuple[Floats, Floats]:
