@@ -431,6 +431,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         found = self.source_.batches(X, needs, predict=predict, n_jobs=self.n_jobs, verbose=bool(self.verbose))
         return with_row_context(found, row_context) if row_context else found
 
+    @all_or_nothing
     def recalibrate(
         self,
         X: Any,

@@ -87,15 +87,18 @@ class Dependence:
         names, n_blocks, columns = state["names"], state["n_blocks"], state["columns"]
         arrays = [np.asarray(state[name], np.float64) for name in ("correlation", "estimate", "standard_error")]
         texts = [*names, *(columns or [])]
-        require(all(isinstance(one, str) for one in texts) and len(n_blocks) == len(names), "its blocks are impossible")
-        shapes = {one.shape for one in arrays}
-        right = len(shapes) == 1 and len(arrays[0]) == len(names) > 0
-        right = right and bool(np.all(arrays[0] >= 0) and np.all(arrays[0].sum(axis=0) <= _MOST + 1e-9))
-        right = right and all(isinstance(one, int) and one > 1 for one in n_blocks)
-        require(right, "the correlations of its blocks are impossible")
-        correlation, estimate, error = arrays
+        possible = len(names) > 0 and len(n_blocks) == len(names) and len(texts) in (len(names), 2 * len(names))
+        possible = possible and all(isinstance(one, str) for one in texts)
+        possible = possible and all(type(one) is int and one > 1 for one in n_blocks)
+        require(possible, "its blocks are impossible")
+        possible = all(one.ndim in (1, 2) and len(one) == len(names) for one in arrays)
+        possible = possible and len({one.shape for one in arrays}) == 1
+        possible = possible and all(np.all(np.isfinite(one) & (one >= 0)) for one in arrays)
+        require(
+            possible and np.all(arrays[0].sum(axis=0) <= _MOST + 1e-9), "the correlations of its blocks are impossible"
+        )
         known = None if columns is None else tuple(columns)
-        return cls(tuple(names), correlation, estimate, error, tuple(n_blocks), known)
+        return cls(tuple(names), arrays[0], arrays[1], arrays[2], tuple(n_blocks), known)
 
 
 class Scores(NamedTuple):
