@@ -247,11 +247,13 @@ def adaptive_level(scores, tau, steps, horizon, correction):
     return np.array(levels), np.array(means)
 
 
-def leave_one_out_by_hand(leaves, values, y, slopes, *, start, rates, weights=None, l1=0.0, l2=0.0, max_step=0.0):
+def leave_one_out_by_hand(
+    leaves, values, y, slopes, *, start, rates, weights=None, l1=0.0, l2=0.0, max_step=0.0, seen=None
+):
     """Return each row's raw prediction by trees whose leaf values are made again without it, row by row.
 
     Gradients are those at the raw predictions of the model itself, whose leaf values, one array for each tree, stay.
-    The penalty `l2` is that of all leaves, or one array for each tree.
+    The penalty `l2` is that of all leaves, or one array for each tree. `seen` has the rows of each tree, (n_trees, n).
     """
     weights = np.ones(len(y)) if weights is None else weights
     raw, left_out = np.full(len(y), float(start)), np.full(len(y), float(start))
@@ -259,6 +261,7 @@ def leave_one_out_by_hand(leaves, values, y, slopes, *, start, rates, weights=No
         gradients, hessians = (weights * part for part in slopes(raw, y))
         for row in range(len(y)):
             others = (leaves[:, tree] == leaves[row, tree]) & (np.arange(len(y)) != row)
+            others &= True if seen is None else seen[tree]
             gradient, hessian = gradients[others].sum(), hessians[others].sum()
             gradient = np.sign(gradient) * max(abs(gradient) - l1, 0)
             penalty = l2 if np.isscalar(l2) else l2[tree][leaves[row, tree]]
@@ -266,6 +269,20 @@ def leave_one_out_by_hand(leaves, values, y, slopes, *, start, rates, weights=No
             left_out[row] += rates[tree] * (np.clip(step, -max_step, max_step) if max_step else step)
         raw = raw + own[leaves[:, tree]]
     return left_out
+
+
+def lightgbm_bags(n_rows, n_trees, seed, fraction, frequency):
+    """Return the rows that each tree has seen, (n_trees, n_rows), number by random number."""
+    states = [seed + block for block in range((n_rows + 1023) // 1024)]
+    bags = []
+    for tree in range(n_trees):
+        if tree % frequency == 0:
+            bag = np.zeros(n_rows, bool)
+            for row in range(n_rows):
+                states[row // 1024] = (214013 * states[row // 1024] + 2531011) % 2**32
+                bag[row] = (states[row // 1024] >> 16) % 2**15 / 2**15 < fraction
+        bags.append(bag)
+    return np.array(bags)
 
 
 def shapley_values(function, row, background):

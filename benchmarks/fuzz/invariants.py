@@ -24,6 +24,7 @@ COVERAGES = (0.5, 0.9)
 #: The probability with which coverage by chance is outside the limits, in a case where it is guaranteed.
 RARE = 1e-8
 _NODES, _WEIGHTS = leggauss(3)
+_MANY_NODES, _MANY_WEIGHTS = leggauss(20)
 
 
 class BrokenError(Exception):
@@ -233,9 +234,18 @@ def _mass(d, edges, x, weights):
     """Return the integral of the density; by the distribution function beside a shift, if that says more.
 
     Calibration may put a large share of the probability between a shift and the floating point numbers next to it.
+    A density that is infinite at the shift is integrated over the logarithm of the distance to it.
     """
     shift = getattr(_innermost(d), "shift", np.full(len(edges), np.nan))[:, None]
     in_panels = np.sum((d.pdf(x) * weights).reshape(len(edges), edges.shape[1] - 1, -1), axis=2)
+    start, stop = edges[:, :-1] - shift, edges[:, 1:] - shift
+    steep = (start > 0) & (stop > 3 * start)
+    if steep.any():
+        start, stop = np.log(np.where(steep, start, 1.0)), np.log(np.where(steep, stop, 1.0))
+        half, middle = (stop - start) / 2, (stop + start) / 2
+        distances = np.exp(middle[:, :, None] + half[:, :, None] * _MANY_NODES)
+        heights = d.pdf((shift[:, :, None] + distances).reshape(len(edges), -1)).reshape(distances.shape)
+        in_panels = np.where(steep, np.sum(heights * distances * _MANY_WEIGHTS, axis=2) * half, in_panels)
     beside = np.diff(d.cdf(edges), axis=1)
     return np.sum(np.where(edges[:, :-1] == shift, np.maximum(in_panels, beside), in_panels), axis=1)
 

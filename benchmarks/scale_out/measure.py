@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -169,7 +170,7 @@ def shares_of(client: Client, u: Any) -> dict[str, int]:
 
 
 def _nbytes(shard: Any) -> int:
-    return int(shard.nbytes)
+    return sys.getsizeof(shard)
 
 
 def warm(model: Any) -> None:

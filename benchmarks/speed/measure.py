@@ -173,8 +173,8 @@ def _train(setting: Setting, report: Report) -> Subject:
 
 
 def paper_rule(model: Any, n_rows: int) -> IBUGRegressor:
-    """Return what is compared with other ways to do the same: the variance of the k nearest targets."""
-    paper: dict[str, Any] = {"distribution": "normal", "spread": "targets", "calibrate": False}
+    """Return what is compared with other ways to do the same: the variance of the k nearest targets, of all rows."""
+    paper: dict[str, Any] = {"distribution": "normal", "spread": "targets", "calibrate": False, "search": "exact"}
     return IBUGRegressor(model, prefit=True, k=min(K, n_rows), **paper, n_jobs=1)
 
 
@@ -222,7 +222,6 @@ def _kernel_tasks(subject: Subject) -> dict[str, Task]:
 def _prediction_tasks(subject: Subject) -> dict[str, Task]:
     """Return the model's predictions, ibug's and their parts, in rows."""
     model, reader, index, k = subject.model, subject.reader, subject.index, subject.k
-    n_cells = subject.regressor.search_.n_cells
     queries, leaves = subject.rows.queries, subject.leaves
     singles, n_rows = single_rows(queries), len(subject.rows.y)
     return {
@@ -231,15 +230,15 @@ def _prediction_tasks(subject: Subject) -> dict[str, Task]:
         "predict": Task(lambda: model.predict(queries), BATCH),
         "leaves": Task(lambda: reader.library_leaves(queries), BATCH),
         "read": Task(lambda: reader.read(queries), BATCH),
-        "search": Task(lambda: index.query(leaves, k, n_cells=n_cells), BATCH),
+        "search": Task(lambda: index.query(leaves, k), BATCH),
         "predict_dist": Task(lambda: subject.regressor.predict_dist(queries), BATCH),
         "default": Task(lambda: subject.default.predict_dist(queries), BATCH),
         "default interval": Task(lambda: subject.default.predict_interval(queries), BATCH),
         "normal": Task(lambda: subject.normal.predict_dist(queries), BATCH),
         "predict alone": one_by_one(model.predict, singles),
-        "leaves alone": one_by_one(reader.leaves, singles),
+        "leaves alone": one_by_one(reader.library_leaves, singles),
         "read alone": one_by_one(reader.read, singles),
-        "search alone": one_by_one(partial(index.query, k=k, n_cells=n_cells), single_rows(leaves)),
+        "search alone": one_by_one(partial(index.query, k=k), single_rows(leaves)),
         "predict_dist alone": one_by_one(subject.regressor.predict_dist, singles),
         "interval alone": one_by_one(subject.regressor.predict_interval, singles),
         "default alone": one_by_one(subject.default.predict_dist, singles),

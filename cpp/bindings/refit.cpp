@@ -16,6 +16,7 @@ using ibug::view;
 namespace {
 
 using Vector = Array<const double, 1>;
+using Weights = Array<const double, 2>;
 using Whole = Array<const std::int64_t, 1>;
 using OutVector = Array<double, 1>;
 
@@ -50,8 +51,10 @@ refit::Trees<Code> checked_trees(const Array<const Code, 2>& codes, const Whole&
     return {view(codes), view(first), view(values)};
 }
 
-refit::Rows checked_rows(const Vector& targets, const Vector& weights, bool single) {
-    require(weights.shape(0) == 0 || weights.shape(0) == targets.shape(0), "each row needs a weight, or none has one");
+refit::Rows checked_rows(const Vector& targets, const Weights& weights, bool single, std::size_t n_trees) {
+    const std::size_t n = weights.shape(0);
+    require(n == 0 || n == 1 || n == n_trees, "weights are those of each tree, or of all, or there are none");
+    require(n == 0 || weights.shape(1) == targets.shape(0), "each row needs a weight, or none has one");
     return {view(targets), view(weights), single};
 }
 
@@ -59,12 +62,12 @@ template <class Code>
 void register_code(nb::module_& m) {
     m.def(
         "leaf_sums",
-        [](Array<const Code, 2> codes, Whole first, Vector values, Vector targets, Vector weights, bool single,
+        [](Array<const Code, 2> codes, Whole first, Vector values, Vector targets, Weights weights, bool single,
            const std::string& loss, double parameter, Vector raw, std::size_t start, std::size_t stop,
            Array<double, 3> sums, Array<double, 2> sizes) {
             const std::size_t n = targets.shape(0);
             const refit::Trees<Code> trees = checked_trees<Code>(codes, first, values, n, start, stop);
-            const refit::Rows rows = checked_rows(targets, weights, single);
+            const refit::Rows rows = checked_rows(targets, weights, single, trees.n_trees());
             require(raw.shape(0) == n, "each row needs a raw prediction");
             require(sums.shape(0) == values.shape(0) && sums.shape(1) == refit::lanes && sums.shape(2) == 2,
                     "the sums must be (n_leaves, LANES, 2)");
@@ -80,12 +83,12 @@ void register_code(nb::module_& m) {
         "Add each leaf's sums of gradients and hessians over some rows, and each tree's of their sizes.");
     m.def(
         "leave_out",
-        [](Array<const Code, 2> codes, Whole first, Vector values, Vector targets, Vector weights, bool single,
+        [](Array<const Code, 2> codes, Whole first, Vector values, Vector targets, Weights weights, bool single,
            const std::string& loss, double parameter, Vector rates, Vector l2, double l1, double max_step,
            Array<const double, 2> sums, std::size_t start, std::size_t stop, OutVector raw, OutVector left_out) {
             const std::size_t n = targets.shape(0);
             const refit::Trees<Code> trees = checked_trees<Code>(codes, first, values, n, start, stop);
-            const refit::Rows rows = checked_rows(targets, weights, single);
+            const refit::Rows rows = checked_rows(targets, weights, single, trees.n_trees());
             require(raw.shape(0) == n && left_out.shape(0) == n, "each row needs two raw predictions");
             require(rates.shape(0) == trees.n_trees(), "each tree needs a rate");
             require(sums.shape(0) == values.shape(0) && sums.shape(1) == 2, "the sums must be (n_leaves, 2)");
@@ -94,7 +97,7 @@ void register_code(nb::module_& m) {
             nb::gil_scoped_release released;
             with_loss(loss, parameter, [&](const auto& slopes) {
                 const auto leaves = view(sums);
-                if (slopes.unit_hessian && rows.weights.empty() && formula.is_linear())
+                if (slopes.unit_hessian && rows.weights.n_rows == 0 && formula.is_linear())
                     refit::leave_out_linear(trees, rows, slopes, formula, leaves, start, stop, view(raw),
                                             view(left_out));
                 else

@@ -37,15 +37,20 @@ struct Trees {
 
 struct Rows {
     std::span<const double> targets;  // (n,)
-    std::span<const double> weights;  // (n,), or none
+    Matrix<const double> weights;     // (n_trees, n), or (1, n) for all trees, or none; 0 for a row a tree has not seen
     bool single;                      // raw predictions are added in single precision
 
+    // Return the weights of the rows in a tree, (n,), or none.
+    std::span<const double> weights_in(std::size_t tree) const {
+        return weights.n_rows == 0 ? std::span<const double>() : weights[weights.n_rows == 1 ? 0 : tree];
+    }
+
     template <class Loss>
-    Slopes slopes(const Loss& loss, double raw, std::size_t row) const {
+    Slopes slopes(const Loss& loss, std::span<const double> own, double raw, std::size_t row) const {
         Slopes found = loss(raw, targets[row]);
-        if (!weights.empty()) {
-            found.gradient *= weights[row];
-            found.hessian *= weights[row];
+        if (!own.empty()) {
+            found.gradient *= own[row];
+            found.hessian *= own[row];
         }
         return found;
     }
@@ -88,10 +93,11 @@ void leaf_sums(const Trees<Code>& trees, const Rows& rows, const Loss& loss, std
             const Code* codes = trees.codes[tree].data() + from;
             const double* values = trees.values.data() + trees.first[tree];
             double* own = sums + 2 * lanes * trees.first[tree];
+            const auto weights = rows.weights_in(tree);
             std::array<double, lanes> gradients{}, hessians{};
             for (std::size_t i = 0; i < n; ++i) {
                 const std::size_t code = codes[i], lane = i % lanes;
-                const Slopes slopes = rows.slopes(loss, current[i], from + i);
+                const Slopes slopes = rows.slopes(loss, weights, current[i], from + i);
                 double* leaf = own + 2 * (lanes * code + lane);
                 leaf[0] += slopes.gradient;
                 leaf[1] += slopes.hessian;
@@ -119,9 +125,10 @@ void leave_out(const Trees<Code>& trees, const Rows& rows, const Loss& loss, con
             const Code* codes = trees.codes[tree].data();
             const double* values = trees.values.data() + trees.first[tree];
             const auto first = static_cast<std::size_t>(trees.first[tree]);
+            const auto weights = rows.weights_in(tree);
             for (std::size_t row = from; row < last; ++row) {
                 const std::size_t code = codes[row], leaf = first + code;
-                const Slopes slopes = rows.slopes(loss, raw[row], row);
+                const Slopes slopes = rows.slopes(loss, weights, raw[row], row);
                 const double gradient = sums[leaf][0], hessian = sums[leaf][1];
                 if (!was_alone(hessian, slopes.hessian))
                     left_out[row] += formula(gradient - slopes.gradient, hessian - slopes.hessian, tree, leaf);

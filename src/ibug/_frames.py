@@ -65,6 +65,17 @@ def side_by_side(lower: Floats, upper: Floats) -> Floats:
     return ends
 
 
+def totals_frame(
+    totals: Sequence[Any], ends: Sequence[Floats], coverage: ArrayLike, names: Sequence[str] | None, output: str
+) -> Any:
+    """Return totals of one target or several as a data frame. Shapes: ends, each (n_groups, 2)."""
+    columns: dict[str, NDArray[Any]] = {"group": totals[0].groups, "n_rows": totals[0].n_rows}
+    for j, (total, own) in enumerate(zip(totals, ends, strict=True)):
+        values = {"mean": total.mean(), "median": total.median(), **interval_columns(own, coverage)}
+        columns |= {name if names is None else f"{names[j]}_{name}": one for name, one in values.items()}
+    return frame(columns, output)
+
+
 def quantile_columns(quantiles: Floats, alpha: ArrayLike) -> dict[str, Floats]:
     """Return quantiles as columns: ``q0.05``, ``q0.5`` and so on.
 

@@ -136,6 +136,10 @@ class UnknownCategoryWarning(IBUGWarning):
     """Rows have categories, or texts in a column of text, that the training rows did not have."""
 
 
+class IndependentRowsWarning(IBUGWarning):
+    """Rows of a total are taken as independent of each other, since it is not known which belong together."""
+
+
 class LikelyMistakeWarning(IBUGWarning):
     """The base of warnings of classic mistakes: what was asked for works, but is probably not what was meant."""
 

@@ -14,17 +14,19 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, view
-from ibug._frames import check_output, neighbor_frames
+from ibug._estimator import ProbabilisticRegressorMixin, all_or_nothing, answers_coverage, view
+from ibug._frames import check_output, neighbor_frames, side_by_side, totals_frame
 from ibug._options import Options
 from ibug._typing import Floats
-from ibug._validation import as_weights, check_count
+from ibug._validation import as_weights, check_at_least_one, check_count, check_probabilities
 from ibug.calibration import ConformalCalibrator
 from ibug.distributions import Distribution, Stack
+from ibug.exceptions import InvalidInputError
 from ibug.metrics import Drift, Scoring, drift
 from ibug.neighbors import Batch, LocalSource, Sampling, SearchPlan, map_batches, with_row_context
 from ibug.online import monitored_values
 from ibug.rule import Rule, joined, most_needed, one_target, ranges_of, summarize
+from ibug.totals import Dependence, blocks_of, dependence_of, sampled_paths, total_distributions
 from ibug.training import (
     FitRequest,
     check_same_targets,
@@ -140,6 +142,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     rule_ : Rule
         What is made of neighbours: ``min_variance``, the floor ρ of the variance, ``gamma`` and ``delta``, its
         calibration, γ · max(variance, ρ) + δ; of several targets, arrays of shape (n_targets,).
+    dependence_ : Dependence or None
+        What rows of a block have in common, for totals: ``correlation`` with its ``standard_error``, and ``n_blocks``
+        that it was learned from; ``print`` says it. None where no blocks were given.
     target_names_ : list of str or None
         The names of several targets.
     n_features_in_, feature_names_in_, feature_types_ : int, ndarray of str, list of dict
@@ -161,6 +166,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     # Learned; all that follows are views of these two.
     source_: LocalSource
     rule_: Rule
+    dependence_: Dependence | None = None
     _takes_multioutput = True
     estimator_ = view("source_", "model")
     training_targets_ = view("source_", "targets")
@@ -213,6 +219,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         X_val: Any = None,
         y_val: ArrayLike | None = None,
         sample_weight_val: ArrayLike | None = None,
+        blocks_val: Any = None,
         **fit_params: Any,
     ) -> IBUGRegressor:
         """Index the training rows, and let validation rows choose and calibrate; train before, unless `prefit` is set.
@@ -229,6 +236,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         sample_weight_val : array-like of shape (n_validation,), optional
             Weights of the validation rows, in tuning, stack, calibration and conformal calibration; only their ratios
             matter. Where rows of X serve, they have the weights of `sample_weight`.
+        blocks_val : str, list of str, array-like of shape (n_validation,), or function of X_val, default=None
+            Which validation rows belong together, the rows of a day say, for totals: a column of X_val, several, or
+            labels of the rows. What rows of a block have in common is learned from them, see `predict_total`.
         **fit_params
             Passed on to the estimator's `fit`. Arrays with one entry per row of X are divided along with X.
         """
@@ -240,6 +250,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         validation = self._check_validation_rows(X_val, y_val, names if y.ndim > 1 else None)
         check_same_targets(y, validation)
         model = for_targets(model, self.estimator, y)
+        if blocks_val is not None and validation is None:
+            raise InvalidInputError("blocks_val are blocks of validation rows: pass X_val and y_val, too.")
         weights = as_weights(sample_weight_val, 0 if validation is None else len(validation[1]), "sample_weight_val")
         fit_params = with_sample_weight(model, fit_params, sample_weight)
         options.check(len(y), fit_params, has_validation=validation is not None)
@@ -256,6 +268,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         )
         self.source_, self.rule_, _ = fit_source_and_rule(request)
         self.target_names_ = names if y.ndim > 1 else None
+        self.dependence_ = None if validation is None else self._dependence(*validation, blocks_val)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -272,6 +285,93 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             return Stack.gather(chain([first], found), n_rows)
         return joined([first, *found])
 
+    def total_dist(self, X: Any, by: Any = None, *, weights: ArrayLike | None = None, blocks: Any = None) -> Any:
+        """Return the distributions of sums of rows, one for each group.
+
+        Rows of a block share what the model does not know, the weather of a day say, so that their errors do not
+        average out: see ``dependence_``. Without blocks, rows are taken as independent, with a warning.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_rows, n_features)
+            The rows to predict and to add up.
+        by : str, list of str, array-like of shape (n_rows,), or function of X, default=None
+            The groups: a column of X, several, or labels of the rows. ``None``: all rows are one group.
+        weights : array-like of shape (n_rows,), default=None
+            What each row counts for, a price say, or 1/n for means; differences have weights below 0. ``None``: 1.
+        blocks : str, list of str, array-like, function of X, or False, default=None
+            Which rows belong together, as in `fit`. ``None``: the columns that `fit` was given. ``False``: none do.
+
+        Returns
+        -------
+        TotalDistribution
+            A batch of distributions, ``mean var … interval rvs crps``, with ``groups``, their labels, ascending. Of
+            several targets, a list with one for each.
+        """
+        batches = self.batches(X)
+        known, rule = self.dependence_, self.rule_
+        found = total_distributions(rule, batches, X, by, weights, blocks_of(known, blocks, X, rule), known)
+        return found[0] if rule.coupling is None else found
+
+    @answers_coverage
+    def predict_total(
+        self,
+        X: Any,
+        by: Any = None,
+        *,
+        weights: ArrayLike | None = None,
+        blocks: Any = None,
+        coverage: ArrayLike = 0.9,
+        output: str | None = None,
+    ) -> Any:
+        """Return the central intervals of sums of rows, one for each group; see `total_dist`.
+
+        Parameters
+        ----------
+        X, by, weights, blocks
+            As in `total_dist`.
+        coverage : float or array-like of shape (n_coverages,), default=0.9
+            The probability that the interval shall hold, between 0 and 1; or several.
+        output : {None, "pandas", "polars"}, default=None
+            ``None``: an array. Else a data frame with the columns ``group``, ``n_rows``, ``mean``, ``median`` and those
+            of `predict_interval`; of several targets they begin with the target's name.
+
+        Returns
+        -------
+        ndarray of shape (n_groups, 2) or (n_groups, 2, n_coverages), or data frame
+            Groups are in ascending order of their labels. Of several targets an array has one axis more,
+            (n_groups, n_targets, 2).
+        """
+        check_output(output)
+        check_probabilities(coverage, "coverage")
+        found = self.total_dist(X, by, weights=weights, blocks=blocks)
+        each = [found] if self.rule_.coupling is None else found
+        ends = [side_by_side(*one.interval(coverage)) for one in each]
+        if output is None:
+            return ends[0] if self.rule_.coupling is None else np.stack(ends, axis=1)
+        return totals_frame(each, ends, coverage, self.target_names_, output)
+
+    def sample_paths(self, X: Any, size: int = 1000, *, blocks: Any = None, random_state: Any = None) -> Floats:
+        """Draw joint samples of all rows: their sums over any groups are samples of coherent totals.
+
+        Parameters
+        ----------
+        X, blocks
+            As in `total_dist`. Memory grows with the number of rows times `size`: sums alone need `total_dist`.
+        size : int, default=1000
+            The number of samples.
+        random_state : int, RandomState or None, default=None
+            What draws them.
+
+        Returns
+        -------
+        ndarray of shape (size, n_rows), or (size, n_rows, n_targets) of several targets
+        """
+        check_at_least_one(size, "size")
+        batches, rule, known = self.batches(X), self.rule_, self.dependence_
+        codes = blocks_of(known, blocks, X, rule)
+        return sampled_paths(rule, batches, _num_samples(X), size, codes, known, random_state)
+
     def kneighbors(
         self, X: Any, n_neighbors: int | None = None, *, exact: bool = False, output: str | None = None
     ) -> tuple[Any, Any]:
@@ -279,10 +379,12 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, n_neighbors, output : rows, int or None, {None, "pandas", "polars"}
-            The rows; how many training rows, ``None`` means ``k_``; arrays, or two data frames with the index of X.
+        X, n_neighbors : rows, int or None
+            The rows; how many training rows, ``None`` means ``k_``.
         exact : bool, default=False
             Search among all training rows, whatever ``search_`` says.
+        output : {None, "pandas", "polars"}, default=None
+            Arrays, or two data frames with the index of X.
 
         Returns
         -------
@@ -330,7 +432,13 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         return with_row_context(found, row_context) if row_context else found
 
     def recalibrate(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, distribution: Any = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        distribution: Any = None,
+        blocks: Any = None,
     ) -> IBUGRegressor:
         """Let newer labelled rows choose and calibrate again, as the validation rows of `fit` did.
 
@@ -346,6 +454,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             Weights of the rows: larger for the latest, say. Only their ratios matter; rows of weight 0 do not count.
         distribution : str, subclass of Distribution, list of these, or None, default=None
             Another `distribution` to learn; ``"tune"`` or a list chooses a family. ``None``: that of the parameter.
+        blocks : str, list of str, array-like of shape (n_rows,), or function of X, default=None
+            Which rows belong together, for totals; see `blocks_val` of `fit`. ``None``: what is known of blocks stays.
         """
         check_is_fitted(self)
         if distribution is not None:
@@ -360,6 +470,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
             warn_of_old_rows(self.source_, validation)
         targets = summarize(self.source_.targets, options)
         self.source_, self.rule_, _ = learn_from(self.source_, validation, options, targets, rng, weights)
+        if blocks is not None:
+            self.dependence_ = self._dependence(*validation, blocks)
         return self
 
     def update(
@@ -463,6 +575,9 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
     def _quantiles(self, X: Any, probabilities: Floats) -> Floats:
         return self._from_distributions(X, lambda found: self.rule_.quantiles(found, probabilities))
+
+    def _dependence(self, X: Any, y: Floats, blocks: Any) -> Dependence | None:
+        return None if blocks is None else dependence_of(self.rule_, self.batches(X), X, y, blocks)
 
     def _check_n_neighbors(self, n_neighbors: int | None) -> int:
         k = self.k_  # which raises NotFittedError before `fit`

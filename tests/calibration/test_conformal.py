@@ -465,3 +465,10 @@ def test_nothing_is_beyond_infinity_however_heavy_the_tails(name):
     for y in (np.inf, np.full(2, np.inf), np.full((1, 3), np.inf), np.full((2, 1), np.inf)):
         assert np.all(d.cdf(-y) == 0)
         assert np.all(d.cdf(y) == 1)
+
+
+def test_moments_beyond_all_numbers_are_infinite_without_a_warning():
+    base = Censored(Lognormal([0.0], [0.0], [3.0]), 0.0, np.inf)
+    for slope in (25.0, 60.0):
+        d = Recalibrated(base, [symmetric_map(slope)], np.zeros(1, int))
+        assert not np.isfinite(d.var()[0])

@@ -80,7 +80,7 @@ def test_the_first_day(monkeypatch, capsys):
     module.main()
     printed = capsys.readouterr().out
     for said in (
-        "column 'order' has another whole number in each of the 250 rows",
+        "column 'order' has a different whole number in each of the 250 rows",
         "The model gets them as days since 1970-01-01 (2024-01-05 is 19727)",
         "empty.csv has a header, but no rows; so has the output",
         "columns are separated by semicolons",

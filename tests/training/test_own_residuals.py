@@ -283,9 +283,10 @@ def test_boosters_and_their_files(rows, tmp_path):
 @pytest.mark.parametrize(
     ("make", "parameters", "reason"),
     [
-        (lightgbm_model, {"subsample": 0.5, "subsample_freq": 1}, r"samples of the rows \(bagging_fraction=0.5"),
         (lightgbm_model, {"data_sample_strategy": "goss"}, "samples of the rows"),
-        (lightgbm_model, {"boosting_type": "dart"}, "boosting is 'dart'"),
+        (lightgbm_model, {"boosting_type": "dart"}, "'dart', in which later trees change the values"),
+        (lightgbm_model, {"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1}, "boosting is 'rf'"),
+        (lightgbm_model, {"monotone_constraints": [1, 0, 0]}, "monotone_constraints hold values between those of"),
         (lightgbm_model, {"linear_tree": True}, "linear models"),
         (lightgbm_model, {"path_smooth": 1.0}, "smoothed"),
         (lightgbm_model, {"objective": "regression_l1"}, "medians"),
@@ -298,11 +299,12 @@ def test_boosters_and_their_files(rows, tmp_path):
         (catboost_model, {"loss_function": "MAE"}, "another than 'RMSE'"),
         (catboost_model, {"leaf_estimation_iterations": 2}, "several steps"),
         (catboost_model, {"langevin": True}, "noisy"),
-        (histogram_model, {"early_stopping": True}, "held out a part"),
+        (xgboost_model, {"monotone_constraints": (1, 0, 0)}, "monotone_constraints"),
+        (histogram_model, {"monotonic_cst": [1, 0, 0]}, "monotonic_cst holds values"),
         (histogram_model, {"loss": "absolute_error"}, "medians"),
         (GradientBoostingRegressor, {"subsample": 0.5}, "subsample=0.5"),
         (GradientBoostingRegressor, {"loss": "huber"}, "medians"),
-        (GradientBoostingRegressor, {"n_iter_no_change": 3}, "held out a part"),
+        (GradientBoostingRegressor, {"n_iter_no_change": 3}, "held out a part of the rows .*without random_state"),
         (GradientBoostingRegressor, {"init": RandomForestRegressor(3)}, "another model"),
         (ExtraTreesRegressor, {"n_estimators": 3}, "bootstrap=False"),
         (RandomForestRegressor, {"n_estimators": 2}, "out of no bag"),
@@ -344,6 +346,41 @@ def test_categories_of_catboost(rows):
     assert "categories" in own.reason
     one_by_one = catboost_model(cat_features=["d"], one_hot_max_size=40).fit(frame, y)
     assert found(one_by_one, frame, y).kind == "leave-one-out"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: histogram_model(early_stopping=True, validation_fraction=0.3, random_state=5),
+        lambda: GradientBoostingRegressor(n_estimators=12, n_iter_no_change=12, random_state=5),
+    ],
+)
+def test_rows_that_were_held_out_for_early_stopping(rows, make, weighted):
+    X, y, weights = rows
+    weights = weights if weighted else None
+    model = make().fit(X, y, sample_weight=weights)
+    reader = reader_of(model)
+    recipe = reader.recipe(y, weights)
+    values = np.split(recipe.leaves.values, recipe.leaves.first[1:-1])
+    seen = recipe.seen(slice(0, len(values)))
+    assert seen.sum() == N - np.ceil(model.validation_fraction * N)
+    expected = leave_one_out_by_hand(
+        reader.library_leaves(X),
+        values,
+        y,
+        squared,
+        start=recipe.start,
+        rates=recipe.rates,
+        weights=weights,
+        seen=np.broadcast_to(seen, (len(values), N)),
+    )
+    own = found(model, X, y, weights)
+    assert (own.kind, own.reason) == ("leave-one-out", "")
+    np.testing.assert_allclose(own.values, y - expected, rtol=1e-6, atol=1e-6)
+    # A row that the model has not seen has the residual of its prediction.
+    np.testing.assert_allclose(own.values[~seen[0]], (y - model.predict(X))[~seen[0]], atol=1e-6)
+    assert found(model, X[::-1], y[::-1], None if weights is None else weights[::-1]).kind == "none"
 
 
 def test_what_cannot_be_read_is_a_reason_too():

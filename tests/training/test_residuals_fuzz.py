@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ibug.leaves import reader_of
 from ibug.neighbors import LeafIndex
 from ibug.training import own_residuals
-from tests.oracles import leave_one_out_by_hand
+from tests.oracles import leave_one_out_by_hand, lightgbm_bags
 
 lightgbm = pytest.importorskip("lightgbm")
 pandas = pytest.importorskip("pandas")
@@ -93,6 +93,9 @@ def penalties(booster, max_cat_to_onehot, lambda_l2, cat_l2):
             "max_delta_step": st.sampled_from([0.0, 0.0, 0.2]),
             "learning_rate": st.sampled_from([0.1, 1.0]),
             "colsample_bytree": st.sampled_from([0.5, 1.0]),
+            "subsample": st.sampled_from([0.3, 0.8, 1.0]),
+            "subsample_freq": st.sampled_from([0, 1, 3]),
+            "bagging_seed": st.sampled_from([0, 3, 2**31 - 1]),
             "extra_trees": st.booleans(),
             "boost_from_average": st.booleans(),
         }
@@ -103,8 +106,11 @@ def test_rows_are_left_out_of_leaves_below_categories(seed, objective, weighted,
     weights = weights if weighted else None
     model = lightgbm.LGBMRegressor(n_estimators=N_TREES, objective=objective, verbose=-1, n_jobs=1, **parameters)
     model.fit(X, y, sample_weight=weights)
+    if parameters["subsample_freq"] and parameters["subsample"] < 1:  # a round that finds no split draws again
+        sizes = [tree["num_leaves"] for tree in model.booster_.dump_model()["tree_info"]]
+        assume(len(sizes) == N_TREES and min(sizes) > 1)
     reader = reader_of(model)
-    leaves = reader.leaves(X)
+    leaves = reader.library_leaves(X)
     own = own_residuals(reader, LeafIndex.build(leaves), y, weights)
     assert (own.kind, own.reason) == ("leave-one-out", "")
     recipe = reader.recipe(y, weights)
@@ -119,9 +125,38 @@ def test_rows_are_left_out_of_leaves_below_categories(seed, objective, weighted,
         l1=parameters["reg_alpha"],
         l2=penalties(model.booster_, parameters["max_cat_to_onehot"], parameters["reg_lambda"], parameters["cat_l2"]),
         max_step=parameters["max_delta_step"],
+        seen=_bags(N, parameters) if parameters["subsample_freq"] else None,
     )
     predictions = np.exp(expected) if objective in ("poisson", "gamma", "tweedie") else expected
     np.testing.assert_allclose(own.values, y - predictions, rtol=1e-6, atol=1e-6)
+
+
+def _bags(n_rows, parameters):
+    names = ("bagging_seed", "subsample", "subsample_freq")
+    return lightgbm_bags(n_rows, N_TREES, *(parameters[name] for name in names))
+
+
+def test_bags_of_several_blocks_of_rows(monkeypatch):
+    """LightGBM draws 1024 rows at a time; trees are read in parts that begin between two draws."""
+    rng = np.random.default_rng(0)
+    n = 2500
+    X, weights = rng.normal(size=(n, 3)), rng.uniform(0.2, 3, n)
+    y = X[:, 0] + rng.normal(size=n)
+    parameters = {"bagging_seed": 11, "subsample": 0.6, "subsample_freq": 2}
+    model = lightgbm.LGBMRegressor(n_estimators=N_TREES, verbose=-1, n_jobs=2, **parameters)
+    reader = reader_of(model.fit(X, y, sample_weight=weights))
+    bags = _bags(n, parameters)
+    recipe = reader.recipe(y, weights)
+    np.testing.assert_array_equal(recipe.seen(slice(0, N_TREES)), bags)
+    np.testing.assert_array_equal(recipe.seen(slice(3, 5)), bags[3:5])
+    index = LeafIndex.build(reader.library_leaves(X))
+    own = own_residuals(reader, index, y, weights)
+    assert (own.kind, own.reason) == ("leave-one-out", "")
+    monkeypatch.setattr("ibug.training._residuals._CODES_PER_CHUNK", 3 * 4096)
+    np.testing.assert_array_equal(own_residuals(reader, index, y, weights).values, own.values)
+    backwards = LeafIndex.build(reader.library_leaves(X[::-1]))
+    reason = own_residuals(reader, backwards, y[::-1], weights[::-1]).reason
+    assert "bagging needs the rows in the order of the training" in reason
 
 
 @pytest.mark.parametrize(("right", "wrong"), [("[cat_l2: 10]", "[cat_l2: 0]"), ("onehot: 4]", "onehot: 40]")])
@@ -134,5 +169,5 @@ def test_another_penalty_does_not_pass(right, wrong):
     kinds = []
     for content in (text, text.replace(right, wrong)):
         reader = reader_of(lightgbm.Booster(model_str=content))
-        kinds.append(own_residuals(reader, LeafIndex.build(reader.leaves(X)), y, None).kind)
+        kinds.append(own_residuals(reader, LeafIndex.build(reader.library_leaves(X)), y, None).kind)
     assert kinds == ["leave-one-out", "none"]

@@ -242,7 +242,7 @@ def test_slopes_are_those_of_the_kernel(loss):
     raw, y, n = r.normal(size=50), r.gamma(2.0, size=50), 50
     sums, sizes = np.zeros((n, kernel.LANES, 2)), np.zeros((1, 2))
     codes, first = np.arange(n, dtype=np.uint8)[None], np.array([0, n])
-    rows = (y, np.empty(0), False, loss.name, loss.parameter)
+    rows = (y, np.empty((0, n)), False, loss.name, loss.parameter)
     kernel.leaf_sums(codes, first, np.zeros(n), *rows, raw, 0, n, sums, sizes)
     np.testing.assert_allclose(np.stack(loss.slopes(raw, y), axis=1), sums.sum(axis=1), rtol=1e-12, atol=1e-12)
 

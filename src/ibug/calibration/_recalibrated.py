@@ -213,7 +213,8 @@ def _stepped_moments(g: ScoreMap, distribution: Distribution, middle: Floats) ->
     def second(x: Floats, value: Floats, below: Floats, above: Floats) -> Floats:
         return 2 * np.abs(x - value) * np.where(x < value, below, above)
 
-    return np.stack([_integral(g, distribution, middle, tails) for tails in (first, second)], axis=-1)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite; on both sides: no number
+        return np.stack([_integral(g, distribution, middle, tails) for tails in (first, second)], axis=-1)
 
 
 def _moments_of(g: ScoreMap) -> tuple[float, float]:

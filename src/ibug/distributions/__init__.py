@@ -6,7 +6,8 @@ from ibug.distributions._empirical import Empirical
 from ibug.distributions._kde import KDE
 from ibug.distributions._location_scale import Gumbel, Laplace, LocationScale, Logistic, Normal
 from ibug.distributions._mixture import Mixture, normalized_weights
-from ibug.distributions._numerics import gauss_nodes
+from ibug.distributions._normal_scores import mean_distance
+from ibug.distributions._numerics import gauss_nodes, solve_increasing
 from ibug.distributions._registry import families, learns_from_targets, register, resolve_family
 from ibug.distributions._shifted import Lognormal, Shifted
 from ibug.distributions._skew_normal import SkewNormal
@@ -42,7 +43,9 @@ __all__ = [
     "families",
     "gauss_nodes",
     "learns_from_targets",
+    "mean_distance",
     "normalized_weights",
     "register",
     "resolve_family",
+    "solve_increasing",
 ]

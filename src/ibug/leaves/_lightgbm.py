@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -90,7 +91,7 @@ class LightGBMReader(WalkingReader):
         if not given:
             raise RecipeError("its file has no parameters")
         targets, weights = in_single(y, sample_weight)
-        refusal = _sampling(given)
+        refusal, seen = _sampling(given, len(targets))
         loss, of_roots = _loss(text)
         counts = [int(tree["num_leaves"]) for tree in trees]
         values = by_tree(_numbers(trees, "leaf_value", np.float64), counts)
@@ -108,9 +109,9 @@ class LightGBMReader(WalkingReader):
             rates[0], values[0] = float(given["learning_rate"]), values[0] - start
         rates[np.array(counts) == 1] = 0.0
         suspects = {
-            "monotone_constraints": bool(given["monotone_constraints"]),
-            "use_quantized_grad": given.get("use_quantized_grad", "0") != "0",
-            "forcedsplits_filename": bool(given.get("forcedsplits_filename")),
+            "monotone_constraints hold values between those of other leaves": bool(given["monotone_constraints"]),
+            "use_quantized_grad rounds gradients": given.get("use_quantized_grad", "0") != "0",
+            "bagging needs the rows in the order of the training, and a split in each round": seen is not None,
         }
         return Boosting(
             LeafValues.of(values),
@@ -123,8 +124,9 @@ class LightGBMReader(WalkingReader):
             l1=float(given["lambda_l1"]),
             l2=_penalties(text, np.array(counts)),
             max_step=float(given["max_delta_step"]),
+            seen=seen,
             suspects=", ".join(name for name, is_set in suspects.items() if is_set),
-            sampled=bool(refusal),
+            sampled=bool(refusal) or seen is not None,
             refusal=refusal,
         )
 
@@ -262,8 +264,10 @@ def _penalties(text: ModelText, n_leaves: NDArray[np.intp]) -> Floats:
     return l2
 
 
-def _sampling(given: dict[str, str]) -> str:
-    """Return which samples of the rows trees have seen, if so; raise where leaf values are made in another way."""
+def _sampling(given: dict[str, str], n_rows: int) -> tuple[str, Callable[[slice], NDArray[np.bool_]] | None]:
+    """Return why it is not known which rows trees have seen, or nothing, and those of bags; raise for other values."""
+    if given["boosting"] == "dart":
+        raise RecipeError("its boosting is 'dart', in which later trees change the values of earlier ones")
     if given["boosting"] not in ("gbdt", "gbrt"):
         raise RecipeError(f"its boosting is {given['boosting']!r}")
     if given.get("linear_tree", "0") != "0":
@@ -271,13 +275,58 @@ def _sampling(given: dict[str, str]) -> str:
     if float(given.get("path_smooth", "0")):
         raise RecipeError("the values of its leaves are smoothed (path_smooth)")
     if given.get("data_sample_strategy", "bagging") != "bagging":
-        return f"its trees have seen samples of the rows ({given['data_sample_strategy']})"
-    if int(given["bagging_freq"]) and float(given["bagging_fraction"]) < 1:
-        return (
-            f"its trees have seen samples of the rows (bagging_fraction={given['bagging_fraction']}, "
-            f"bagging_freq={given['bagging_freq']})"
-        )
-    return ""
+        return f"its trees have seen samples of the rows ({given['data_sample_strategy']})", None
+    frequency, fraction = int(given["bagging_freq"]), float(given["bagging_fraction"])
+    if not frequency or fraction >= 1:
+        return "", None
+    if given.get("bagging_by_query", "0") != "0":
+        return "its trees have seen samples of the rows (bagging_by_query)", None
+    bags = _Bags(n_rows, int(given["bagging_seed"]), fraction)
+
+    def seen(trees: slice) -> NDArray[np.bool_]:
+        numbers = np.arange(trees.start, trees.stop) // frequency
+        drawn = np.array([bags.draw(number) for number in range(numbers[0], numbers[-1] + 1)])
+        return np.asarray(drawn[numbers - numbers[0]])
+
+    return "", seen
+
+
+class _Bags:
+    """The rows in each bag, as LightGBM draws them: blocks of rows have random numbers of their own.
+
+    These are x ← 214013 x + 2531011, modulo 2³², from the seed plus the number of the block on. A row is in the bag
+    where bits 16 to 30, as a share of 2¹⁵, are below `fraction`.
+    """
+
+    _block = 1024
+
+    def __init__(self, n_rows: int, seed: int, fraction: float) -> None:
+        self._fraction = fraction
+        block, place = np.divmod(np.arange(n_rows), self._block)
+        factors, terms = np.array([_steps(i + 1) for i in range(self._block)], np.uint64).T
+        self._first = (factors[place] * ((seed + block) % 2**32).astype(np.uint64) + terms[place]) % 2**32
+        self._n_whole = n_rows - n_rows % self._block  # the number of rows in whole blocks
+
+    def draw(self, number: int) -> NDArray[np.bool_]:
+        """Return whether each row is in a bag, given by its number from 0 on, (n_rows,)."""
+        numbers = self._first.copy()
+        for rows, size in (
+            (numbers[: self._n_whole], self._block),
+            (numbers[self._n_whole :], len(numbers) - self._n_whole),
+        ):
+            factor, term = _steps(int(number) * size)
+            rows[:] = (np.uint64(factor) * rows + np.uint64(term)) % 2**32
+        return np.asarray((numbers >> np.uint64(16) & np.uint64(0x7FFF)) / 2**15 < self._fraction)
+
+
+def _steps(n: int) -> tuple[int, int]:
+    """Return a and b of n steps of LightGBM's random numbers in one, x ← a x + b modulo 2³²."""
+    a, b, factor, term = 1, 0, 214013, 2531011
+    while n:
+        if n & 1:
+            a, b = a * factor % 2**32, (b * factor + term) % 2**32
+        factor, term, n = factor * factor % 2**32, (term * factor + term) % 2**32, n >> 1
+    return a, b
 
 
 def _loss(text: ModelText) -> tuple[Loss, bool]:

@@ -11,6 +11,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from ibug._read_only import read_only
 from ibug._typing import Floats
 from ibug._validation import require
 from ibug.leaves._reader import LeafReader, reader_of, require_fitted, unsupported
@@ -31,7 +32,7 @@ class PerTargetReader(LeafReader):
         n_trees = [reader.n_trees for reader in self.inner]
         self.n_trees, self.n_outputs = sum(n_trees), len(self.inner)
         self._order = [int(output) for output in getattr(model, "order_", range(self.n_outputs))]  # of a chain
-        self.outputs = np.repeat(np.array(self._order, np.intp), n_trees)
+        self.outputs = read_only(np.repeat(np.array(self._order, np.intp), n_trees))
         self.changes_unit = any(reader.changes_unit for reader in self.inner)
         self.quantile = _least_central([reader.quantile for reader in self.inner])
         self.expectile = _least_central([reader.expectile for reader in self.inner])

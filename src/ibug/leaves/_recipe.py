@@ -94,6 +94,8 @@ class Boosting:
     l1: float = 0.0
     l2: float | Floats = 0.0  # of all leaves, or (n_numbers,), of each as `leaves` has its value
     max_step: float = 0.0  # the largest size of a value before the rate; 0 for any
+    # Whether trees have seen each row, if not all have: (n_trees, n_rows), or (1, n_rows) for all these trees.
+    seen: Callable[[slice], NDArray[np.bool_]] | None = None
     single: bool = False  # whether the library adds leaf values in single precision
     suspects: str = ""  # the parameters that may be the cause where the values cannot be made again
     sampled: bool = False  # whether trees have seen samples of the rows, or may have

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
@@ -17,6 +19,7 @@ from sklearn.ensemble import (
     _forest,
 )
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import train_test_split
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
 from sklearn.pipeline import Pipeline
@@ -108,9 +111,12 @@ class GradientBoostingReader(ForestReader):
         model = self.model
         if model.loss != "squared_error":
             raise RecipeError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
-        refusal = ""
+        refusal, seen = "", None
         if model.n_iter_no_change is not None:
-            refusal = "its early stopping has held out a part of the rows (n_iter_no_change)"
+            if isinstance(model.random_state, numbers.Integral):
+                seen = _split_for_stopping(len(y), model.validation_fraction, model.random_state)
+            else:
+                refusal = "its early stopping has held out a part of the rows (n_iter_no_change, without random_state)"
         if model.subsample < 1:
             refusal = f"its trees have seen samples of the rows (subsample={model.subsample:g})"
         trees = [estimator.tree_ for estimator in model.estimators_.ravel()]
@@ -122,6 +128,7 @@ class GradientBoostingReader(ForestReader):
             y,
             sample_weight,
             identity,
+            seen=seen,
             sampled=model.subsample < 1,
             refusal=refusal,
         )
@@ -167,16 +174,24 @@ class HistGradientBoostingReader(WalkingReader):
         n_threads = _openmp_effective_n_threads()
         if self._walks is None:
             self._walks = [_numbering_leaves(trees[0]) for trees in model._predictors]
-        numbers = np.empty((len(rows), len(self._walks)), np.int32)
+        found = np.empty((len(rows), len(self._walks)), np.int32)
         for tree, walk in enumerate(self._walks):
-            numbers[:, tree] = walk.predict(rows, known_categories, feature_map, n_threads)
-        return as_leaf_numbers(numbers, len(rows), model)
+            found[:, tree] = walk.predict(rows, known_categories, feature_map, n_threads)
+        return as_leaf_numbers(found, len(rows), model)
 
     def recipe(self, y: Floats, sample_weight: Floats | None, output: int = 0) -> Boosting:
         model = self.model
         if model.loss not in _LOSSES_OF_HISTOGRAMS:
             raise RecipeError(f"its loss, {model.loss!r}, makes leaf values of medians or quantiles")
-        held_out = model.do_early_stopping_ and getattr(model, "_use_validation_data", True)
+        seen = None
+        if model.do_early_stopping_ and getattr(model, "_use_validation_data", True):
+            seen = _split_for_stopping(len(y), model.validation_fraction, model._random_seed)
+        suspects = {
+            "monotonic_cst holds values between those of other leaves": model.monotonic_cst is not None,
+            "early stopping holds out a part of the rows, which needs these in the order of the training, or X_val": (
+                seen is not None
+            ),
+        }
         nodes = [trees[0].nodes for trees in model._predictors]
         loss = _LOSSES_OF_HISTOGRAMS[model.loss]
         return Boosting(
@@ -188,8 +203,8 @@ class HistGradientBoostingReader(WalkingReader):
             sample_weight,
             loss.link,
             l2=float(model.l2_regularization),
-            suspects="monotonic_cst" if model.monotonic_cst is not None else "",
-            refusal="its early stopping has held out a part of the rows (validation_fraction)" if held_out else "",
+            seen=seen,
+            suspects=", ".join(name for name, is_set in suspects.items() if is_set),
         )
 
     def _trees(self) -> tuple[Trees, Link | None]:
@@ -262,6 +277,13 @@ def _means_above_leaves(tree: Any, output: int) -> Floats:
         inner = np.flatnonzero(children != -1)
         above[children[inner]] = inner
     return np.asarray(tree.value[above[tree.children_left == -1], output, 0])
+
+
+def _split_for_stopping(n_rows: int, fraction: Any, seed: Any) -> Callable[[slice], NDArray[np.bool_]]:
+    """Return the rows that are not held out for early stopping, which scikit-learn splits off by a seed."""
+    seen = np.zeros((1, n_rows), bool)
+    seen[0, train_test_split(np.arange(n_rows), test_size=fraction, random_state=seed)[0]] = True
+    return lambda trees: seen
 
 
 def _constant(init: Any) -> float:

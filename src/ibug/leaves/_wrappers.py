@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibug._read_only import read_only
 from ibug._typing import Floats
 from ibug._validation import require
 from ibug.exceptions import InvalidInputError
@@ -207,7 +208,7 @@ class RepeatedReader(DelegatingReader):
         self.repeats = list(repeats)
         self._tree_of = np.repeat(np.arange(len(self.repeats)), self.repeats)
         self.n_trees = len(self._tree_of)
-        self.outputs = None if inner.outputs is None else inner.outputs[self._tree_of]
+        self.outputs = read_only(None if inner.outputs is None else inner.outputs[self._tree_of])
 
     def read(self, X: Any, *, n_jobs: int | None = None) -> Answers:
         leaves, predictions = super().read(X, n_jobs=n_jobs)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 
 from ibug._compiled import walk as kernel
+from ibug._read_only import read_only
 from ibug._typing import Floats
 from ibug.leaves._matrix import array_as_floats, categories_of, frame_as_floats, frame_with_codes, is_pandas, names_of
 from ibug.leaves._reader import LeafReader, as_leaf_numbers, require_fitted, unsupported
@@ -63,7 +64,7 @@ class XGBoostReader(WalkingReader):
         rounds = n_rounds or rounds
         self.n_trees = rounds * self._trees_per_round
         if self.n_outputs > 1 and not self._has_vector_leaves:
-            self.outputs = np.tile(np.repeat(np.arange(self.n_outputs), n_parallel), rounds)
+            self.outputs = read_only(np.tile(np.repeat(np.arange(self.n_outputs), n_parallel), rounds))
         self.n_features = int(booster.num_features())
         self._objective = config["objective"]["name"]
         self.nonnegative_loss = _LOG_LINK.get(self._objective, "")

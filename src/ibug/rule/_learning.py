@@ -20,7 +20,7 @@ from ibug.rule._choice import Choice, select, single, smallest_nonzero
 from ibug.rule._coupling import NORMAL_ONLY, Coupling, correlation_within, fit_coupling, normal_coupling
 from ibug.rule._experts import Evidence, ExpertStatistics, Pooled, pool, resolution, values_taken
 from ibug.rule._plan import Plan, candidates, most_needed
-from ibug.rule._reference import Reference, ordered_sample
+from ibug.rule._reference import Reference, order_correlation, ordered_sample
 from ibug.rule._rule import STACK, Rule, TargetRule, joined, refused, tuning_table
 from ibug.rule._spread import Spread
 from ibug.rule._stack import StackRule, fit, normal_stack, too_few
@@ -72,16 +72,17 @@ def choose(plans: Sequence[Plan], statistics: Statistics, n_trees: int) -> Rule:
     """Return the rule of the best candidates of each target."""
     targets, weights = statistics.targets, statistics.weights
     parts = tuple(_chosen(plan, one) for plan, one in zip(plans, targets, strict=True))
-    coupling, transforms = None, np.empty(0)
+    coupling, transforms, order = None, np.empty(0), np.nan
     if len(parts) > 1:  # a joint stack has the bounds in any case
         parts = tuple(replace(part, support=plan.target.support) for part, plan in zip(parts, plans, strict=True))
         coupling = _coupled(plans, parts, statistics)
     else:
-        transforms = ordered_sample(pit(targets[0].y, _predicted(parts[0], targets[0])), weights)
+        unordered = pit(targets[0].y, _predicted(parts[0], targets[0]))
+        transforms, order = ordered_sample(unordered, weights), order_correlation(unordered)
     rule = Rule(parts, coupling)
     similarity = statistics.affinities[:, plans[0].ks.index(rule.k)] / n_trees
     means = np.stack([one.mean for one in targets], axis=1)
-    reference = Reference(ordered_sample(similarity, weights), ordered_sample(means, weights), transforms)
+    reference = Reference(ordered_sample(similarity, weights), ordered_sample(means, weights), transforms, order=order)
     return replace(rule, affinity_threshold=affinity_threshold(similarity, weights), reference=reference)
 
 

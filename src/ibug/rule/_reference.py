@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from ibug._typing import Floats
 from ibug._validation import require
@@ -18,6 +19,9 @@ MOST_KEPT = 1000
 #: Where a validation row was predicted by another model, or by other neighbours, than a new row: the difference between
 #: distribution functions, and between coverages, that is no evidence. `benchmarks/drift.py` measures the false alarms.
 TOLERANCE = 0.03
+
+# Of fewer consecutive rows a correlation is chance.
+_FEWEST_CONSECUTIVE = 100
 
 _NAMES, _FLAGS = ("similarity", "prediction", "pit"), ("same_model", "same_index")
 
@@ -31,6 +35,7 @@ class Reference:
     pit: Floats = field(default_factory=lambda: np.empty(0))  # (n,) F(y), of one target
     same_model: bool = True  # whether the model itself has predicted the rows, not clones or one of some of its rows
     same_index: bool = True  # whether their neighbours came from the index that new rows have theirs from
+    order: float = float("nan")  # the correlation of the normal scores of consecutive rows; NaN where unknown
 
     @property
     def samples(self) -> dict[str, Floats]:
@@ -53,20 +58,29 @@ class Reference:
 
     def state(self) -> dict[str, Any]:
         """Return plain values and arrays, which `from_state` takes."""
-        return {name: getattr(self, name) for name in (*_NAMES, *_FLAGS)}
+        return {name: getattr(self, name) for name in (*_NAMES, *_FLAGS, "order")}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Reference:
         """Return the reference that has this state; impossible values are refused."""
         arrays = [np.asarray(state[name], np.float64) for name in _NAMES]
         flags = [state[name] for name in _FLAGS]
-        possible = all(isinstance(flag, bool) for flag in flags)
+        order = state.get("order", float("nan"))
+        possible = all(isinstance(flag, bool) for flag in flags) and isinstance(order, float)
         for name, array in zip(_NAMES, arrays, strict=True):
             possible &= array.ndim == (2 if name == "prediction" else 1) and len(array) <= MOST_KEPT
             possible &= bool(np.all(np.isfinite(array)) and np.all(np.diff(array, axis=0) >= 0))
             possible &= name == "prediction" or bool(np.all((array >= 0) & (array <= 1)))
         require(possible, "what it keeps of its validation rows is impossible")
-        return cls(arrays[0], arrays[1], arrays[2], *flags)
+        return cls(arrays[0], arrays[1], arrays[2], flags[0], flags[1], order)
+
+
+def order_correlation(transforms: Floats) -> float:
+    """Return the correlation of the normal scores of consecutive rows; NaN of too few. Shapes: transforms (n,)."""
+    if len(transforms) < _FEWEST_CONSECUTIVE:
+        return float("nan")
+    scores = ndtri(np.clip(transforms, 1e-3, 1 - 1e-3))
+    return float(np.mean(scores[1:] * scores[:-1]) / np.mean(np.square(scores)))
 
 
 def ordered_sample(values: Floats, weights: Floats | None = None) -> Floats:

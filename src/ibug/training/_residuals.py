@@ -136,8 +136,9 @@ def _leave_one_out(recipe: Boosting, index: LeafIndex | JoinedIndex, n_jobs: int
     """Return the prediction of each training row by the model's trees, without the row in their leaves."""
     order = index.arrays()["order"]
     n = len(order)
-    weights = np.empty(0) if recipe.weights is None else recipe.weights[order]
-    rows = (recipe.targets[order], weights, recipe.single, recipe.loss.name, recipe.loss.parameter)
+    weights = np.empty((0, n)) if recipe.weights is None else recipe.weights[order][None]
+    loss = (recipe.single, recipe.loss.name, recipe.loss.parameter)
+    targets = recipe.targets[order]
     raw = np.full(n, recipe.start)
     left_out = raw.copy()
     ranges = list(pairwise([*range(0, n, _ROWS_PER_TASK), n]))
@@ -149,6 +150,11 @@ def _leave_one_out(recipe: Boosting, index: LeafIndex | JoinedIndex, n_jobs: int
     ):
         for chunk in _chunks(recipe, index):
             trees = (chunk.codes, chunk.first, chunk.values)
+            if recipe.seen is None:
+                rows = (targets, weights, *loss)
+            else:
+                seen = np.ascontiguousarray(recipe.seen(chunk.trees)[:, order], np.float64)
+                rows = (targets, seen if recipe.weights is None else seen * weights, *loss)
             sums, sizes = np.zeros((len(chunk.values), 2)), np.zeros((len(chunk.first) - 1, 2))
             for some in (ranges[first : first + threads] for first in range(0, len(ranges), threads)):
                 parts = [(np.zeros((len(sums), kernel.LANES, 2)), np.zeros_like(sizes)) for _ in some]

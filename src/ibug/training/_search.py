@@ -76,7 +76,7 @@ def with_checked_search(source: LocalSource, rule: Rule, rows: Rows, options: Op
         nearest, _ = index.query(leaves, plan.k, n_jobs=options.n_jobs)
         plan = _measured(index, leaves, larger[0], nearest, options)
         if not _pays(plan):
-            reason = f"fewer cells raise the CRPS by {loss:.2%}, and more do not pay"
+            reason = f"fewer cells change the CRPS by {loss:+.2%} ± {error:.2%}, and more do not pay"
             return source.searched(SearchPlan(reason=reason))
 
 
