@@ -75,6 +75,7 @@ def main() -> None:
         rows.append([[*scores(y_test, interval, largest)] for interval in intervals.values()])
     print_scores(list(intervals), np.mean(rows, axis=0), table.n_splits)
     print_neighbors(table, u, X_train, y_train, X_test, y_test)
+    print_total(u, X_test, y_test, intervals["ibug"])
     draw(table, u.predict(X_test), y_test, intervals)
 
 
@@ -139,6 +140,14 @@ def print_neighbors(table: Table, u: IBUGRegressor, X: np.ndarray, y: np.ndarray
         leaves = f"{affinity} of {u.source_.index.n_trees}"
         print(f"  {neighbor:12}{leaves:>16}{X[neighbor, table.column]:12.4g}{y[neighbor]:30.4g}")
     print(f"  {'the row':>12}{'':16}{x[0, table.column]:12.4g}{y_test[row]:30.4g}\n")
+
+
+def print_total(u: IBUGRegressor, X: np.ndarray, y: np.ndarray, interval: np.ndarray) -> None:
+    """Print the mean of all test rows, which is a total with weights, beside the mean of the rows' ends."""
+    low, high = u.predict_total(X, weights=np.full(len(y), 1 / len(y)), coverage=LEVEL)[0]
+    ends = interval.mean(axis=0)
+    print(f"The mean of all {len(y)} test rows: interval {low:.4g} to {high:.4g}, observed {y.mean():.4g}")
+    print(f"(the rows' own ends, averaged: {ends[0]:.4g} to {ends[1]:.4g})\n")
 
 
 def draw(table: Table, prediction: np.ndarray, y: np.ndarray, intervals: dict[str, np.ndarray]) -> None:

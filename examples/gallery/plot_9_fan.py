@@ -36,6 +36,6 @@ for level, alpha, low, high in zip((95, 80, 50), (0.2, 0.3, 0.45), lower.T[::-1]
     ax.fill_between(times, low[days], high[days], color="tab:blue", alpha=alpha, linewidth=0, label=label)
 ax.plot(times, y[future][days], ".", color="black", markersize=4, label="observed")
 ax.set(ylabel="demand")
-ax.legend(ncols=4, loc="upper right")
+ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
 ax.margins(x=0)
 plt.show()

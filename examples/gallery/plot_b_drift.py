@@ -20,13 +20,13 @@ noise = np.where(np.arange(6000) < 3000, 1.0, 2.0) * (0.3 + X[:, 1])
 y = 6 * X[:, 0] + rng.normal(size=6000) * noise
 (X_train, X_val, X_new, X_test), (y_train, y_val, y_new, y_test) = (np.split(a, [2000, 3000, 4500]) for a in (X, y))
 model = LGBMRegressor(n_estimators=100, verbose=-1).fit(X_train, y_train)
-u = IBUGRegressor(model, prefit=True).fit(X_train, y_train, X_val=X_val, y_val=y_val)
+u = IBUGRegressor(model, prefit=True, conformal="scale", random_state=0).fit(X_train, y_train, X_val=X_val, y_val=y_val)
 
 DriftDisplay.from_estimator(u, X_new, y_new, kind="pit")
 plt.show()
 
 # %%
-# The sums behind the picture, and the coverage before and after.
+# The tests behind the picture, and the coverage before and after.
 print(u.monitor(X_new, y_new))
 before = coverage(y_test, u.predict_interval(X_test, 0.9))
 u.recalibrate(X_new, y_new)

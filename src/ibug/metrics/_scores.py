@@ -82,9 +82,10 @@ def nll(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean", sample_weig
 
 
 def crps(y: ArrayLike, distribution: Any, *, reduce: Reduce = "mean", sample_weight: ArrayLike | None = None) -> Any:
-    r"""Return the continuous ranked probability score :math:`\int (F(x) - 1[x \ge y])^2 dx`; lower is better.
+    r"""Return the continuous ranked probability score, in the unit of y; lower is better.
 
-    It is in the unit of y, and for a distribution without spread it is the absolute error (paper, section B).
+    It is :math:`\int (F(x) - 1[x \ge y])^2 dx`, and for a distribution without spread the absolute error (paper,
+    section B).
 
     Parameters
     ----------
