@@ -250,6 +250,7 @@ def describe_blocks(regressor: Any) -> dict[str, Any]:
 
 def restore_blocks(regressor: Any, learned: Mapping[str, Any]) -> None:
     """Set what is known of rows of a block, which must be of the rule's targets."""
+    regressor.dependence_ = None
     if "dependence_" not in learned:
         return
     dependence, n_targets = Dependence.from_state(learned["dependence_"]), len(regressor.rule_.parts)
