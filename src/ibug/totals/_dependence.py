@@ -38,7 +38,7 @@ class Dependence:
     names : tuple of str
         The names of the kinds of blocks, ``("store", "day")`` say.
     correlation : ndarray of shape (n_kinds,) or (n_kinds, n_targets)
-        The correlations ρ that totals use: estimates, shrunk to 0 by as much as they may be chance.
+        The correlations ρ that totals use: the estimates, 0 where these are below their standard errors.
     estimate, standard_error : ndarray of the same shape
         The estimates, which are not below 0, and their standard errors.
     n_blocks : tuple of int
@@ -160,9 +160,7 @@ def learn_dependence(
         )
     found = [_estimated(one, codes) for one in scores]
     estimate, error = (np.stack(each, axis=-1) for each in zip(*found, strict=True))
-    known = estimate > error
-    kept = np.where(known, 1.0 - np.square(error / np.where(known, estimate, 1.0)), 0.0)
-    correlation = estimate * kept
+    correlation = np.where(estimate > error, estimate, 0.0)
     correlation = correlation * np.minimum(1.0, _MOST / np.maximum(correlation.sum(axis=0), _MOST))
     if len(scores) == 1:
         correlation, estimate, error = correlation[:, 0], estimate[:, 0], error[:, 0]
