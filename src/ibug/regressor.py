@@ -310,7 +310,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         """
         batches = self.batches(X)
         known, rule = self.dependence_, self.rule_
-        found = total_distributions(rule, batches, X, by, weights, blocks_of(known, blocks, X, rule), known)
+        codes = blocks_of(known, blocks, X, rule)
+        found = total_distributions(rule, batches, X, by, weights, codes, known, self.n_jobs)
         return found[0] if rule.coupling is None else found
 
     @answers_coverage

@@ -1,5 +1,7 @@
 """Totals of what an estimator predicts: labels, weights, blocks, joint samples, several targets."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from ibug import IBUGRegressor
 from ibug.exceptions import IndependentRowsWarning, InvalidInputError
 from ibug.totals import ConformalTotals, group_sums
+from ibug.totals._sums import quantile_table
 
 pytestmark = pytest.mark.once
 
@@ -116,11 +119,17 @@ def test_blocks_that_are_columns_are_known_again(data):
 def test_totals_do_not_depend_on_threads_or_chunks(fitted, data):
     X, _, day = data[2]
     first = fitted.total_dist(X, day % 50, blocks=day)
-    import copy
 
     for parameters in ({"n_jobs": 2}, {"n_jobs": 1}):
         other = copy.deepcopy(fitted).set_params(**parameters)
         np.testing.assert_allclose(other.total_dist(X, day % 50, blocks=day).loc, first.loc, rtol=1e-9)
+
+
+def test_threads_make_the_same_quantiles(fitted, data):
+    X = data[2][0]
+    distribution = fitted.predict_dist(pd.concat([X] * 4))
+    for one, other in zip(quantile_table(distribution), quantile_table(distribution, 3), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_weights_make_linear_functions(fitted, data):

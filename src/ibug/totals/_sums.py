@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import t as student_t
 
+from ibug._parallel import n_threads_of, run_parallel
 from ibug._typing import Floats
 from ibug.totals._blocks import Codes, coded_together
 from ibug.totals._dependence import Dependence
@@ -31,6 +34,8 @@ N_DRAWS = 256
 _ROUND_KEYS = np.arange(1, 5, dtype=np.uint64)
 # Sums of so many rows are nearly normal, given the factors; those of fewer are sampled.
 MOST_SAMPLED = 30
+# Of fewer rows a thread takes longer to start than to work.
+_LEAST_ROWS = 256
 # The width of the kernels of sampled totals, relative to the standard deviation.
 _BANDWIDTH = 0.1
 # The least standard deviation, of a total that is certain: small, and its square is a number, too.
@@ -106,6 +111,7 @@ class Sums:
     """What is known of totals after some batches of rows: sums, which those of other batches are added to."""
 
     plan: Plan
+    n_jobs: int | None = None  # threads that quantiles of rows are made by
     means: Floats = field(init=False)  # (n_cells, n_nodes)
     variances: Floats = field(init=False)
     samples: Floats = field(init=False)  # (n_groups, n_draws) of the groups that are sampled
@@ -121,7 +127,7 @@ class Sums:
     def add(self, where: slice, distribution: Any) -> None:
         """Add some rows, with their distributions."""
         plan = self.plan
-        table, ends = quantile_table(distribution)
+        table, ends = quantile_table(distribution, self.n_jobs)
         weights = plan.weights[where]
         sampled = plan.is_sampled[plan.group_of_row[where]]
         self._add_bounds(where, ends, weights)
@@ -194,12 +200,15 @@ class Sums:
         return loc, np.sqrt(np.maximum(variance.sum(axis=0), tiny**2))
 
 
-def quantile_table(distribution: Any) -> tuple[Floats, Floats]:
+def quantile_table(distribution: Any, n_jobs: int | None = None) -> tuple[Floats, Floats]:
     """Return quantiles of rows at fixed normal scores, such that the means are right, and the ends of the support.
 
     Shapes: (n_rows, n_scores) and (n_rows, 2).
     """
-    found = np.asarray(distribution.ppf(_PROBABILITIES[None, :]), np.float64)
+    edges = np.linspace(0, len(distribution), n_threads_of(n_jobs, len(distribution) // _LEAST_ROWS) + 1).astype(int)
+    parts = [distribution] if len(edges) == 2 else [distribution[start:stop] for start, stop in pairwise(edges)]
+    works = [partial(one.ppf, _PROBABILITIES[None, :]) for one in parts]
+    found = np.concatenate(run_parallel(works), dtype=np.float64)
     table, support = found[:, 1:-1], found[:, [0, -1]]
     if not np.isfinite(table).all():  # a conformal calibrator knows no ends of such levels
         finite = np.where(np.isfinite(table), table, np.nan)

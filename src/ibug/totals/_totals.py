@@ -141,7 +141,14 @@ def _independence(rule: Rule) -> str:
 
 
 def total_distributions(
-    rule: Rule, batches: Any, X: Any, by: Any, weights: Any, blocks: list[Codes], dependence: Dependence | None
+    rule: Rule,
+    batches: Any,
+    X: Any,
+    by: Any,
+    weights: Any,
+    blocks: list[Codes],
+    dependence: Dependence | None,
+    n_jobs: int | None = None,
 ) -> list[TotalDistribution]:
     """Return the distributions of totals by group, one for each target."""
     n_rows = _num_samples(X)
@@ -149,7 +156,7 @@ def total_distributions(
     known = dependence if blocks else None
     several = rule.coupling is not None
     each = [known.of_target(j) if several and known else known for j in range(len(rule.parts))]
-    sums = [Sums(Plan.of(groups, counts, blocks, one)) for one in each]
+    sums = [Sums(Plan.of(groups, counts, blocks, one), n_jobs) for one in each]
     for batch in batches:
         for own, distribution in zip(sums, rule.marginals(rule.distribution(batch)), strict=True):
             own.add(batch.where, distribution)
