@@ -18,7 +18,6 @@ COVERAGE = 0.9
 @quiet()
 def run(task: Task) -> list[dict[str, Any]]:
     """Return coverage, CRPS and width of the totals of test groups by each method, on one thread."""
-    from ibug.metrics import jump
     from ibug.totals import group_sums
 
     case = load_case(task.case, task.split, task.folder, task.max_units)
@@ -50,7 +49,9 @@ def run(task: Task) -> list[dict[str, Any]]:
     low, high = (group_sums(ends, test.groups) for ends in distribution.interval(COVERAGE))
     add("ends", schaake.crps_of_quantiles(added, observed), low, high)
 
-    known = schaake.ranks(*jump(valid.y, u.predict_dist(valid.X)), np.random.default_rng(task.split))
+    predicted = u.predict_dist(valid.X)
+    before, at = (predicted.cdf(y) for y in (np.nextafter(valid.y, -np.inf), valid.y))
+    known = schaake.ranks(before, at, np.random.default_rng(task.split))
     drawn = schaake.samples(quantiles, test.units, test.groups, known, valid.units)
     low, high = np.quantile(drawn, [0.5 - COVERAGE / 2, 0.5 + COVERAGE / 2], axis=1, method="weibull")
     add("ranks", schaake.crps_of_samples(drawn, observed), low, high)

@@ -356,10 +356,12 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, blocks
-            As in `total_dist`. Memory grows with the number of rows times `size`: sums alone need `total_dist`.
+        X : array-like or data frame of shape (n_rows, n_features)
+            The rows. Memory grows with their number times `size`: sums alone need `total_dist`.
         size : int, default=1000
             The number of samples.
+        blocks : str, list of str, array-like, function of X, or False, default=None
+            As in `total_dist`.
         random_state : int, RandomState or None, default=None
             What draws them.
 
@@ -431,6 +433,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         found = self.source_.batches(X, needs, predict=predict, n_jobs=self.n_jobs, verbose=bool(self.verbose))
         return with_row_context(found, row_context) if row_context else found
 
+    @all_or_nothing
     def recalibrate(
         self,
         X: Any,

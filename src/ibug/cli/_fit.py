@@ -48,6 +48,8 @@ Without, one is trained: early stopping finds the number of trees, and five clon
 
   ibug fit train.csv --target price,days --booster lightgbm -o model.ibug
 
+  ibug fit train.csv --target demand --valid valid.csv --blocks day -o model.ibug
+
   zcat big.csv.gz | ibug fit - --target y --conformal scale -o model.ibug
 """
 
@@ -76,6 +78,13 @@ def fit(
         list[str] | None, _columns("--categorical", help="Numbers that are categories; texts always are.")
     ] = None,
     weight: Annotated[str | None, _columns("--weight", help="The column of weights.")] = None,
+    blocks: Annotated[
+        list[str] | None,
+        _columns(
+            "--blocks",
+            help="Columns of --valid, no features, that name rows which belong together (day): for totals.",
+        ),
+    ] = None,
     booster: Annotated[
         BoosterName | None, _training("--booster", "-b", help="The library; by default the first installed.")
     ] = None,
@@ -142,8 +151,10 @@ def fit(
         "sampling": Sampling(tree_fraction=tree_fraction, weight_neighbors=weight_neighbors),
         "random_state": seed,
     }
-    ids, dropped, categories = (tuple(names or ()) for names in (id, drop, categorical))
-    request = Request(train_file, tuple(target), valid, ids, dropped, categories, weight, reading, options, jobs)
+    ids, dropped, categories, kinds = (tuple(names or ()) for names in (id, drop, categorical, blocks))
+    request = Request(
+        train_file, tuple(target), valid, ids, dropped, categories, weight, reading, options, jobs, blocks=kinds
+    )
     _check_usage(request, model, {"--booster": booster, "--trees": trees, "--param": param, "--weight": weight})
     if output == STANDARD_STREAM:
         raise typer.BadParameter("a model is a file of its own: name it.", param_hint="--output")
@@ -189,6 +200,11 @@ def _check_usage(request: Request, model: str | None, training: dict[str, Any]) 
         raise typer.BadParameter("standard input can be read only once.", param_hint="--valid")
     if request.options["sampling"].weight_neighbors and request.weight is None:
         raise typer.BadParameter("name the column of weights: --weight COLUMN.", param_hint="--weight-neighbors")
+    if request.blocks and request.valid is None:
+        raise typer.BadParameter(
+            "what rows of a block have in common is learned from rows that the model was not trained on: --valid FILE.",
+            param_hint="--blocks",
+        )
     if model is None:
         return
     given = [option for option, value in training.items() if value]

@@ -18,7 +18,7 @@ from ibug._progress import Progress
 from ibug.cli._boosters import Booster, Training
 from ibug.cli._columns import as_days, divided, features, kind_of_type, listed, match, require_columns, targets_named
 from ibug.cli._reading import InputTable, ReadOptions, open_table
-from ibug.cli._rows import LabelledRows, labelled, read_labelled, read_table
+from ibug.cli._rows import LabelledRows, label_frame, labelled, read_labelled, read_table
 from ibug.cli._schema import (
     BOOLEAN,
     CATEGORY,
@@ -56,6 +56,7 @@ class Request:
     reading: ReadOptions
     options: dict[str, Any]  # of IBUGRegressor
     jobs: int
+    blocks: tuple[str, ...] = ()  # columns of the validation rows; the model's features they are not
     targets: tuple[str, ...] = ()  # the target, or several, as the table has them
 
     @property
@@ -66,7 +67,14 @@ class Request:
     def for_columns(self, columns: Sequence[str]) -> Request:
         """Return the same with the names of columns as the table has them, separated where they came with commas."""
         ids, drop, categorical = (divided(given, columns) for given in (self.ids, self.drop, self.categorical))
-        return replace(self, ids=ids, drop=drop, categorical=categorical, targets=targets_named(self.target, columns))
+        return replace(
+            self,
+            ids=ids,
+            drop=drop,
+            categorical=categorical,
+            blocks=divided(self.blocks, columns),
+            targets=targets_named(self.target, columns),
+        )
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ class Fitted:
 def wrap(model: Any, request: Request, session: Session) -> Fitted:
     """Wrap a trained model."""
     columns, reader = columns_of(model), reader_of(model)
-    request, table, names = _open(request, session)
+    request, table, names = _open(request, session, columns.names or ())
     table.values = columns.values
     _check_targets(reader.n_outputs, request.targets)
     names = names_in_file(columns, reader.written_as, names, table.name)
@@ -163,14 +171,16 @@ def _untrained(booster: Booster, training: Training, rows: LabelledRows) -> Any:
     return MultiOutputRegressor(found[0][0].set_params(**{booster.trees: n_trees}))
 
 
-def _open(request: Request, session: Session) -> tuple[Request, InputTable, list[str]]:
+def _open(request: Request, session: Session, known: Sequence[str] = ()) -> tuple[Request, InputTable, list[str]]:
+    """Open the training file; return the columns that are features. Blocks are, where a model knows them."""
     table = open_table(request.train, request.reading, session)
     request = request.for_columns(table.columns)
     require_columns(table, "target", *request.targets)
     require_columns(table, "weight", request.weight)
     require_columns(table, "id", *request.ids)
     require_columns(table, "column to leave out", *request.drop)
-    others = {*request.targets, request.weight, *request.ids, *request.drop}
+    blocks = [name for name in request.blocks if name not in known]
+    others = {*request.targets, request.weight, *request.ids, *request.drop, *blocks}
     names = features(table.columns, others)
     if not names:
         raise InvalidInputError(f"{table.name} has no column besides the target, {listed(request.targets)}.")
@@ -185,9 +195,10 @@ def _read_valid(request: Request, schema: Schema, session: Session) -> LabelledR
         return None
     table = open_table(request.valid, request.reading, session)
     require_columns(table, "target", *request.targets)
-    others = [*request.targets, request.weight, *request.ids, *request.drop]
+    require_columns(table, "block", *request.blocks)
+    others = [*request.targets, request.weight, *request.ids, *request.drop, *request.blocks]
     schema = match(table, schema, others, session, strict=False)
-    return read_labelled(table, schema, request.targets, session)
+    return read_labelled(table, schema, request.targets, session, more=dict.fromkeys(request.blocks))
 
 
 def _completed(schema: Schema, model: ModelColumns, data: Any, table: InputTable, session: Session) -> Schema:
@@ -215,6 +226,8 @@ def _fitted(estimator: Any, schema: Schema, rows: LabelledRows, valid: LabelledR
     given: dict[str, Any] = {} if rows.weight is None else {"sample_weight": rows.weight}
     if valid is not None:
         given |= {"X_val": valid.X, "y_val": valid.y}
+        if request.blocks:
+            given["blocks_val"] = label_frame(valid.data, request.blocks)
     y = rows.y if rows.y.ndim == 1 else pd.DataFrame(rows.y, columns=list(request.targets))  # to name several targets
     estimator.fit(rows.X, y, **given)
     return Fitted(estimator, schema, len(y), None if valid is None else len(valid.y), next(iter(request.ids), None))

@@ -56,6 +56,11 @@ class StoredModel:
                 f"{', '.join(self.target_names)}. Fit a model for each."
             )
 
+    def known_blocks(self, table: InputTable) -> tuple[str, ...]:
+        """Return the blocks that the model has learned from, if the table has columns of their names; else none."""
+        names = () if self.estimator.dependence_ is None else self.estimator.dependence_.names
+        return tuple(names) if set(names) <= set(table.columns) else ()
+
     @property
     def id(self) -> str | None:
         """The column that names rows, in the training file and probably in others."""
@@ -100,13 +105,16 @@ class StoredModel:
         ids: Sequence[str] = (),
         weight: str | None = None,
         groups: str | None = None,
+        blocks: Sequence[str] = (),
         strict: bool,
     ) -> LabelledRows:
         """Read all rows of a table with their targets."""
         require_columns(table, "weight", weight)
         require_columns(table, "groups", groups)
-        schema = match(table, self.schema, [*targets, weight, self.id, groups, *ids], session, strict=strict)
-        return read_labelled(table, schema, targets, session, weight=weight, more={groups: None})
+        require_columns(table, "block", *blocks)
+        others = [*targets, weight, self.id, groups, *blocks, *ids]
+        schema = match(table, self.schema, others, session, strict=strict)
+        return read_labelled(table, schema, targets, session, weight=weight, more=dict.fromkeys([groups, *blocks]))
 
     def training_file(self, train: str | None, session: Session) -> str | None:
         """Return the path of the training file, or None, with a note, where it is not known.

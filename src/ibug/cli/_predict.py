@@ -20,6 +20,7 @@ from ibug.cli._errors import guarded
 from ibug.cli._reading import STANDARD_STREAM, InputTable, ReadOptions, format_of, open_table
 from ibug.cli._rows import ModelRows, Unseen, rows_of
 from ibug.cli._terminal import Session, words
+from ibug.cli._totals import TotalOptions, predicted_totals
 from ibug.cli._writing import check_output, writing
 from ibug.describe import Predictions, percent, predict_rows
 from ibug.exceptions import InvalidInputError
@@ -34,13 +35,15 @@ Predict every row of DATA, in chunks, so that files larger than memory work.
 Without --interval, --quantiles and --samples the 90 % interval is written. --joint writes boxes in place of intervals,
 also with --quantiles. The output has one line per row, in the same order: ids, prediction, std, then the columns
 asked for; those of several targets begin with the target's name. Neighbours are rows of the training file, counted
-from 0.
+from 0. With --total-by one line per group is written: the sum of its rows, with all rows read at once.
 
 [dim]Examples:[/]
 
   ibug predict model.ibug new.csv --id order --interval 0.5,0.9 -o out.csv
 
   ibug predict model.ibug new.parquet --quantiles 0.05,0.5,0.95 --neighbors 5 -o out.parquet
+
+  ibug predict model.ibug new.csv --total-by day --blocks day -o days.csv
 
   zcat new.csv.gz | ibug predict model.ibug - --samples 100 --seed 1 > draws.csv
 """
@@ -69,6 +72,16 @@ def predict(
         bool, typer.Option("--joint", help="With several targets: boxes that hold all of them at once.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of --samples.")] = 0,
+    total_by: Annotated[
+        list[str] | None, typer.Option("--total-by", help="Columns by which rows are added up: a total for each group.")
+    ] = None,
+    blocks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--blocks",
+            help="Columns that say which rows of a total belong together, as in ibug fit; 'none': no rows do.",
+        ),
+    ] = None,
     *,
     loading: o.LoadOptions,
     chunk_rows: Annotated[
@@ -81,6 +94,18 @@ def predict(
     """Predict every row; see HELP."""
     started = time.perf_counter()
     wanted = _wanted(interval, quantiles, samples, neighbors, flags, joint)
+    totals = TotalOptions(tuple(total_by or ()), tuple(blocks or ()))
+    totals.check(
+        {
+            "--quantiles": quantiles,
+            "--samples": samples,
+            "--neighbors": neighbors,
+            "--flags": flags,
+            "--joint": joint,
+            "--id": id,
+            "--chunk-rows": chunk_rows,
+        }
+    )
     check_output(output, data, model, streams=True)
     if output != STANDARD_STREAM:
         format_of(output)
@@ -91,6 +116,12 @@ def predict(
             f"--neighbors {neighbors}: the model has only {stored.estimator.source_.index.n_rows} training rows."
         )
     table = open_table(data, reading, session)
+    if totals.by:
+        found, facts = predicted_totals(stored, table, totals, wanted.intervals, strict, session)
+        with writing(output) as writer:
+            writer.write(found)
+        _report_totals(facts, output, time.perf_counter() - started, session)
+        return
     ids = _ids(id or (), table, wanted)
     schema = match(table, stored.schema, [*ids, stored.id], session, strict=strict)
     table.verbatim = frozenset(ids) - set(schema.names)
@@ -158,6 +189,14 @@ def _report(predictor: Predictor, table: InputTable, output: str, seconds: float
         session.report(facts, to_stderr=output == STANDARD_STREAM)
     elif output != STANDARD_STREAM:
         session.say(words(("✓", "good"), f" {n:,} rows in {seconds:.1f} s → ", (output, "value")))
+
+
+def _report_totals(facts: dict[str, Any], output: str, seconds: float, session: Session) -> None:
+    if session.json:
+        session.report({"output": output, **facts, "seconds": round(seconds, 3)}, to_stderr=output == STANDARD_STREAM)
+    elif output != STANDARD_STREAM:
+        text = f" {facts['groups']:,} totals of {facts['rows']:,} rows in {seconds:.1f} s → "
+        session.say(words(("✓", "good"), text, (output, "value")))
 
 
 @dataclass(frozen=True)

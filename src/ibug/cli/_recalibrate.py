@@ -13,6 +13,7 @@ from ibug.cli._columns import divided
 from ibug.cli._errors import guarded
 from ibug.cli._model_file import save_again
 from ibug.cli._reading import STANDARD_STREAM, ReadOptions, open_table
+from ibug.cli._rows import label_frame
 from ibug.cli._terminal import Session, done, facts_table
 from ibug.cli._writing import check_output
 from ibug.describe import number, percent
@@ -30,6 +31,8 @@ is complete, and stays as it is if anything fails.
   ibug recalibrate model.ibug last_month.csv -o model.ibug
 
   ibug recalibrate model.ibug last_month.parquet --target price -o newer.ibug --json
+
+  ibug recalibrate model.ibug last_month.csv --blocks day -o model.ibug
 """
 
 
@@ -41,6 +44,10 @@ def recalibrate(
     target: o.Target = None,
     weight: Annotated[str | None, typer.Option("--weight", help="The column of weights.")] = None,
     id: o.Ids = None,
+    blocks: Annotated[
+        list[str] | None,
+        typer.Option("--blocks", help="Columns of NEW that name rows which belong together (day): for totals."),
+    ] = None,
     *,
     loading: o.LoadOptions,
     reading: ReadOptions,
@@ -55,12 +62,13 @@ def recalibrate(
     stored.require_one_target("recalibrate")
     table = open_table(new, reading, session)
     targets = stored.targets(target, table, session)
-    ids = divided(id or (), table.columns)
-    rows = stored.read_labelled(table, targets, session, ids=ids, weight=weight, strict=strict)
+    ids, kinds = (divided(given or (), table.columns) for given in (id, blocks))
+    rows = stored.read_labelled(table, targets, session, ids=ids, weight=weight, blocks=kinds, strict=strict)
     u = stored.estimator
     with session.stages():
         before = _scores(u, rows.X, rows.y)
-        u.recalibrate(rows.X, rows.y, sample_weight=rows.weight)
+        labels = label_frame(rows.data, kinds) if kinds else None
+        u.recalibrate(rows.X, rows.y, sample_weight=rows.weight, blocks=labels)
         after = _scores(u, rows.X, rows.y)
     save_again(output, stored, loading.trusted)
     facts = {"output": output, "bytes": os.path.getsize(output), "rows": len(rows.y), "before": before, "after": after}

@@ -17,7 +17,7 @@ from ibug.cli._columns import match, require_columns
 from ibug.cli._errors import guarded
 from ibug.cli._model_file import StoredModel
 from ibug.cli._reading import STANDARD_STREAM, ReadOptions, open_table
-from ibug.cli._rows import groups_of, other_file, read_labelled, shown_features
+from ibug.cli._rows import groups_of, label_frame, other_file, read_labelled, shown_features
 from ibug.cli._schema import Schema
 from ibug.cli._terminal import Session, done
 from ibug.cli._writing import check_output
@@ -27,7 +27,8 @@ HELP = """
 Write a report on TEST, rows that the model has not seen: one HTML file that opens in a browser, without a network.
 
 It says in words how good the predictions are, compared with those of the plain neighbours, and draws charts. An
-explorer shows the density, the interval, the nearest training rows and the features that differ, for each row.
+explorer shows the density, the interval, the nearest training rows and the features that differ, for each row. Where
+the model knows blocks (ibug fit --blocks) and TEST has their columns, totals are compared with observed ones.
 
 [dim]Examples:[/]
 
@@ -83,8 +84,9 @@ def report(
     named_by = id or (stored.id if stored.id in table.columns else None)
     require_columns(table, "id", named_by)
     require_columns(table, "groups", groups)
-    schema = match(table, stored.schema, [*targets, stored.id, named_by, groups], session, strict=strict)
-    rows, ids = _read(table, schema, targets, named_by, session, groups)
+    blocks = stored.known_blocks(table)
+    schema = match(table, stored.schema, [*targets, stored.id, named_by, groups, *blocks], session, strict=strict)
+    rows, ids = _read(table, schema, targets, named_by, session, (groups, *blocks))
     training, train_ids = _training(stored, schema, named_by, train, reading, session) if features else (None, None)
     with session.stages():
         path = write(
@@ -104,6 +106,7 @@ def report(
             target=", ".join(targets),
             data=table.name,
             groups=groups_of(rows, groups),
+            blocks=label_frame(rows.data, blocks) if blocks else None,
         )
     size = os.path.getsize(path)
     if session.json:
@@ -123,12 +126,17 @@ def require_plotly() -> None:
 
 
 def _read(
-    table: Any, schema: Schema, targets: Sequence[str], id: str | None, session: Session, groups: str | None = None
+    table: Any,
+    schema: Schema,
+    targets: Sequence[str],
+    id: str | None,
+    session: Session,
+    more: Sequence[str | None] = (),
 ) -> tuple[Any, list[Any] | None]:
     """Read rows with their targets, and their names, if a column has them."""
     own: dict[Any, Any] = {} if id is None or id in schema.names else {id: pa.string()}
     table.verbatim = frozenset(own)
-    rows = read_labelled(table, schema, targets, session, more={groups: None, **own})
+    rows = read_labelled(table, schema, targets, session, more={**dict.fromkeys(more), **own})
     return rows, None if id is None else rows.data.column(id).cast(pa.string()).to_pylist()
 
 

@@ -157,6 +157,13 @@ def groups_of(rows: LabelledRows, groups: str | None) -> Any:
     return None if groups is None else rows.data.column(groups).to_pandas().rename(groups)
 
 
+def label_frame(data: Any, names: Sequence[str]) -> Any:
+    """Return columns that say what rows belong to, as a frame of pandas."""
+    import pandas as pd  # takes long to import
+
+    return pd.DataFrame({name: decoded(data.column(name)).to_pandas() for name in names})
+
+
 def read_unlabelled(table: InputTable, schema: Schema, session: Session) -> Any:
     """Return all rows of a table as the model takes them, without targets."""
     return _known_rows(read_table(table, schema.names, schema.types, (), session), schema, table, session)

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from dask.delayed import Delayed
 from distributed import Client, default_client
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -34,11 +35,13 @@ from ibug.dask._strategies import (
     local_model,
     require_trainable,
 )
+from ibug.dask._totals import here, label_frame, totals_on_cluster
 from ibug.exceptions import InvalidInputError
 from ibug.leaves import reader_type
 from ibug.neighbors import Batch, chunk_size
 from ibug.regressor import IBUGRegressor as LocalRegressor
 from ibug.rule import Rule
+from ibug.totals import Dependence, TotalDistribution, column_names, label_columns, learn_dependence, normal_scores
 
 
 @keeps_read_only
@@ -91,6 +94,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     # Learned; all that follows are views of these two.
     source_: ShardedIndex
     rule_: Rule
+    dependence_: Dependence | None = None
     feature_types_: list[FeatureType]
     estimator_ = view("source_", "model")
     shards_ = view("source_", "shards")
@@ -134,6 +138,7 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         *,
         X_val: Any = None,
         y_val: Any = None,
+        blocks_val: Any = None,
         **fit_params: Any,
     ) -> IBUGRegressor:
         """Make each partition a shard, choose k and calibrate; train the model before that unless `prefit` is set.
@@ -147,6 +152,8 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             Passed on to the estimator's `fit`: a collection with the same partitions.
         X_val, y_val
             Validation rows, which the model has not been trained on; also Dask collections or local.
+        blocks_val
+            Which validation rows belong together, for totals: a column of X_val, several, or labels of the rows.
         **fit_params
             Passed on to the estimator's `fit`.
         """
@@ -171,7 +178,10 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             given = self._collections(X_val, y_val, "X_val and y_val", reset=False)
             validation = work.examine(*given, "X_val and y_val")
         fit_params = fit_params if sample_weight is None else {**fit_params, "sample_weight": sample_weight}
+        if blocks_val is not None and X_val is None:
+            raise InvalidInputError("blocks_val are blocks of validation rows: pass X_val and y_val, too.")
         self.source_, self.rule_ = fit_on_cluster(work, estimator, X, y, rows, validation, fit_params)
+        self.dependence_ = self._dependence(X_val, y_val, blocks_val)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -181,12 +191,24 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
 
     def predict_dist(self, X: Any) -> Any:
         """Return the predicted distributions: a ``LazyDistribution`` for Dask collections, else a local batch."""
-        graph = self._graph(X)
-        rule, rows = graph.literal("rule", self.rule_), graph.queries
-        batches = graph.batches(self.rule_.needs)
-        parts = graph.each("distribution", lambda j, batch: (distribution_of, rule, batch), batches)
-        lazy = LazyDistribution(rows, graph.delayed(parts))
+        rows, parts = self._distributions(X)
+        lazy = LazyDistribution(rows, parts)
         return lazy.compute() if rows.are_local else lazy
+
+    def total_dist(self, X: Any, by: Any = None, *, weights: Any = None, blocks: Any = None) -> TotalDistribution:
+        """Return the distributions of sums of rows, one for each group, at once.
+
+        Each partition adds up its rows on the cluster; what comes back does not grow with their number.
+
+        Parameters
+        ----------
+        X : Dask collection, or local rows
+            The rows to predict and to add up.
+        by, weights, blocks
+            As in ``ibug.IBUGRegressor.total_dist``; labels are columns of X, arrays, or Dask Arrays or Series.
+        """
+        rows, parts = self._distributions(X)
+        return totals_on_cluster(self.rule_, self.dependence_, X, rows.parts, parts, by, weights, blocks)
 
     @answers_coverage
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Any:
@@ -289,7 +311,10 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         n_rows = sum(n for n, _ in counts)
         return np.add.reduce([count for _, count in counts]) / (n_rows * self.source_.index.n_rows)
 
-    def recalibrate(self, X: Any, y: Any, sample_weight: Any = None, *, distribution: Any = None) -> IBUGRegressor:
+    @all_or_nothing
+    def recalibrate(
+        self, X: Any, y: Any, sample_weight: Any = None, *, distribution: Any = None, blocks: Any = None
+    ) -> IBUGRegressor:
         """Let newer labelled rows choose and calibrate again, as the validation rows of `fit` did.
 
         Model, shards and training targets stay: nothing is trained.
@@ -302,6 +327,8 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
             None: on a cluster all rows have the same weight.
         distribution
             Another `distribution` to learn; ``None``: that of the parameter.
+        blocks
+            Which rows belong together, for totals, see `fit`. ``None``: what is known of blocks stays.
         """
         if sample_weight is not None:
             raise _no_weights("sample_weight")
@@ -316,6 +343,8 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
         validation = work.examine(*self._collections(X, y, "X_val and y_val", reset=False), "X_val and y_val")
         target = work.summary(self.source_.targets, self.source_.all_targets())
         self.source_, self.rule_ = learn_on_cluster(work, self.source_, validation, target)
+        if blocks is not None:
+            self.dependence_ = self._dependence(X, y, blocks)
         return self
 
     def update(self, X: Any, y: Any, *, keep: int | None = None) -> IBUGRegressor:
@@ -361,6 +390,23 @@ class IBUGRegressor(RegressorMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_client"}
+
+    def _distributions(self, X: Any) -> tuple[Partitions, list[Delayed]]:
+        """Return the partitions of rows, and the distributions of each."""
+        graph = self._graph(X)
+        rule, batches = graph.literal("rule", self.rule_), graph.batches(self.rule_.needs)
+        parts = graph.each("distribution", lambda j, batch: (distribution_of, rule, batch), batches)
+        return graph.queries, graph.delayed(parts)
+
+    def _dependence(self, X: Any, y: Any, blocks: Any) -> Dependence | None:
+        """Return what rows of a block have in common, from validation rows; their distributions come here."""
+        if blocks is None:
+            return None
+        rows, parts = self._distributions(X)
+        distribution = LazyDistribution(rows, parts).compute()
+        labels = label_columns(here(blocks), label_frame(X, len(distribution), blocks), "blocks")
+        scores = normal_scores(np.asarray(here(y), np.float64).ravel(), distribution)
+        return learn_dependence([scores], labels, column_names(blocks))
 
     def _collections(self, X: Any, y: Any, name: str, *, reset: bool) -> tuple[Any, Any]:
         """Return rows and targets as Dask collections; check their columns, or take these as they are."""

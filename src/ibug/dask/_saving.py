@@ -22,9 +22,11 @@ from ibug.neighbors import JoinedIndex, LeafIndex, LeafNumbers, LocalSource, Sea
 from ibug.persistence import (
     assemble,
     checksum_of,
+    describe_blocks,
     describe_columns,
     describe_with_model,
     reading,
+    restore_blocks,
     restore_columns,
     restore_with_model,
     writing,
@@ -105,6 +107,7 @@ class Main:
     prediction_type: np.dtype[Any]
     shards: StoredShards
     residual_shards: StoredShards | None
+    learned: Mapping[str, Any]  # everything that the file has, for what is restored last
 
 
 def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]) -> Main:
@@ -129,6 +132,7 @@ def load_main(folder: Path, cls: type, *, verify: bool, trusted: tuple[str, ...]
             np.dtype(learned["prediction_type"]),
             StoredShards.from_state(learned["shards"]["targets"]),
             None if residuals is None else StoredShards.from_state(residuals),
+            learned,
         )
 
 
@@ -160,6 +164,7 @@ def save(
         description = describe_with_model(regressor, parameters, saving, fitted=True)
         learned = {
             **describe_columns(regressor),
+            **describe_blocks(regressor),
             **rule,
             **leaves,
             "prediction_type": source.prediction_type.str,
@@ -229,6 +234,7 @@ def load(
         SearchPlan.from_state(main.leaf_state["search"]),
     )
     regressor.rule_ = main.rule
+    restore_blocks(regressor, main.learned)
     return regressor
 
 
@@ -246,6 +252,7 @@ def _local(main: Main, folder: Path, mapped: bool, verify: bool) -> LocalRegress
     rest = {**main.leaf_state, "rows": rows, "targets": _values(shards), "residuals": residuals}
     source = LocalSource.assemble(main.model, _joined_index(shards), residual_index, rest)
     assemble(regressor, source, main.rule)
+    restore_blocks(regressor, main.learned)
     return regressor
 
 

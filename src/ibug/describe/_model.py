@@ -42,7 +42,19 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "min_variance": _numbers(estimator.rule_.min_variance),
         "conformal": _conformal(estimator.conformal_),
         "affinity_threshold": float(estimator.affinity_threshold_),
+        "blocks": _blocks(getattr(estimator, "dependence_", None)),
     }
+
+
+def _blocks(dependence: Any) -> list[dict[str, Any]] | None:
+    """Return what rows of each kind of block have in common; None where it is not known."""
+    if dependence is None:
+        return None
+    names = ("correlation", "estimate", "standard_error")
+    return [
+        {"name": name, **{one: _numbers(getattr(dependence, one)[i]) for one in names}, "blocks": n_blocks}
+        for i, (name, n_blocks) in enumerate(zip(dependence.names, dependence.n_blocks, strict=True))
+    ]
 
 
 def _scoring(estimator: Any) -> str:
@@ -71,6 +83,7 @@ def _conformal(calibrator: Any) -> str | None:
 
 def model_lines(facts: dict[str, Any]) -> dict[str, str]:
     """Return a few lines about a model, by label."""
+    blocks = {"blocks": "; ".join(map(_block, facts["blocks"]))} if facts["blocks"] else {}
     return {
         "model": f"{facts['model']}, {_trees(facts)}",
         "training": f"{facts['training_rows']:,} rows, {facts['features']} features",
@@ -79,7 +92,14 @@ def model_lines(facts: dict[str, Any]) -> dict[str, str]:
         "neighbours": f"{facts['neighbors']} (spread: {facts['spread']})",
         "search": facts["search"],
         "calibration": _calibration(facts),
+        **blocks,
     }
+
+
+def _block(facts: dict[str, Any]) -> str:
+    pairs = zip(np.atleast_1d(facts["estimate"]), np.atleast_1d(facts["standard_error"]), strict=True)
+    found = ", ".join(f"{value:.2f} ± {error:.2f}" for value, error in pairs)
+    return f"rows of a {facts['name']} have a correlation of {found} ({facts['blocks']:,} blocks)"
 
 
 def _trees(facts: dict[str, Any]) -> str:

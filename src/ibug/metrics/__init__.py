@@ -4,7 +4,7 @@ A distribution is what ``predict_dist`` returns, or a tuple ``(means, standard d
 of intervals and quantiles also take the arrays of ``predict_interval`` and ``predict_quantiles``.
 """
 
-from ibug.metrics._calibration import calibration_curve, jump, mace, miscalibration_area, pit, rms_calibration_error
+from ibug.metrics._calibration import calibration_curve, mace, miscalibration_area, pit, rms_calibration_error
 from ibug.metrics._drift import Drift, DriftTest, drift
 from ibug.metrics._evaluate import Scores, evaluate
 from ibug.metrics._inputs import Reduce, as_distribution, as_interval, as_points, as_quantiles, as_targets, reduced
@@ -55,7 +55,6 @@ __all__ = [
     "evaluate",
     "interval_score",
     "interval_scorer",
-    "jump",
     "mace",
     "mae",
     "mean_width",

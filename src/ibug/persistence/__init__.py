@@ -4,10 +4,12 @@ from ibug.persistence._atomic import check_replaceable, replacing
 from ibug.persistence._container import FORMAT_VERSION
 from ibug.persistence._estimators import (
     assemble,
+    describe_blocks,
     describe_columns,
     describe_with_model,
     load,
     load_with_manifest,
+    restore_blocks,
     restore_columns,
     restore_with_model,
     save,
@@ -21,6 +23,7 @@ __all__ = [
     "assemble",
     "check_replaceable",
     "checksum_of",
+    "describe_blocks",
     "describe_columns",
     "describe_with_model",
     "inspect",
@@ -28,6 +31,7 @@ __all__ = [
     "load_with_manifest",
     "reading",
     "replacing",
+    "restore_blocks",
     "restore_columns",
     "restore_with_model",
     "save",

@@ -26,6 +26,7 @@ from ibug.persistence._files import Loading, Saving, check_trusted, inspect, rea
 from ibug.persistence._isolated import try_in_child
 from ibug.persistence._models import load_model, save_model
 from ibug.rule import Rule, TargetRule
+from ibug.totals import Dependence
 
 
 def save(
@@ -216,6 +217,7 @@ def _describe_ibug(regressor: Any, saving: Saving, fitted: bool) -> dict[str, An
         learned = {**describe_columns(regressor), **regressor.source_.state(), **rule}
         if regressor.source_.targets.ndim > 1:
             learned["target_names_"] = regressor.target_names_
+        learned |= describe_blocks(regressor)
     parameters = regressor.get_params(deep=False)
     parameters["distribution"] = _by_name(parameters["distribution"])
     description = describe_with_model(regressor, parameters, saving, fitted=fitted)
@@ -236,7 +238,25 @@ def _restore_ibug(cls: Any, spec: dict[str, Any], loading: Loading) -> Any:
             known = isinstance(names, list) and len(names) == n_targets and all(isinstance(n, str) for n in names)
             require(known, "the names of its targets are impossible")
             regressor.target_names_ = names
+        restore_blocks(regressor, learned)
     return regressor
+
+
+def describe_blocks(regressor: Any) -> dict[str, Any]:
+    """Return what is known of rows of a block, where something is."""
+    known = regressor.dependence_
+    return {} if known is None else {"dependence_": known.state()}
+
+
+def restore_blocks(regressor: Any, learned: Mapping[str, Any]) -> None:
+    """Set what is known of rows of a block, which must be of the rule's targets."""
+    regressor.dependence_ = None
+    if "dependence_" not in learned:
+        return
+    dependence, n_targets = Dependence.from_state(learned["dependence_"]), len(regressor.rule_.parts)
+    shape = (len(dependence.names),) if n_targets == 1 else (len(dependence.names), n_targets)
+    require(dependence.correlation.shape == shape, "the correlations of its blocks are impossible")
+    regressor.dependence_ = dependence
 
 
 def assemble(regressor: Any, source: LocalSource, rule: Rule) -> None:

@@ -88,16 +88,18 @@ def headlines(found: ScoredRows, plain: ScoredRows | None, similarity: Similarit
     return lines if similarity is None else [*lines, similarity.headline()]
 
 
-def coverage_line(inside: NDArray[np.bool_], coverage: float, what: str, kind: str) -> dict[str, str]:
+def coverage_line(
+    inside: NDArray[np.bool_], coverage: float, what: str, kind: str, unit: str = "row"
+) -> dict[str, str]:
     """Return the share of rows inside intervals or boxes, (n_rows,), in words, and whether that is as promised."""
     n, count = len(inside), int(inside.sum())
     low, high = (float(share) for share in chance_band(n, coverage))
     share = count / n
-    rows = "1 row" if n == 1 else f"{n:,} rows"
+    rows = f"1 {unit}" if n == 1 else f"{n:,} {unit}s"
     text = f"{percent(share, 1)} of the {what} inside the {100 * coverage:g} % {kind} ({count:,} of {rows}). "
     chance = f"with {rows}, {percent(low, 1)} to {percent(high, 1)} would be chance"
     if low <= share <= high and high - low > _VAGUE:
-        tone, verdict = "plain", f"These are too few rows to say whether that is as promised: {chance}."
+        tone, verdict = "plain", f"These are too few {unit}s to say whether that is as promised: {chance}."
     elif share < low:
         tone, verdict = "bad", f"That is too few: {kind} are too narrow here ({chance})."
     elif share > high:

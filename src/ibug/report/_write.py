@@ -36,6 +36,7 @@ from ibug.report._summary import (
     score_table,
     scored,
 )
+from ibug.report._totals import totals_of_blocks
 
 _MOST_NEIGHBORS = 100
 
@@ -58,6 +59,7 @@ def write(
     target: str = "target",
     data: str | None = None,
     groups: Any = None,
+    blocks: Any = None,
 ) -> Path:
     """Write a report on rows that the model has not seen: one HTML file that opens from disk, without a network.
 
@@ -104,6 +106,10 @@ def write(
     groups : array-like of shape (n_rows,), str, or function, optional
         Coverage and width are shown for each group of rows, as in ``ibug.metrics.evaluate``: one entry per row, a
         column of the rows as they are shown, or a function of these.
+    blocks : array-like of shape (n_rows,) or (n_rows, n_kinds), or data frame, optional
+        Which rows belong together, where the estimator has learned what rows of a block have in common: totals of
+        blocks are compared with observed ones. By default the columns of X, or of X_shown, that have the names of the
+        blocks; where there are none, the page has no totals.
 
     Returns
     -------
@@ -138,15 +144,16 @@ def write(
         progress.advance(1)
         parts = _Content(estimator, near, rows, shown, float(coverage), groups)
         content = parts.shared(X_train, ids, train_ids)
+        totals = totals_of_blocks(estimator, X, shown, targets, blocks, float(coverage))
         if names is None:
             called, own = target, parts.of_target(predictions, targets, None)
-            content = _merged(content, own.content)
+            content = _merged(content, own.content) | {"totals": totals[0]}
             content["drift"] = drift_section(estimator, own.found, parts.near)
             content["widths"] = widths(estimator, X, rows, own.found.distribution.std()[rows], width_seconds)
         else:
             called = listed(names)
             each = [parts.of_target(one, targets[:, j], j) for j, one in enumerate(predictions.by_target())]
-            content["targets"] = [one.content for one in each]
+            content["targets"] = [one.content | {"totals": own} for one, own in zip(each, totals, strict=True)]
             content["joint"] = joint_section(
                 estimator.rule_, predictions, [one.found for one in each], names, rows, parts.similarity
             )

@@ -101,6 +101,30 @@ const CHARTS = {
     }), CONFIG).then(() => clickable(place));
   },
 
+  "totals-chart"(place) {
+    if (!DATA.totals) return null;
+    const traces = [];
+    let low = Infinity, high = -Infinity;
+    DATA.totals.kinds.forEach(({ name, groups, observed, median, lower, upper, inside }, kind) => {
+      const shade = color(["accent", "plain", "good", "text"][kind % 4]);
+      for (const held of [true, false]) {
+        const at = [...observed.keys()].filter((i) => inside[i] === held);
+        const finite = (ends) => at.map((i) => (ends[i] === null ? 0 : Math.abs(ends[i] - median[i])));
+        traces.push({
+          x: at.map((i) => observed[i]), y: at.map((i) => median[i]), mode: "markers", name: `${label(name)}, ${held ? "inside" : "outside"}`,
+          marker: held ? { color: shade, size: 5 } : { color: color("bad-mark"), size: 8, symbol: "x" },
+          error_y: { type: "data", symmetric: false, array: finite(upper), arrayminus: finite(lower), color: held ? shade : color("bad-mark"), thickness: 1, width: 0 },
+          text: at.map((i) => `${label(groups[i])}: ${number(observed[i])}, interval ${number(lower[i])} … ${number(upper[i])}`), hovertemplate: "%{text}<extra></extra>",
+        });
+      }
+      for (const value of [...observed, ...median]) [low, high] = [Math.min(low, value), Math.max(high, value)];
+    });
+    traces.push({ x: [low, high], y: [low, high], mode: "lines", name: "ideal", line: { color: color("quiet"), width: 1.5, dash: "dot" }, hoverinfo: "skip" });
+    return Plotly.react(place, traces, layout({
+      xaxis: { title: { text: "Observed total" } }, yaxis: { title: { text: "Predicted total" } },
+    }), CONFIG);
+  },
+
   tuning(place) {
     const found = DATA.charts.tuning;
     place.classList.toggle("none", !found.curves);

@@ -9,6 +9,7 @@ function fillSummary() {
   $("model").replaceChildren(...Object.entries(about.model).flatMap(([term, text]) => [el("dt", { text: term }), el("dd", { text })]));
   fillScores();
   fillGroups();
+  fillTotals();
 }
 
 function fillHeadlines(place, lines) {
@@ -39,6 +40,19 @@ function fillGroups() {
     el("td", { class: "number", text: rows }), el("td", { class: `number ${mark === "▼" ? "outside" : ""}`, text: `${inside} ${mark}`.trim() }),
     el("td", { class: "number quiet", text: chance }), el("td", { class: "number", text: width })));
   $("group-table").replaceChildren(el("thead", null, head), el("tbody", null, ...lines));
+}
+
+function fillTotals() {
+  $("totals").hidden = !DATA.totals;
+  if (!DATA.totals) return;
+  const { about, kinds } = DATA.totals;
+  $("totals-about").textContent = `Rows of a block share what the model does not know. Learned from validation rows: ${about}.`;
+  fillHeadlines($("totals-headlines"), kinds.map(({ name, line }) => ({ ...line, text: `By ${name}: ${line.text}` })));
+  const heads = ["totals by", "totals", `inside ${LEVEL} intervals`, "median width", "mean CRPS"];
+  const head = el("tr", null, ...heads.map((text, i) => el("th", { scope: "col", text, class: i ? "number" : null })));
+  const lines = kinds.map(({ name, n, line, width, crps }) => el("tr", null, el("td", { text: name }),
+    ...[n.toLocaleString("en-US"), line.figure, width, crps].map((text) => el("td", { class: "number", text }))));
+  $("totals-table").replaceChildren(el("thead", null, head), el("tbody", null, ...lines));
 }
 
 function fillDrift(heads) {

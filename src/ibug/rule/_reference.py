@@ -76,11 +76,16 @@ class Reference:
 
 
 def order_correlation(transforms: Floats) -> float:
-    """Return the correlation of the normal scores of consecutive rows; NaN of too few. Shapes: transforms (n,)."""
+    """Return the correlation of the normal scores of consecutive rows, 0 where it may be chance; NaN of too few.
+
+    Shapes: transforms (n,).
+    """
     if len(transforms) < _FEWEST_CONSECUTIVE:
         return float("nan")
     scores = ndtri(np.clip(transforms, 1e-3, 1 - 1e-3))
-    return float(np.mean(scores[1:] * scores[:-1]) / np.mean(np.square(scores)))
+    square = float(np.mean(np.square(scores)))
+    found = float(np.mean(scores[1:] * scores[:-1])) / square if square > 0 else 0.0
+    return found if abs(found) > 3.0 / np.sqrt(len(scores)) else 0.0
 
 
 def ordered_sample(values: Floats, weights: Floats | None = None) -> Floats:

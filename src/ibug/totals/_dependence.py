@@ -15,11 +15,12 @@ from scipy.stats import norm
 from ibug._typing import Floats
 from ibug._validation import require
 from ibug.exceptions import InvalidInputError
-from ibug.metrics import jump
 from ibug.totals._blocks import Codes, coded, coded_together
 
 # Probabilities are kept away from 0 and 1: one value that no distribution expected is not to decide alone.
 _LEAST_TAIL = 5e-4
+# A distribution function that rises by more from one number to the next has a jump.
+_LEAST_JUMP = 1e-8
 # Groups of blocks that are left out one after the other, for standard errors.
 _GROUPS = 20
 # The most that factors may share of the variance of normal scores.
@@ -87,15 +88,18 @@ class Dependence:
         names, n_blocks, columns = state["names"], state["n_blocks"], state["columns"]
         arrays = [np.asarray(state[name], np.float64) for name in ("correlation", "estimate", "standard_error")]
         texts = [*names, *(columns or [])]
-        require(all(isinstance(one, str) for one in texts) and len(n_blocks) == len(names), "its blocks are impossible")
-        shapes = {one.shape for one in arrays}
-        right = len(shapes) == 1 and len(arrays[0]) == len(names) > 0
-        right = right and bool(np.all(arrays[0] >= 0) and np.all(arrays[0].sum(axis=0) <= _MOST + 1e-9))
-        right = right and all(isinstance(one, int) and one > 1 for one in n_blocks)
-        require(right, "the correlations of its blocks are impossible")
-        correlation, estimate, error = arrays
+        possible = len(names) > 0 and len(n_blocks) == len(names) and len(texts) in (len(names), 2 * len(names))
+        possible = possible and all(isinstance(one, str) for one in texts)
+        possible = possible and all(type(one) is int and one > 1 for one in n_blocks)
+        require(possible, "its blocks are impossible")
+        possible = all(one.ndim in (1, 2) and len(one) == len(names) for one in arrays)
+        possible = possible and len({one.shape for one in arrays}) == 1
+        possible = possible and all(np.all(np.isfinite(one) & (one >= 0)) for one in arrays)
+        require(
+            possible and np.all(arrays[0].sum(axis=0) <= _MOST + 1e-9), "the correlations of its blocks are impossible"
+        )
         known = None if columns is None else tuple(columns)
-        return cls(tuple(names), correlation, estimate, error, tuple(n_blocks), known)
+        return cls(tuple(names), arrays[0], arrays[1], arrays[2], tuple(n_blocks), known)
 
 
 class Scores(NamedTuple):
@@ -112,13 +116,16 @@ class Scores(NamedTuple):
 
 def normal_scores(y: Floats, distribution: Any) -> Scores:
     """Return the normal scores of observed values. Shapes: y (n_rows,)."""
-    before, at = (np.clip(one, _LEAST_TAIL, 1 - _LEAST_TAIL) for one in jump(y, distribution))
+    before, at = (
+        np.clip(distribution.cdf(value), _LEAST_TAIL, 1 - _LEAST_TAIL) for value in (np.nextafter(y, -np.inf), y)
+    )
+    jumps = at - before > _LEAST_JUMP
     low, high = ndtri(before), ndtri(at)
-    size = np.where(at > before, at - before, 1.0)
+    size = np.where(jumps, at - before, 1.0)
     inside = (norm.pdf(low) - norm.pdf(high)) / size
     square = 1.0 + (low * norm.pdf(low) - high * norm.pdf(high)) / size
-    score = np.where(at > before, inside, high)
-    squares = np.where(at > before, square, np.square(high))
+    score = np.where(jumps, inside, high)
+    squares = np.where(jumps, square, np.square(high))
     std = np.asarray(distribution.std())
     usual = np.median(std[np.isfinite(std)]) if np.isfinite(std).any() else 1.0
     size = np.where(np.isfinite(std) & (std > 0), std, usual)

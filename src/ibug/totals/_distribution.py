@@ -94,7 +94,7 @@ class TotalDistribution(Distribution):
             lambda x: np.asarray(ndtri(np.mean(ndtr(self._scores(x)), axis=-1))), np.asarray(ndtri(inner)), low, high
         )
         found = np.where(p <= 0, lower, np.where(p >= 1, upper, found))
-        return np.asarray(np.clip(found, lower, upper))
+        return np.asarray(np.where(np.isnan(p), np.nan, np.clip(found, lower, upper)))
 
     def mean(self) -> Floats:
         return np.asarray(np.mean(self.loc, axis=-1))

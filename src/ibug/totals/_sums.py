@@ -21,17 +21,20 @@ from ibug.totals._blocks import Codes, coded_together
 from ibug.totals._dependence import Dependence
 from ibug.totals._distribution import TotalDistribution
 
-# Quantiles of rows are taken at these normal scores, and interpolated between them.
+# Quantiles of rows are taken at these normal scores, and interpolated between them; and at the ends of the support.
 _SCORES = np.linspace(-4.0, 4.0, 41)
-_PROBABILITIES = ndtr(_SCORES)
+_PROBABILITIES = np.r_[0.0, ndtr(_SCORES), 1.0]
 # The values of the sum of the factors, in standard deviations, for which means and variances are kept.
 _NODES = np.linspace(-5.0, 5.0, 33)
-# Draws of the factors, each with a mean and a variance of the total.
+# Draws of the factors, each with a mean and a variance of the total; as many as a byte has values, see `row_draws`.
 N_DRAWS = 256
+_ROUND_KEYS = np.arange(1, 5, dtype=np.uint64)
 # Sums of so many rows are nearly normal, given the factors; those of fewer are sampled.
 MOST_SAMPLED = 30
 # The width of the kernels of sampled totals, relative to the standard deviation.
 _BANDWIDTH = 0.1
+# The least standard deviation, of a total that is certain: small, and its square is a number, too.
+_LEAST_SCALE = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +121,10 @@ class Sums:
     def add(self, where: slice, distribution: Any) -> None:
         """Add some rows, with their distributions."""
         plan = self.plan
-        table = quantile_table(distribution)
+        table, ends = quantile_table(distribution)
         weights = plan.weights[where]
         sampled = plan.is_sampled[plan.group_of_row[where]]
-        self._add_bounds(where, distribution, weights)
+        self._add_bounds(where, ends, weights)
         mean, variance = conditional_moments(table, plan.shared)
         for total, values in (
             (self.means, weights[:, None] * mean),
@@ -135,6 +138,16 @@ class Sums:
                 draws = weights[some - where.start, None] * self._samples_of(some, table[some - where.start])
                 _add_rows(self.samples, plan.group_of_row[some], draws)
 
+    def values(self) -> tuple[Floats, ...]:
+        """Return all sums; those of other rows of the same plan, of another machine say, are added to them."""
+        return self.means, self.variances, self.samples, self.bounds
+
+    def plus(self, values: Sequence[Floats]) -> Sums:
+        """Add the values of other sums."""
+        for own, others in zip(self.values(), values, strict=True):
+            own += others
+        return self
+
     def _samples_of(self, rows: NDArray[np.intp], table: Floats) -> Floats:
         """Return a value of each row for each draw of the factors, (n_rows, n_draws)."""
         plan = self.plan
@@ -145,13 +158,12 @@ class Sums:
             own = np.sqrt(shared) * factors + np.sqrt(1.0 - shared) * own
         return values_at(table, own)
 
-    def _add_bounds(self, where: slice, distribution: Any, weights: Floats) -> None:
-        """Add the least and the largest value that rows can have; weights below zero exchange them."""
-        low, high = (np.broadcast_to(distribution.ppf(p), weights.shape) for p in (0.0, 1.0))
+    def _add_bounds(self, where: slice, ends: Floats, weights: Floats) -> None:
+        """Add the least and the largest value that rows can have, (n_rows, 2); weights below zero exchange them."""
         with np.errstate(invalid="ignore"):
-            ends = np.stack([weights * low, weights * high], axis=1)
-        ends[weights == 0] = 0.0
-        _add_rows(self.bounds, self.plan.group_of_row[where], np.sort(ends, axis=1))
+            weighted = weights[:, None] * ends
+        weighted[weights == 0] = 0.0
+        _add_rows(self.bounds, self.plan.group_of_row[where], np.sort(weighted, axis=1))
 
     def distribution(self) -> TotalDistribution:
         """Return the distributions of the totals."""
@@ -178,18 +190,22 @@ class Sums:
             found = np.var(loc)
             if found > 0:
                 loc = loc.mean() + (loc - loc.mean()) * np.sqrt(own / found)
-        tiny = 1e-12 * max(float(np.abs(loc).max()), np.finfo(float).tiny)
+        tiny = max(1e-12 * float(np.abs(loc).max()), _LEAST_SCALE)
         return loc, np.sqrt(np.maximum(variance.sum(axis=0), tiny**2))
 
 
-def quantile_table(distribution: Any) -> Floats:
-    """Return quantiles of rows at fixed normal scores, (n_rows, n_scores), such that the means are right."""
-    table = np.asarray(distribution.ppf(_PROBABILITIES[None, :]), np.float64)
+def quantile_table(distribution: Any) -> tuple[Floats, Floats]:
+    """Return quantiles of rows at fixed normal scores, such that the means are right, and the ends of the support.
+
+    Shapes: (n_rows, n_scores) and (n_rows, 2).
+    """
+    found = np.asarray(distribution.ppf(_PROBABILITIES[None, :]), np.float64)
+    table, support = found[:, 1:-1], found[:, [0, -1]]
     if not np.isfinite(table).all():  # a conformal calibrator knows no ends of such levels
         finite = np.where(np.isfinite(table), table, np.nan)
         ends = np.nanmin(finite, axis=1, keepdims=True), np.nanmax(finite, axis=1, keepdims=True)
-        return np.asarray(np.clip(table, *ends))
-    return np.asarray(table + (distribution.mean() - table @ _hat_weights(0.0, 1.0))[:, None])
+        return np.asarray(np.clip(table, *ends)), support
+    return np.asarray(table + (distribution.mean() - table @ _hat_weights(0.0, 1.0))[:, None]), support
 
 
 def conditional_moments(table: Floats, shared: float) -> tuple[Floats, Floats]:
@@ -243,12 +259,28 @@ def interpolated(values: Floats, factors: Floats) -> Floats:
 
 
 def row_draws(rows: NDArray[np.intp], seed: int) -> Floats:
-    """Return evenly spread normal scores, in an order that depends on the row's number, (n_rows, n_draws)."""
+    """Return evenly spread normal scores, in an order that depends on the row's number alone, (n_rows, n_draws).
+
+    The order is a permutation of the 256 numbers of a byte: rounds of steps that can be undone (add a key, multiply by
+    an odd one, mix high bits into low ones), with keys of the row.
+    """
     scores = ndtri((np.arange(N_DRAWS) + 0.5) / N_DRAWS)
-    found = np.empty((len(rows), N_DRAWS))
-    for i, row in enumerate(rows):
-        found[i] = scores[np.random.Generator(np.random.PCG64([seed, int(row)])).permutation(N_DRAWS)]
-    return found
+    keys = _mixed(_mixed(rows.astype(np.uint64)[:, None] + np.uint64(seed << 32)) + _ROUND_KEYS)
+    place = np.broadcast_to(np.arange(N_DRAWS, dtype=np.uint8), (len(rows), N_DRAWS))
+    for one in keys.T:
+        added, factor, last = ((one >> np.uint64(shift)).astype(np.uint8)[:, None] for shift in (8, 24, 40))
+        place = (place + added) * (factor | np.uint8(1))
+        place = (place ^ (place >> np.uint8(4))) * np.uint8(0x2D) + last
+        place = place ^ (place >> np.uint8(3))
+    return np.asarray(scores[place])
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return numbers whose bits depend on all bits of the given ones (the finalizer of SplitMix64)."""
+    mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
 
 
 def smoothed(samples: Floats, mean: float, deviation: float) -> tuple[Floats, Floats]:
@@ -258,7 +290,7 @@ def smoothed(samples: Floats, mean: float, deviation: float) -> tuple[Floats, Fl
     """
     found = samples.std()
     scores = (samples - samples.mean()) / (found if found > 0 else 1.0)
-    tiny = max(abs(mean), np.finfo(float).tiny) * 1e-12
+    tiny = max(1e-12 * abs(mean), _LEAST_SCALE)
     loc = mean + scores * deviation * np.sqrt(1.0 - _BANDWIDTH**2)
     return loc, np.full(len(samples), max(_BANDWIDTH * deviation, tiny))
 
