@@ -111,8 +111,8 @@ class Options:
 
     @property
     def stacks(self) -> bool:
-        """Whether a stack of experts is a candidate, of which the normal distribution is one."""
-        return _is_auto(self.distribution) and not self.no_stack
+        """Whether a stack of experts is a candidate, alone or beside families; the normal distribution is one."""
+        return _is_one_of(self.distribution, "auto", "tune") and not self.no_stack
 
     @property
     def loss(self) -> str:
@@ -260,22 +260,22 @@ def _check_residuals(residuals: Any, cv: Any) -> None:
 
 def _families(distribution: Any) -> tuple[tuple[tuple[str, type[Distribution]], ...], bool]:
     """Return names and classes of the families to choose from, and whether there may be several."""
-    if _is_auto(distribution):
+    if _is_one_of(distribution, "auto"):
         return (("normal", Normal),), False
-    several = distribution == "tune" if isinstance(distribution, str) else isinstance(distribution, (list, tuple))
+    several = _is_one_of(distribution, "tune") or isinstance(distribution, (list, tuple))
     if not several:
         return (resolve_family(distribution),), False
     chosen = families() if isinstance(distribution, str) else distribution
     return tuple(resolve_family(family) for family in chosen), True
 
 
-def _is_auto(distribution: Any) -> bool:
-    return isinstance(distribution, str) and distribution == "auto"
+def _is_one_of(distribution: Any, *names: str) -> bool:
+    return isinstance(distribution, str) and distribution in names
 
 
 def _no_stack(given: Mapping[str, Any]) -> str:
     """Return why the stack that was asked for is no candidate; nothing where it is one, or was not asked for."""
-    if not _is_auto(given["distribution"]):
+    if not _is_one_of(given["distribution"], "auto", "tune"):
         return ""
     if given["location"] != "model":
         return 'location="neighbors" fits one family to the neighbours.'

@@ -58,7 +58,7 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
     distribution : str, subclass of Distribution, or "tune", default="auto"
         ``"auto"``: a stack, the mixture of the model's view and the neighbours' view that validation rows find best; a
         normal distribution where ``tuning_`` says why. Or a family (``ibug.distributions.families()``), fitted to each
-        row's neighbours; ``"tune"`` chooses it together with k.
+        row's neighbours; ``"tune"`` chooses it together with k, or the stack where that scores better.
     scoring : {"crps", "nll"} or function (y, distribution) -> float, default="crps"
         The score that chooses spread and k and calibrates; lower is better.
     conformal : {None, "scale", "distribution"} or ConformalCalibrator, default=None
@@ -457,7 +457,8 @@ class IBUGRegressor(ProbabilisticRegressorMixin, RegressorMixin, BaseEstimator):
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows: larger for the latest, say. Only their ratios matter; rows of weight 0 do not count.
         distribution : str, subclass of Distribution, list of these, or None, default=None
-            Another `distribution` to learn; ``"tune"`` or a list chooses a family. ``None``: that of the parameter.
+            Another `distribution` to learn; ``"tune"`` chooses a family or the stack, a list a family. ``None``: that
+            of the parameter.
         blocks : str, list of str, array-like of shape (n_rows,), or function of X, default=None
             Which rows belong together, for totals; see `blocks_val` of `fit`. ``None``: what is known of blocks stays.
         """

@@ -11,7 +11,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from ibug import IBUGRegressor
 from ibug.distributions import Distribution, families, resolve_family
 from ibug.exceptions import InvalidInputError
-from ibug.metrics import nll
+from ibug.metrics import nll, resolve_scoring
 
 pytestmark = pytest.mark.once
 
@@ -30,6 +30,33 @@ def fit(skewed, **parameters):
     model, train, validation, _ = skewed
     u = IBUGRegressor(model, prefit=True, random_state=0, **parameters)
     return u.fit(*train, X_val=validation[0], y_val=validation[1])
+
+
+@pytest.mark.parametrize("scoring", ["crps", "nll"])
+@pytest.mark.parametrize("residuals", ["none", "auto"])
+def test_tuning_knows_the_stack(skewed, scoring, residuals):
+    """The stack is a candidate beside the families: the lower score on the validation rows counts."""
+    given = {"scoring": scoring, "residuals": residuals, "support": None}
+    u, stack = (fit(skewed, distribution=name, **given) for name in ("tune", "auto"))
+    assert stack.distribution_ == "stack"
+    best = fit(skewed, distribution=list(families()), **given)
+    X, y = skewed[2]
+    scores = {one: resolve_scoring(scoring)(y, one.predict_dist(X)) for one in (u, stack, best)}
+    assert scores[u] == pytest.approx(min(scores.values()), rel=1e-9)
+    chosen = stack if scores[stack] < scores[best] else best
+    assert u.distribution_ == chosen.distribution_
+    np.testing.assert_array_equal(u.predict_dist(X).ppf(0.9), chosen.predict_dist(X).ppf(0.9))
+    row = u.tuning_["distribution"] == "stack"
+    assert row.sum() == 1
+    assert u.tuning_["score"][row] == pytest.approx(scores[stack], rel=1e-6)
+    assert (u.tuning_["reason"][row][0] == "") == (chosen is stack)
+
+
+def test_tuning_without_the_stack_says_why(skewed):
+    u = fit(skewed, distribution="tune", location="neighbors", k=30)
+    row = u.tuning_["distribution"] == "stack"
+    assert u.distribution_ in families()
+    assert "neighbors" in u.tuning_["reason"][row][0]
 
 
 @pytest.mark.parametrize("name", families())
@@ -85,7 +112,7 @@ def test_chunks_do_not_change_the_distributions(skewed, monkeypatch):
 
 
 def test_tuning_chooses_family_and_k_together(skewed):
-    u = fit(skewed, distribution="tune", scoring="nll", residuals="none")
+    u = fit(skewed, distribution=families(), scoring="nll", residuals="none")
     X_val, y_val = skewed[2]
     table = u.tuning_
     assert set(table["distribution"]) == set(families())

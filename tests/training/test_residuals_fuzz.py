@@ -74,7 +74,7 @@ def penalties(booster, max_cat_to_onehot, lambda_l2, cat_l2):
     return [np.array([tree[leaf] for leaf in range(len(tree))]) for tree in found]
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 1000),
     objective=st.sampled_from(list(SLOPES)),

@@ -87,24 +87,40 @@ def choose(plans: Sequence[Plan], statistics: Statistics, n_trees: int) -> Rule:
 
 
 def _chosen(plan: Plan, statistics: TargetStatistics) -> TargetRule:
-    """Return the rule of the best candidate for one target."""
+    """Return the rule of the best candidate for one target, after a choice among families and one of a stack."""
+    found = [_with_or_without_residuals(one, statistics) for one in plan.alternatives]
+    best, _ = min(found, key=lambda pair: pair[1])
+    if len(found) == 1:
+        return best
+    families, beside = (rule.tuning for rule, _ in found)
+    is_stack = beside["distribution"] == STACK  # the normal distribution is a family, too
+    reason = np.where(beside["reason"] != "", beside["reason"], f"The family {best.family.name} scored no worse.")
+    if best.stack is None:
+        beside = {**beside, "reason": reason}
+    tuning = {name: np.append(column, beside[name][is_stack]) for name, column in families.items()}
+    return replace(best, tuning=tuning)
+
+
+def _with_or_without_residuals(plan: Plan, statistics: TargetStatistics) -> tuple[TargetRule, float]:
+    """Return the rule of the best candidate and its score, with residuals by the model itself if they gain enough."""
     singles = {quantity: single(quantity, plan, statistics) for quantity in plan.quantities}
     rule, score = _best(plan, statistics, singles)
     if not plan.own_residuals or not plan.options.spread.combines:
-        return rule
+        return rule, score
     # Such residuals are used only where they gain more than one validation row is worth. Combination and stack are
     # fitted a second time: without residuals variances are others, and with them the scale that errors are pooled by
     # and experts are compared with.
     plain, least = _best(plan.without_residuals(), statistics, singles)
     row = 1.0 if plan.options.scoring == "nll" else abs(least)
     if score < least - row / statistics.n_rows:
-        return rule
+        return rule, score
     reason = (
         f"With residuals by the model itself the score on the validation rows is {score:.6g}, without {least:.6g}: "
         "they gain less than one row is worth."
     )
     first = refused(plain.family.name, reason, spread="own residuals")
-    return replace(plain, tuning={name: np.append(first[name], column) for name, column in plain.tuning.items()})
+    tuning = {name: np.append(first[name], column) for name, column in plain.tuning.items()}
+    return replace(plain, tuning=tuning), least
 
 
 def _best(plan: Plan, statistics: TargetStatistics, singles: Mapping[str, Choice]) -> tuple[TargetRule, float]:

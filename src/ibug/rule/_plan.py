@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ibug._options import Options
 from ibug._read_only import read_only_property
+from ibug.distributions import Normal
 from ibug.rule._experts import Experts, scaled_k
 from ibug.rule._targets import TargetSummary
 
@@ -32,6 +33,7 @@ class Plan:
     most: int  # the largest number of neighbours that may be looked at
     has_residuals: bool  # whether training rows have out-of-sample residuals that are to be used
     own_residuals: bool = False  # whether these were made by the model itself
+    stacks: bool = False  # whether a stack is a candidate, of which the normal distribution is one expert
     # The number of training rows that are neighbours now, over that of the model which the rule is for. All numbers of
     # neighbours are this share of the usual ones.
     share: float = 1.0
@@ -55,7 +57,27 @@ class Plan:
         largest = most if options.k is None else ks[0]
         used = has_residuals and "residuals" in quantities
         combination_ks = tuple(min(scaled_k(k, share), largest) for k in COMBINATION_KS)
-        return cls(options, target, quantities, ks, combination_ks, largest, used, used and own_residuals, share)
+        return cls(
+            options,
+            target,
+            quantities,
+            ks,
+            combination_ks,
+            largest,
+            used,
+            used and own_residuals,
+            options.stacks,
+            share,
+        )
+
+    @property
+    def alternatives(self) -> tuple[Plan, ...]:
+        """Plans that are one choice each, the families first; the stack is chosen beside the normal distribution."""
+        families = self.target.families
+        if not self.stacks or len(families) == 1:
+            return (self,)
+        normal = tuple(family for family in families if family.cls is Normal)
+        return replace(self, stacks=False), replace(self, target=replace(self.target, families=normal, refused={}))
 
     def without_residuals(self) -> Plan:
         """Return the same candidates as far as they need targets alone."""
@@ -75,7 +97,8 @@ class Plan:
         """All numbers of neighbours that are looked at, ascending."""
         if not self.options.spread.combines:
             return self.candidates
-        return tuple(sorted({*self.candidates, *self.combination_ks, *self.wide_ks}))
+        wide = {k for plan in self.alternatives for k in plan.wide_ks}
+        return tuple(sorted({*self.candidates, *self.combination_ks, *wide}))
 
     @property
     def needs(self) -> dict[str, int]:
@@ -86,7 +109,7 @@ class Plan:
     @read_only_property
     def experts(self) -> Experts | None:
         """The experts of a stack, if one is a candidate; those on residuals where training rows have residuals."""
-        if not self.options.stacks:
+        if not self.stacks:
             return None
         experts = Experts() if self.has_residuals else Experts().without_residuals()
         return experts.scaled(self.share, self.most).distinct()
