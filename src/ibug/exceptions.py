@@ -19,6 +19,7 @@ Each error is also the built-in error that scikit-learn users expect, so that ``
     ├── OlderLibraryWarning                   a file was written with a newer version of a library than is installed
     ├── OtherUnitWarning                      ibug predicts in the unit of the target, where the model itself does not
     ├── OutsideSupportWarning                 later targets are outside the bounds that support="auto" had found
+    ├── IndependentRowsWarning                rows of a total are taken as independent of each other
     ├── UnknownCategoryWarning                rows have categories that the training rows did not have
     └── LikelyMistakeWarning                  what was asked for works, but is probably not what was meant:
         ├── SeenRowsWarning                   rows that should be new to the model are training rows
@@ -44,6 +45,7 @@ __all__ = [
     "FileFormatError",
     "IBUGError",
     "IBUGWarning",
+    "IndependentRowsWarning",
     "InvalidInputError",
     "LikelyMistakeWarning",
     "MissingDependencyError",
