@@ -104,7 +104,7 @@ class TotalDistribution(Distribution):
         return np.asarray(np.mean(np.square(self.scale), axis=-1) + np.var(self.loc, axis=-1))
 
     def crps(self, y: ArrayLike) -> Floats:
-        """Return the continuous ranked probability score E|T − y| − E|T − T′|/2, in closed form."""
+        """Return the continuous ranked probability score ``E|T − y| − E|T − T′|/2`` in closed form."""
         x, lower, upper = self._match(y, self.lower, self.upper)
         x = np.clip(x, lower, upper)
         scale = self._aligned(self.scale, x.ndim)
