@@ -105,8 +105,8 @@ void register_code(nb::module_& m) {
             });
         },
         "codes"_a.noconvert(), "first"_a.noconvert(), "values"_a.noconvert(), "targets"_a.noconvert(),
-        "weights"_a.noconvert(), "single"_a, "loss"_a, "parameter"_a, "rates"_a.noconvert(), "l2"_a.noconvert(),
-        "l1"_a, "max_step"_a, "sums"_a.noconvert(), "start"_a, "stop"_a, "raw"_a.noconvert(), "left_out"_a.noconvert(),
+        "weights"_a.noconvert(), "single"_a, "loss"_a, "parameter"_a, "rates"_a.noconvert(), "l2"_a.noconvert(), "l1"_a,
+        "max_step"_a, "sums"_a.noconvert(), "start"_a, "stop"_a, "raw"_a.noconvert(), "left_out"_a.noconvert(),
         "Move the raw predictions of some rows on by all trees: the model's, and those without the row itself.");
 }
 

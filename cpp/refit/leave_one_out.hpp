@@ -3,7 +3,8 @@
 //
 // With the trees as they are, a leaf's value is -rate · G/(H + l2), where G and H are the sums of its rows' gradients
 // and hessians at the raw predictions of the trees before. These are known, for the model's own values are; l2 may be
-// another one in each leaf. So rows can be taken in any ranges: first the sums over all rows, then for each row the value of its leaf without its own share.
+// another one in each leaf. So rows can be taken in any ranges: first the sums over all rows, then for each row the
+// value of its leaf without its own share.
 #pragma once
 
 #include <algorithm>
@@ -151,7 +152,8 @@ void leave_out_linear(const Trees<Code>& trees, const Rows& rows, const Loss& lo
         for (auto leaf = static_cast<std::size_t>(trees.first[tree]); std::cmp_less(leaf, trees.first[tree + 1]);
              ++leaf) {
             const double gradient = sums[leaf][0], hessian = sums[leaf][1];
-            const double slope = was_alone(hessian, 1.0) ? 0.0 : formula.rates[tree] / (hessian - 1.0 + formula.l2[leaf]);
+            const double slope =
+                was_alone(hessian, 1.0) ? 0.0 : formula.rates[tree] / (hessian - 1.0 + formula.l2[leaf]);
             leaves[leaf] = {trees.values[leaf], -gradient * slope, slope};
         }
     }
