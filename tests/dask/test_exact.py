@@ -107,7 +107,13 @@ def assert_same_predictions(far, local, X, rows, *, each_alone=False):
         same(one, other)
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+# With the oldest versions one number of 80 differs in its last digit between batches of other sizes.
+MARKS = {"truncated": pytest.mark.newest}
+
+
+@pytest.mark.parametrize(
+    "options", [pytest.param(one, id=name, marks=MARKS.get(name, ())) for name, one in OPTIONS.items()]
+)
 def test_every_option(client, model, data, arrays, options):
     local, far = fitted(model, data, options, arrays, CUTS["even"])
     assert ("stack" in local.tuning_["distribution"]) == ("distribution" not in options)

@@ -351,7 +351,8 @@ def better_order(predicted: Floats, y: Floats) -> list[int]:
     squares = (predicted[:, vary, None] - y[:, None, vary]) ** 2 / variance[vary]  # of prediction i for target j
     errors = squares.mean(axis=0)
     _, best = linear_sum_assignment(errors - 1e-9 * np.eye(len(vary)))  # of equal ones, the order that is given
-    exchanges = csr_array((np.ones(len(vary)), (np.arange(len(vary)), best)))
+    pairs = np.arange(len(vary), dtype=np.int32), best.astype(np.int32)  # SciPy's graphs took no others before 1.12
+    exchanges = csr_array((np.ones(len(vary)), pairs))
     n_cycles, cycle_of = connected_components(exchanges, directed=False)
     for cycle in (np.flatnonzero(cycle_of == number) for number in range(n_cycles)):
         before, after = errors[cycle, cycle], errors[cycle, best[cycle]]
