@@ -107,7 +107,7 @@ def assert_same_predictions(far, local, X, rows, *, each_alone=False):
         same(one, other)
 
 
-# With the oldest versions one number of 80 sometimes differs in its last digit from the local one; the cause is not known.
+# With the oldest versions one number of 80 sometimes differs in its last digit; the cause is not known.
 MARKS = {"truncated": pytest.mark.newest}
 
 
